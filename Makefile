@@ -27,6 +27,21 @@ PY := $(BIN)/python
 LOCK := env -u UV_DEFAULT_INDEX -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS $(BIN)/uv pip compile \
 	--no-config --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-header --no-annotate $(LOCK_ARGS)
+PIP := $(PY) -m pip --disable-pip-version-check --no-input
+UV_LOCK := service/first_run/uv-requirements.txt
+# A phase is one line: what it does as it begins, its seconds as it ends.
+begin = begun=$$(date +%s); printf '%s: ' "$(1)"
+end = echo "$$(($$(date +%s) - begun)) s" && touch $@
+# By uv, else by pip; uv does not know pip's configuration, so it may find nothing where pip does.
+define install
+uv='$(UV)'; \
+	if [ -z "$$uv" ]; then $(PIP) install --quiet --no-compile --require-hashes -r $(UV_LOCK) && uv=$(BIN)/uv || uv=no; fi; \
+	if [ "$$uv" = no ] || ! UV_HTTP_RETRIES=$${UV_HTTP_RETRIES:-1} "$$uv" pip install --quiet --python $(PY) $(1); then \
+		[ "$$uv" = no ] || echo "uv has failed, pip installs" >&2; \
+		$(PIP) install --quiet --no-compile $(1) || { echo "Packages come from where pip's configuration says \
+	(PIP_INDEX_URL names another index); when that can be reached, run make again." >&2; exit 1; }; \
+	fi
+endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -70,7 +85,7 @@ test-fuzz: test-setup ## an hour of requests that the OpenAPI document allows, a
 test-monitoring: test-setup ## every rule and every panel of the dashboards, asked of a Prometheus that scrapes the demo
 	LIVE=1 $(PY) -m pytest -n 0 -s tests/service/test_monitoring.py $(PYTEST_ARGS)
 
-test-image: test-setup ## image and compose files, built and run by buildah, podman and podman-compose (root; apt install buildah podman runc debootstrap)
+test-image: test-setup ## image and compose file, built and run by buildah, podman and podman-compose (root; apt install buildah podman runc debootstrap)
 	BASE="$(BASE)" IMAGE="$(IMAGE)" STORE="$(STORE)" $(PY) -m pytest -n 0 -s tests/image $(PYTEST_ARGS)
 
 bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON and SVG in tests/benchmarks/out
@@ -79,41 +94,23 @@ bench: test-setup ## the main figures beside echoes and targets, in five minutes
 bench-peers: test-setup ## Onepass beside river, CapyMOA, Vowpal Wabbit, FastAPI with river, MLServer, each installed when asked for
 	$(PY) -m tests.benchmarks.peers $(BENCH_ARGS)
 
-bench-replicas: test-setup ## recovery over log length, how far followers lag
-	$(PY) -m tests.benchmarks.replicas
-
 bench-recovery: test-setup ## from a log of single rows to a model: BEFORE=another checkout compares
 	$(PY) -m tests.benchmarks.recovery $(if $(BEFORE),--before $(BEFORE))
+
+digests: test-setup ## what 30 fixed streams come to; BASE=<commit> compares with its code, compiled first (a minute or two)
+	$(PY) -m tests.benchmarks.state_digests $(if $(BASE),--base $(BASE))
 
 test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
 	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/core/life $(PYTEST_ARGS)
 
-bench-listing: test-setup ## ten thousand models listed with room for few: time per page, models loaded
-	$(PY) -m tests.benchmarks.listing
-
 bench-pages: test-setup ## twenty open pages: what they cost a service that learns; ten thousand models: first paint, bytes
 	$(PY) -m tests.benchmarks.pages $(BENCH_ARGS)
-
-bench-backup: test-setup ## ten thousand models backed up while one learns, and restored: time, memory, waits
-	$(PY) -m tests.benchmarks.backup
-
-bench-million: test-setup ## a million rows on one model: memory, log, snapshots, recovery
-	$(PY) -m tests.benchmarks.million
 
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
-bench-which: test-setup ## every algorithm with its defaults on kinds of streams: what use_when says
-	$(PY) -m tests.benchmarks.which
-
 bench-auto: test-setup ## auto beside every other algorithm and river's forests, stream by stream; BENCH_ARGS="--half held"
 	$(PY) -m tests.benchmarks.auto $(BENCH_ARGS)
-
-bench-calibration: test-setup ## how far probabilities are from what comes true, for every classifier on every stream
-	$(PY) -m tests.benchmarks.calibration
-
-bench-new-label: test-setup ## what one row of a label never seen draws to itself, and how soon a class that comes late is learned
-	$(PY) -m tests.benchmarks.new_label $(BENCH_ARGS)
 
 bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms, at which cost
 	$(PY) -m tests.benchmarks.detection
@@ -121,32 +118,17 @@ bench-drift: test-setup ## what the drift tests detect, how late, with how many 
 bench-series: test-setup ## errors of regressions on process data and series beside the last value
 	$(PY) -m tests.benchmarks.series
 
-bench-intervals: test-setup ## intervals of a regression: coverage and width on drifting streams, cost per row
-	$(PY) -m tests.benchmarks.intervals
-
 bench-challengers: test-setup ## challengers: what they cost, when better ones are promoted, how often equal ones are
 	$(PY) -m tests.benchmarks.challengers
 
-bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm, what it costs
+bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm
 	$(PY) -m tests.benchmarks.fesl
 
 bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
 	$(PY) -m tests.benchmarks.sparse
 
-bench-service: test-setup ## throughput and latency of the service
-	$(PY) -m tests.benchmarks.service
-
-bench-stream: test-setup ## streams of rows beside single requests and batches: rows/s, latency, CPU per row
-	$(PY) -m tests.benchmarks.stream
-
-bench-odm: test-setup ## dynamic ODM: accuracy, wild rows, hindsight, speed (beside river where it is installed)
+bench-odm: test-setup ## dynamic ODM: the paper's table, wild rows, hindsight
 	$(PY) -m tests.benchmarks.odm
-
-bench-features: test-setup ## random features: what they bring on boundaries that bend, and what they cost
-	$(PY) -m tests.benchmarks.random_features
-
-bench-speed: test-setup ## rows per second of the learners beside other libraries' and the machine's limit
-	$(PY) -m tests.benchmarks.speed
 
 bench-row: test-setup ## what one row costs in core, alone and in a block; OTHER=DIRECTORY beside another checkout
 	$(PY) -m tests.benchmarks.one_row $(if $(OTHER),--checkout $(OTHER))
@@ -154,20 +136,8 @@ bench-row: test-setup ## what one row costs in core, alone and in a block; OTHER
 bench-start: test-setup ## a first start in a clone and later ones: seconds by phase; memory at rest
 	$(PY) -m tests.benchmarks.start --first
 
-bench-stability: test-setup ## ten million rows that would wind up a plain recursion
-	$(PY) -m tests.benchmarks.stability
-
-bench-switch: test-setup ## a change of features through the HTTP API, beside a model from scratch
-	$(PY) -m tests.benchmarks.switch_http
-
-bench-models: test-setup ## ten thousand models: creating, memory, loading
-	$(PY) -m tests.benchmarks.models $(BENCH_ARGS)
-
 bench-sizing: test-setup ## the figures of deploy/sizing.md: CPU per row, bytes of a model in memory and in the store, by algorithm
 	$(PY) -m tests.benchmarks.sizing $(BENCH_ARGS)
-
-bench-soak: test-setup ## a day of twenty models in five minutes: what the store holds by kind of key; BENCH_ARGS="--hours 6 --seconds 60"
-	$(PY) -m tests.benchmarks.soak $(BENCH_ARGS)
 
 bench-isolation: test-setup ## what a row of one model waits for while another is sent heavy work
 	$(PY) -m tests.benchmarks.isolation
@@ -175,16 +145,8 @@ bench-isolation: test-setup ## what a row of one model waits for while another i
 bench-scale: test-setup ## services behind HAProxy: CPU per row of 1, 2 and 4 hashed and 2 in turn; one killed and started (apt install haproxy)
 	$(PY) -m tests.benchmarks.scale $(BENCH_ARGS)
 
-bench-follower: test-setup ## the memory of a service that only reads, over a million rows with ids
-	$(PY) -m tests.benchmarks.follower
-
-bench-drift-latency: test-setup ## from the answer to a drift's row to its event on /drift/stream
-	$(PY) -m tests.benchmarks.drift_latency
-
-bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables, and rows per second beside other libraries'
+bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables
 	$(PY) -m tests.benchmarks.vigo
-	$(PY) -m tests.benchmarks.vigo_speed
-	$(PY) -m tests.benchmarks.vigo_prior
 
 sbom: test-setup ## what the image holds beside its base, as CycloneDX, in dist/onepass.cdx.json
 	mkdir -p dist
@@ -222,33 +184,25 @@ clean: ## remove .venv and caches (never onepass-data)
 .venv/stamp-venv:
 	@check='import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'; \
 	version='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'; \
-	if $(PY) -c "$$version" 2>/dev/null; then touch $@; exit; fi; \
+	if $(PY) -c "$$version" 2>/dev/null; then \
+		$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null 2>&1; touch $@; exit; fi; \
 	if ! $(PYTHON) -c "$$version" 2>/dev/null; then \
 		echo "Onepass needs Python 3.11 to 3.14; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo missing)." >&2; \
 		echo "Name another one: make PYTHON=python3.12 run" >&2; exit 1; fi; \
 	if ! $(PYTHON) -c "$$check" 2>/dev/null; then \
 		echo "'$(PYTHON)' lacks venv or ensurepip. Debian and Ubuntu: apt install python3-venv" >&2; exit 1; fi; \
-	$(PYTHON) -m service.first_run announce service/requirements.txt && \
-	echo "Making .venv with $$($(PYTHON) --version)" && \
-	$(PYTHON) -m venv --clear --without-pip .venv && touch $@
+	echo "A first run takes about a minute on two idle cores; later ones start within seconds."; \
+	$(call begin,Making .venv with $$($(PYTHON) --version)); $(PYTHON) -m venv --clear .venv && $(end)
 
 .venv/stamp-run: service/requirements.txt .venv/stamp-venv
-	@echo "Installing $<"
-	@$(PY) -m service.first_run install --uv "$(UV)" $<
-	@touch $@
+	@$(call begin,Installing packages of $<); $(call install,--require-hashes -r $<); $(end)
 
 .venv/stamp-test: tests/requirements.txt .venv/stamp-run
-	@echo "Installing $<"
-	@$(PY) -m service.first_run install --uv "$(UV)" $<
-	@touch $@
+	@$(call begin,Installing packages of $<); $(call install,--require-hashes -r $<); $(end)
 
 .venv/stamp-project: pyproject.toml .venv/stamp-run
-	@echo "Installing onepass"
-	@$(PY) -m service.first_run project --uv "$(UV)"
-	@touch $@
+	@$(call begin,Installing onepass); $(call install,--no-index --no-deps --no-build-isolation --editable .); $(end)
 
 # Kernels have explicit signatures: importing their module compiles them into Numba's cache.
 .venv/stamp-kernels: .venv/stamp-project $(shell find core -name "*.py")
-	@echo "Compiling kernels"
-	@$(PY) -m service.first_run compile
-	@touch $@
+	@$(call begin,Compiling kernels); $(PY) -m service.first_run compile && $(end)

@@ -133,7 +133,7 @@ class Algorithm:
         id: name in the API.
         tasks: tasks it can learn; a model may leave ``task`` out only where there is exactly one.
         summary: one sentence.
-        use_when: for which streams to take it, in one line with measured figures (``tests.benchmarks.which``).
+        use_when: for which streams to take it, in one line with measured figures (core/learners/README.md).
         paper: where it comes from.
         equation: what it minimises or how it updates, in one line of plain text, with the letters of Unicode.
         params: its parameters. One named ``mapping`` makes it a learner for changes of features, which also needs

@@ -178,6 +178,13 @@ class Config:
         costs = self.class_costs
         return [] if costs is None else [costs.get(name, 1.0) for name in labels.keys]
 
+    @property
+    def cost_max(self) -> float:
+        """The largest cost of missing any label that there is or may come to be."""
+        costs = self.class_costs or {}
+        all_named = self.labels is not None and {key(label) for label in self.labels} <= costs.keys()
+        return max([*costs.values(), *([] if all_named else [1.0])])
+
     def spec(self, dimension: int, ranges: Floats | None = None) -> Spec:
         """What the learner is built from.
 

@@ -95,18 +95,13 @@ class Reset:
     ids: tuple[str, ...] = ()
 
 
-UPGRADE = "upgrade"
-"""The source of a state that is the model's own, as code of a newer state version has it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Restore:
     """Take over a state.
 
     Attributes:
         state: the state's bytes as ``Machine.to_bytes`` gave them; empty where they have not been read yet.
-        source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model), "import", or
-            ``UPGRADE``, which leaves no mark.
+        source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model) or "import".
         digest: of the bytes (blake2b-16, hexadecimal), by which the log names them; "" where the log holds them.
         size: their number.
     """
@@ -188,10 +183,14 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Promote:
-    """Make a challenger the model's own learner; the former one becomes the challenger "previous"."""
+    """Make a challenger the model's own learner; the former one becomes the challenger "previous".
+
+    ``force``: also one that has not been shown to be better, as by all entries of earlier versions.
+    """
 
     name: str
     ids: tuple[str, ...] = ()
+    force: bool = True
 
 
 Segment = Rows | Reset | Restore | Switch | Overlap | Configure | Challenge | Withdraw | Promote

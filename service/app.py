@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
@@ -22,15 +22,15 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from core.numerics.linalg import single_threaded
-from service.api import routes
+from service.api import access_log, routes
 from service.api.body_budget import BodyBudget
 from service.api.context import Context
 from service.api.cross_site import Guard
 from service.api.key_file import KeyFile
 from service.api.keys import Keys
-from service.api.live.producer import Live
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
 from service.api.problems import install_handlers
+from service.api.root_path import route_path
 from service.build_commit import build_commit
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhook_settings as hooks
@@ -40,13 +40,14 @@ from service.pages import api_pages, reading, refusals
 from service.pages import routes as pages
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
+from service.runtime.job_queue import TICK_SEGMENTS_MAX
 from service.runtime.loader import Store
-from service.runtime.stream_places import StreamPlaces
+from service.runtime.stream_places import OWNER, STREAMS_MAX, StreamPlaces
 from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
 from service.settings import Settings
 from service.store.catalog import Catalog
-from service.store.drift import DriftStreams
+from service.store.drift import EVENTS_ALL_MAX, DriftStreams
 from service.store.expiry import Expiry
 from service.store.log import Log
 from service.store.redis.connection import Connection
@@ -78,24 +79,38 @@ STORE_STOP_S = 2.0
 YOUNG_OBJECTS = 10_000
 """Objects after which Python looks for cycles among the new ones. A request leaves one behind, of a few dozen objects,
 and a hundred requests in between change nothing; the default is to look at about every tenth."""
+COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""Variables of the environment, one of which names where spans are sent to, if they are."""
+SPANS_S = 1.0
+"""What spans that wait have to be sent in when the service stops."""
 WAIT_S = 1.0
 """How long a look for drift events waits for one; another look follows."""
 
 
-def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = (), root_path: str = "") -> routes.App:
+def create_app(
+    lifespan: Lifespan | None = None, origins: Sequence[str] = (), root_path: str = "", spans: Any = None
+) -> routes.App:
     """The app with its routes and pages; ``app.state.context`` must be set before the first request.
 
     Args:
         lifespan: starts and stops its collaborators.
         origins: whose pages may use the API (CORS).
         root_path: under which a proxy has put the service.
+        spans: what makes spans of requests, a TracerProvider; None: nothing does.
     """
     app = routes.App(
         title=TITLE,
         version=version("onepass"),
         description=INTRO,
         openapi_tags=TAGS,
-        telemetry={"tracing": False, "metrics": False, "logs": False},
+        telemetry={
+            "tracing": spans is not None,
+            "tracer_provider": spans,
+            "operation_spans": False,
+            "exclude": lambda scope: route_path(scope) in access_log.PROBES,
+            "metrics": False,
+            "logs": False,
+        },
         docs_url=None,
         redoc_url=None,
         strict_content_type=False,  # a body without a media type is read as JSON
@@ -108,6 +123,8 @@ def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = (), ro
     api_pages.install(app)
     install_handlers(app, refusals.shown)
     app.serve_under(root_path)
+    if spans is not None:
+        app.take_long_way()
     if origins:
         app.cors = True
         app.add_middleware(CORSMiddleware, allow_origins=origins, **CORS)
@@ -124,15 +141,15 @@ def attach(
     commit: str | None = None,
     guard: Guard | None = None,
     metrics_models: int = 0,
-    certificate_expires: Callable[[], float | None] = lambda: None,
 ) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
     store = engine.store
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
-    budget = BodyBudget(engine.bounds.bodies_bytes_max)
+    guard = guard or Guard()
+    budget = BodyBudget(engine.bounds.bodies_bytes_max, lambda scope: OWNER.get() or guard.client(scope))
     watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
-    telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries, certificate_expires)
-    context = Context(engine, keys, telemetry, *watched, budget, places, Live(places), commit, guard or Guard())
+    telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries)
+    context = Context(engine, keys, telemetry, *watched, budget, places, commit, guard)
     app.state.context = context
 
 
@@ -187,7 +204,6 @@ def build(
     failpoint: Callable[[str], None] | None = None,
     grace: Grace | None = None,
     keys_file: Path | None = None,
-    certificate_expires: Callable[[], float | None] = lambda: None,
 ) -> routes.App:
     """The service as the settings describe it.
 
@@ -196,7 +212,6 @@ def build(
         failpoint: called at named points; fault tests crash there.
         grace: the grace period, which begins with the first request to stop.
         keys_file: where the keys of the settings are from, which is read again.
-        certificate_expires: when the service's certificate does, in seconds since 1970; None: it has none.
 
     Raises:
         ValueError: settings that cannot be used (found before anything starts).
@@ -220,11 +235,10 @@ def build(
                 raise
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
-        places = StreamPlaces(settings.streams_max)
+        places = StreamPlaces(STREAMS_MAX)
         commit = await asyncio.to_thread(build_commit, settings.commit)
         monitor = drift_monitor(engine, own, settings, places, failpoint)
-        of_models = settings.metrics_models
-        attach(app, engine, keys, monitor, places, commit, checked.guard, of_models, certificate_expires)
+        attach(app, engine, keys, monitor, places, commit, checked.guard, settings.metrics_models)
         if keys_file is not None:
             engine.companions["keys"] = KeyFile(keys_file, keys).run
         keys.warn_expired()
@@ -244,10 +258,26 @@ def build(
             app.state.context.reader.stop()
             await engine.stop(None if grace is None else max(0.0, grace.left_s - STORE_STOP_S))
             await own.close()
+            if spans is not None:
+                with suppress(TimeoutError):  # a collector that does not answer holds nobody up
+                    await asyncio.wait_for(asyncio.to_thread(spans.shutdown), SPANS_S)
             if private is not None:
                 await asyncio.to_thread(private.stop, max(STORE_STOP_S, 0.0 if grace is None else grace.left_s))
 
-    return create_app(lifespan, origins, settings.root_path)
+    spans = _spans()
+    return create_app(lifespan, origins, settings.root_path, spans)
+
+
+def _spans() -> Any:
+    """What makes spans of requests; None where the environment names no collector, or the extra is missing."""
+    if not any(os.environ.get(name) for name in COLLECTORS):
+        return None
+    try:
+        from service.api import tracing  # noqa: PLC0415  the extra
+    except ImportError:
+        logger.warning("%s: spans need the extra otel: pip install '.[otel]' in a checkout", COLLECTORS[0])
+        return None
+    return tracing.provider()
 
 
 def _private_store(settings: Settings) -> EmbeddedStore:
@@ -272,18 +302,16 @@ def drift_monitor(
         engine.store.connection,
         own,
         model_max=settings.drift_events_max,
-        service_max=settings.drift_events_all_max,
+        service_max=EVENTS_ALL_MAX,
         wait_s=min(WAIT_S, settings.store_timeout_s / 2),
     )
     return DriftMonitor(
         engine,
         streams,
-        UnlabelledEvents(engine.store.connection, settings.drift_events_all_max),
+        UnlabelledEvents(engine.store.connection, EVENTS_ALL_MAX),
         places=places,
         urls=hooks.parse(settings.webhooks.get_secret_value()),
         key=hooks.key_of(settings.webhook_secret.get_secret_value()),
-        budget_s=settings.webhook_budget_s,
-        private=settings.webhook_private,
         failpoint=failpoint,
     )
 
@@ -292,13 +320,12 @@ def bounds(settings: Settings) -> Bounds:
     """The engine's limits, in bytes and milliseconds."""
     limits = Limits(
         queue_max=settings.queue_max,
-        tick_segments_max=settings.tick_segments_max,
+        tick_segments_max=TICK_SEGMENTS_MAX,
         id_ttl_ms=settings.id_ttl_s * 1000,
         ids_max=settings.ids_max,
         read_bytes_max=READ_BYTES_MAX,
         timeout_s=settings.store_timeout_s,
         replicas_min=settings.min_replicas,
-        queue_bytes_max=settings.queue_mb * 2**20,
     )
     return Bounds(
         committer=limits,
@@ -307,7 +334,6 @@ def bounds(settings: Settings) -> Bounds:
         body_bytes_max=settings.body_limit_mb * 2**20,
         bodies_bytes_max=settings.bodies_mb * 2**20,
         batch_rows_max=settings.batch_rows_max,
-        batch_ids_max=settings.batch_ids_max,
         prediction_ttl_ms=settings.prediction_ttl_s * 1000,
         pending_max=settings.pending_max,
         wait_timeout_s=settings.wait_timeout_s,
@@ -315,7 +341,6 @@ def bounds(settings: Settings) -> Bounds:
         snapshots_kept=settings.snapshots_kept,
         challengers_max=settings.challengers_max,
         snapshot_min_bytes=settings.snapshot_min_kb * 1024,
-        idle_unload_s=settings.idle_unload_s,
     )
 
 

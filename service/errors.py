@@ -3,8 +3,6 @@
     OnepassError
     ├── NotFound             unknown model, prediction id, snapshot version, route
     ├── RequestConflict      the model's state or an earlier request with the same id does not allow it
-    ├── BackupRefused        a backup is damaged, or models of it are not as they should be
-    │   └── BackupConflict   models of it are here at other versions
     ├── NotReached           ``min_version`` was not reached in time
     ├── ModelDown            one model is out of service: corrupt state, or an apply that raised
     │   └── ModelLost        the store has lost the model; this process holds it in memory
@@ -41,7 +39,6 @@ Only api/problems.py knows which HTTP status each becomes; only store/ raises St
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from core.problems import Conflict, Problem
 
@@ -79,31 +76,6 @@ class RequestConflict(OnepassError, Conflict):
     """The model's state, or an earlier request with the same id, does not allow it."""
 
 
-class Restored(Protocol):
-    """What a restore has done."""
-
-    restored: list[str]
-    skipped: list[str]
-
-
-class BackupRefused(OnepassError):
-    """A backup is damaged, or models of it are not as they should be; what is restored stays so.
-
-    Args:
-        detail: one sentence for the client.
-        problems: a field ``models.NAME`` for each of them.
-        report: what became of the others.
-    """
-
-    def __init__(self, detail: str, problems: Sequence[Problem], report: Restored) -> None:
-        super().__init__(detail, problems)
-        self.report = report
-
-
-class BackupConflict(BackupRefused, RequestConflict):
-    """Models of a backup are here at other versions, or of other incarnations; all others are restored."""
-
-
 class NotReached(OnepassError):
     """``min_version`` was not reached in time."""
 
@@ -131,7 +103,7 @@ class ModelLost(ModelDown):
         super().__init__(
             f"the store has lost model {name}, which nobody has deleted: it predicts from memory and learns nothing",
             "is not in the store any more",
-            "POST /refill writes it back from memory; or restore the store from a backup; or DELETE gives it up",
+            "restore the store from a backup; or export the model, which this service holds, DELETE it and import it",
         )
 
 

@@ -21,7 +21,6 @@ from typing import Any, Literal, TextIO
 
 import structlog
 
-from service import stages
 from service.api import access_log, request_id
 
 Form = Literal["console", "json"]
@@ -55,7 +54,6 @@ def configure(level: str, form: Form, access: bool, stream: TextIO | None = None
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     access_log.switch(access or wanted == logging.DEBUG)
-    stages.switch(wanted == logging.DEBUG)
 
 
 def _formatter(form: Form, colors: bool) -> logging.Formatter:

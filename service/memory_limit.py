@@ -1,4 +1,4 @@
-"""The memory that a container, a unit of systemd or another control group may take, and what of it models get.
+"""The memory that a container or another control group may take, and what of it models get.
 
     PROC/self/cgroup       0::/GROUP (version 2), N:memory:/GROUP (version 1)
     CGROUPS/GROUP/memory.max, CGROUPS/memory/GROUP/memory.limit_in_bytes

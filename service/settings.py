@@ -52,12 +52,18 @@ class Settings(BaseSettings):
     trusted_proxies: str = Field(
         "",
         description="Without keys: addresses and networks of proxies, comma-separated, whose X-Forwarded-Host stands "
-        "for Host; empty: none.",
+        "for Host, and X-Forwarded-For for the client; empty: none.",
     )
     connections_max: int = Field(
         10_000,
         ge=8,
         description="Most open connections of clients, fewer where ulimit -n leaves none for the store; beyond it 503.",
+    )
+    keep_alive_s: int = Field(
+        20,
+        ge=1,
+        le=3600,
+        description="How long a connection may wait for its next request; balancers keep idle ones for less.",
     )
     min_replicas: int = Field(
         0, ge=0, le=16, description="Replicas of the store that have to have a feedback before it is acknowledged."
@@ -98,15 +104,13 @@ class Settings(BaseSettings):
         32, ge=1, le=512, description="Largest request body, and largest that a gzip body may unpack to."
     )
     bodies_mb: int = Field(
-        256, ge=1, description="Memory for request bodies that are being read or worked on; beyond it 503."
+        256,
+        ge=1,
+        description="Memory for request bodies that are being read or worked on, half of it for one key (without keys: "
+        "address); beyond it 503.",
     )
     batch_rows_max: int = Field(100_000, ge=1, description="Most rows in one batch.")
-    batch_ids_max: int = Field(10_000, ge=1, description="Most rows in one batch whose rows carry ids.")
     queue_max: int = Field(4096, ge=1, description="Most feedback requests waiting per model; beyond it 503.")
-    queue_mb: int = Field(
-        256, ge=1, description="Memory for feedback requests of all models that wait to be committed; beyond it 503."
-    )
-    tick_segments_max: int = Field(1000, ge=1, le=1000, description="Most requests committed as one log entry.")
     id_ttl_s: int = Field(86_400, ge=1, description="How long the id of a feedback is remembered.")
     ids_max: int = Field(1_000_000, ge=1, description="Most ids remembered per model; beyond it 503.")
     prediction_ttl_s: int = Field(86_400, ge=1, description="How long a tracked prediction waits for its label.")
@@ -124,24 +128,8 @@ class Settings(BaseSettings):
     )
     snapshots_kept: int = Field(3, ge=1, le=100, description="Snapshots kept per model.")
     snapshot_min_kb: int = Field(64, ge=1, description="Least log growth, in KiB, between two snapshots of a model.")
-    idle_unload_s: float = Field(
-        30.0,
-        ge=0,
-        le=604_800,
-        description="How long a model stays in memory that only other services are asked for; 0: until the budget "
-        "needs the room.",
-    )
     drift_events_max: int = Field(1000, ge=1, le=100_000, description="Drift events kept per model.")
-    drift_events_all_max: int = Field(
-        10_000, ge=1, le=100_000, description="Drift events kept of all models together, for GET /drift and its stream."
-    )
     challengers_max: int = Field(8, ge=0, le=64, description="Most challengers per model; beyond it 409.")
-    streams_max: int = Field(
-        100,
-        ge=0,
-        description="Most open streams of events, of documents and of rows together, one key at most half of them; "
-        "beyond it 503.",
-    )
     metrics_models: int = Field(
         20, ge=0, le=1000, description="Models with metrics of their own in GET /metrics: those that learn most."
     )
@@ -150,12 +138,6 @@ class Settings(BaseSettings):
     )
     webhook_secret: SecretStr = Field(
         SecretStr(""), description="Signs what is posted (HMAC-SHA256); empty: nothing is signed."
-    )
-    webhook_private: bool = Field(
-        False, description="Post to private addresses, too, that a name with a dot in a webhook's URL leads to."
-    )
-    webhook_budget_s: float = Field(
-        3600.0, gt=0, le=604_800, description="How long one event is posted again before it is dropped."
     )
     commit: str = Field(
         "",
@@ -167,8 +149,5 @@ class Settings(BaseSettings):
     )
     log_format: Annotated[Literal["console", "json"], BeforeValidator(_lower)] = Field(
         "console", description="How it is written: console, lines of text; json, for programs."
-    )
-    otel: bool = Field(
-        False, description="Send spans of requests by OTLP, as the variables OTEL_* say; needs the extra otel."
     )
     access_log: bool = Field(False, description="Whether every answer is logged; at the level debug all are.")

@@ -19,13 +19,13 @@ from service import embedded
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_PROCESS = (
-    "append_script backup_store catalog_store connection drift_store embedded expiry large_calls left_alarms log_page "
+    "append_script catalog_store connection drift_store embedded expiry large_calls left_alarms log_page "
     "log_store lost_models newer_code one_write pending_store snapshots_store state_versions states_store store_full "
     "summaries_store writers"
 ).split()
 FAULTS = (
-    "affinity backup cluster corrupt_snapshot drift eviction full_disk kill_service kill_store lost_data lost_reply "
-    "lost_tail row_streams store_down storm two_services"
+    "affinity cluster corrupt_snapshot drift eviction full_disk kill_service kill_store lost_data lost_reply "
+    "lost_tail store_copy store_down storm two_services"
 ).split()
 FILES = [
     *(f"tests/service/test_{name}.py" for name in IN_PROCESS),

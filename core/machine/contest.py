@@ -11,6 +11,7 @@ from core.drift.outbox import Outbox, joined_alarm, of_alarm
 from core.entry import Challenge, Configured, Places, Promote, Refused, ServedPrediction, Withdraw
 from core.machine.block_rows import BlockRows, part_of
 from core.machine.challengers import (
+    ASKED_ROWS_MIN,
     PREVIOUS,
     TEST_EVERY,
     Challenger,
@@ -18,6 +19,7 @@ from core.machine.challengers import (
     parts_between_tests,
     promotable,
 )
+from core.machine.configuring import MemberChange
 from core.machine.drift_response import Seen
 from core.machine.member import Member
 from core.machine.saving import Saved
@@ -36,9 +38,10 @@ class Contest(Saved):
 
     def summary(self) -> Summary:
         """What a list of models shows of this one: its last drift event and its challengers, too."""
-        ahead = sum([one.difference.low > 0 for one in self.challengers.values()])
+        k = len(self.challengers)
+        ahead = sum([one.difference.low(k) > 0 for one in self.challengers.values()])
         last = LastDrift.of(self.outbox.newest)
-        return super().summary()._replace(drift=last, challengers=len(self.challengers), ahead=ahead)
+        return super().summary()._replace(drift=last, challengers=k, ahead=ahead)
 
     # ---------------------------------------------------------------- rows
 
@@ -84,10 +87,12 @@ class Contest(Saved):
         """Rows go through all learners, and what these said of them is compared."""
         served, model = rows[3], self.born
         own = self.learn_rows(space, self._said_by(model, rows, told=True))
+        costs = None if self.answers.costs is None else self.answers.costs / self.config.cost_max
         for one in self.challengers.values():
             gone = space not in one.member.switching.routes  # nothing can be said of the rows now
             beside = one.member.learn_rows(space, self._said_by(one.member.born, rows, told=gone))
-            one.compare(own, beside, None if served is None else comparable(served, (model, one.member.born)))
+            both = None if served is None else comparable(served, (model, one.member.born))
+            one.compare(own, beside, both, costs)
         return own
 
     @property
@@ -171,8 +176,25 @@ class Contest(Saved):
     def _promote_asked(self, segment: Promote) -> Configured | Refused:
         if segment.name not in self.challengers:
             return Refused(self.no_challenger(segment.name))
+        if not segment.force and (why := self.unproven(segment.name)) is not None:
+            return Refused(why)
         self._promote(segment.name, "request")
         return Configured(self.rows)
+
+    def unproven(self, name: str) -> str | None:
+        """Why a challenger is promoted by force only, with what is known of it; None where it needs none."""
+        if name == PREVIOUS:
+            return None
+        found = self.difference_report(name)
+        if found["rows"] >= ASKED_ROWS_MIN and found["low"] > 0:
+            return None
+        known = "difference {mean:.4g}, interval {low:.4g} to {high:.4g}; ".format_map(found) if found["rows"] else ""
+        needed = f'{known}it takes {ASKED_ROWS_MIN} rows and an interval above 0, or "force": true'
+        return f"challenger {name} has not been shown to be better: {found['rows']} rows were compared; {needed}"
+
+    def difference_report(self, name: str) -> Header:
+        """The paired difference of the model and a challenger, in units of the loss, among all its challengers."""
+        return self.challengers[name].difference.report(len(self.challengers), self.config.cost_max)
 
     def no_challenger(self, name: str) -> str:
         """What is said where there is no challenger of a name."""
@@ -196,6 +218,13 @@ class Contest(Saved):
             member.end_episodes()
         self._compare_anew()
         self.metrics.mark(self.rows, "promotion", challenger=name, algorithm=self.config.algorithm_id, by=why)
+
+    def change(self, change: MemberChange) -> None:
+        """Go over to another configuration; with other costs, differences would be sums of different losses."""
+        before = self.config
+        super().change(change)
+        if (before.class_costs, before.cost_max) != (self.config.class_costs, self.config.cost_max):
+            self._compare_anew()
 
     def _compare_anew(self) -> None:
         for one in self.challengers.values():

@@ -17,7 +17,6 @@ from typing import Any, cast
 
 from core.config_changes import interchangeable
 from core.entry import (
-    UPGRADE,
     Challenge,
     Configure,
     Configured,
@@ -209,9 +208,6 @@ class Machine(Contest):
         # A snapshot is the model's own: it may be of a time before a promotion.
         if segment.source == "import" and not interchangeable(loaded.config, self.config):
             return Refused("the state is of a model with another configuration")
-        if segment.source == UPGRADE:  # this very state: every replica is to have these bytes
-            self.__dict__.update(loaded.__dict__)
-            return Replaced(self.rows)
         loaded.outbox = self.outbox
         for at, member in enumerate(loaded.members):
             member.end_episodes()  # the event that its episode is of need not be the newest one here

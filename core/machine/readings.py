@@ -159,5 +159,7 @@ class Readings(Estimates):
         features = [] if schema is None else [feature.to_json() for feature in schema.features]
         labels = list(self.labels.labels)
         found = {"features": features, "labels": labels, "state_bytes": self.nbytes, **self.learner_info()}
+        if self.before:  # the learner has not learned all rows of the model
+            found["learner_rows"] = self.rows - self.before
         unknown = self.unknown.report(schema)
         return {**found, "unknown": unknown} if unknown else found

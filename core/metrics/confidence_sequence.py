@@ -13,6 +13,7 @@ With probability 1 - alpha, S_t - sum_i mu_i <= u(V_t) for all t, where u(v) is 
 reaches ln(1 / alpha); P is the regularised lower incomplete gamma function. m is a mixture over lambda of the
 supermartingales exp(lambda S - (-ln(1 - lambda) - lambda) V), and rho says for which V it is narrowest. Nothing is
 assumed of how rows depend on each other, nor that the mean stays as it is: the interval is of the mean of the mu_i.
+Where k sequences are looked at side by side, each has alpha / k, so that all hold together with 1 - alpha.
 
 Source: Howard, Ramdas, McAuliffe, Sekhon: Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals of
 Statistics 49(2), 2021: theorem 4 (empirical Bernstein, with 0 as the prediction of each difference) and proposition 9
@@ -23,27 +24,27 @@ import math
 from functools import cache
 from types import ModuleType
 
-CONFIDENCE = 0.95
-"""Of both sides together."""
+ALPHA = 0.05
+"""The chance that any of the sequences looked at together leaves its interval on either side, ever."""
 RHO = 2.0
 """Narrowest where V is some twenty: so many rows on which two classifiers do not agree."""
-_ENOUGH = math.log(2.0 / (1.0 - CONFIDENCE))
+_ENOUGH = math.log(2.0 / ALPHA)
 _STEPS = 60
 
 
-def exceeds(s: float, v: float) -> bool:
-    """Whether S - u(V) is above 0: the mean has been above 0 on the rows so far, with ``CONFIDENCE``."""
-    return s > 0.0 and _log_mixture(s, v) >= _ENOUGH
+def exceeds(s: float, v: float, sequences: int = 1) -> bool:
+    """Whether S - u(V) is above 0: the mean has been above 0 on the rows so far, with 1 - ``ALPHA`` / sequences."""
+    return s > 0.0 and _log_mixture(s, v) >= _ENOUGH + math.log(sequences)
 
 
-def radius(v: float) -> float:
-    """u(v), at half of 1 - ``CONFIDENCE``: S is within it of the sum of the means."""
-    low, high = 0.0, 1.0
-    while _log_mixture(high, v) < _ENOUGH:
+def radius(v: float, sequences: int = 1) -> float:
+    """u(v), at half of ``ALPHA`` / sequences: S is within it of the sum of the means."""
+    low, high, enough = 0.0, 1.0, _ENOUGH + math.log(sequences)
+    while _log_mixture(high, v) < enough:
         low, high = high, 2.0 * high
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
-        if _log_mixture(middle, v) < _ENOUGH:
+        if _log_mixture(middle, v) < enough:
             low = middle
         else:
             high = middle

@@ -3,6 +3,7 @@ r"""The paired difference of two learners' losses on the same rows, and whether 
 For each row on which both have said something, before its label came,
 
     classification    d = [first is wrong] - [second is wrong]
+    with class_costs  d = (c_y [first is wrong] - c_y [second is wrong]) / max c,    c_y the cost of missing the label
     regression        d = (min(e1^2, b) - min(e2^2, b)) / b,    b = 4 times the variance of the labels before the row
 
 lies in [-1, 1]; above 0 the second one is better. The scale of a regression is known after 10 labels that are not all
@@ -12,8 +13,9 @@ equal; errors of more than two deviations of the labels count as two. The interv
     V = max( sum of d^2,  n / L times the variance of the sums of d over batches of L rows, L = 32, 256, 1024 )
 
 is the sum of squares where rows are as good as independent; where differences keep their sign for a while, as in
-streams that drift, the sums of batches vary more, and widen the interval. A regression's numbers are shown in units of
-squared labels: times b as it is now.
+streams that drift, the sums of batches vary more, and widen the interval. Numbers are shown in units of the loss: times
+max c, of a regression times b as it is now. Clipped errors hide what few rows cost. So the mean of e1^2 - e2^2, not
+clipped, is kept as well: while it is below 0, ``favours_second`` is not true.
 """
 
 from collections.abc import Mapping
@@ -23,7 +25,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
-from core.metrics.confidence_sequence import CONFIDENCE, exceeds, load, radius
+from core.metrics.confidence_sequence import ALPHA, exceeds, load, radius
 from core.metrics.prequential import READ_FLOATS
 from core.metrics.regression import ERROR_MAX
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
@@ -42,7 +44,8 @@ NO_NUMBERS = np.empty(0)
 """The labels of a classification: none are needed."""
 
 _ROWS, _SUM, _SQUARES, _LABELS, _MEAN, _VAR, _BATCHES = 0, 1, 2, 3, 4, 5, 6
-_SCALARS = _BATCHES + 2 * len(BATCHES)
+_GAIN = _BATCHES + 2 * len(BATCHES)
+_SCALARS = _GAIN + 1
 
 
 @njit(f"void({READ_FLOATS}, {READ_FLOATS}, {READ_FLOATS}, f8[::1])", cache=True)
@@ -63,6 +66,7 @@ def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
         s[_ROWS] += 1.0
         s[_SUM] += d
         s[_SQUARES] += d * d
+        s[_GAIN] += (first[i] - second[i] - s[_GAIN]) / s[_ROWS]  # a mean: sums of capped errors may be too large
         for k in range(len(BATCHES)):
             at = _BATCHES + 2 * k
             s[at] += d
@@ -81,7 +85,7 @@ class Difference:
                 within=1e301,
                 places={
                     **dict.fromkeys((_ROWS, _LABELS), WHOLE),
-                    **dict.fromkeys((_SQUARES, _VAR, *range(_BATCHES + 1, _SCALARS, 2)), NOT_NEGATIVE),
+                    **dict.fromkeys((_SQUARES, _VAR, *range(_BATCHES + 1, _GAIN, 2)), NOT_NEGATIVE),
                 },
                 at="_scalars",
             )
@@ -96,7 +100,7 @@ class Difference:
         """Compare n rows in order. A block leaves the same bits as its rows one at a time.
 
         Args:
-            first: (n,) losses, 0 or 1, or squared errors; NaN where nothing was said.
+            first: (n,) losses, 0 to 1, or squared errors; NaN where nothing was said.
             second: those of the other learner.
             truth: (n,) the numbers that came; (0,) for a classification.
         """
@@ -121,22 +125,21 @@ class Difference:
         deviations = max(s[at + 1] - closed * closed / batches, 0.0)
         return float(self.rows / rows * deviations / (batches - 1))
 
-    @property
-    def favours_second(self) -> bool:
-        """Whether the interval is above 0 after rows enough: the second one has been better, and not by chance."""
-        return self.rows >= ROWS_MIN and exceeds(float(self._scalars[_SUM]), self._spread)
+    def favours_second(self, of: int = 1) -> bool:
+        """Whether the second one has been better after rows enough, not by chance; ``of`` differences side by side."""
+        s = self._scalars
+        return self.rows >= ROWS_MIN and s[_GAIN] >= 0.0 and exceeds(float(s[_SUM]), self._spread, of)
 
-    @property
-    def low(self) -> float:
-        """The lower end of the interval, of d."""
-        return max(-1.0, (float(self._scalars[_SUM]) - radius(self._spread)) / max(self.rows, 1))
+    def low(self, of: int = 1) -> float:
+        """The lower end of the interval, of d; ``of`` as in ``favours_second``."""
+        return max(-1.0, (float(self._scalars[_SUM]) - radius(self._spread, of)) / max(self.rows, 1))
 
-    def report(self) -> Header:
-        """Mean and interval, None before the first row that was compared."""
-        found: Header = {"mean": None, "low": None, "high": None, "confidence": CONFIDENCE, "rows": self.rows}
-        scale = BOUND * float(self._scalars[_VAR]) if self._scalars[_LABELS] else 1.0
+    def report(self, of: int = 1, unit: float = 1.0) -> Header:
+        """Mean and interval, None before the first row that was compared; a regression knows its ``unit`` of loss."""
+        found: Header = {"mean": None, "low": None, "high": None, "confidence": 1.0 - ALPHA / of, "rows": self.rows}
+        scale = BOUND * float(self._scalars[_VAR]) if self._scalars[_LABELS] else unit
         if self.rows:
-            n, total, reach = self.rows, float(self._scalars[_SUM]), radius(self._spread)
+            n, total, reach = self.rows, float(self._scalars[_SUM]), radius(self._spread, of)
             found["mean"] = scale * total / n
             found["low"], found["high"] = scale * max(-1.0, (total - reach) / n), scale * min(1.0, (total + reach) / n)
         return found | ({"bound": scale} if self._scalars[_LABELS] else {})

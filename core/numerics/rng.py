@@ -8,7 +8,7 @@
 Integers only up to the last product, so the same on every platform; there is no state to keep or to save.
 
 ``mix`` is also called by the kernels of features/projection.py. Numba's cache watches only the file of the calling
-kernel: after changing ``mix``, delete core/**/__pycache__ (the tests compare every caller with Python's integers).
+kernel; ``make`` compiles it again when ``mix`` changes (the tests compare every caller with Python's integers).
 
 Source: SplitMix64: Steele, Lea, Flood, OOPSLA 2014.
 """

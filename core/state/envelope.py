@@ -3,8 +3,8 @@
     safetensors( named arrays, header = {"format", "digest", "config", ...stamp..., "state": {...}} )
 
 The digest covers every array (name, type, shape, bytes) and the rest of the header, so a truncated, edited or
-foreign state is refused instead of being learned from. Equal states give equal bytes. A state of an older format is
-brought to this one, step by step, when it is read.
+foreign state is refused instead of being learned from. Equal states give equal bytes. A state of another format is
+refused, whether older or newer.
 """
 
 import hashlib
@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 from core.contract import Buffer, Header
 from core.state import arrays as packing
 from core.state import container
-from core.state.upgrades import UPGRADERS
 
-FORMAT = 6
-"""Version of the layout; a newer one is refused, never guessed at."""
-OLDEST = 3
-"""The oldest one that is read."""
+FORMAT = 7
+"""Version of the layout; another one is refused, never guessed at."""
 
 
 def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
@@ -37,25 +34,18 @@ def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
 
 
 def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
-    """Arrays and header of bytes that ``dump`` gave, in this version or in an older one.
+    """Arrays and header of bytes that ``dump`` gave, in this version.
 
     Raises:
-        ValueError: truncated, corrupt, not a state at all, or of a newer or too old a format version.
+        ValueError: truncated, corrupt, not a state at all, or of another format version.
     """
     arrays, header = packing.unpack(data)
     found = header.pop("digest", None)
     written = header.get("format")
-    if type(written) is not int or not OLDEST <= written <= FORMAT:
-        read = f"{FORMAT}" if OLDEST == FORMAT else f"{OLDEST} to {FORMAT}"
-        raise ValueError(f"state has format {written!r}, this version reads {read}")
+    if type(written) is not int or written != FORMAT:
+        raise ValueError(f"state has format {written!r}, this version reads {FORMAT}")
     if found != _digest(arrays, header):
         raise ValueError("state is corrupt: its digest does not match its content")
-    for former in range(written, FORMAT):
-        try:
-            arrays, header = UPGRADERS[former](arrays, header)
-        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
-            raise ValueError(f"state is not one of format {former}: {error!r}") from error
-        header = {**header, "format": former + 1}
     return arrays, header
 
 

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints, Prediction
 from core.numerics.rng import uniform
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Shares, counts
-from core.switching.mixture_kernels import ANYTIME, ROWS, learn_classes, learn_numbers, mix_classes, mix_numbers
+from core.switching.mixture_kernels import ANYTIME, ROWS, mix_classes, mix_numbers
 
 VOTE = 0.9
 """What the predicted class is worth where a learner has no probabilities; the others share the rest."""
@@ -78,14 +78,7 @@ class Mixture:
     def predict(self, predictions: Sequence[Prediction]) -> Prediction:
         """The combined prediction of n rows from each expert's. Changes nothing."""
         chosen = int(self.weights.argmax()) if self.selects else -1
-        if predictions[0].value.dtype == np.float64:
-            F, S, out, std = _numbers(predictions)
-            mix_numbers(F, S, self.weights, self.counters, chosen, out, std)
-            return Prediction(out, None, std if S.shape[1] else None)
-        P = _shares(predictions)
-        out = np.empty(P.shape[1:])
-        mix_classes(P, self.weights, self._geometric, chosen, out)
-        return _of_shares(predictions, out, np.full(len(out), chosen))
+        return self._mix(predictions, predictions[0].value[:0], _NO_DRAWS, chosen)
 
     def learn(self, predictions: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:
         """The combined prediction of n rows, each before its label moves the weights.
@@ -94,30 +87,28 @@ class Mixture:
             predictions: each expert's, of those rows.
             truth: class indices or numbers (n,).
         """
+        draws = _NO_DRAWS
+        if self.selects and len(self.weights) > 1:
+            draws = uniform(self.seed, self.first_row + int(self.counters[ROWS]), len(truth), _PURPOSE)
+        return self._mix(predictions, np.ascontiguousarray(truth), draws, -1)
+
+    def _mix(self, predictions: Sequence[Prediction], truth: NDArray[Any], draws: Floats, likeliest: int) -> Prediction:
+        """What the experts make together, or the one that is drawn or ``likeliest`` >= 0 makes; learns labels (n,)."""
         eta, share = self._rates()
-        draws = self._draws(len(truth))
-        truth = np.ascontiguousarray(truth)
+        chosen = np.full(len(predictions[0].value), likeliest)
+        state = self.weights, self.losses, self.counters
         if truth.dtype == np.float64:
-            F, S, out, std = _numbers(predictions)
-            rate = eta if self.horizon else 0.0
-            learn_numbers(F, S, truth, self.weights, self.losses, self.counters, rate, share, draws, out, std)
-            return Prediction(out, None, std if S.shape[1] else None)
+            F = np.stack([one.value for one in predictions])
+            deviations = [one.std for one in predictions if one.std is not None]
+            S = np.stack(deviations) if len(deviations) == len(predictions) else np.empty((len(predictions), 0))
+            number, std = np.empty(F.shape[1]), np.empty(S.shape[1])
+            mix_numbers(F, S, truth, *state, eta if self.horizon else 0.0, share, draws, chosen, number, std)
+            return Prediction(number, None, std if S.shape[1] else None)
         P = _shares(predictions, 1 + int(truth.max(initial=-1)))
         out = np.empty(P.shape[1:])
-        chosen = np.full(len(truth), -1, dtype=np.int64)
-        learn_classes(
-            P, truth, self.weights, self.losses, self.counters, eta, share, self._geometric, draws, chosen, out
-        )
+        geometric = self.horizon is not None and not self.selects
+        mix_classes(P, truth, *state, eta, share, geometric, draws, chosen, out)
         return _of_shares(predictions, out, chosen)
-
-    def _draws(self, rows: int) -> Floats:
-        if not self.selects or len(self.weights) == 1:
-            return _NO_DRAWS
-        return uniform(self.seed, self.first_row + int(self.counters[ROWS]), rows, _PURPOSE)
-
-    @property
-    def _geometric(self) -> bool:
-        return self.horizon is not None and not self.selects
 
     def _rates(self) -> tuple[float, float]:
         """Eta and the share d."""
@@ -150,15 +141,7 @@ class Mixture:
         self.first_row = first_row
 
 
-def _numbers(predictions: Sequence[Prediction]) -> tuple[Floats, Floats, Floats, Floats]:
-    """The experts' numbers (E, n), their deviations (E, n), (E, 0) unless all have one, and room for the mixture's."""
-    F = np.stack([one.value for one in predictions])
-    deviations = [one.std for one in predictions if one.std is not None]
-    S = np.stack(deviations) if len(deviations) == len(predictions) else np.empty((len(predictions), 0))
-    return F, S, np.empty(F.shape[1]), np.empty(S.shape[1])
-
-
-def _shares(predictions: Sequence[Prediction], classes: int = 0) -> Floats:
+def _shares(predictions: Sequence[Prediction], classes: int) -> Floats:
     """Probabilities (E, n, K) of every expert; votes count as such where experts have none."""
     for one in predictions:
         shown = 1 + int(one.value.max(initial=-1)) if one.probabilities is None else one.probabilities.shape[1]

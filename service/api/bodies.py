@@ -5,7 +5,6 @@ from typing import cast
 from starlette.requests import ClientDisconnect, Request
 
 from core.problems import Invalid, Problem
-from service import stages
 from service.api import content_encoding
 from service.api.body_budget import BodyBudget
 from service.api.cross_site import is_browser
@@ -14,6 +13,8 @@ from service.errors import TooLarge
 
 SMALL_BYTES = 65_536
 """A body up to this size is not counted: the server holds as much of every connection anyway."""
+AHEAD_BYTES = 2**20
+"""So much of a body that was announced is counted before it has come."""
 
 
 def media_type(request: Request, allowed: tuple[str, ...]) -> str:
@@ -25,7 +26,7 @@ def media_type(request: Request, allowed: tuple[str, ...]) -> str:
     given = request.headers.get("content-type")
     if given is None:
         if is_browser(request.scope):  # any page may send a body without one
-            raise wrong_media("", allowed)
+            raise wrong_media(allowed)
         return allowed[0]
     if given == JSON and JSON in allowed:
         return JSON
@@ -33,7 +34,7 @@ def media_type(request: Request, allowed: tuple[str, ...]) -> str:
     if kind.endswith("+json"):
         kind = JSON
     if kind not in allowed:
-        raise wrong_media(kind, allowed)
+        raise wrong_media(allowed)
     return kind
 
 
@@ -45,8 +46,8 @@ def table_type(request: Request) -> str:
 async def read_body(request: Request, limit: int) -> bytes:
     """The whole body, unpacked where it is gzip.
 
-    One that is not small counts against the budget of all bodies until its request is answered: with the length that
-    was announced at once, else as it arrives and is unpacked. How long it may take is the protocol's to bound.
+    One that is not small counts against the budget of all bodies until its request is answered: as it arrives, with
+    AHEAD_BYTES of what was announced, and as it is unpacked. How long it may take is the protocol's to bound.
 
     Raises:
         WrongEncoding: compressed, but not by gzip.
@@ -69,13 +70,10 @@ async def read_body(request: Request, limit: int) -> bytes:
     more = message.get("more_body", False)
     if more or len(body) > SMALL_BYTES:
         budget: BodyBudget = request.app.state.context.budget
-        _count(budget, request, max(announced, len(body)))
+        _count(budget, request, max(len(body), min(announced, len(body) + AHEAD_BYTES)))
         if more:
-            body = await _rest(budget, request, limit, body)
-    whole = await _unpacked(request, limit, body) if packed else body
-    if stages.on:
-        stages.reached("body")
-    return whole
+            body = await _rest(budget, request, limit, body, announced)
+    return await _unpacked(request, limit, body) if packed else body
 
 
 async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:
@@ -86,7 +84,7 @@ async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:
     return whole
 
 
-async def _rest(budget: BodyBudget, request: Request, limit: int, first: bytes) -> bytes:
+async def _rest(budget: BodyBudget, request: Request, limit: int, first: bytes, announced: int) -> bytes:
     """A body of several parts, in one buffer that grows: joining hundreds of megabytes would stop everybody else."""
     whole, more = bytearray(first), True
     while more:
@@ -96,7 +94,7 @@ async def _rest(budget: BodyBudget, request: Request, limit: int, first: bytes) 
         whole += message.get("body", b"")
         if len(whole) > limit:
             raise too_large(limit)
-        _count(budget, request, len(whole))
+        _count(budget, request, max(len(whole), min(announced, len(whole) + AHEAD_BYTES)))
         more = message.get("more_body", False)
     return cast("bytes", whole)  # what reads it takes both, and nobody writes to it
 

@@ -31,10 +31,16 @@ class ChallengerBody(RequestBody):
     promote: Literal["never", "auto"] = Field(
         "never",
         description="`auto`: it becomes the model by itself once `difference.low` is above 0, after 1000 compared rows "
-        "at the earliest. With `class_costs` that is the share of wrong answers, not their cost. Left out: never.",
+        "at the earliest, unless the sum of its squared errors is larger. Left out: never.",
     )
 
     _left_to_core = model_validator(mode="wrap")(as_sent)
+
+
+class Promotion(RequestBody):
+    """How a challenger is promoted."""
+
+    force: bool = Field(False, description="Also one that has not been shown to be better.")
 
 
 class Difference(BaseModel):
@@ -43,14 +49,14 @@ class Difference(BaseModel):
     mean: float | None = Field(
         examples=[0.021],
         description="Of the rows that both have predicted, since the later of the two began or the last promotion. "
-        "Losses are 0 or 1, with `class_costs` as well; squared errors count as at most `bound`.",
+        "Losses are 0 or 1, with `class_costs` what the answer cost; squared errors count as at most `bound`.",
     )
     low: float | None = Field(
         examples=[0.004],
         description="The interval holds at all rows at once (a confidence sequence): it may be looked at at any time.",
     )
     high: float | None = Field(examples=[0.038])
-    confidence: float = Field(examples=[0.95])
+    confidence: float = Field(examples=[0.95], description="1 - 0.05 / k with k challengers, `previous` included.")
     rows: int = Field(ge=0, examples=[2400], description="Rows that were compared.")
     bound: float | None = Field(
         None, description="Regression: the largest squared error that counts, four times the variance of the labels."

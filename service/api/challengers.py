@@ -6,23 +6,22 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Body, Path, Request
 from starlette.responses import Response
 
-from core.entry import Segment
+from core.entry import Promote, Segment, Withdraw
 from core.machine import Machine
 from service.api import documents
-from service.api.challenger_schemas import ChallengerBody, ChallengerEntry, ChallengerList
+from service.api.challenger_schemas import ChallengerBody, ChallengerEntry, ChallengerList, Promotion
+from service.api.conditional import NOT_MODIFIED
 from service.api.context import NAME, Context, Ctx, IdempotencyKey, ModelName
-from service.api.csv_answers import CHALLENGERS as CHALLENGER_TABLE
-from service.api.csv_answers import Format, csv_answer
-from service.api.documents import json_of, of_model
+from service.api.documents import json_of, stamped
 from service.api.idempotency import answer_if_seen
 from service.api.identity import REQUEST, identity_of
 from service.api.model_schemas import Model
 from service.api.models import ReadModel, shown
-from service.api.openapi.examples import CHALLENGERS
+from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
+from service.api.rendered import Rendered
 from service.api.root_path import route_path
 from service.api.route import ADMIN, READ, Route
 from service.api.row_requests import REFUSED
-from service.api.state import EMPTY
 from service.errors import NotFound
 from service.runtime import challengers
 from service.runtime.engine import Freshness
@@ -39,18 +38,14 @@ Plan = Callable[[Machine, tuple[str, ...]], Segment | None]
 """Makes the segment of a request out of the model as it stands, and what the request is remembered by."""
 
 
-@router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList)
-async def list_challengers(replica: ReadModel, form: Format = "json") -> Response:
+@router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList, responses=NOT_MODIFIED)
+async def list_challengers(replica: ReadModel) -> Response:
     """List challengers.
 
     With their metrics and the paired difference of their losses to the model's.
-
-    `?format=csv` answers with a table.
     """
-    found = await of_model(replica, documents.challenger_list)
-    return (
-        json_of(found) if form == "json" else await csv_answer(found, CHALLENGER_TABLE, f"{replica.name}-challengers")
-    )
+    stamp, found = await stamped(replica, documents.challenger_list)
+    return Rendered(json_of(found), stamp)
 
 
 @router.put(
@@ -88,8 +83,7 @@ async def put_challenger(
 
     replica = await _commit(ctx, name, request, key, plan, await request.body())
     async with replica.held():
-        one = challengers.known(replica.machine, challenger)
-        return json_of(documents.challenger(challenger, one), 200 if known else 201)
+        return json_of(documents.challenger(replica.machine, challenger), 200 if known else 201)
 
 
 @deletion.delete(
@@ -101,33 +95,49 @@ async def put_challenger(
 async def delete_challenger(
     ctx: Ctx, name: ModelName, challenger: FormerName, request: Request, key: IdempotencyKey
 ) -> None:
-    """Take a challenger away."""
+    """Take a challenger away.
+
+    A snapshot is written first, which stays in `GET /models/{name}/snapshots` until the next deletion or promotion; if
+    it cannot be, the answer is 503 and nothing changes.
+    """
     await _commit(ctx, name, request, key, lambda machine, ids: challengers.withdraw(machine, challenger, ids))
 
 
 @router.post(
     "/models/{name}/challengers/{challenger}/promote",
-    dependencies=[ADMIN, EMPTY],
+    dependencies=[ADMIN],
     response_model=Model,
     response_description="The model as it is now",
 )
 async def promote_challenger(
-    ctx: Ctx, name: ModelName, challenger: ChallengerName, request: Request, key: IdempotencyKey
+    ctx: Ctx,
+    name: ModelName,
+    challenger: ChallengerName,
+    request: Request,
+    key: IdempotencyKey,
+    body: Annotated[Promotion | None, Body(openapi_examples=PROMOTIONS)] = None,
 ) -> Response:
     """Make a challenger the model.
+
+    409 unless `force` is true if fewer than 200 rows were compared or `difference.low` is not above 0; `previous` needs
+    no force. A snapshot is written first, which stays in `GET /models/{name}/snapshots` until the next promotion or
+    deletion; if it cannot be, the answer is 503 and nothing changes.
 
     An entry of the log: every replica promotes at the same row. The model's rows, ids, drift events and marks count on
     (the promotion is a mark); its metrics are those of the challenger, over the rows that it has learned. The former
     model goes on learning as the challenger `previous`, in place of an older one, and is never promoted by itself;
     promoting it swaps the two. All differences start anew. An Idempotency-Key makes a retry safe.
     """
-    return await shown(
-        await _commit(ctx, name, request, key, lambda machine, ids: challengers.promote(machine, challenger, ids))
-    )
+    force = body is not None and body.force
+
+    def plan(machine: Machine, ids: tuple[str, ...]) -> Segment:
+        return challengers.promote(machine, challenger, ids, force)
+
+    return await shown(await _commit(ctx, name, request, key, plan, b"force" if force else b""))
 
 
 async def _commit(ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b"") -> Replica:
-    """Commit what a request asks for; the model as it is after it."""
+    """Commit what a request asks for, after a snapshot if it takes a learner away; the model as it is after it."""
     engine = ctx.engine
     asked = f"{request.method} {route_path(request.scope)}\n".encode()
     identity = identity_of(key, None, REQUEST, (asked, body))
@@ -139,5 +149,8 @@ async def _commit(ctx: Context, name: str, request: Request, key: str | None, pl
         await answer_if_seen(ctx, replica, identity, error)
     else:
         if segment is not None:
+            known = await engine.store.log.lookup(name, replica.incarnation, identity.ids) if identity.ids else []
+            if isinstance(segment, Promote | Withdraw) and not any(known):  # a retry's would be of after the step
+                await engine.snapshotter.guard(replica)
             version = (await replica.inbox.submit(segment, identity.digests)).answer.version
     return await engine.replica(name, Freshness(min_version=version))

@@ -38,19 +38,6 @@ def is_gzip(coding: str) -> bool:
     raise WrongEncoding("send the body as it is, or with Content-Encoding: gzip", [problem])
 
 
-def refuse_encoded(coding: str | None) -> None:
-    """Refuse a body that has to come as it is.
-
-    Raises:
-        WrongEncoding: an encoding is named.
-    """
-    if coding is not None and coding.strip().lower() not in ("", "identity"):
-        raise WrongEncoding(
-            "a stream is read as it comes: send it without Content-Encoding",
-            [Problem("Content-Encoding", "does not go with a stream; single rows and batches may be gzip", "identity")],
-        )
-
-
 async def unpacked(packed: bytes, most: int, count: Callable[[int], None]) -> bytes:
     """A gzip body as it was before; one byte more than ``most`` where it is larger, and no further.
 

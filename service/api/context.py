@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from fastapi import Depends, Header, Path, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import GetCoreSchemaHandler, ValidationError, validate_call
+from pydantic import GetCoreSchemaHandler, StringConstraints, ValidationError, validate_call
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from starlette.requests import Request
 
@@ -23,7 +23,7 @@ from core.problems import Invalid, suggestion
 from service.api.body_budget import BodyBudget
 from service.api.cross_site import Guard
 from service.api.keys import Key, Keys
-from service.api.live.producer import Live
+from service.api.rendered import RenderedAnswers
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.replica import Replica
@@ -32,6 +32,7 @@ from service.runtime.stream_places import StreamPlaces
 from service.store.drift import DriftStreams
 from service.store.events import iso as iso
 
+Text = Annotated[str, StringConstraints(min_length=1)]
 LIMIT_MAX = 1000
 LIMIT = 100
 DIGITS_MAX = 20
@@ -44,9 +45,6 @@ class Telemetry(Protocol):
 
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request."""
-
-    def count_rows(self, route: str, status: int, rows: int) -> None:
-        """Count the answered rows of a stream, each by the status that a request would have had."""
 
     async def render(self, sees: Callable[[str], bool] | None) -> tuple[bytes, str]:
         """All metrics and their content type; with ``sees`` those that tell only of models that it allows."""
@@ -77,10 +75,10 @@ class Context:
     broadcast: Broadcast
     budget: BodyBudget
     places: StreamPlaces
-    live: Live
     commit: str | None = None
     guard: Guard = field(default_factory=Guard)
     reader: ReaderProcess = field(default_factory=ReaderProcess)
+    rendered: RenderedAnswers = field(default_factory=RenderedAnswers)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -138,7 +136,7 @@ async def fresh_enough(
     return Freshness(min_version, consistency == "strong", incarnation)
 
 
-_fresh_enough, _FRESHNESS = validate_call(fresh_enough), ("min_version", "consistency", "incarnation")
+_fresh_enough, FRESHNESS = validate_call(fresh_enough), ("min_version", "consistency", "incarnation")
 
 
 async def fresh_by_query(request: Request, *others: str) -> Freshness:
@@ -151,8 +149,8 @@ async def fresh_by_query(request: Request, *others: str) -> Freshness:
     Raises:
         Invalid, RequestValidationError: naming the query parameter.
     """
-    known_queries(request, *_FRESHNESS, *others)
-    given: dict[str, Any] = {name: value for name, value in request.query_params.items() if name in _FRESHNESS}
+    known_queries(request, *FRESHNESS, *others)
+    given: dict[str, Any] = {name: value for name, value in request.query_params.items() if name in FRESHNESS}
     try:
         return await _fresh_enough(**given)
     except ValidationError as error:
@@ -168,7 +166,7 @@ class Page(NamedTuple):
 
 async def paging(
     limit: Annotated[int, Whole(1, LIMIT_MAX), Query(description="Most items in the answer.")] = LIMIT,
-    cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    cursor: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
 ) -> Page:
     """The page that a list's query asks for."""
     return Page(limit, cursor)
@@ -176,7 +174,7 @@ async def paging(
 
 async def idempotency_key(
     key: Annotated[
-        str | None,
+        Text | None,
         Header(
             alias="Idempotency-Key",
             description="Your own id of this request; sent again within a day it is learned or done once. Ids in the "

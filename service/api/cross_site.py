@@ -14,8 +14,8 @@ adds one by itself.
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from starlette.types import Scope
 
@@ -26,9 +26,9 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITE = frozenset({b"same-origin", b"none"})
 """What a browser says of a request of our own pages, and of one that its user has made."""
 KNOWN_MAX = 1000
-"""Values of ``Host`` whose verdict is remembered."""
-_HOST, _SITE, _ORIGIN, _FORWARDED = b"host", b"sec-fetch-site", b"origin", b"x-forwarded-host"
-_WANTED = frozenset({_HOST, _SITE, _ORIGIN})
+"""Hosts whose verdict is remembered."""
+_HOST, _SITE, _ORIGIN = b"host", b"sec-fetch-site", b"origin"
+_FORWARDED, _CLIENTS = b"x-forwarded-host", b"x-forwarded-for"
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _PORT = re.compile(r":\d*$")
 _ORIGIN_FORM = re.compile(r"https?://[^/?#@\s]+")
@@ -60,7 +60,7 @@ def proxies_of(text: str) -> tuple[Network, ...]:
 
 
 class Guard:
-    """Refuses what may be a page of another site.
+    """Refuses what may be a page of another site: one look at the host, one at the origin.
 
     Args:
         hosts: of ``ONEPASS_ALLOWED_HOSTS``: names, or ``*`` for any.
@@ -70,9 +70,7 @@ class Guard:
 
     def __init__(self, hosts: str = "", origins: Iterable[str] = (), proxies: Sequence[Network] = ()) -> None:
         self._hosts = frozenset(own.strip().lower() for own in hosts.split(",") if own.strip())
-        self._origins = frozenset(own.encode() for own in origins)
-        self._verdicts: dict[bytes, bool] = {}
-        self._proxies = proxies
+        self._origins, self._proxies = frozenset(origins), proxies
 
     def check(self, scope: Scope) -> None:
         """Let a request in.
@@ -80,56 +78,54 @@ class Guard:
         Raises:
             Forbidden: it may be one of another site's page.
         """
-        found = {name: value for name, value in scope["headers"] if name in _WANTED}
-        if self._proxies:
-            self._look_behind_proxy(scope, found)
-        host = found.get(_HOST)
-        if host is not None and not (self._verdicts.get(host) or self._knows(host)):
+        sent = dict(scope["headers"])
+        host = _text(sent, _HOST)
+        if self._proxies and _FORWARDED in sent and self._trusts(_address(scope)):
+            host = _text(sent, _FORWARDED).rpartition(",")[2].strip()  # of several names the proxy's own is the last
+        if not is_known(host, self._hosts):
             problem = Problem("Host", "is a name that is not known to be this service's", "ONEPASS_ALLOWED_HOSTS")
             raise Forbidden("without keys the service answers to addresses and to names it knows", [problem])
-        if len(found) > (host is not None) and scope["method"] not in SAFE and not self._own_site(found):
-            field = "Sec-Fetch-Site" if _SITE in found else "Origin"
+        if scope["method"] not in SAFE and not self._own_site(sent, host):
+            field = "Sec-Fetch-Site" if _SITE in sent else "Origin"
             problem = Problem(field, "is another site's", "this service's own pages, or ONEPASS_CORS_ORIGINS")
             raise Forbidden("without keys pages of other sites may change nothing", [problem])
 
-    def _look_behind_proxy(self, scope: Scope, found: dict[bytes, bytes]) -> None:
-        """Put what a trusted proxy was asked for in place of what it asks; of several names its own is the last."""
-        named = [value for name, value in scope["headers"] if name == _FORWARDED]
-        if named and self._trusts(scope["client"]):
-            found[_HOST] = named[-1].rpartition(b",")[2].strip()
+    def _own_site(self, sent: Mapping[bytes, bytes], host: str) -> bool:
+        origin, site = _text(sent, _ORIGIN), sent.get(_SITE)
+        if site is not None and origin not in self._origins:
+            return site in OWN_SITE
+        return origin in ("", *self._origins) or origin.partition("://")[2] == host != ""
 
-    def _trusts(self, client: tuple[str, int] | None) -> bool:
-        if client is None:  # by a socket in the file system
+    def client(self, scope: Scope) -> str:
+        """The address that a request is from: of those that trusted proxies name, the last that is not their own."""
+        found, lines = _address(scope), [value for name, value in scope["headers"] if name == _CLIENTS]
+        named = b",".join(lines).decode("latin-1").split(",")
+        while self._trusts(found) and named:
+            found = named.pop().strip()
+        return found
+
+    def _trusts(self, client: str) -> bool:
+        try:
+            address = ipaddress.ip_address(client.partition("%")[0])
+        except ValueError:  # none at all: a socket in the file system, or what a proxy calls it
             return False
-        address = ipaddress.ip_address(client[0].partition("%")[0])
         mapped = getattr(address, "ipv4_mapped", None)
         return any((mapped or address) in network for network in self._proxies)
 
-    def _own_site(self, found: dict[bytes, bytes]) -> bool:
-        origin, site = found.get(_ORIGIN), found.get(_SITE)
-        if origin is not None and origin.lower() in self._origins:
-            return True
-        if site is not None:
-            return site in OWN_SITE
-        assert origin is not None
-        return urlsplit(origin.decode("latin-1").lower()).netloc.encode("latin-1") == found.get(_HOST, b"").lower()
 
-    def _knows(self, host: bytes) -> bool:
-        verdict = self._verdicts.get(host)
-        if verdict is None:
-            verdict = self._judge(host.decode("latin-1").lower())
-            if len(self._verdicts) < KNOWN_MAX:
-                self._verdicts[host] = verdict
-        return verdict
-
-    def _judge(self, host: str) -> bool:
-        name = _PORT.sub("", host).removesuffix(".")
-        return not self._hosts.isdisjoint({"*", host, name}) or is_nobodys(name)
+def _address(scope: Scope) -> str:
+    return (scope.get("client") or ("",))[0]
 
 
-def is_nobodys(name: str) -> bool:
-    """Whether a host can be no name that somebody has registered: an address, or a name without a dot."""
-    if "." not in name and ":" not in name:
+def _text(sent: Mapping[bytes, bytes], name: bytes) -> str:
+    return sent.get(name, b"").decode("latin-1").lower()
+
+
+@lru_cache(KNOWN_MAX)
+def is_known(host: str, hosts: frozenset[str]) -> bool:
+    """Whether a host is listed, or no name that somebody can have registered: an address, or a name without a dot."""
+    name = _PORT.sub("", host).removesuffix(".")
+    if hosts & {"*", host, name} or ("." not in name and ":" not in name):
         return True
     try:
         ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))

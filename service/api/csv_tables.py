@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from itertools import compress, islice
 
-from core.problems import Invalid, Problem, suggestion
+from core.problems import Invalid, suggestion
 from service.errors import NotTable
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.table import Table
@@ -111,20 +111,15 @@ def _pop_column(header: list[str], rows: list[list[str]], name: str | None, quer
     if name is None:
         return None
     if header.count(name) != 1:
-        raise Invalid(no_column(query, name, header))
+        told = "names several columns" if name in header else f"names no column{suggestion(name, header)}"
+        raise Invalid.of(query, told, header[:HEADER_SHOWN])
     _check_lengths(header, rows)
     at = header.index(name)
     header.pop(at)
     return [row.pop(at) for row in rows]
 
 
-def no_column(query: str, name: str, header: Sequence[str]) -> Problem:
-    """The problem of a query parameter that names no column, or several; ``allowed`` lists them."""
-    told = "names several columns" if name in header else f"names no column{suggestion(name, header)}"
-    return Problem(query, told, [*header[:HEADER_SHOWN]])
-
-
-def names_in(given: str) -> frozenset[str]:
+def _names_in(given: str) -> frozenset[str]:
     """The names of columns in a query parameter: separated by commas, as in a line of CSV; none where it is no line."""
     try:
         return frozenset(next(csv.reader([given]), ()))
@@ -134,7 +129,7 @@ def names_in(given: str) -> frozenset[str]:
 
 def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list[str], list[list[str]]]:
     """The table without the columns that a query parameter names."""
-    dropped = names_in(given)
+    dropped = _names_in(given)
     if not dropped.issubset(header) or not dropped:
         absent = [name for name in given.split(",") if name not in header]
         meant = suggestion(absent[0], header) if len(absent) == 1 else ""

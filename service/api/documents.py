@@ -1,4 +1,4 @@
-"""What there is to see of one model, as JSON: made once, for whoever asks and for the streams that show it live.
+"""What there is to see of one model, as JSON.
 
 Nobody may be changing the model meanwhile: ``replica.held``. ``in_parts`` says what is done elsewhere than on the event
 loop. The schemas beside the routes describe these documents.
@@ -12,9 +12,10 @@ import numpy as np
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from core.machine import Challenger, Machine
+from core.machine import Machine
 from service.api.context import iso
 from service.api.media import JSON
+from service.api.rendered import Stamp
 from service.runtime import challengers, feature_switch
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
@@ -55,18 +56,22 @@ async def of_model(replica: Replica, make: Callable[[Replica], T]) -> T:
         return await in_thread_if_large(_size(replica.machine), make, replica)
 
 
+async def stamped(replica: Replica, make: Callable[[Replica], T]) -> tuple[Stamp, T]:
+    """A document of a model, and the state that it shows.
+
+    Raises:
+        ModelDown: it is out of service.
+    """
+    return await of_model(replica, lambda held: (Stamp.of(held), make(held)))
+
+
 def _size(machine: Machine) -> int:
     """What the documents of a model are taken to be worth in bytes read."""
     width = 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
     return FEATURE_BYTES * width + LEARNER_BYTES * (1 + len(machine.challengers))
 
 
-def report(replica: Replica) -> msgspec.Raw:
-    """The metrics that several documents have in common."""
-    return msgspec.Raw(_encode(replica.machine.metrics_report()))
-
-
-def model(replica: Replica, metrics: msgspec.Raw | None = None) -> bytes:
+def model(replica: Replica) -> bytes:
     """``GET /models/{name}``."""
     machine = replica.machine
     return _encode(
@@ -77,7 +82,7 @@ def model(replica: Replica, metrics: msgspec.Raw | None = None) -> bytes:
             "version": replica.version,
             "rows": machine.rows,
             "phase": machine.phase,
-            "metrics": metrics or report(replica),
+            "metrics": machine.metrics_report(),
             "info": machine.info(),
             "created": iso(replica.created_ms),
             "updated": iso(replica.time_ms),
@@ -85,12 +90,12 @@ def model(replica: Replica, metrics: msgspec.Raw | None = None) -> bytes:
     )
 
 
-def metrics(replica: Replica, known: msgspec.Raw | None = None) -> bytes:
+def metrics(replica: Replica) -> bytes:
     """``GET /models/{name}/metrics``."""
     machine = replica.machine
     unknown = machine.unknown.report(machine.prediction_schema)
-    beside = {"learner": machine.learner_info(), "unknown": unknown, **_stamp(replica)}
-    return bytes(known or report(replica))[:-1] + b"," + _encode(beside)[1:]
+    more = {"learner": machine.learner_info(), "unknown": unknown, **_stamp(replica)}
+    return _encode({**machine.metrics_report(), **more})
 
 
 def features(replica: Replica, *, means: bool = False) -> bytes:
@@ -103,13 +108,13 @@ def challenger_list(replica: Replica) -> bytes:
     """``GET /models/{name}/challengers``."""
     machine = replica.machine
     champion = {"algorithm": machine.config.algorithm_id, "score": machine.summary().score}
-    found = [challengers.shown(name, one) for name, one in machine.challengers.items()]
+    found = [challengers.shown(machine, name) for name in machine.challengers]
     return _encode({"champion": champion, "challengers": found, **_stamp(replica)})
 
 
-def challenger(name: str, one: Challenger) -> bytes:
+def challenger(machine: Machine, name: str) -> bytes:
     """One of them."""
-    return _encode(challengers.shown(name, one))
+    return _encode(challengers.shown(machine, name))
 
 
 def _stamp(replica: Replica) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Page, Paging
-from service.api.csv_answers import DRIFT, Format, csv_answer
+from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Paging, Text
+from service.api.csv_answers import Format, csv_answer, drift_table
 from service.api.drift_schemas import DriftList, ModelDriftList
 from service.api.event_addresses import SKEW_MS, addresses_for, cursor_at, position_of, resume_at, wanted_by
 from service.api.event_stream import EXAMPLE, EventStream, events
@@ -21,7 +21,6 @@ from service.api.media import JSON
 from service.api.models import ReadModel
 from service.api.route import READ, Route
 from service.errors import Forbidden, no_model
-from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
 from service.store.drift import BEFORE_FIRST
 from service.store.events import START, EventKey, Later, StoredEvent, StreamPosition, is_event_id, position, shown
@@ -41,7 +40,7 @@ async def list_model_drift(
     replica: ReadModel,
     page: Paging,
     since: Annotated[
-        str | None,
+        Text | None,
         Query(
             description="A whole number is a version, and events after it are shown; one of 10^12 or more that the "
             f"model has not reached is a time in ms since 1970. Otherwise {TIMES}."
@@ -64,20 +63,7 @@ async def list_model_drift(
     asked, from_ms = (0, 0) if since is None else _since_version(since)
     if asked >= MS_MIN and asked > replica.version:
         asked, from_ms = 0, asked
-    found = await model_drift(ctx, replica, page, order, (asked, from_ms))
-    return found if form == "json" else await csv_answer(bytes(found.body), DRIFT, f"{replica.name}-drift")
-
-
-async def model_drift(
-    ctx: Context, replica: Replica, page: Page, order: Order, since: tuple[int, int] = (0, 0)
-) -> Response:
-    """A page of a model's events: those of versions after one, and of times from one on (ms).
-
-    Raises:
-        Invalid: the cursor is none.
-        StoreDown: the store did not answer.
-    """
-    (asked, from_ms), version = since, replica.version
+    version = replica.version
     begin = None if page.cursor is None else EventKey(*_cursor(page.cursor))
     after = BEFORE_FIRST if asked == 0 else EventKey(asked, 2**53)
     await ctx.engine.models.alarms.until_published(replica)
@@ -95,7 +81,8 @@ async def model_drift(
         begin = EventKey(*more[-1].position)
     listed, following = _page(found, page.limit, lambda last: str(last.position))
     later = await ctx.drift.later_of_model(replica.name, replica.incarnation, listed)
-    return await _stored(listed, later, next=following, version=version, incarnation=replica.incarnation)
+    answer = await _stored(listed, later, next=following, version=version, incarnation=replica.incarnation)
+    return answer if form == "json" else await csv_answer(bytes(answer.body), drift_table, f"{replica.name}-drift")
 
 
 @router.get("/drift", dependencies=[READ], response_model=DriftList)
@@ -104,7 +91,7 @@ async def list_drift(
     caller: Caller,
     page: Paging,
     since: Annotated[
-        str | None,
+        Text | None,
         Query(description=f"A whole number is a time in ms since 1970; otherwise {TIMES}. The event's `time` counts."),
     ] = None,
     consistency: Annotated[  # noqa: ARG001  what the store has is what is answered
@@ -115,7 +102,7 @@ async def list_drift(
     """Drift events of all models.
 
     Of every model the key may touch, in the order in which they became known; those of one model are in order. They
-    stay when the model is deleted. The newest are kept (`ONEPASS_DRIFT_EVENTS_ALL_MAX`).
+    stay when the model is deleted. The newest 10 000 are kept.
 
     `?format=csv` answers with a table.
     """
@@ -132,7 +119,7 @@ async def list_drift(
         after = more[-1].position
     listed, following = _page(found, page.limit, partial(cursor_at, caller))
     answer = await _stored(listed, await ctx.drift.later_of_service(listed), next=following)
-    return answer if form == "json" else await csv_answer(bytes(answer.body), DRIFT, "drift")
+    return answer if form == "json" else await csv_answer(bytes(answer.body), drift_table, "drift")
 
 
 @router.get(

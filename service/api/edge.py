@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import stages
-from service.api import access_log, request_id, tracing
+from service.api import access_log, request_id
 from service.api.answer_headers import ALWAYS, MODEL, PAGES
 from service.api.context import NAME
 from service.api.route import Handler
@@ -20,21 +19,19 @@ from service.api.row_answer import RowAnswer
 from service.runtime.stream_places import OWNER
 
 
-def identified(route: str, handler: Handler) -> Handler:
-    """A handler of the short way, whose answers have what every answer has; ``route``: its path."""
+def identified(handler: Handler) -> Handler:
+    """A handler of the short way, whose answers have what every answer has."""
 
     async def handle(request: Request) -> Response:
         own, model = request_id.begin(request.scope), request.scope["path_params"]["name"].encode()
-        started, measured = perf_counter(), stages.begin() if stages.on else None
+        started = perf_counter()
         response = await handler(request)
         if type(response) is RowAnswer:
             response.request_id, response.model = own, model
         else:
             response.raw_headers += ((request_id.HEADER, own), (MODEL, model), *ALWAYS)
         if access_log.on:
-            access_log.write(request.scope, response.status_code, perf_counter() - started, measured)
-        if measured is not None and tracing.on:
-            tracing.export(request.scope, route, response.status_code, measured)
+            access_log.write(request.scope, response.status_code, perf_counter() - started)
         return response
 
     return handle
@@ -44,7 +41,7 @@ async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) 
     """Let an app answer a request."""
     request_id.begin(scope)
     OWNER.set(None)  # the key of this request, once it is known
-    started, measured = perf_counter(), stages.begin() if stages.on else None
+    started = perf_counter()
     head = scope["method"] == "HEAD"
     asked = {**scope, "method": "GET"} if head else scope
     answer = _Head(receive, send, asked) if head else _Answer(receive, send, asked)
@@ -52,11 +49,8 @@ async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) 
         await app(asked, answer.receive, answer.send)
     finally:
         route = getattr(asked.get("route"), "path", None)
-        if not access_log.is_quiet(route, answer.status):
-            if access_log.on:
-                access_log.write(scope, answer.status, perf_counter() - started, measured)
-            if measured is not None and tracing.on:
-                tracing.export(scope, route, answer.status, measured)
+        if access_log.on and not access_log.is_quiet(route, answer.status):
+            access_log.write(scope, answer.status, perf_counter() - started)
 
 
 class _Answer:

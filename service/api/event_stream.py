@@ -11,15 +11,19 @@ replica. Where nothing comes a comment keeps the connection open.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from starlette.datastructures import Headers
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from service.api.event_addresses import Addresses, Resume
-from service.errors import StoreDown
+from service.api.keys import Keys
+from service.errors import StoreDown, Unauthorized
 from service.runtime.broadcast import Gap, Listener
 from service.store.drift import DriftStreams
 from service.store.events import START, StoredEvent, shown
@@ -92,8 +96,18 @@ def _event(kind: str, where: str | None, data: bytes) -> bytes:
     return format_sse_event(event=kind, data_str=data.decode(), id=where)
 
 
+async def _while_allowed(frames: AsyncIterable[Any], keys: Keys, headers: Headers) -> AsyncIterator[Any]:
+    """What is sent while the key of the request is what it was: one that is gone, or of other models, ends it."""
+    with suppress(Unauthorized):
+        begun = keys.caller(headers)
+        async for frame in frames:
+            if (key := keys.caller(headers)) is not None and (begun is None or key.models != begun.models):
+                return
+            yield frame
+
+
 class EventStream(StreamingResponse):
-    """The response; it ends when the client leaves, when it is too slow, and when the service stops.
+    """The response; it ends when the client leaves, loses its key, or is too slow, and when the service stops.
 
     What FastAPI does for generators that yield events has no way to cut off a client that does not read.
 
@@ -111,6 +125,7 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until it is over; a client that does not read the end is hung up on without."""
+        self.body_iterator = _while_allowed(self.body_iterator, scope["app"].state.context.keys, Headers(scope=scope))
         sending = asyncio.create_task(super().__call__(scope, receive, send))
         over = asyncio.create_task(self._over.wait())
         try:

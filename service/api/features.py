@@ -13,13 +13,15 @@ from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
 from service.api import documents
+from service.api.conditional import NOT_MODIFIED
 from service.api.context import Context, Ctx, IdempotencyKey, ModelName
-from service.api.documents import json_of, of_model
+from service.api.documents import json_of, stamped
 from service.api.feature_schemas import FeatureSpaces, SwitchBody, SwitchedSpaces
 from service.api.idempotency import answer_if_seen
 from service.api.identity import SWITCH, Identity, digest, identity_of
 from service.api.models import ReadModel
 from service.api.openapi.examples import SWITCHES
+from service.api.rendered import Rendered
 from service.api.route import ADMIN, READ, Route
 from service.api.row_requests import REFUSED
 from service.runtime import feature_switch
@@ -31,7 +33,7 @@ router = APIRouter(route_class=Route, tags=["features"])
 _json = msgspec.json.Encoder().encode
 
 
-@router.get("/models/{name}/features", dependencies=[READ], response_model=FeatureSpaces)
+@router.get("/models/{name}/features", dependencies=[READ], response_model=FeatureSpaces, responses=NOT_MODIFIED)
 async def show_features(
     replica: ReadModel,
     means: Annotated[bool, Query(description="Tell the means of the features as well.")] = False,
@@ -42,7 +44,8 @@ async def show_features(
     on the new features in the overlap) and, for linear models, `carried` (a copy of the old one in the new features)
     predict together until the next change is complete, each weighted by how well it does.
     """
-    return json_of(await of_model(replica, partial(documents.features, means=means)))
+    stamp, found = await stamped(replica, partial(documents.features, means=means))
+    return Rendered(json_of(found), stamp)
 
 
 @router.post("/models/{name}/features/switch", dependencies=[ADMIN], response_model_exclude_unset=True)

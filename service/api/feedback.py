@@ -19,7 +19,7 @@ from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
 from service.api import bodies, json_body, large_bodies, row_requests
-from service.api.context import Context, Ctx, ModelName, idempotency_key
+from service.api.context import Context, Ctx, ModelName, Text, idempotency_key
 from service.api.csv_queries import csv_form
 from service.api.idempotency import answer_if_seen, first_reply, read_rows
 from service.api.identity import ID, PREDICTION, Identity, digests_of, identity_of, printable
@@ -84,6 +84,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     if key is None:
         identity = identity_of_row(ask)
     else:
+        printable(key, "Idempotency-Key")  # also where an id in the body counts instead
         identity = await in_thread_if_large(size, identity_of_row, ask, key, body)
     reply = await learn_row(ctx, replica, ask, identity, size)
     answer = Learnt(
@@ -226,18 +227,18 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
 
 async def _csv_columns(
     label: Annotated[
-        str | None,
+        Text | None,
         Query(
-            description="text/csv, Parquet, Arrow: the column of the label.",
+            description="text/csv only: the column of the label.",
             openapi_examples={
-                "none": {"summary": "application/json and the others: none", "value": ""},
+                "none": {"summary": "application/json and the others: none", "value": None},
                 "csv": {"summary": "text/csv: the column", "value": "class"},
             },
         ),
     ] = None,
-    id: Annotated[str | None, Query(description="text/csv, Parquet, Arrow: the column of the id.")] = None,  # noqa: A002
-    discount: Annotated[str | None, Query(description="text/csv, Parquet, Arrow: the column of the discount.")] = None,
-    weight: Annotated[str | None, Query(description="text/csv, Parquet, Arrow: the column of the weight.")] = None,
+    id: Annotated[Text | None, Query(description="text/csv only: the column of the id.")] = None,  # noqa: A002
+    discount: Annotated[Text | None, Query(description="text/csv only: the column of the discount.")] = None,
+    weight: Annotated[Text | None, Query(description="text/csv only: the column of the weight.")] = None,
 ) -> None:
     """The queries of a batch, for /openapi.json; ``tables`` reads them."""
 
@@ -257,18 +258,16 @@ async def _csv_columns(
         csv=examples.FEEDBACK_CSV,
         npy="features in the order of the model, the label (a number) last",
         svmlight=True,
-        arrow="Columns by name; label, id, discount and weight are named by query, as of text/csv.",
     ),
 )
 async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Response:
     """Learn many labelled rows.
 
     JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header (name the
-    columns: `?label=`, `?id=`, `?discount=`, `?weight=`; others that are no features: `?drop=`; `?delimiter=`), Parquet
-    and Arrow IPC with the extra `arrow` (queried as CSV), and `application/x-npy`, a file of `numpy.save` (float64,
-    columns in schema order, the label, a number, last). `metrics` are those of this batch. Models of sparse rows take
-    rows by name, `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight`
-    (`label name:value ...`).
+    columns: `?label=`, `?id=`, `?discount=`, `?weight=`; others that are no features: `?drop=`; `?delimiter=`), and
+    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics`
+    are those of this batch. Models of sparse rows take rows by name,
+    `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` (`label name:value ...`).
     """
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)

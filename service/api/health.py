@@ -113,16 +113,14 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
     """Whether the service takes traffic.
 
     503 while the store does not answer (`store`), a background task is down (`tasks`), half of the loaded models or
-    more are ten seconds behind their logs (`lag`), the store has lost models that are held here, or the service was
-    told to stop and answers on for a while (`stays`, see `ONEPASS_DRAIN_S`). `durability` is
-    what the store was found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.
+    more are ten seconds behind their logs (`lag`), the store lacks models that are held here (`store_data`), or the
+    service was told to stop and answers on for a while (`stays`, see `ONEPASS_DRAIN_S`). `durability` is what the store
+    was found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.
 
     The other checks are reported only: `hints` (notices of appends are received; false until the first model
     is loaded, and where the store lets nobody subscribe: what other services append is found by a sweep then, some
     seconds later), `eviction` (the store evicts
-    nothing), `room` (it has room), `store_data` (false for an hour after it was seen to
-    have lost data, also when everything is written back: `ready` tells the present), `log` (false for an hour
-    after a log has lost its tail).
+    nothing), `room` (it has room), `log` (false for an hour after a log has lost its tail).
     """
     found = readiness(ctx)
     if not found.ready:

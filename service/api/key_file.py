@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import stat
 from pathlib import Path
 
 from service.api.keys import Keys
@@ -51,6 +52,8 @@ class KeyFile:
 
     def _take(self, text: str) -> None:
         if text != self._known:
+            if self._path.stat().st_mode & stat.S_IROTH:
+                logger.warning("everybody on this machine may read the keys: chmod o-r %s", self._path)
             count = self._keys.replace(text)
             if self._known is not None:
                 expired = self._keys.expired

@@ -27,8 +27,6 @@ from service.errors import Forbidden, TooManyRequests, Unauthorized
 from service.runtime.stream_places import OWNER
 
 logger = logging.getLogger("onepass.audit")
-ROWS_MAX = 2**31
-"""More rows at once than any stream sends."""
 Scope = Literal["read", "learn", "admin"]
 SCOPES = {"read": 0, "learn": 1, "admin": 2}
 
@@ -171,18 +169,6 @@ class Keys:
             _require(key, scope, model)
         return key
 
-    def burst(self, key: Key | None) -> int:
-        """How many rows of a stream a key may send at once."""
-        return ROWS_MAX if key is None or self._rate_per_s <= 0 else max(1, int(self._rate_per_s))
-
-    def spend_rows(self, key: Key | None, rows: int) -> float:
-        """Count rows of a stream, as so many requests; seconds that they have to wait for."""
-        if key is None or self._rate_per_s <= 0:
-            return 0.0
-        bucket = self._refilled(key)
-        bucket.tokens -= rows
-        return max(0.0, -bucket.tokens / self._rate_per_s)
-
     def caller(self, headers: Mapping[str, str]) -> Key | None:
         """The key of a request, or None where no keys are configured.
 
@@ -212,17 +198,13 @@ class Keys:
     def _spend(self, key: Key) -> None:
         if self._rate_per_s <= 0:
             return
-        bucket = self._refilled(key)
-        if bucket.tokens < 1:
-            raise TooManyRequests(f"key {key.name} is over its rate", (1 - bucket.tokens) / self._rate_per_s)
-        bucket.tokens -= 1
-
-    def _refilled(self, key: Key) -> Bucket:
         bucket, now = key.bucket, self._clock()
         burst = max(1.0, self._rate_per_s)
         bucket.tokens = min(burst, bucket.tokens + (now - bucket.refilled_at) * self._rate_per_s)
         bucket.refilled_at = now
-        return bucket
+        if bucket.tokens < 1:
+            raise TooManyRequests(f"key {key.name} is over its rate", (1 - bucket.tokens) / self._rate_per_s)
+        bucket.tokens -= 1
 
 
 def _require(key: Key, scope: str, model: str | None) -> None:

@@ -21,6 +21,8 @@ from service.runtime.threads import in_process_if_large, in_thread_if_large
 T = TypeVar("T")
 Form = Callable[[Sent, RowValidator], T]
 """One of the functions of ``row_requests``."""
+BATCH_IDS_MAX = 10_000
+"""Most rows in one batch whose rows carry ids."""
 
 
 def sent(ctx: Context, request: Request, kind: str, body: bytes) -> Sent:
@@ -28,7 +30,7 @@ def sent(ctx: Context, request: Request, kind: str, body: bytes) -> Sent:
     bounds, key = ctx.engine.bounds, request.headers.get("idempotency-key")
     query, most = dict(request.query_params), bounds.body_bytes_max
     query_string: bytes = request.scope["query_string"]
-    return Sent(body, kind, query, query_string, key, bounds.batch_rows_max, bounds.batch_ids_max, most)
+    return Sent(body, kind, query, query_string, key, bounds.batch_rows_max, BATCH_IDS_MAX, most)
 
 
 async def read(ctx: Context, replica: Replica, form: Form[T], given: Sent) -> tuple[T | Refused, RowValidator]:
@@ -58,7 +60,6 @@ async def _read(ctx: Context, replica: Replica, form: Form[T], given: Sent) -> t
         read_plain,
         lambda: (form, given._replace(body=b""), row_rules.plain(validator)),
         lambda: (form(given, validator), []),
-        always=given.kind in media.ARROW_TABLES,  # a crash of what reads them must not be the service's
     )
     try:
         for growth in growths:

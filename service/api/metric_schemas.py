@@ -161,7 +161,7 @@ class Metrics(BaseModel):
         description="The window's scores at every so many rows: `accuracy`, `kappa`, and the accuracies of `no_change` "
         "and `majority`; for regression `mse`, `mae`, and the `mse` of `last_value`. `overall` is the first one over "
         "all rows until then. `paired` and `paired_overall` are `mse` and `overall` on the rows for which `last_value` "
-        "had a number. `majority` is null at points from before state format 5, the paired ones from before 6.",
+        "had a number.",
     )
     history_every: int = Field(
         examples=[10],

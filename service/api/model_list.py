@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api.context import NAME, Caller, Context, Ctx, Page, Paging, iso
-from service.api.csv_answers import MODELS, Format, csv_answer
 from service.api.keys import Key
 from service.api.media import JSON
 from service.api.route import READ, Route
@@ -78,7 +77,7 @@ class ModelSummary(Body):
         float | None,
         Field(examples=[None], description="The same of the label that would have cost least as the answer to all."),
     ]
-    phase: Annotated[Phase, Field(examples=["steady"], description="`down`: out of service.")]
+    phase: Annotated[Phase, Field(examples=["steady"], description="`down`: out of service, or lost by the store.")]
     updated: Time
     drift: Annotated[
         DriftSummary | None, Field(examples=[None], description="The newest drift event; null: there has been none.")
@@ -109,6 +108,13 @@ class ModelList(Body, omit_defaults=True):
         float | None,
         Field(examples=[1.25], description="Other orders than by name: the age of the table that the page is from."),
     ] = None
+    total: Annotated[int | None, Field(examples=[1], description="With `totals`: models that the key may touch.")] = (
+        None
+    )
+    rows_per_s: Annotated[
+        float | None,
+        Field(examples=[12.5], description="With `totals`: rows a second that these models learn on this replica."),
+    ] = None
 
 
 class _Cursor(msgspec.Struct, array_like=True):
@@ -127,11 +133,13 @@ class Asked(NamedTuple):
         page: its length and cursor.
         sort: the order.
         search: what names have to contain; None: anything.
+        totals: whether all models are counted, too.
     """
 
     page: Page
     sort: Sort
     search: str | None
+    totals: bool
 
 
 async def asked_list(
@@ -155,39 +163,43 @@ async def asked_list(
             openapi_examples={"all": {"value": None}},
         ),
     ] = None,
+    totals: Annotated[bool, Query(description="Tell how many models there are, and the rows a second of all.")] = False,
 ) -> Asked:
     """The list that a query asks for."""
-    return Asked(page, sort, search)
+    return Asked(page, sort, search, totals)
 
 
 ListAsked = Annotated[Asked, Depends(asked_list)]
 
 
 @router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList)
-async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked, form: Format = "json") -> Response:
+async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked) -> Response:
     """List models.
 
     Those that the key may touch, each as its summary shows it: at most some two seconds behind the model's last row,
     whichever replica answers. Nothing is loaded, and nothing is waited for.
 
-    Orders other than by name come from a table of all summaries, which each replica reads once in 1 to 5 s at most, by
-    how long that takes; `age_s` tells its age. Between two tables models may change places: then one may be on two
+    Orders other than by name come from a table of all summaries, which each replica reads once in 0.5 to 5 s at most,
+    by how long that takes; `age_s` tells its age. Between two tables models may change places: then one may be on two
     pages, or on none.
-
-    `?format=csv` answers with a table; the header `Onepass-Next` has its `next`.
     """
-    found = _encode(await model_page(ctx, caller, asked))
-    return Response(found, media_type=JSON) if form == "json" else await csv_answer(found, MODELS, "models")
+    page = await _model_page(ctx, caller, asked)
+    if asked.totals:
+        wanted = names_wanted(caller, None)
+        rate = ctx.engine.rows_per_s if wanted is None else ctx.engine.listing.rows_per_s_of(wanted)
+        page.total = await ctx.engine.listing.count(wanted)
+        page.rows_per_s = None if rate is None else round(rate, 1)
+    return Response(_encode(page), media_type=JSON)
 
 
-async def model_page(ctx: Context, caller: Key | None, asked: Asked) -> ModelList:
+async def _model_page(ctx: Context, caller: Key | None, asked: Asked) -> ModelList:
     """A page of the list.
 
     Raises:
         Invalid: the cursor is none of this list.
         Unavailable: the store did not answer, or cannot now.
     """
-    page, sort, search = asked
+    page, sort, search, _ = asked
     listing, wanted = ctx.engine.listing, names_wanted(caller, search)
     if sort == "name":
         if page.cursor is not None and NAME.fullmatch(page.cursor) is None:

@@ -2,17 +2,13 @@
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
-from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api.context import DIGITS_MAX, Context, Ctx, Page, Paging, iso
-from service.api.csv_answers import LOG, Format, csv_answer
-from service.api.documents import json_bytes
+from service.api.context import DIGITS_MAX, Ctx, Paging, iso
 from service.api.models import ReadModel
 from service.api.route import READ, Route
 from service.api.schemas import Incarnation, Time, Version
-from service.runtime.replica import Replica
-from service.store.log_page import LoggedEntry, read_back
+from service.store.log_page import read_back
 
 router = APIRouter(route_class=Route)
 NEWEST = 2**53
@@ -27,8 +23,8 @@ class LogEntry(BaseModel):
     kind: str = Field(
         examples=["rows"],
         description="rows, overlap, switch begin, switch complete, switch abort, reset, configure, challenger put, "
-        "challenger delete, challenger promote, restore, import, or upgrade (the state rewritten by newer code). Of an "
-        "entry with requests of several kinds all of them, joined by ` + `.",
+        "challenger delete, challenger promote, restore or import. Of an entry with "
+        "requests of several kinds all of them, joined by ` + `.",
     )
     rows: int | None = Field(
         ge=0, examples=[1], description="Rows that it holds, but for those whose ids had been seen; null: no rows."
@@ -46,42 +42,24 @@ class LogPage(BaseModel):
     incarnation: Incarnation
 
 
-@router.get("/models/{name}/log", tags=["models"], dependencies=[READ], response_model=LogPage)
-async def list_log(ctx: Ctx, replica: ReadModel, page: Paging, form: Format = "json") -> LogPage | Response:
+@router.get("/models/{name}/log", tags=["models"], dependencies=[READ])
+async def list_log(ctx: Ctx, replica: ReadModel, page: Paging) -> LogPage:
     """The log.
 
     Its entries that are still kept, newest first: everything that was committed together is one entry, and makes one
     version. Snapshots let the log be trimmed: entries before the oldest snapshot kept (`ONEPASS_SNAPSHOTS_KEPT`) are
     gone. What entries hold is not shown, nor whether a request in them was refused by the state that it met.
-
-    `?format=csv` answers with a table.
-    """
-    found = await log_page(ctx, replica, page)
-    return found if form == "json" else await csv_answer(json_bytes(found), LOG, f"{replica.name}-log")
-
-
-async def log_page(ctx: Context, replica: Replica, page: Page) -> LogPage:
-    """A page of a model's log.
-
-    Raises:
-        Invalid: the cursor is none of this list.
-        StoreDown: the store did not answer.
     """
     newest = NEWEST if page.cursor is None else _cursor(page.cursor) - 1
     found = await read_back(ctx.engine.store.connection, replica.name, replica.incarnation, newest, 1, page.limit + 1)
-    return written(found, page.limit, replica.incarnation)
-
-
-def written(found: list[LoggedEntry], limit: int, incarnation: str) -> LogPage:
-    """A page of up to ``limit`` of these entries; there are more where more were found."""
     shown = [
         LogEntry(
             version=one.version, time=iso(one.time_ms), kind=" + ".join(one.kinds), rows=one.rows, writer=one.writer
         )
-        for one in found[:limit]
+        for one in found[: page.limit]
     ]
-    following = str(found[limit - 1].version) if len(found) > limit else None
-    return LogPage(entries=shown, next=following, incarnation=incarnation)
+    following = str(found[page.limit - 1].version) if len(found) > page.limit else None
+    return LogPage(entries=shown, next=following, incarnation=replica.incarnation)
 
 
 def _cursor(text: str) -> int:

@@ -3,17 +3,19 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Body, Depends, Query
+from fastapi import APIRouter, Body, Depends, Request
 from starlette.responses import Response
 
 from core.config import Config
 from service.api import documents
+from service.api.conditional import NOT_MODIFIED, REPLICA
 from service.api.context import Ctx, Fresh, ModelName
-from service.api.csv_answers import Format, Part, Span, csv_answer, metrics_table
-from service.api.documents import FEATURE_BYTES, json_of, of_model
+from service.api.csv_answers import Format, csv_answer, history_table
+from service.api.documents import FEATURE_BYTES, json_of, of_model, stamped
 from service.api.metric_schemas import ModelMetrics
 from service.api.model_schemas import Model, ModelBody
 from service.api.openapi.examples import MODELS
+from service.api.rendered import Rendered
 from service.api.route import ADMIN, READ, Route
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large, load_algorithm
@@ -21,8 +23,8 @@ from service.runtime.threads import in_thread_if_large, load_algorithm
 router = APIRouter(route_class=Route)
 
 
-async def _read_model(ctx: Ctx, name: ModelName, fresh: Fresh) -> Replica:
-    return await ctx.engine.replica(name, fresh)
+async def _read_model(ctx: Ctx, name: ModelName, fresh: Fresh, request: Request) -> Replica:
+    return request.scope.get(REPLICA) or await ctx.engine.replica(name, fresh)
 
 
 async def _written_model(ctx: Ctx, name: ModelName) -> Replica:
@@ -65,14 +67,15 @@ def _features(body: Mapping[str, Any]) -> int:
     return len(features) if isinstance(features, list) else 0
 
 
-@router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model=Model)
+@router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model=Model, responses=NOT_MODIFIED)
 async def show_model(replica: ReadModel) -> Response:
     """Show a model.
 
     `config` is the present configuration, features excepted; `GET /models/{name}/features` shows the features currently
     in use.
     """
-    return await shown(replica)
+    stamp, found = await stamped(replica, documents.model)
+    return Rendered(json_of(found), stamp)
 
 
 async def shown(replica: Replica, status: int = 200) -> Response:
@@ -89,13 +92,9 @@ async def shown(replica: Replica, status: int = 200) -> Response:
     tags=["models"],
     dependencies=[READ],
     response_model=ModelMetrics,
+    responses=NOT_MODIFIED,
 )
-async def show_metrics(
-    replica: ReadModel,
-    form: Format = "json",
-    part: Annotated[Part, Query(include_in_schema=False)] = "history",
-    span: Annotated[Span, Query(include_in_schema=False)] = "overall",
-) -> Response:
+async def show_metrics(replica: ReadModel, form: Format = "json") -> Response:
     """Prequential metrics.
 
     Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says the most
@@ -104,14 +103,11 @@ async def show_metrics(
     no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike. `coverage`
     is, by level, the share of the labels of a regression that lay within the intervals made before they came.
 
-    `?format=csv` answers with a table, which `part` picks: `history`, `marks`, `per_class`, `confusion`, `reliability`,
-    or `experts` (of `auto`); `span` says which rows classes, confusion and reliability are of: `overall`, `window` or
-    `fading`.
+    `?format=csv` answers with a table of the history.
     """
-    found = await of_model(replica, documents.metrics)
-    if form == "json":
-        return json_of(found)
-    return await csv_answer(found, metrics_table(part, span), f"{replica.name}-{part}")
+    stamp, found = await stamped(replica, documents.metrics)
+    table = None if form == "json" else await csv_answer(found, history_table, f"{replica.name}-history")
+    return Rendered(table or json_of(found), stamp)
 
 
 @router.delete(

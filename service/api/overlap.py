@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api import bodies, large_bodies, row_requests
-from service.api.context import Ctx, ModelName, idempotency_key
+from service.api.context import Ctx, ModelName, Text, idempotency_key
 from service.api.csv_queries import csv_form
 from service.api.idempotency import answer_if_seen
 from service.api.media import DENSE_TABLES, JSON
@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def _csv_columns(
-    id: Annotated[str | None, Query(description="text/csv, Parquet, Arrow: the column of the id.")] = None,  # noqa: A002
+    id: Annotated[Text | None, Query(description="text/csv only: the column of the id.")] = None,  # noqa: A002
 ) -> None:
     """The query of a table, for /openapi.json; ``tables`` reads it."""
 
@@ -43,16 +43,15 @@ async def _csv_columns(
         lines=examples.OVERLAP_LINES,
         csv=examples.OVERLAP_CSV,
         npy="old features in their order, then the new names",
-        arrow="Columns by name, every old and new one.",
     ),
 )
 async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response:
     """Unlabelled rows with both sets of features.
 
     Used only to learn the mapping from new to old features. One row by name, or several by column or by name; also
-    `application/x-ndjson` (one row by name a line), `text/csv` with a header (`?id=`, `?drop=`, `?delimiter=`), Parquet
-    and Arrow IPC with the extra `arrow`, and `application/x-npy`, a file of `numpy.save` (float64, old features in
-    their order, then the new names). Every name of both spaces has to be there.
+    `application/x-ndjson` (one row by name a line), `text/csv` with a header (`?id=`, `?drop=`, `?delimiter=`),
+    and `application/x-npy`, a file of `numpy.save` (float64, old features in their order, then the new names). Every
+    name of both spaces has to be there.
     """
     kind = bodies.media_type(request, DENSE_TABLES)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)

@@ -18,9 +18,8 @@ from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.machine import Machine
 from core.problems import Invalid, Problem
-from service import stages
 from service.api import bodies, json_body, large_bodies, row_requests
-from service.api.context import Context, Ctx, Fresh, ModelName
+from service.api.context import Context, Ctx, Fresh, ModelName, Text
 from service.api.csv_queries import csv_form
 from service.api.idempotency import read_rows
 from service.api.identity import PREDICTION
@@ -134,7 +133,7 @@ async def predict_asked(
 
 async def _interval_query(
     interval: Annotated[
-        str | None,
+        Text | None,
         Query(
             description=f"Intervals of a regression, {ALLOWED}; for bodies that have no place for `interval`.",
         ),
@@ -158,17 +157,15 @@ async def _interval_query(
         csv=examples.PREDICT_CSV,
         npy="features in the order of the model",
         svmlight=True,
-        arrow="Columns by name; ?drop= passes over others.",
     ),
 )
 async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
     """Predict many rows.
 
-    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header, Parquet and
-    Arrow IPC with the extra `arrow`, and `application/x-npy`, a file of `numpy.save` (float64, columns in schema
-    order). Models of sparse rows take rows by name, `{"rows": [{"names": [...], "values": [...]}]}` and
-    `text/x-svmlight`, whose labels are ignored. `?interval=` asks for intervals where the body has no place for
-    `interval`.
+    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header, and
+    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order). Models of sparse rows take rows by
+    name, `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels are ignored. `?interval=`
+    asks for intervals where the body has no place for `interval`.
     """
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
@@ -205,14 +202,9 @@ async def predict_many(
         TooLarge: they would take hours.
     """
     assert space is not None
-    if stages.on:
-        stages.reached("decode", len(raw), replica.version)
     flops = replica.machine.flops_to_predict(len(raw)) + ROW_FLOPS * len(raw)
     threads.refuse_hours(flops, len(raw))
-    answer = await _held(replica, space, flops, partial(_many, replica, raw, level))
-    if stages.on:
-        stages.reached("predict")
-    return answer
+    return await _held(replica, space, flops, partial(_many, replica, raw, level))
 
 
 async def predicted(
@@ -239,17 +231,11 @@ async def predicted(
 
 async def predict_in(replica: Replica, space: Space, raw: Floats, predict: Callable[[Machine, Floats], T]) -> T | None:
     """Predict from a consistent state; None if the model no longer predicts in this space."""
-    if stages.on:
-        stages.reached("decode", len(raw), replica.version)
     machine = replica.machine
     flops = machine.flops_to_keep() if predict is Machine.predict_to_keep else machine.flops_to_predict(len(raw))
     if flops <= threads.THREAD_FLOPS and not replica.lock.locked():
-        prediction = predict(machine, raw) if machine.prediction_schema == space else None
-    else:
-        prediction = await _held(replica, space, flops, lambda: predict(replica.machine, raw))
-    if stages.on:
-        stages.reached("predict")
-    return prediction
+        return predict(machine, raw) if machine.prediction_schema == space else None
+    return await _held(replica, space, flops, lambda: predict(replica.machine, raw))
 
 
 async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:

@@ -20,8 +20,6 @@ from service.api.body_fields import UNKNOWN_FIELD, unknown
 from service.api.media import JSON
 from service.api.root_path import route_path
 from service.errors import (
-    BackupConflict,
-    BackupRefused,
     BadHead,
     Forbidden,
     HeadTooLarge,
@@ -50,11 +48,9 @@ STATUS: dict[type[Exception], int] = {
     Forbidden: 403,
     NotFound: 404,
     Conflict: 409,
-    BackupConflict: 409,
     TooLate: 408,
     TooLarge: 413,
     WrongMedia: 415,
-    BackupRefused: 422,
     Invalid: 422,
     RequestValidationError: 422,
     TooManyRequests: 429,
@@ -67,7 +63,7 @@ CONFLICT = "clash"
 """The type of every 409, as clients know it."""
 MEDIA = "application/problem+json"
 ROOT_PATH: ContextVar[str] = ContextVar("root_path", default="")
-"""Root path of the request that is being answered: the types of problems are references to pages of this service."""
+"""Root path of the service that answers: the types of problems are references to pages of this service."""
 DETAIL_MAX, FIELD_MAX = 2000, 300
 """Characters; a field is named as the client wrote it, and clients write what they like."""
 
@@ -98,8 +94,6 @@ def _rendered(error: Exception, render: "Render") -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, NotReached):
         extra["version"] = error.version
-    if isinstance(error, BackupRefused):
-        extra |= {"restored": error.report.restored, "skipped": error.report.skipped}
     if isinstance(error, Unavailable | TooManyRequests):
         headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
     if isinstance(error, Unauthorized):

@@ -114,7 +114,7 @@ def blame(body: bytes, how: Form[R], error: Invalid) -> NoReturn:
     raise error
 
 
-def lines(body: bytes, how: Form[R], sparse: bool, most: int) -> Table:
+def lines(how: Form[R], body: bytes, sparse: bool, most: int) -> Table:
     """The rows of NDJSON, at most one more than ``most``; blank lines are passed over.
 
     Raises:

@@ -1,7 +1,7 @@
-"""The path under which a proxy has put the service (``ONEPASS_ROOT_PATH``), and paths without it.
+"""The path under which a proxy puts the service (``ONEPASS_ROOT_PATH``).
 
-A proxy may take the prefix off or leave it on: ``/ml/models`` and ``/models`` are one route where the root path is
-``/ml``. Everything that names an address of the service begins with the prefix, or is relative.
+One rule: a path that does not begin with it gets it. So a proxy may take it off or leave it on, and everything that
+names an address of the service begins with it, or is relative.
 """
 
 import re
@@ -37,11 +37,9 @@ def _first(path: str) -> str:
 
 
 def under(scope: Scope, root: str) -> Scope:
-    """A request whose path has the prefix, whether its proxy has left it there or not."""
-    path = scope["path"]
-    if path != root and not path.startswith(f"{root}/"):
-        path = root + path
-    return {**scope, "path": path, "root_path": root}
+    """A request whose path begins with the root path."""
+    path: str = scope["path"]
+    return scope if path == root or path.startswith(f"{root}/") else {**scope, "path": root + path}
 
 
 def route_path(scope: Scope) -> str:

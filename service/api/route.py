@@ -22,6 +22,7 @@ from starlette.responses import Response
 from core.problems import Invalid
 from service.api import bodies, row_requests
 from service.api.body_budget import RESERVED
+from service.api.conditional import NOT_MODIFIED, conditional
 from service.api.context import NAME, Context, known_queries
 from service.api.media import JSON
 from service.api.problems import disconnected, invalid, problem, slug_of, status_of
@@ -140,13 +141,16 @@ class Route(APIRoute):
         handler = super().get_route_handler()
         queries = tuple(own.alias for own in get_flat_params(self.dependant) if isinstance(own.field_info, Query))
 
+        if NOT_MODIFIED.keys() <= self.responses.keys():
+            handler = conditional(self.path, handler, queries)
+
         async def checked(request: Request) -> Response:
             if self._guard is not None:
                 await self._guard(request)
             if self.path not in PROBED:
                 known_queries(request, *queries)
             if self.body_field is not None:
-                await _read_object(request)
+                await _read_object(request, optional=not self.body_field.field_info.is_required())
             try:
                 return await handler(request)
             except RequestValidationError as error:
@@ -156,15 +160,20 @@ class Route(APIRoute):
         return answered(self.path, checked, self.refusal, audited=self.scope == "admin")
 
 
-async def _read_object(request: Request) -> None:
-    """Read the body as a JSON object, and leave it where FastAPI finds it.
+async def _read_object(request: Request, *, optional: bool) -> None:
+    """Read the body as a JSON object, and leave it where FastAPI finds it; an ``optional`` one may be empty.
 
     Raises:
         WrongMedia, TooLarge, NotJson, Invalid: it is none.
     """
     context: Context = request.app.state.context
-    bodies.media_type(request, (JSON,))
+    if not optional:
+        bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, context.engine.bounds.body_bytes_max)
+    if optional and not body.strip():
+        request._body = b""  # noqa: SLF001  as below
+        return
+    bodies.media_type(request, (JSON,))
     parsed = await in_process_if_large(
         context.reader, body, row_requests.json_object, tuple, lambda: row_requests.json_object(body)
     )

@@ -10,7 +10,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from service.api import (
-    backups,
     challengers,
     configuration,
     copies,
@@ -25,7 +24,6 @@ from service.api import (
     overlap,
     pending,
     predict,
-    refill,
     state,
     weights,
 )
@@ -34,12 +32,10 @@ from service.api.cross_site import is_browser
 from service.api.csv_tables import CSV_QUERIES
 from service.api.edge import by_long_way, identified
 from service.api.inference_v2 import routes as inference_v2
-from service.api.live import routes as live
 from service.api.problems import ROOT_PATH
 from service.api.root_path import parse, under
 from service.api.route import Handler, Route, answered, let_in
 from service.api.row_answer import RowRequest
-from service.api.row_streams import routes as row_streams
 from service.api.tables import TABLE_QUERIES
 from service.runtime.engine import Freshness
 
@@ -49,10 +45,8 @@ ROUTERS = (
     configuration.router,
     model_list.router,
     model_log.router,
-    live.router,
     feedback.router,
     predict.router,
-    row_streams.router,
     pending.router,
     drift.router,
     weights.router,
@@ -61,8 +55,6 @@ ROUTERS = (
     overlap.router,
     state.router,
     copies.router,
-    refill.router,
-    backups.router,
     health.router,
     inference_v2.router,
 )
@@ -82,21 +74,24 @@ class App(FastAPI):
 
     Attributes:
         cors: whether pages of other sites may use the API.
-        root: the root path, "" or ``/ml``.
     """
 
-    cors, root = False, ""
+    cors = False
     _hot = HOT
 
     def serve_under(self, text: str) -> None:
-        """Serve under the root path of the setting as well.
+        """Serve under the root path of the setting.
 
         Raises:
             ValueError: it is none, or a path of the service.
         """
         root = parse(text, [own.route.path for own in iter_route_contexts(self.routes)])  # type: ignore[attr-defined]  # all have one
-        self.root, self._hot = root, re.compile(f"(?:{re.escape(root)})?{HOT.pattern}")
+        self.root_path, self._hot = root, re.compile(f"(?:{re.escape(root)})?{HOT.pattern}")
         ROOT_PATH.set(root)  # of what the server refuses by itself, in tasks of the one that is here
+
+    def take_long_way(self) -> None:
+        """Let FastAPI answer every request: it makes the spans."""
+        self._hot = re.compile("(?!)")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -105,10 +100,9 @@ class App(FastAPI):
             if scope["type"] != "http":
                 await super().__call__(scope, receive, send)
                 return
-            if self.root:
-                scope = under(scope, self.root)
-            ROOT_PATH.set(scope.get("root_path", ""))
-            bare = scope["path"] == self.root != ""
+            ROOT_PATH.set(self.root_path)
+            scope = under(scope, self.root_path)
+            bare = scope["path"] == self.root_path != ""
             await by_long_way(_with_slash if bare else super().__call__, scope, receive, send)
         else:
             response = await short(RowRequest(scope, receive))
@@ -116,13 +110,13 @@ class App(FastAPI):
 
     def short_way(self, scope: Scope) -> Handler | None:
         """What answers a request for rows, which is told its model and app; None of any other request."""
-        if scope["method"] != "POST" or scope.get("root_path"):
+        if scope["method"] != "POST":
             return None
         found = self._hot.fullmatch(scope["path"])
         if found is None or (self.cors and is_browser(scope)):
             return None
-        if self.root:
-            ROOT_PATH.set(self.root)
+        if self.root_path:
+            ROOT_PATH.set(self.root_path)
         scope["app"] = self
         scope["path_params"] = {"name": found[1]}
         return HOT_ROUTES[found[2]]
@@ -142,8 +136,7 @@ def _reading(
         fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
         return await endpoint(context, name, request, fresh)
 
-    route = f"/models/{{name}}/{last}"
-    return identified(route, answered(route, answer))
+    return identified(answered(f"/models/{{name}}/{last}", answer))
 
 
 def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[Response]], *queries: str) -> Handler:
@@ -154,8 +147,7 @@ def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[R
             known_queries(request, *queries)
         return await endpoint(context, name, request)
 
-    route = f"/models/{{name}}/{last}"
-    return identified(route, answered(route, answer))
+    return identified(answered(f"/models/{{name}}/{last}", answer))
 
 
 HOT_ROUTES: dict[str, Handler] = {

@@ -74,11 +74,11 @@ class RowAnswer(Response):
         body: the JSON.
 
     Attributes:
-        request_id: of the request.
+        request_id: of the request; empty where another one adds the headers that every answer has.
         model: the name of the model that it is of.
     """
 
-    request_id = model = b"-"
+    request_id = model = b""
 
     def __init__(self, body: bytes) -> None:
         self.status_code, self.body, self.background = 200, body, None
@@ -86,8 +86,8 @@ class RowAnswer(Response):
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:  # type: ignore[override]  # made when they are asked for
         """The headers."""
-        own = (b"content-length", b"%d" % len(self.body)), (HEADER, self.request_id), (MODEL, self.model)
-        return [HEAD, *ALWAYS, *own]
+        own = ((HEADER, self.request_id), (MODEL, self.model)) if self.request_id else ()
+        return [HEAD, *ALWAYS, (b"content-length", b"%d" % len(self.body)), *own]
 
     @property
     def lines(self) -> bytes:

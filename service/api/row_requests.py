@@ -322,6 +322,6 @@ def _exclude(ask: OverlapBody, given: str, others: Sequence[str]) -> None:
         raise Invalid(*(Problem(name, f"excludes {given}") for name in both))
 
 
-_FEEDBACK = TableForm(True, _feedback_json, partial(records.lines, how=records.FEEDBACK))
-_PREDICT = TableForm(False, _predict_json, partial(records.lines, how=records.PREDICT))
-_OVERLAP = TableForm(False, _overlap_json, partial(records.lines, how=records.OVERLAP))
+_FEEDBACK = TableForm(True, _feedback_json, partial(records.lines, records.FEEDBACK))
+_PREDICT = TableForm(False, _predict_json, partial(records.lines, records.PREDICT))
+_OVERLAP = TableForm(False, _overlap_json, partial(records.lines, records.OVERLAP))

@@ -202,31 +202,6 @@ class Learnt(Body, omit_defaults=True):
     new_labels: NewLabels = None
 
 
-# ------------------------------------------------------------------------------------------------ streams of rows
-
-
-class LineRefused(Body, omit_defaults=True):
-    """A line of a stream that was not taken; the stream goes on."""
-
-    line: Annotated[int, Field(ge=1, examples=[2], description="Lines are counted from 1, blank ones left out.")]
-    error: Annotated[Any, WithJsonSchema({"type": "object", "description": "As ProblemDocument."})]
-
-
-class StreamEnd(Body):
-    """Why a stream ends before its client has ended it."""
-
-    reason: Annotated[
-        str, Field(examples=["store-down"], description="`idle`, `stop`, or the last part of the type of the problem.")
-    ]
-    answered: Annotated[int, Field(ge=0, description="Lines that are settled; send those behind them again.")]
-
-
-class StreamEnded(Body):
-    """The last line of a stream that ends before its client has ended it."""
-
-    end: StreamEnd
-
-
 # ------------------------------------------------------------------------------------------------ batches
 
 

@@ -15,9 +15,7 @@ from core.entry import Reset
 from core.machine import Learners, Machine
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import bodies
-from service.api.context import Context, Ctx, ModelName, iso
-from service.api.csv_answers import SNAPSHOTS, Format, csv_answer
-from service.api.documents import json_bytes
+from service.api.context import Ctx, ModelName, iso
 from service.api.model_schemas import RequestBody
 from service.api.models import ReadModel, WrittenModel
 from service.api.openapi.examples import RESTORE
@@ -90,23 +88,11 @@ async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> SnapshotEntry:
     return _snapshot(await ctx.engine.snapshotter.take(replica))
 
 
-@router.get("/models/{name}/snapshots", dependencies=[READ], response_model=SnapshotList)
-async def list_snapshots(ctx: Ctx, replica: ReadModel, form: Format = "json") -> SnapshotList | Response:
+@router.get("/models/{name}/snapshots", dependencies=[READ])
+async def list_snapshots(ctx: Ctx, replica: ReadModel) -> SnapshotList:
     """List snapshots.
 
     Any of them can be restored.
-
-    `?format=csv` answers with a table.
-    """
-    found = await snapshot_list(ctx, replica)
-    return found if form == "json" else await csv_answer(json_bytes(found), SNAPSHOTS, f"{replica.name}-snapshots")
-
-
-async def snapshot_list(ctx: Context, replica: Replica) -> SnapshotList:
-    """The kept snapshots of a model.
-
-    Raises:
-        StoreDown: the store did not answer.
     """
     kept = await ctx.engine.store.snapshots.list(replica.name, replica.incarnation)
     return SnapshotList(snapshots=[_snapshot(info) for info in kept], incarnation=replica.incarnation)

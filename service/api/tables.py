@@ -1,4 +1,4 @@
-"""Tables in bodies: JSON, CSV, Parquet and Arrow (``csv_tables``, ``arrow_tables``), .npy arrays; SVMlight.
+"""Tables in bodies: JSON, CSV (``csv_tables``), .npy arrays; SVMlight.
 
 ``read_table`` makes one record of all of them, and knows no model. Nothing here imports the machine or the server:
 large bodies are read by a process that loads neither.
@@ -8,7 +8,7 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from core.features import Space, SparseSchema, read_lines
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import json_body, media
-from service.api.arrow_tables import read_arrow
 from service.api.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.errors import NotTable, TooLarge
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.table import Table
 
-TABLE_QUERIES, CSV_ONLY = (*BESIDE_QUERIES, *CSV_QUERIES), ("delimiter",)
-"""Query parameters of tables with named columns, and which of them Parquet and Arrow have not."""
+TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)
+"""Query parameters of CSV."""
 NESTED_IN_ROW, NESTED_BESIDE = 3, 6
 """Most lists and objects that one row of JSON takes (a sparse one), and the request itself."""
 OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
@@ -37,19 +36,12 @@ class TableForm(NamedTuple):
     Attributes:
         labelled: whether every row has a label.
         json: reads a JSON body; the second argument is whether the rows are sparse.
-        lines: reads NDJSON, as ``records.lines``.
+        lines: reads NDJSON; likewise, and the rows of which at most one more is read.
     """
 
     labelled: bool
     json: Callable[[bytes, bool], Table]
-    lines: "Lines"
-
-
-class Lines(Protocol):
-    """Reads lines of JSON."""
-
-    def __call__(self, body: bytes, *, sparse: bool, most: int) -> Table:
-        """The rows, at most one more than ``most``."""
+    lines: Callable[[bytes, bool, int], Table]
 
 
 class Sent(NamedTuple):
@@ -114,18 +106,15 @@ def _lists_of(rows: int) -> int:
 def _read(form: TableForm, sent: Sent, most: int, sparse: bool) -> Table:
     if sent.kind == media.CSV:
         return read_csv(sent.body, sent.query, form.labelled, most)
-    is_arrow = sent.kind in media.ARROW_TABLES
-    misplaced = [name for name in (CSV_ONLY if is_arrow else TABLE_QUERIES) if name in sent.query]
+    misplaced = [name for name in TABLE_QUERIES if name in sent.query]
     if misplaced:
         raise Invalid.of(misplaced[0], f"is a query parameter of {media.CSV}, which this body is not", [])
-    if is_arrow:
-        return read_arrow(sent.body, sent.kind, sent.query, form.labelled, most, sent.bytes_max)
     if sent.kind == media.NPY:
         return _npy(sent.body, form.labelled)
     if sent.kind == media.SVMLIGHT:
         return _svmlight(sent.body, form.labelled, most)
     if sent.kind == media.NDJSON:
-        return form.lines(sent.body, sparse=sparse, most=most)
+        return form.lines(sent.body, sparse, most)
     table = form.json(sent.body, sparse)
     _check_counts(table)
     return table

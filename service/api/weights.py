@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
+from starlette.responses import Response
 
 from core.contract import Weights
 from core.features import SparseSchema, check_names
@@ -15,8 +16,11 @@ from core.features.labels import key
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
 from core.machine import Machine
 from core.problems import Invalid, Problem
-from service.api.context import Context, Ctx, Whole
+from service.api.conditional import NOT_MODIFIED
+from service.api.context import Context, Ctx, Text, Whole
+from service.api.documents import json_of
 from service.api.models import ReadModel
+from service.api.rendered import Rendered, Stamp
 from service.api.route import READ, Route
 from service.api.schemas import Incarnation, Version
 from service.errors import Busy, RequestConflict
@@ -47,15 +51,15 @@ class WeightsAnswer(BaseModel):
     )
 
 
-@router.get("/models/{name}/weights", dependencies=[READ], response_model_exclude_unset=True)
+@router.get("/models/{name}/weights", dependencies=[READ], response_model=WeightsAnswer, responses=NOT_MODIFIED)
 async def show_weights(
     ctx: Ctx,
     replica: ReadModel,
-    names: Annotated[str | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
+    names: Annotated[Text | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
     sparsity: Annotated[
         int | None, Whole(1), Query(description="Only so many weights of each output, the largest.")
     ] = None,
-) -> WeightsAnswer:
+) -> Response:
     """Weights of a linear model; one that is not linear in its columns, as with random features, has none (409).
 
     `names` picks columns, `sparsity` the largest of each output. After a change of features they are the mean of the
@@ -66,11 +70,18 @@ async def show_weights(
     """
     async with replica.held():
         schema = replica.machine.prediction_schema
+        stamp = Stamp.of(replica)
         if schema is None:
-            return WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
+            return _shown(
+                WeightsAnswer(weights={}, bias={}, version=stamp.version, incarnation=stamp.incarnation), stamp
+            )
         if not isinstance(schema, SparseSchema):
-            return _read_off(replica, names, sparsity)
+            return _shown(_read_off(replica, names, sparsity), stamp)
     return await _recovered(ctx, replica, schema, names, sparsity)  # the space of a sparse model stays as it is
+
+
+def _shown(answer: WeightsAnswer, stamp: Stamp) -> Response:
+    return Rendered(json_of(answer.model_dump_json(exclude_unset=True).encode()), stamp)
 
 
 def _linear(machine: Machine) -> Weights:
@@ -134,13 +145,13 @@ def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -
 
 async def _recovered(
     ctx: Context, replica: Replica, schema: SparseSchema, given: str | None, sparsity: int | None
-) -> WeightsAnswer:
+) -> Response:
     """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread."""
     names = _names(given, schema)
     if sparsity is None:
         sparsity = min(sparsity_bound(schema.width, len(names)), replica.machine.config.params["sparsity"])
     async with replica.held():
-        linear, version, outputs = _linear(replica.machine), replica.version, _outputs(replica.machine)
+        linear, stamp, outputs = _linear(replica.machine), Stamp.of(replica), _outputs(replica.machine)
     async with _turn(ctx):
         found = await asyncio.to_thread(_recover, schema, names, linear, sparsity)
     named = {
@@ -149,7 +160,10 @@ async def _recovered(
     }
     residual = {output: one.residual for output, one in zip(outputs, found, strict=True)}
     bias = dict(zip(outputs, linear.bias.tolist(), strict=True))
-    return WeightsAnswer(weights=named, bias=bias, version=version, incarnation=replica.incarnation, residual=residual)
+    answer = WeightsAnswer(
+        weights=named, bias=bias, version=stamp.version, incarnation=stamp.incarnation, residual=residual
+    )
+    return _shown(answer, stamp)
 
 
 def _recover(schema: SparseSchema, names: Sequence[str], linear: Weights, sparsity: int) -> list[Recovered]:

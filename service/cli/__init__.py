@@ -11,8 +11,7 @@
     create           onepass create NAME, onepass delete NAME
     rows, values     onepass predict and feedback; values typed in a shell, as the model's features understand them
     explanation      why a row is predicted as it is, as a table
-    states           onepass export and import
-    backups          onepass backup and restore; backup_file: the file, checked, and continued
+    states           onepass export and import; all_states, tar_members: a tar of all models; state_files: shared
     overwriting      what is asked before a model's state, or a file, is lost
     numbers          scores as people read them, and a curve in one line
 

@@ -7,37 +7,25 @@ from typing import Any, Literal, get_args, get_origin
 from service.settings import Settings
 
 GROUPS = {
-    "address": ("host", "port", "connections_max", "drain_s", "grace_s", "root_path", "tls_cert", "tls_key", "tls_ca"),
+    "address": (
+        "host",
+        "port",
+        "connections_max",
+        "keep_alive_s",
+        "drain_s",
+        "grace_s",
+        "root_path",
+        "tls_cert",
+        "tls_key",
+        "tls_ca",
+    ),
     "store": ("redis_url", "data_dir", "socket_dir", "durability", "min_replicas", "store_timeout_s"),
     "who may ask": ("api_keys", "rate_per_s", "insecure", "allowed_hosts", "trusted_proxies", "cors_origins"),
-    "models": (
-        "memory_budget_mb",
-        "model_limit_mb",
-        "challengers_max",
-        "snapshots_kept",
-        "snapshot_min_kb",
-        "idle_unload_s",
-    ),
-    "requests": (
-        "body_limit_mb",
-        "bodies_mb",
-        "batch_rows_max",
-        "batch_ids_max",
-        "queue_max",
-        "queue_mb",
-        "tick_segments_max",
-        "wait_timeout_s",
-        "streams_max",
-    ),
+    "models": ("memory_budget_mb", "model_limit_mb", "challengers_max", "snapshots_kept", "snapshot_min_kb"),
+    "requests": ("body_limit_mb", "bodies_mb", "batch_rows_max", "queue_max", "wait_timeout_s"),
     "ids and tracked predictions": ("id_ttl_s", "ids_max", "prediction_ttl_s", "pending_max"),
-    "drift and webhooks": (
-        "drift_events_max",
-        "drift_events_all_max",
-        "webhooks",
-        "webhook_secret",
-        "webhook_budget_s",
-    ),
-    "logs": ("log_level", "log_format", "access_log", "otel"),
+    "drift and webhooks": ("drift_events_max", "webhooks", "webhook_secret"),
+    "logs": ("log_level", "log_format", "access_log"),
 }
 """Settings that belong together; all others come last."""
 OTHERS = "others"

@@ -1,13 +1,11 @@
 """``onepass serve``: the service, until it is told to stop."""
 
 import argparse
-import asyncio
 import logging
 import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -19,15 +17,12 @@ from typing import Any
 from service import memory_limit
 from service.cli import flags, sources
 from service.replay import ports
-from service.server.certificates import Certificates, from_settings
+from service.server import tls
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-_SAID_BEFORE = ("ASGI callable returned without completing response", "Invalid HTTP request received.")
-_COMPILE = (
-    "import sys; sys.path[:] = sys.argv[1:]; from service.first_run.steps import main; sys.exit(main(['compile']))"
-)
+_SAID_BEFORE = "Invalid HTTP request received."
 DETAILS = """\
 Run the service until it is told to stop. Each setting is a flag here, a variable (ONEPASS_PORT for --port), or a line
 of a settings file; a flag has precedence over a variable, a variable over the file of --settings, and that over .env in
@@ -60,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         print(why, file=sys.stderr)
         return 2
     try:
-        shown = _looked_at(settings)
+        https = tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -82,20 +77,7 @@ def run(options: argparse.Namespace) -> int:
         return 1
     if options.until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    return _run_server(settings, options, found.keys_file, shown) if _compile_kernels() else 1
-
-
-def _looked_at(settings: Settings) -> Certificates | None:
-    """The certificates, once all that the settings name is there: kernels, which take long, are compiled after that.
-
-    Raises:
-        ValueError: files that cannot be used, or an extra that is not installed.
-    """
-    if settings.otel:
-        from service import otel  # noqa: PLC0415  --help starts without it
-
-        otel.look_for_extra()
-    return from_settings(settings.tls_cert, settings.tls_key, settings.tls_ca)
+    return _run_server(settings, options, found.keys_file, https) if _compile_kernels() else 1
 
 
 def _taken(settings: Settings) -> str:
@@ -115,28 +97,26 @@ def _taken(settings: Settings) -> str:
 
 def _compile_kernels() -> bool:
     """Compile what is missing of core's kernels, in processes of their own, before anything is started."""
-    from service.first_run.choosing import kernels_at_hand  # noqa: PLC0415  the others start without core
-    from service.first_run.kernel_cache import report_compilations  # noqa: PLC0415  likewise
+    from service.first_run import compiling, kernels  # noqa: PLC0415  the others start without core
 
-    report_compilations(lambda *kernel: logger.warning("compiling while serving, which takes seconds: %s %s", *kernel))
-    if (said := kernels_at_hand()) is not None:
-        logger.info("%s", said)
-        return True
-    with subprocess.Popen([sys.executable, "-c", _COMPILE, *sys.path], stdout=subprocess.PIPE, text=True) as child:  # noqa: S603  this Python
-        assert child.stdout is not None
-        try:
-            for line in child.stdout:
-                logger.info("once per installation: %s", line.rstrip())
-        finally:
-            child.terminate()
-    return child.returncode == 0
+    kernels.report_compilations(lambda *one: logger.warning("compiling while serving takes seconds: %s %s", *one))
+    try:
+        said = kernels.kernels_at_hand()
+        if said is None:
+            logger.info("once per installation: compiling kernels, 50 s on two idle cores")
+            compiling.compile_missing()
+    except (kernels.CannotCompile, OSError) as error:
+        logger.error("%s", error)  # noqa: TRY400  the message says all
+        return False
+    logger.info("%s", said or "kernels compiled")
+    return True
 
 
 class _NoTraceback(logging.Filter):
     """What the service has said in one line already, and the server would say again.
 
-    That the private store cannot start, with a traceback; that a stream was cut whose client does not read; that a
-    connection was refused, once for each, which the metrics count.
+    That the private store cannot start, with a traceback; that a connection was refused, once for each, which the
+    metrics count.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -144,23 +124,17 @@ class _NoTraceback(logging.Filter):
         return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_SAID_BEFORE)
 
 
-def _run_server(
-    settings: Settings, options: argparse.Namespace, keys_file: Path | None, certificates: Certificates | None
-) -> int:
+def _run_server(settings: Settings, options: argparse.Namespace, keys_file: Path | None, https: dict[str, Any]) -> int:
     import uvicorn  # noqa: PLC0415  the other commands start without it
 
-    from service import otel  # noqa: PLC0415  likewise
     from service.app import Grace, build, crasher, end_streams, leave, refused  # noqa: PLC0415  likewise
-    from service.server import descriptors, tls  # noqa: PLC0415  likewise
+    from service.server import descriptors  # noqa: PLC0415  likewise
     from service.server.drain import Drain  # noqa: PLC0415  likewise
-    from service.server.http_protocol import KEEP_ALIVE_S, Gate, bounded  # noqa: PLC0415  likewise
+    from service.server.http_protocol import Gate, bounded  # noqa: PLC0415  likewise
 
     grace, is_new = Grace(settings.grace_s), _is_new(settings)
 
     drain = Drain(settings.drain_s, lambda: leave(app))
-
-    def expires() -> float | None:
-        return None if certificates is None else certificates.expires
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -177,35 +151,28 @@ def _run_server(
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                self.looking = None if certificates is None else asyncio.create_task(certificates.run())
-                scheme = "http" if certificates is None else "https"
-                url = _url_at(scheme, app.root, self.servers[0].sockets[0].getsockname())
+                url = _url_at("https" if https else "http", app.root_path, self.servers[0].sockets[0].getsockname())
                 _say_where(url, is_new=is_new, logged=settings.log_format == "json")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             end_streams(app)
             await super().shutdown(sockets)
-            if spans is not None:
-                spans.close()
             _leave()
 
     try:
         sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        spans = otel.Spans() if settings.otel else None
         failpoint = crasher(os.environ.get("ONEPASS_FAILPOINT", ""))
-        app = build(settings, failpoint, grace, keys_file, expires)
+        app = build(settings, failpoint, grace, keys_file)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {options.fd}: {error.strerror}", file=sys.stderr)
         return 2
     most = descriptors.for_clients(descriptors.raise_limit(), settings.connections_max)
-    gate = Gate(most, lambda status: refused(app, status))
-    protocol = bounded(gate, app.short_way)
     server = Server(
         uvicorn.Config(
             app,
-            http=protocol if certificates is None else tls.secured(protocol, gate, certificates),
+            http=bounded(Gate(most, lambda status: refused(app, status)), app.short_way),
             ws="none",
-            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_keep_alive=settings.keep_alive_s,
             host=settings.host,
             port=settings.port,
             log_config=None,
@@ -214,6 +181,7 @@ def _run_server(
             server_header=False,
             timeout_graceful_shutdown=grace.for_requests_s,  # type: ignore[arg-type]  # handed to asyncio, which takes parts of seconds
             backlog=2048,
+            **https,
         )
     )
     try:

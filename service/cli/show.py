@@ -79,7 +79,7 @@ def _show(connection: Connection, options: argparse.Namespace) -> None:
     for title, lines in (
         ("experts", _experts(model["info"].get("experts") or [])),
         ("after the change of features", _experts(features["ensemble"] or [])),
-        ("challengers", [_challenger(model["config"]["task"], one) for one in beside]),
+        ("challengers", [_challenger(model["config"], one) for one in beside]),
         ("latest drifts", [_drift(event) for event in drifts]),
     ):
         if found := [*lines]:
@@ -90,9 +90,9 @@ def _show(connection: Connection, options: argparse.Namespace) -> None:
 def _head(out: Console, model: dict[str, Any], features: dict[str, Any]) -> None:
     config = model["config"]
     learner = f"{config['task']} by {config['algorithm']}"
-    state = (
-        f"{counted(model['rows'])}, version {model['version']:,}, {model['phase']}, updated {_ago(model['updated'])}"
-    )
+    own = "" if (rows := model["info"].get("learner_rows")) is None else f" (its learner {rows:,})"
+    state = f"{counted(model['rows'])}{own}, version {model['version']:,}, {model['phase']}"
+    state += f", updated {_ago(model['updated'])}"
     out.print(text(model["name"], "bold"))
     lines = [("", learner), ("", state)]
     if config.get("description"):
@@ -159,25 +159,25 @@ def _experts(experts: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
         yield f"and {len(rest)} more", f"weight {percent(sum(one['weight'] for one in rest))}"
 
 
-def _challenger(task: str, one: dict[str, Any]) -> tuple[str, ...]:
-    difference = one["difference"]
+def _challenger(config: dict[str, Any], one: dict[str, Any]) -> tuple[str, ...]:
+    difference, task = one["difference"], config["task"]
     own = one["metrics"]["overall"].get(CURVE[task])
+    unit = "cost a row" if config.get("class_costs") else "points" if task == "classification" else "squared error"
     lead = "no row compared yet"
     if difference["mean"] is not None:
         words = "ahead" if (difference["low"] or 0) > 0 else "behind" if (difference["high"] or 0) < 0 else "open"
-        mean, low, high = (_lead(task, difference[name]) for name in ("mean", "low", "high"))
+        mean, low, high = (_lead(unit, difference[name]) for name in ("mean", "low", "high"))
         bounds = "" if difference["low"] is None else f" ({low} to {high})"
-        unit = "points" if task == "classification" else "squared error"
         lead = f"{words}: {mean}{bounds} {unit} over {counted(difference['rows'])}"
     promotes = "promoted once ahead" if one["promote"] == "auto" else ""
     return one["name"], one["config"]["algorithm"], score(task, own), lead, promotes
 
 
-def _lead(task: str, difference: float | None) -> str:
+def _lead(unit: str, difference: float | None) -> str:
     """By how much a challenger's loss is less: in points of accuracy, or as it is."""
     if difference is None:
         return "?"
-    return f"{100 * difference:+.1f}" if task == "classification" else f"{difference:+.4g}"
+    return f"{100 * difference:+.1f}" if unit == "points" else f"{difference:+.4g}"
 
 
 def _drift(event: dict[str, Any]) -> tuple[str, ...]:

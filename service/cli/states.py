@@ -1,53 +1,56 @@
-"""``onepass export`` and ``onepass import``: a model's whole state as a file, of any size."""
+"""``onepass export`` and ``onepass import``: the whole state of a model as a file, or of all models as a tar."""
 
 import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import httpx
 
+from service.cli import all_states
 from service.cli.connection import (
     Connection,
+    Misused,
     Refused,
     carry_out,
     console,
     declare_json,
-    declare_name,
-    path_of,
     pieces,
     print_document,
 )
 from service.cli.connection import declare as declare_service
 from service.cli.overwriting import ask_for_model, keep_file
+from service.cli.state_files import put_state, rows_of, state_of, written
+from service.replay.options import model_name
 from service.replay.wording import counted
 
-STATE = "application/octet-stream"
-TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
-"""The service computes the state of a large model for a while, and checks one that comes."""
+EXPORT = """\
+Write the state of a model to a file, or with --all those of all models to a tar: all that predictions and learning
+depend on. Remembered ids and tracked predictions are not part of a state."""
+IMPORT = """\
+Make a model of a state that was exported, or go on with it in a model of its configuration, in place of what that has
+learned. Without NAME the file is a tar of many: a model that has the state already is skipped, so that the same command
+goes on after an interruption; one that has learned anything else is refused, and the others go on."""
 
 
 def declare(name: str, parser: argparse.ArgumentParser) -> None:
     """Declare the options of a command."""
-    declare_name(parser)
-    parser.add_argument(
-        "file", metavar="FILE", help="a safetensors file; -: standard " + ("output" if name == "export" else "input")
-    )
+    parser.add_argument("name", nargs="?", type=model_name, metavar="NAME", help="name of the model")
     declare_service(parser)
     if name == "export":
-        parser.description = "Write the state of a model to a file: all that predictions and learning depend on."
+        parser.description = EXPORT
+        parser.add_argument("file", metavar="FILE", help="a safetensors file, or a tar; -: standard output")
+        parser.add_argument("--all", action="store_true", help="all models, in place of NAME")
         parser.add_argument("--force", action="store_true", help="write over a file that is there")
-        parser.add_argument("--json", action="store_true", help="print {name, file, bytes}")
+        parser.add_argument("--json", action="store_true", help="print what was written as JSON")
     else:
-        parser.description = (
-            "Make a model of a state that was exported, or go on with it in a model of its configuration, in place of "
-            "what that has learned."
+        parser.description = IMPORT
+        parser.add_argument(
+            "file", metavar="FILE", help="a safetensors file (-: standard input), or without NAME a tar"
         )
-        parser.add_argument("--yes", action="store_true", help="do not ask before the state of a model is replaced")
+        parser.add_argument("--yes", action="store_true", help="do not ask before the state of NAME is replaced")
+        parser.add_argument("--overwrite", action="store_true", help="of a tar: replace models that have another state")
         declare_json(parser)
 
 
@@ -57,15 +60,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _export(connection: Connection, options: argparse.Namespace) -> None:
+    if options.all == (options.name is not None):
+        raise Misused("it takes NAME FILE, or --all FILE for all models")
     keep_file(options.file, options.force)
-    with connection.stream("GET", path_of(options.name, "state"), timeout=TIMEOUT) as response:
-        try:
-            with _written(options.file) as out:
-                size = sum(out.write(piece) for piece in response.iter_bytes(2**20))
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise Refused(f"{options.file}: {error.strerror}") from None
+    if options.all:
+        all_states.export(connection, options.file, options.json)
+        return
+    with state_of(connection, options.name) as state, written(options.file) as out:
+        size = sum(out.write(piece) for piece in state)
     if options.file == "-":
         return
     if options.json:
@@ -74,50 +76,24 @@ def _export(connection: Connection, options: argparse.Namespace) -> None:
         console().print(f"{options.name}: {size:,} bytes in {options.file}", soft_wrap=True)
 
 
-@contextmanager
-def _written(name: str) -> Iterator[IO[bytes]]:
-    """A file that is there whole or not at all; ``-`` is standard output, and what is no file is written as it is."""
-    if name == "-":
-        yield sys.stdout.buffer
-        return
-    target = Path(name)
-    if target.exists() and not target.is_file():
-        with target.open("wb") as out:
-            yield out
-        return
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with part.open("xb") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _confirm(connection: Connection, name: str) -> None:
-    """Ask before a model goes on with another state, if it has learned anything."""
-    try:
-        rows = connection.ask("GET", path_of(name)).json()["rows"]
-    except Refused as refused:
-        if refused.status != httpx.codes.NOT_FOUND:
-            raise
-        return
-    if rows:
-        ask_for_model(name, rows, "replace")
-
-
 def _import(connection: Connection, options: argparse.Namespace) -> None:
-    headers = {"Content-Type": STATE}
+    if options.name is None:
+        if options.yes or options.file == "-":
+            raise Misused("a tar is a FILE, and its models are replaced by --overwrite; with NAME it is one state")
+        all_states.bring(connection, options.file, options.overwrite, options.json)
+    elif options.overwrite:
+        raise Misused("--overwrite is for a tar; --yes replaces NAME")
+    else:
+        _import_one(connection, options)
+
+
+def _import_one(connection: Connection, options: argparse.Namespace) -> None:
     try:
         with sys.stdin.buffer if options.file == "-" else Path(options.file).open("rb") as file:
-            if options.file != "-":
-                headers["Content-Length"] = str(os.fstat(file.fileno()).st_size)
-            if not options.yes:
-                _confirm(connection, options.name)
-            path = path_of(options.name, "state")
-            response = connection.ask("PUT", path, content=pieces(file), headers=headers, timeout=TIMEOUT)
+            size = None if options.file == "-" else os.fstat(file.fileno()).st_size
+            if not options.yes and (rows := rows_of(connection, options.name)):
+                ask_for_model(options.name, rows, "replace")
+            response = put_state(connection, options.name, pieces(file), size)
     except OSError as error:
         raise Refused(f"{options.file}: {error.strerror}") from None
     if options.json:

@@ -1,1 +1,1 @@
-"""A first ``make run``: the packages installed, the kernels of core compiled, and both shown as they go."""
+"""The kernels of core, compiled once per installation: which there are, which Numba's cache holds, and the rest."""

@@ -1,163 +1,154 @@
-"""The compiled kernels of core, read from its sources: which there are, and in which order their modules compile.
+"""The compiled kernels of core: which modules have some, and whether Numba's cache holds them.
 
-A kernel is a function that Numba is given with its signature: importing its module compiles it, or loads it from
-Numba's cache. Functions without a signature are compiled as parts of the kernels that call them, and are not counted.
+Numba compiles a module anew when its own source has changed, but not when something it imports has: a kernel would keep
+the constants and the inlined functions of before. And a start asks what is missing without importing every kernel. So a
+record stands beside Numba's files:
 
-Nothing is imported here but the standard library: a first run announces what it will do before anything is installed.
+    onepass-kernels.json    {"modules": {MODULE: DIGEST of it and its imports}, KEY: DIGEST of all that is compiled}
+
+KEY names Python, Numba and a processor: an image holds kernels for its builder's processor and for any other.
 """
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+from numba.core import caching, codegen, event
 
 
-class Kernel(NamedTuple):
-    """A compiled function: its module and its name there."""
-
-    module: str
-    name: str
+class CannotCompile(RuntimeError):
+    """The message says why, and what to do."""
 
 
-class Job(NamedTuple):
-    """Modules that one process imports: one, or several that import each other.
-
-    Attributes:
-        modules: their names.
-        needs: the modules of other jobs that have to be imported before.
-        size: how much there is to compile, in nodes of the syntax tree; some five hundred compile in a second.
-    """
-
-    modules: tuple[str, ...]
-    needs: frozenset[str]
-    size: int
+Processor = tuple[str, str]  # name and features of what Numba compiles for, as its own keys have them
+GENERIC: Processor = ("generic", "")  # any of this architecture
 
 
-def declared(package: str = "core") -> list[Kernel]:
-    """The kernels of a package."""
-    return [kernel for source in Sources(package).all.values() for kernel in source.kernels]
+def processor() -> Processor:
+    """What NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say, or this processor."""
+    name, features = (vars(numba.config)[setting] for setting in ("CPU_NAME", "CPU_FEATURES"))
+    if features is None:
+        features = codegen.get_host_cpu_features()  # type: ignore[no-untyped-call]
+    return name or llvm.get_host_cpu_name(), features
 
 
-@dataclass(frozen=True)
-class Source:
-    """The source of one module."""
-
-    module: str
-    path: Path
-
-    @cached_property
-    def tree(self) -> ast.Module:
-        """Its syntax tree."""
-        return ast.parse(self.path.read_bytes())
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """The functions that are given with a signature."""
-        return [Kernel(self.module, one.name) for one in self._compiled if any(map(_signed, one.decorator_list))]
-
-    @property
-    def size(self) -> int:
-        """Nodes of all functions that Numba compiles, with and without a signature."""
-        return sum(1 for one in self._compiled for _ in ast.walk(one))
-
-    @property
-    def _compiled(self) -> list[ast.FunctionDef]:
-        functions = (node for node in self.tree.body if isinstance(node, ast.FunctionDef))
-        return [one for one in functions if any(map(_by_numba, one.decorator_list))]
-
-    def imports(self, known: Collection[str]) -> set[str]:
-        """The modules of ``known`` that importing this one imports, packages around them included."""
-        names = {self.module}
-        for node in _at_import(self.tree.body):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names |= {f"{node.module}.{alias.name}" for alias in node.names}
-        return {part for name in names for part in _with_parents(name) if part in known} - {self.module}
-
-
-class Sources:
-    """The modules of a package and what they import.
-
-    Args:
-        package: its name.
-    """
+class Kernels:
+    """The modules of a package, and what Numba's cache holds of them."""
 
     def __init__(self, package: str = "core") -> None:
-        spec = find_spec(package)
-        assert spec is not None, f"no package {package}"
-        assert spec.submodule_search_locations, f"{package} is not a package"
-        self.root = Path(spec.submodule_search_locations[0])
-        self.all: Mapping[str, Source] = {
-            (name := _module(path, self.root)): Source(name, path) for path in sorted(self.root.rglob("*.py"))
-        }
+        top = Path(find_spec(package).origin)  # type: ignore[union-attr, arg-type]  # it is a package
+        paths = {path.relative_to(top.parents[1]): path for path in sorted(top.parent.rglob("*.py"))}
+        self._sources = {".".join(own.with_suffix("").parts).removesuffix(".__init__"): paths[own] for own in paths}
+        self._path = _cache_of(top) / "onepass-kernels.json"
 
-    def closure(self, module: str) -> frozenset[str]:
-        """The module, and all modules of the package that importing it imports."""
-        seen, todo = {module}, [module]
-        while todo:
-            new = self._imports[todo.pop()] - seen
-            seen |= new
-            todo += new
-        return frozenset(seen)
-
-    def jobs(self) -> list[Job]:
-        """What there is to compile; no two jobs compile the same module, if what each needs comes before it."""
-        sizes = {name: source.size for name, source in self.all.items() if source.size}
-        closures = {name: self.closure(name) & frozenset(sizes) for name in sizes}
-        groups = {tuple(sorted(other for other in closures[one] if one in closures[other])) for one in sizes}
-        return [
-            Job(group, closures[group[0]] - set(group), sum(sizes[name] for name in group)) for group in sorted(groups)
-        ]
+    def compiled_for(self, processor: Processor) -> bool:
+        """Whether every kernel has been compiled for a processor, from these sources."""
+        return bool(self._record.get(_key(processor)) == self._digest_of(self._sources))
 
     @cached_property
-    def _imports(self) -> dict[str, set[str]]:
-        return {name: source.imports(self.all) for name, source in self.all.items()}
+    def modules(self) -> list[str]:
+        """Those that have kernels."""
+        return [name for name, path in self._sources.items() if "numba" in _imported(name, path)]
+
+    def closure(self, module: str) -> set[str]:
+        """The module, and all modules of the package that importing it imports."""
+        seen, todo = {module}, [module]
+        for name in todo:
+            new = _imported(name, self._sources[name]) & self._sources.keys() - seen
+            seen |= new
+            todo += new
+        return seen
+
+    def drop_stale(self) -> None:
+        """Remove from the cache what depends on a source that has changed."""
+        now = {name: self._digest_of(self.closure(name)) for name in self.modules}
+        stale = [self._sources[name] for name in now if self._record["modules"].get(name) != now[name]]
+        for path in stale:
+            for file in _cache_of(path).glob(f"{path.stem}.*.nb[ci]"):
+                file.unlink(missing_ok=True)
+        if stale:
+            self._write({"modules": now})
+
+    def keep(self, processor: Processor) -> None:
+        """Record that everything is compiled for a processor."""
+        self._write(self._record | {_key(processor): self._digest_of(self._sources)})
+
+    @cached_property
+    def _record(self) -> dict[str, Any]:
+        with suppress(OSError, ValueError):
+            return dict[str, Any](json.loads(self._path.read_text()))
+        return {"modules": {}}
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._record = record
+        written = self._path.with_suffix(f".{os.getpid()}")
+        written.write_text(json.dumps(record))
+        written.replace(self._path)
+
+    def _digest_of(self, modules: Iterable[str]) -> str:
+        return hashlib.sha256(b"".join(self._sources[name].read_bytes() for name in sorted(modules))).hexdigest()
 
 
-def chains(jobs: Collection[Job]) -> dict[Job, int]:
-    """For each job its size and that of the longest chain of jobs that wait for it."""
-    found: dict[Job, int] = {}
+def kernels_at_hand(package: str = "core") -> str | None:
+    """Have this process use the kernels for its processor, else those for any, which compute the same bits.
 
-    def length(job: Job) -> int:
-        if job not in found:
-            waiting = [other for other in jobs if not other.needs.isdisjoint(job.modules)]
-            found[job] = job.size + max(map(length, waiting), default=0)
-        return found[job]
-
-    return {job: length(job) for job in jobs}
-
-
-def _module(path: Path, root: Path) -> str:
-    return ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
-
-
-def _with_parents(name: str) -> Iterator[str]:
-    """``a``, ``a.b`` and ``a.b.c`` of ``a.b.c``: importing a module imports the packages around it."""
-    parts = name.split(".")
-    return (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+    Which they are, for the log; None where they have to be compiled: NUMBA_CPU_NAME leaves no choice.
+    """
+    kernels, own = Kernels(package), processor()
+    if kernels.compiled_for(own):
+        return f"kernels for processors of the type {own[0]}"
+    if {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"} & os.environ.keys() or not kernels.compiled_for(GENERIC):
+        return None
+    numba.config.CPU_NAME, numba.config.CPU_FEATURES = GENERIC  # type: ignore[attr-defined]  # set by name
+    return (
+        f"kernels for any processor, as there are none for this one ({own[0]}): wide models may learn at half the "
+        f"speed; NUMBA_CPU_NAME={own[0]} compiles its own"
+    )
 
 
-def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run when a module is imported, as far as they may hold imports."""
-    for node in body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        yield node
-        for part in ("body", "orelse", "finalbody"):
-            if isinstance(node, ast.If | ast.Try | ast.With):
-                yield from _at_import(getattr(node, part, []))
+def report_compilations(report: Callable[[str, str], None]) -> None:
+    """Have each function reported that this process compiles from now on, by its module and name, as it begins."""
+
+    class Listener(event.Listener):
+        def on_start(self, event: event.Event) -> None:
+            function = event.data["dispatcher"].py_func
+            report(function.__module__, function.__name__)
+
+        def on_end(self, event: event.Event) -> None:
+            """The next one is reported when it begins."""
+
+    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 
 
-def _by_numba(decorator: ast.expr) -> bool:
-    """Whether it is ``njit`` or ``vectorize``, with or without arguments."""
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(called).endswith(("njit", "vectorize"))
+def _key(processor: Processor) -> str:
+    return " ".join((sys.version, numba.__version__, llvm.get_process_triple(), *processor))
 
 
-def _signed(decorator: ast.expr) -> bool:
-    """Whether it is ``njit(SIGNATURE, ...)`` or ``numba.njit(SIGNATURE, ...)``."""
-    return isinstance(decorator, ast.Call) and bool(decorator.args) and _by_numba(decorator)
+def _cache_of(source: Path) -> Path:
+    """Where Numba caches what a source file has: NUMBA_CACHE_DIR, else ``__pycache__``, else the user's cache."""
+    locators: list[Any] = caching.CompileResultCacheImpl._locator_classes  # noqa: SLF001  else its rules were repeated here
+    for locator in locators:
+        if found := locator.from_function(_cache_of, str(source)):
+            return Path(found.get_cache_path())
+    raise CannotCompile("kernels have to be kept in a folder: set NUMBA_CACHE_DIR to one that can be written")
+
+
+@cache
+def _imported(module: str, path: Path) -> set[str]:
+    """What a module imports when it is imported, and the packages around that and around itself."""
+    names = {module}
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            source = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names |= {f"{source}{alias.name}" for alias in node.names}
+    return {".".join(name.split(".")[:end]) for name in names for end in range(1, name.count(".") + 2)}

@@ -24,8 +24,6 @@ class DriftMonitor:
         places: of which each client takes one that is sent events live.
         urls: webhooks.
         key: signs what they are sent.
-        budget_s: how long one event is posted again.
-        private: whether their names may lead to addresses that are not public.
         failpoint: called at named points; fault tests crash there.
     """
 
@@ -38,8 +36,6 @@ class DriftMonitor:
         places: StreamPlaces,
         urls: Sequence[str] = (),
         key: bytes = b"",
-        budget_s: float = 3600.0,
-        private: bool = False,
         failpoint: Callable[[str], None] | None = None,
     ) -> None:
         self.streams = streams
@@ -49,15 +45,7 @@ class DriftMonitor:
         consumer = secrets.token_hex(8)
         quiet(urls)
         self.hooks = [
-            Webhook(
-                number,
-                url,
-                key,
-                Deliveries(engine.store.connection, group_of(url), consumer),
-                self.broadcast,
-                budget_s,
-                private,
-            )
+            Webhook(number, url, key, Deliveries(engine.store.connection, group_of(url), consumer), self.broadcast)
             for number, url in enumerate(urls, 1)
         ]
         engine.companions |= {"drift events": self.publisher.run, "drift news": self.broadcast.run}

@@ -34,7 +34,6 @@ class Telemetry:
         drift: likewise, of events, webhooks and streams.
         models: most models that have metrics of their own.
         expiries: when keys expire, by name, in seconds since 1970.
-        certificate_expires: when the certificate does that the service shows, likewise; None: it has none.
     """
 
     def __init__(
@@ -43,16 +42,15 @@ class Telemetry:
         drift: DriftMonitor,
         models: int,
         expiries: Callable[[], Mapping[str, float]] = dict,
-        certificate_expires: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._engine, self._registry, self._requests = engine, CollectorRegistry(), _Requests()
         self._registry.register(self._requests)
         self._health = _Health(engine)
-        for own in (_Runtime(engine), self._health, _Drift(drift), _Certificate(certificate_expires)):
+        for own in (_Runtime(engine), self._health, _Drift(drift)):
             self._registry.register(own)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self.observe, self.count_rows = self._requests.observe, self._requests.count_rows
+        self.observe = self._requests.observe
         self._most, self._turn, self._expiries = models, asyncio.Lock(), expiries
         self._activity, self._models, self._tags = Activity(), ModelMetrics(engine.pending), TagMetrics()
 
@@ -110,7 +108,6 @@ class _Requests(Collector):
     def __init__(self) -> None:
         self._answered: dict[tuple[str, str, int], int] = {}
         self._times: dict[tuple[str, str], _Times] = {}
-        self._rows: dict[tuple[str, int], int] = {}
 
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request."""
@@ -122,17 +119,11 @@ class _Requests(Collector):
         times.counts[bisect_left(BUCKETS, seconds)] += 1
         times.seconds += seconds
 
-    def count_rows(self, route: str, status: int, rows: int) -> None:
-        """Count the answered rows of a stream, each by the status that a request would have had."""
-        self._rows[route, status] = self._rows.get((route, status), 0) + rows
-
     def collect(self) -> Iterator[Metric]:
         """The number of answers, and the times they took."""
         labels = ("route", "method", "status")
         answered = [((route, method, str(status)), count) for (route, method, status), count in self._answered.items()]
         yield counter("requests", "Requests answered", labels, answered)
-        rows = [((route, str(status)), count) for (route, status), count in self._rows.items()]
-        yield counter("stream_rows", "Rows of streams answered", ("route", "status"), rows)
         name = "onepass_request_duration_seconds"
         taken = HistogramMetricFamily(name, "Time to answer", labels=("route", "method"))
         bounds = [*map(floatToGoString, (*BUCKETS, inf))]
@@ -187,19 +178,6 @@ class _Health(Collector):
             yield gauge(name, text, (), [((), value)])
 
 
-class _Certificate(Collector):
-    """When the certificate expires; no number where there is none."""
-
-    def __init__(self, expires: Callable[[], float | None]) -> None:
-        self._expires = expires
-
-    def collect(self) -> Iterator[Metric]:
-        """The one gauge."""
-        at = self._expires()
-        text = "When the certificate expires that the service shows"
-        yield gauge("certificate_expires_timestamp_seconds", text, (), [] if at is None else [((), at)])
-
-
 class _Collected(Collector):
     """What has been collected, for the library to write."""
 
@@ -231,5 +209,5 @@ class _Drift(Collector):
         yield counter("webhook_events", text, ("webhook", "outcome"), outcomes)
         text = "Open streams of drift events"
         yield gauge("drift_streams", text, (), [((), self._drift.broadcast.open)])
-        text = "Open streams of events, documents and rows; ONEPASS_STREAMS_MAX is the most"
+        text = "Open streams of events; 100 at most"
         yield gauge("streams", text, (), [((), self._drift.broadcast.all_open)])

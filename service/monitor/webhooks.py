@@ -8,7 +8,7 @@
 
 These are the headers of the Standard Webhooks specification, whose libraries verify them: a secret that begins with
 ``whsec_`` is base64 behind it, any other one is taken as it is. Only an answer 2xx counts; redirects are not followed
-and answers' bodies are not read. Names that lead to private addresses are refused (``webhook_target``).
+and answers' bodies are not read. URLs are http or https (``webhook_settings``).
 
 Each URL has a task and a consumer group of its own, so a dead one does not delay the others. An event is delivered at
 least once (a crash between delivery and acknowledgement repeats it), in order as long as nothing fails. What fails is
@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from service.errors import Unavailable
-from service.monitor.webhook_target import Target
 from service.runtime.backoff import Backoff
 from service.runtime.broadcast import Broadcast
 from service.store.deliveries import IDLE_MS, Deliveries
@@ -39,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 CONNECT_S, ATTEMPT_S = 5.0, 15.0
 """How long connecting and a whole attempt may take."""
+BUDGET_S = 3600.0
+"""How long one event is posted again before it is dropped."""
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0
 """Pause after a failure; it doubles up to the second."""
 LOOK_S = 5.0
@@ -72,8 +73,6 @@ class Webhook:
         key: signs; empty: nothing is signed.
         deliveries: what is owed.
         broadcast: signals new events.
-        budget_s: how long one event is tried.
-        private: whether a name may lead to an address that is not public.
 
     Attributes:
         outcomes: attempts that failed, events delivered, dropped, and held back by their model's cool-down.
@@ -86,10 +85,8 @@ class Webhook:
         key: bytes,
         deliveries: Deliveries,
         broadcast: Broadcast,
-        budget_s: float,
-        private: bool = False,
     ) -> None:
-        self.number, self._target, self._key, self._budget_s = number, Target(url, private), key, budget_s
+        self.number, self._url, self._key = number, url, key
         self._deliveries, self._broadcast = deliveries, broadcast
         self._news = asyncio.Event()
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0, held_back=0)
@@ -133,7 +130,7 @@ class Webhook:
             self.outcomes["held_back"] += await self._deliveries.acknowledge(known)
             return
         clock = asyncio.get_running_loop().time
-        deadline, backoff = clock() + self._budget_s, Backoff(BACKOFF_S, BACKOFF_S_MAX)
+        deadline, backoff = clock() + BUDGET_S, Backoff(BACKOFF_S, BACKOFF_S_MAX)
         while (why := await self._post(client, known)) is not None:
             self.outcomes["failed"] += 1
             again = not backoff.first
@@ -174,10 +171,7 @@ class Webhook:
             headers["webhook-signature"] = signature(self._key, known.id, timestamp, body)
         try:
             async with asyncio.timeout(ATTEMPT_S):
-                url, more, extensions = await self._target.request()
-                async with client.stream(
-                    "POST", url, content=body, headers=headers | more, extensions=extensions
-                ) as response:
+                async with client.stream("POST", self._url, content=body, headers=headers) as response:
                     return None if response.is_success else f"status {response.status_code}"
         except (httpx.HTTPError, TimeoutError, OSError) as error:
             return type(error).__name__

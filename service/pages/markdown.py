@@ -76,6 +76,9 @@ def render(text: str) -> Rendered:
     title, tokens = tokens[1].content, tokens[3:]
     lead = next((token for token in tokens if token.type == "inline"), None)
     headings = _with_anchors(tokens)
+    for token in tokens:
+        if token.attrs.pop("style", None) == "text-align:right":  # the policy of pages allows no style in an element
+            token.attrSet("class", "num")
     html = parser.renderer.render(tokens, parser.options, {})
     return Rendered(title, "" if lead is None else plain(lead), html, headings)
 

@@ -4,7 +4,6 @@
     command     the steps of a replay, and signals
     source      the rows, read once and in batches; files opens CSV, gzip, standard input and Parquet
     kinds       what columns hold: numbers, booleans, times or strings; columns tells how they were read
-    stream      rows through a stream of the service, sent again after a break; row_form makes them of cells
     client      the service's HTTP interface: retries that learn no row twice; refusals says them by column
     costs       what missing a class costs: --cost
     private     a service for one replay, where no URL is given; ports finds it a free one

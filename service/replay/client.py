@@ -39,7 +39,7 @@ class Service:
         patience_s: how long a request is repeated while the service is not available.
 
     Attributes:
-        url, key, patience_s, tls: as given.
+        url, patience_s: as given.
         run: a word of its own for every replay.
     """
 
@@ -57,7 +57,7 @@ class Service:
         self._http = httpx.Client(
             base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=verify
         )
-        self.url, self.key, self.patience_s, self.tls, self.run = url, key, patience_s, tls, uuid4().hex
+        self.url, self.patience_s, self.run = url, patience_s, uuid4().hex
         self._answered, self._keys = False, 0
 
     def close(self) -> None:

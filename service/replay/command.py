@@ -5,24 +5,18 @@ import signal
 from argparse import Namespace
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from rich.console import Console
 
 from service.replay import Failed, Interrupted, columns, costs, kinds, private, report, trust
-from service.replay.client import Service, path_of
+from service.replay.client import Service
 from service.replay.files import STANDARD_INPUT
 from service.replay.options import default_name
-from service.replay.row_form import RowForm
 from service.replay.source import Batch, Source, ahead
-from service.replay.stream import RowStream, Sent
 from service.replay.wording import counted, first
 
 PRIVATE_PATIENCE_S = 5.0
-SHOWN_EVERY = 200
-"""Rows of a stream between two looks at the progress."""
 UNLABELLED = "\n  rows without a label: --skip-unlabelled leaves them out"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -53,8 +47,7 @@ def run(options: Namespace) -> dict[str, Any] | None:
         task, rows_before = model["config"]["task"], model["rows"]
         if rows_before:
             console.print(f"model {options.name} has learned {counted(rows_before)} already: going on from there")
-        send = partial(_stream, model["config"]) if options.stream else _feed
-        totals = send(service, options, source, report.Totals(task), console)
+        totals = feed(service, options, source.batches(options.batch), report.Totals(task), console)
         totals.skipped = source.skipped
         metrics = service.metrics(options.name, totals.version)
         if not options.json:
@@ -156,12 +149,6 @@ def _body(options: Namespace, service: Service, source: Source, features: list[A
     return body if features is None else body | {"features": features}
 
 
-def _feed(
-    service: Service, options: Namespace, source: Source, totals: report.Totals, console: Console
-) -> report.Totals:
-    return feed(service, options, source.batches(options.batch), totals, console)
-
-
 def feed(
     service: Service, options: Namespace, batches: Generator[Batch], totals: report.Totals, console: Console
 ) -> report.Totals:
@@ -183,52 +170,6 @@ def feed(
             totals.add(answer, options.id is not None)
             show(_done(batch.read, totals.rows, options.limit))
     return totals
-
-
-def _stream(
-    config: dict[str, Any],
-    service: Service,
-    options: Namespace,
-    source: Source,
-    totals: report.Totals,
-    console: Console,
-) -> report.Totals:
-    """Send every row through streams; the file is read while answers come."""
-    form = RowForm(source.columns, options.label, options.id, service.run, config)
-    path = f"{path_of(options.name)}/feedback/stream"
-    streams = RowStream(service.url, service.key, path, service.patience_s, service.tls)
-    shown = report.progress(console, options.name, totals)
-    with shown as show, closing(source.rows()) as rows:
-        so_far, label = _SoFar(source.read), source.columns.index(options.label)
-
-        def lines() -> Generator[Sent]:
-            for number, (cells, at) in enumerate(rows, 1):
-                if number % SHOWN_EVERY == 0:
-                    so_far.read = source.read  # here, where the file is read
-                so_far.has_gap = so_far.has_gap or kinds.is_missing(cells[label])
-                yield Sent(form.line(cells, number), at)
-
-        try:
-            for number, (answer, again) in enumerate(streams.answers(lines()), 1):
-                known = answer["duplicate"] and not again
-                told = {"losses": [answer["loss"]], "duplicates": int(known), "version": answer["version"]}
-                totals.add(told, options.id is not None)
-                if number % SHOWN_EVERY == 0:
-                    show(_done(so_far.read, totals.rows, options.limit))
-        except Failed as refused:
-            said = str(refused)
-            if options.url is not None and totals.rows:
-                said += f"\n  {counted(totals.rows)} before that: learned by model {options.name}"
-            raise Failed(said + UNLABELLED * so_far.has_gap) from None
-    return totals
-
-
-@dataclass(slots=True)
-class _SoFar:
-    """Of the rows that were sent: the part of the file, and whether one of them had no label."""
-
-    read: float | None
-    has_gap: bool = False
 
 
 def _done(read: float | None, rows: int, limit: int | None) -> float | None:

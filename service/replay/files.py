@@ -136,7 +136,7 @@ class ParquetTable:
         try:
             from pyarrow import parquet  # noqa: PLC0415  an extra
         except ImportError:
-            extra = "pip install '.[arrow]' in a checkout"
+            extra = "pip install '.[parquet]' in a checkout"
             raise Failed(f"{path} is a Parquet file, which needs pyarrow: {extra}") from None
         self._path, self._done = path, 0
         try:

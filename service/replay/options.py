@@ -21,7 +21,6 @@ DETAILS = """\
 Each row is predicted first, then learned; all figures are of predictions made before the label was known.
 Columns are declared by what their first cells hold: numbers, true and false, times, or any strings (hashed categories).
 Without --url a private service on a temporary directory is started, and ended with the replay."""
-COMPARE_SUMMARY = "send a file of rows through several algorithms at once, and show which was best"
 COMPARE_DETAILS = """\
 One pass over the file through one model of a private service, which ends with the command: the first algorithm is the
 model's own, the others learn the same rows as its challengers. Each row is predicted first, then learned. The request
@@ -47,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     say("--url", type=service_url, help="a running service; default: a private one")
     say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
     trust.declare(parser)
-    say("--stream", action="store_true", help="send rows through /feedback/stream, each with an id, instead of batches")
     say("--id", metavar="COLUMN", help="a column of ids: rows learned within a day are not learned again")
     say("--plot", type=_plot, metavar="FILE", help="write a chart there: .svg or .png")
 

@@ -167,7 +167,7 @@ def show(console: Console, outcome: Outcome) -> None:
     if not console.is_terminal:
         console.width = WIDTH
     console.print(table)
-    brackets = "in brackets: 95 % confidence at every row; " * bool(paired)
+    brackets = "in brackets: 95 % confidence of all together, at every row; " * bool(paired)
     said = [
         f"{counted(totals.rows)} in {totals.seconds:.2f} s, in one pass",
         *totals.left_out,

@@ -31,10 +31,9 @@ from service.runtime.named_states import in_pieces
 from service.runtime.replica import Replica
 from service.runtime.steps import Step, few
 from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
-from service.runtime.upgrade import upgrade
 from service.store import codec
 from service.store.codec import Answer
-from service.store.entries import NEWER
+from service.store.entries import OTHER
 from service.store.log import Append, Appended
 from service.store.states import States
 
@@ -179,10 +178,7 @@ class Actor:
         if self._commit is not None or self._task is not None:
             return
         if self._queue.jobs:
-            if self._replica.outdated and not self._queue.upgrades:
-                self._spawn(self._upgrade())
-            else:
-                self._shared.committer.ready(self)
+            self._shared.committer.ready(self)
         elif self._syncs:
             self._spawn(self._read_on())
 
@@ -198,15 +194,6 @@ class Actor:
                 contextvars.Context().run(self._go_on)  # what is next is of other requests than this one
 
         self._task = asyncio.get_running_loop().create_task(run())
-
-    async def _upgrade(self) -> None:
-        """Put the state as this code has it before everything that waits."""
-        try:
-            self._queue.put_first(*await upgrade(self._shared.states, self._replica))
-        except OnepassError as error:
-            self._fail_waiting(error)
-        except Exception as error:  # noqa: BLE001 - logged, and the model is taken out of service
-            self._fail_waiting(self._broken("its state could not be brought to this version", error))
 
     # ---------------------------------------------------------------- what the committer calls
 
@@ -231,7 +218,6 @@ class Actor:
             resolve(syncs, down)
             return None
         self._commit = Commit(append, jobs, size, syncs)
-        self._commit.reached("queue")
         return append
 
     def _append(self, jobs: Sequence[Job], size: int) -> Append:
@@ -259,7 +245,6 @@ class Actor:
         if commit is None:
             return
         commit.resent = resent
-        commit.reached("append")
         if commit.append.summary and appended.made is not None:
             self._replica.summary.settle(commit.append.version, commit.append.summary)
         self._shared.grown(self._replica, True)
@@ -318,8 +303,6 @@ class Actor:
         replica = self._replica
         try:
             answers: list[Answer] = []
-            if appended.entries:
-                replica.note_writer(appended.entries[-1].state)
             for step in steps:  # its own is the last one
                 answers = replica.apply_now(step)
             self._answer(commit, appended, answers)
@@ -332,7 +315,6 @@ class Actor:
         self._go_on()
 
     def _answer(self, commit: Commit, appended: Appended, answers: list[Answer]) -> None:
-        commit.reached("apply", self._replica.version)
         self._shared.answerer.answer(self._replica, commit, appended, answers)
         if commit.syncs:
             resolve(commit.syncs)
@@ -353,8 +335,8 @@ class Actor:
                 self.lost(await self._shared.reader.gone(self._replica, appended.head))
             elif appended.code == "foreign":
                 self.lost(self._replica.quarantine("its log holds an entry that is not ours"))
-            elif appended.code == "newer":
-                self.lost(self._replica.quarantine(NEWER))
+            elif appended.code == "other":
+                self.lost(self._replica.quarantine(OTHER))
             elif appended.code == "fenced":
                 self._end(commit, StoreDown(DOWN))
             else:

@@ -113,7 +113,7 @@ class Broadcast:
 
     @property
     def all_open(self) -> int:
-        """How many streams there are of all kinds that share the places."""
+        """How many places are taken."""
         return len(self._places)
 
     async def listen(self, wanted: Callable[[str], bool]) -> Listener:

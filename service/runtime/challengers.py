@@ -11,7 +11,7 @@ from core.challenger_config import own_fields
 from core.entry import Challenge, Promote, Withdraw
 from core.machine import Challenger, Machine
 from core.problems import Problem
-from service.errors import NotFound
+from service.errors import NotFound, RequestConflict
 from service.runtime import admission
 from service.runtime.admission import Demand
 
@@ -69,18 +69,22 @@ def withdraw(machine: Machine, name: str, ids: tuple[str, ...]) -> Withdraw:
     return Withdraw(name, ids)
 
 
-def promote(machine: Machine, name: str, ids: tuple[str, ...]) -> Promote:
+def promote(machine: Machine, name: str, ids: tuple[str, ...], force: bool) -> Promote:
     """A challenger to become the model's own learner.
 
     Raises:
         NotFound: there is none of that name.
+        RequestConflict: it has not been shown to be better, which only ``force`` overrides.
     """
     known(machine, name)
-    return Promote(name, ids)
+    if not force and (why := machine.unproven(name)) is not None:
+        raise RequestConflict(why, [Problem("force", "is needed to promote it nevertheless", True)])
+    return Promote(name, ids, force)
 
 
-def shown(name: str, one: Challenger) -> dict[str, Any]:
-    """A challenger as GET shows it."""
+def shown(machine: Machine, name: str) -> dict[str, Any]:
+    """A challenger as GET shows it; NotFound where there is none of that name."""
+    one = known(machine, name)
     member = one.member
     return {
         "name": name,
@@ -90,5 +94,5 @@ def shown(name: str, one: Challenger) -> dict[str, Any]:
         "rows": member.rows - member.before,
         "metrics": member.metrics_report(),
         "info": member.learner_info(),
-        "difference": one.difference.report(),
+        "difference": machine.difference_report(name),
     }

@@ -37,7 +37,7 @@ APART_BYTES_PER_S = 4 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of committer and inboxes; see the settings of the same names."""
+    """Bounds of committer and inboxes; most are settings of the same names."""
 
     queue_max: int
     tick_segments_max: int
@@ -46,7 +46,6 @@ class Limits:
     read_bytes_max: int
     timeout_s: float
     replicas_min: int = 0
-    queue_bytes_max: int = 256 * 2**20
 
 
 class Source(Protocol):

@@ -14,7 +14,6 @@ from service.runtime.answerer import Answerer
 from service.runtime.committer import Committer, Limits
 from service.runtime.first_answers import FirstAnswers
 from service.runtime.follower import Follower
-from service.runtime.idle_unload import IdleUnload
 from service.runtime.jobs import Waiting
 from service.runtime.loader import Loader, Store
 from service.runtime.log_reader import LogReader, LostTail
@@ -25,7 +24,6 @@ from service.runtime.replica import Replica
 from service.runtime.row_meter import RowMeter
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
-from service.runtime.store_watch import StoreWatch
 from service.runtime.summaries.listing import Listing
 from service.store.append_notices import AppendNotices
 from service.store.pending import Pending
@@ -54,7 +52,6 @@ class Bounds:
     body_bytes_max: int
     bodies_bytes_max: int
     batch_rows_max: int
-    batch_ids_max: int
     prediction_ttl_ms: int
     pending_max: int
     wait_timeout_s: float
@@ -62,7 +59,6 @@ class Bounds:
     snapshots_kept: int
     challengers_max: int
     snapshot_min_bytes: int
-    idle_unload_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +113,7 @@ class Engine:
             keep=bounds.snapshots_kept,
             least_bytes=bounds.snapshot_min_bytes,
         )
-        self.lost = LostModels(self.models, store.catalog, store.connection, self.stats)
+        self.lost = LostModels(self.models, store.catalog, self.stats)
         self.models.on_vanished(self.lost.vanished)
         self.reader = LogReader(store.log, self.loader, self.stats, READ_BYTES_MAX, self.lost.vanished)
         self.first_answers = FirstAnswers(store.log, self.loader.load)
@@ -130,7 +126,7 @@ class Engine:
             writer=writer,
             numbers=itertools.count(1),
             states=store.states,
-            waiting=Waiting(bounds.committer.queue_bytes_max),
+            waiting=Waiting(),
             current=self.models.current,
             grown=self.snapshotter.note,
         )
@@ -138,7 +134,6 @@ class Engine:
         self.listing = Listing(store.catalog, self.models)
         self.notices = AppendNotices(store.connection, writer)
         self.follower = Follower(self.models, self.lost, self.notices, store.log)
-        self._watch = StoreWatch(store.connection, self.stats, self.follower.look_at_all)
         self._meter = RowMeter(always_looked_at=False)
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
@@ -161,7 +156,6 @@ class Engine:
             "follower": self.follower.run,
             "snapshots": self.snapshotter.run,
             "summaries": self.models.summaries.run,
-            "idle models": IdleUnload(self.models, self.bounds.idle_unload_s).run,
             "store poll": self._poll_store,
             **self.companions,
         }
@@ -232,7 +226,6 @@ class Engine:
         if self.store_ok is False:
             logger.info("the store answers; durability is %s", durability)
         self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
-        await self._watch.look()
 
     @property
     def lags(self) -> list[tuple[int, str]]:
@@ -270,10 +263,10 @@ class Engine:
             "stays": not self.leaving,
             "eviction": self.eviction_ok,
             "room": not self.store.connection.full,
-            "store_data": not self.models.lost and self._watch.steady,
+            "store_data": not self.models.lost,
             "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.reader.lost_tails),
         }
-        return all(checks[name] for name in ("store", "tasks", "lag", "stays")) and not self.models.lost, checks
+        return all(checks[name] for name in ("store", "tasks", "lag", "stays", "store_data")), checks
 
     # ---------------------------------------------------------------- reads
 

@@ -88,7 +88,7 @@ class Follower:
             logger.info("model %s was deleted elsewhere", notice.name)
             self._models.forget(replica)
         elif replica.lost:
-            self._on_subscribed(notice.name)  # somebody has written it back; whether at our version, the head tells
+            self._on_subscribed(notice.name)  # the store was restored; at which version, the head tells
         else:
             if notice.snapshot is not None:
                 replica.drop_answers(notice.snapshot)
@@ -176,16 +176,9 @@ class Follower:
             if head is not None and head.incarnation == replica.incarnation:
                 self._compare(replica, then, head)
 
-    def look_at_all(self) -> None:
-        """Compare all loaded models with the store now: it may have lost its data."""
-        for name in self._models.names_loaded:
-            self._on_subscribed(name)
-
     def _compare(self, replica: Replica, then: tuple[int, str, int], head: Head) -> None:
         """``then`` was read before the head was asked for: the head cannot be behind it."""
         version, uid, known = then
-        if replica.lost and head.refilled == head.version < version:
-            return  # written back by a replica that held less: ours may replace it
         self._lost.found(replica)
         if head.snapshot is not None:
             replica.drop_answers(head.snapshot)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from core.entry import Overlap, Rows, Segment
 from core.machine import Machine
-from service import stages
 from service.errors import OnepassError, QueueFull, StoreDown
-from service.runtime.jobs import Job, Reply, Waiting
+from service.runtime.jobs import WAITING_BYTES_MAX, Job, Reply, Waiting
 from service.store.log import SegmentIn
 
+TICK_SEGMENTS_MAX = 1000
+"""Most requests of one model that go with one append, as one entry of its log."""
 TICK_BYTES_MAX = 4 * 2**20
 """Most bytes of one model that go with one append, which the store works on at once; a larger request goes alone."""
 TICK_FLOPS_MAX = 1e10
@@ -47,39 +48,18 @@ class JobQueue:
         if len(self.jobs) >= self._most:
             raise QueueFull(f"model {self._name} has {len(self.jobs)} requests waiting (ONEPASS_QUEUE_MAX)")
         used = self._waiting.used
-        if used and used + size > self._waiting.most:
-            raise QueueFull(
-                f"{used} bytes of requests wait, of at most {self._waiting.most} for all models (ONEPASS_QUEUE_MB)"
-            )
+        if used and used + size > WAITING_BYTES_MAX:
+            raise QueueFull(f"{used} bytes of requests wait, of at most {WAITING_BYTES_MAX} for all models")
 
     def put(self, segment: Segment, sent: SegmentIn, size: int, flops: float) -> "asyncio.Future[Reply]":
         """Queue a request of ``size`` bytes that takes ``flops`` to apply; what it will be answered."""
         job = Job(segment, sent, size, flops, self._loop.create_future())
-        if stages.on:
-            job.way = stages.way(sent.rows)
         self._waiting.used += size
         self.jobs.append(job)
         return job.reply
 
-    @property
-    def upgrades(self) -> bool:
-        """Whether the first request is that of ``put_first``."""
-        return bool(self.jobs) and self.jobs[0].goes_alone
-
-    def put_first(self, segment: Segment, sent: SegmentIn) -> None:
-        """Queue what goes alone, before everything else; nobody waits for it, and what waits behind it is bounded."""
-        for other in self.jobs:
-            other.attempts += 1
-        late = StoreDown(f"model {self._name} could not be brought to this version: send the request again")
-        self._keep(lambda job: job.reject(late) if job.attempts > ATTEMPTS_MAX else None)
-        job = Job(segment, sent, 0, 0.0, self._loop.create_future())
-        job.reply.add_done_callback(lambda reply: reply.cancelled() or reply.exception())
-        self.jobs.appendleft(job)
-
     def take(self, most: int) -> tuple[list[Job], int]:
         """Up to ``most`` requests for the next append, and their bytes, which count as waiting until released."""
-        if self.upgrades:
-            return [self.jobs.popleft()], 0
         taken: list[Job] = []
         size, flops = 0, 0.0
         while self.jobs and len(taken) < most:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from core.entry import Entry, Overlap, Restore, Rows, Segment
-from service import stages
 from service.errors import OnepassError
 from service.runtime.steps import One
-from service.stages import Way
 from service.store.appends import NamedState
 from service.store.codec import Answer
 from service.store.log import Append, Appended, SegmentIn
 
+WAITING_BYTES_MAX = 256 * 2**20
+"""Most bytes of requests of all models that wait in this process."""
 OBJECT_BYTES, ROW_BYTES = 1000, 100
 """What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
 
@@ -45,7 +45,6 @@ class Job:
         flops: floating-point operations of applying it.
         reply: resolved with a Reply, or an error.
         attempts: how often it has been put back because the replica had to reload.
-        way: told how far it is, where that is measured.
     """
 
     segment: Segment
@@ -54,12 +53,6 @@ class Job:
     flops: float
     reply: "asyncio.Future[Reply]"
     attempts: int = 0
-    way: Way | None = None
-
-    @property
-    def goes_alone(self) -> bool:
-        """Whether it is to be the only segment of its entry."""
-        return self.sent.state is not None and self.sent.state.follows is not None
 
     def reject(self, error: OnepassError) -> None:
         """Fail the request, unless its client is gone."""
@@ -84,12 +77,6 @@ class Commit:
     syncs: "list[asyncio.Future[None]]"
     resent: bool = False
 
-    def reached(self, stage: str, version: int | None = None) -> None:
-        """Tell the requests in it that they are so far."""
-        for job in self.jobs if stages.on else ():
-            if job.way is not None:
-                job.way.reached(stage, version)
-
     def fail(self, error: OnepassError) -> None:
         """Fail everything that waits for it."""
         for job in self.jobs:
@@ -111,9 +98,8 @@ def resolve(syncs: "list[asyncio.Future[None]]", error: OnepassError | None = No
 
 @dataclass(slots=True)
 class Waiting:
-    """Bytes of all requests that wait in this process, bounded."""
+    """Bytes of all requests that wait in this process."""
 
-    most: int
     used: int = 0
 
 

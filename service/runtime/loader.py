@@ -21,7 +21,7 @@ from service.runtime.summaries.summary_state import SummaryState
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
-from service.store.entries import NEWER, RawEntry
+from service.store.entries import OTHER, RawEntry
 from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import SnapshotInfo, Snapshots
@@ -83,8 +83,8 @@ class Loader:
             meta = await self._store.catalog.read(name)
             if meta is None:
                 raise no_model(name)
-            if meta.state_version > STATE_VERSION:
-                raise ModelDown(f"model {name}: {NEWER}")
+            if meta.state_version != STATE_VERSION:
+                raise ModelDown(f"model {name}: {OTHER}")
             await load_algorithm_of(meta.config)
             replica = await self._recovered(meta, from_before)
         except OnepassError:
@@ -120,7 +120,6 @@ class Loader:
         waited = 0
         for stretch in stretches(entries, lambda: replica.machine.rows_to_merge(MERGED_FLOPS)):
             await replica.apply(await self._step(replica, stretch))
-            replica.note_writer(stretch.entries[-1].state)
             waited += len(stretch.entries)
             if waited >= TURN_ENTRIES:
                 waited = 0
@@ -151,8 +150,6 @@ class Loader:
             try:
                 older = [info for info in known if from_before is None or info.version < from_before]
                 replica = await self._from_snapshot(meta, older)
-                if meta.version:
-                    replica.note_writer(meta.state_version)
                 await self._rebuild(replica)
             except (_Replaced, ModelDown) as error:
                 if not isinstance(error, _Replaced) and not await self._replaced(meta, known):
@@ -205,7 +202,7 @@ class Loader:
 
     def _replica(self, meta: ModelMeta, machine: Machine, version: int, uid: str, time_ms: int) -> Replica:
         replica = Replica(meta.name, meta.incarnation, meta.created_ms, machine, version, uid, time_ms, self._stats)
-        replica.summary, replica.first_config = SummaryState(meta.summary), meta.config
+        replica.summary = SummaryState(meta.summary)
         replica.measure()
         return replica
 
@@ -219,8 +216,8 @@ class Loader:
                 raise no_model(replica.name)
             if more.code in ("ahead", "fork"):
                 raise _Replaced  # it joined a moment ago: a failover has come in between
-            if more.code == "newer":
-                raise ModelDown(f"model {replica.name}: {NEWER}")
+            if more.code == "other":
+                raise ModelDown(f"model {replica.name}: {OTHER}")
             if more.code != "ok":
                 raise ModelDown(
                     f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version "

@@ -10,7 +10,7 @@ from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
 from service.runtime.loader import Loader
 from service.runtime.replica import PATH_MAX, Replica
 from service.runtime.stats import Stats
-from service.store.entries import NEWER, RawEntry, ReadOn
+from service.store.entries import OTHER, RawEntry, ReadOn
 from service.store.log import Log
 from service.store.states import StateLost
 
@@ -105,8 +105,8 @@ class LogReader:
         """
         while replica.version < last:
             more = await self._more(replica)
-            if more.code == "newer":
-                raise replica.quarantine(NEWER)
+            if more.code == "other":
+                raise replica.quarantine(OTHER)
             if more.code != "ok" or not more.entries:
                 raise StoreDown(f"the log of {replica.name} could not be read on: {more.code}")
             await self.apply(replica, more.entries, last)
@@ -127,8 +127,8 @@ class LogReader:
             more = await self._more(replica)
         if more.code == "gone":
             raise await self.gone(replica, more.head)
-        if more.code == "newer":
-            raise replica.quarantine(NEWER)
+        if more.code == "other":
+            raise replica.quarantine(OTHER)
         await self.reload(replica, more.code, more.head)
         return True
 

@@ -125,7 +125,6 @@ class ModelCache:
             replica = await self._load(name)
         else:
             self._loaded.move_to_end(name)
-            replica.followed_since = 0.0
         if replica.down is not None:
             raise ModelDown(replica.down)
         return replica
@@ -166,7 +165,6 @@ class ModelCache:
     def _take_in(self, replica: Replica) -> None:
         self._loaded[replica.name] = replica
         replica.ledger = self.ledger
-        replica.note_asked()
         self._came(replica.name)
         self.ledger.used += replica.nbytes
         self.alarms.attach(replica)
@@ -315,14 +313,6 @@ class ModelCache:
                 logger.debug("model %s leaves memory: version %d, %d bytes", name, replica.version, replica.nbytes)
                 self._drop(name)
                 self._stats.evictions += 1
-
-    def unload_followed(self, since: float) -> None:
-        """Unload the idle models that have followed their logs since then, or longer, with nobody asking for them."""
-        for name, replica in [*self._loaded.items()]:
-            if 0 < replica.followed_since <= since and replica.down is None and replica.idle:
-                logger.debug("model %s leaves memory: it is asked for elsewhere; version %d", name, replica.version)
-                self._drop(name)
-                self._stats.idle_unloads += 1
 
 
 def _other_configuration(name: str, found: Sequence[Problem]) -> RequestConflict:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from core.drift.outbox import Reach
 from core.entry import Segment
-from core.machine import STATE_VERSION, Machine
+from core.machine import Machine
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.jobs import Reply
 from service.runtime.progress import Progress
@@ -103,7 +103,7 @@ class Replica:
     """One loaded model.
 
     Attributes:
-        name, incarnation, created_ms: the model; first_config: the configuration of its creation, as the store has it.
+        name, incarnation, created_ms: the model.
         machine: its state at ``version``.
         version, uid, time_ms: the last applied entry.
         inbox: where requests go; a replica that was loaded aside has none.
@@ -112,9 +112,6 @@ class Replica:
         path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
         published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
-        outdated: code of an older state version wrote the last entry applied: upgrade.py goes before the next.
-        followed_since: when it began to apply what others append with nobody asking for it here, by the loop's clock;
-            0 where somebody has asked since.
         lock: held while the machine changes, or is read elsewhere than on the event loop.
     """
 
@@ -139,9 +136,6 @@ class Replica:
     on_alarm: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
-    outdated: bool = False
-    followed_since: float = 0.0
-    first_config: bytes = b""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -218,10 +212,6 @@ class Replica:
         self.path.extend(step.inner())
         self.version, self.uid, self.time_ms = step.version, step.uid, step.time_ms
         self.saved.log_bytes += step.size + applied.states_bytes
-        if step.own:
-            self.outdated = False
-        elif not self.followed_since and self.ledger is not None:
-            self.followed_since = asyncio.get_running_loop().time()
         self.stats.rows += applied.rows
         self.stats.refused += applied.refused
         if applied.items:
@@ -241,16 +231,11 @@ class Replica:
         self.machine, self.version, self.uid = loaded.machine, loaded.version, loaded.uid
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.take_over(loaded.saved)
-        self.outdated = loaded.outdated
         self.progress.at_head(self.version)
         self.summary.take_over(loaded.summary)
         self.measure()
         self.published = (0, 0, 0)  # the log may have lost its tail, and so the alarms in it
         self.notify()
-
-    def note_writer(self, state_version: int) -> None:
-        """Note the state version of the code that wrote the last entry."""
-        self.outdated = state_version < STATE_VERSION
 
     def drop_answers(self, version: int) -> None:
         """Drop the answers that the store has, since a snapshot of ``version`` is published."""
@@ -265,10 +250,6 @@ class Replica:
         self.nbytes = objects + self.machine.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
-
-    def note_asked(self) -> None:
-        """Somebody uses the model here, or looks at it: it is not merely followed."""
-        self.followed_since = 0.0
 
     # ---------------------------------------------------------------- alarms
 

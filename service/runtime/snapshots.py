@@ -81,7 +81,7 @@ class Snapshotter:
 
     async def flush(self) -> None:
         """Write a snapshot of every loaded model that has moved since its last one, longest tail first."""
-        fine = [replica for replica in self._models.loaded if not (replica.down or replica.outdated or replica.lost)]
+        fine = [replica for replica in self._models.loaded if not (replica.down or replica.lost)]
         moved = [replica for replica in fine if replica.saved.log_bytes > 0]
         waiting = iter(sorted(moved, key=lambda replica: -replica.saved.log_bytes))
 
@@ -95,7 +95,7 @@ class Snapshotter:
         """Whoever appends writes the snapshots; who only reads, where the answers that it holds are too many."""
         most = max(replica.saved.size, self._least_bytes)
         outgrown = replica.saved.log_bytes > most if own else replica.answers.nbytes > most + ANSWERS_BYTES
-        return outgrown and not (replica.down or replica.gone or replica.lost or replica.outdated)
+        return outgrown and not (replica.down or replica.gone or replica.lost)
 
     async def _attempt(self, replica: Replica) -> None:
         try:
@@ -105,8 +105,15 @@ class Snapshotter:
         except OnepassError as error:
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
 
-    async def take(self, replica: Replica) -> SnapshotInfo:
-        """Write a snapshot of the replica's present version.
+    async def guard(self, replica: Replica) -> None:
+        """Write a snapshot that is kept until the next such one; Unavailable or ModelDown where it cannot be."""
+        try:
+            await self.take(replica, guard=True)
+        except RequestConflict as error:
+            raise Unavailable(f"nothing was changed, since no snapshot could be written: {error.detail}") from error
+
+    async def take(self, replica: Replica, *, guard: bool = False) -> SnapshotInfo:
+        """Write a snapshot of the replica's present version; ``guard`` as in ``Snapshots.write``.
 
         Raises:
             StoreDown: the store did not answer; the older snapshots still hold.
@@ -120,7 +127,9 @@ class Snapshotter:
                 await replica.inbox.sync()
                 raise
             await self._models.alarms.until_published(replica)
-            written = await self._snapshots.write(replica.name, replica.incarnation, info, blob, self._keep)
+            written = await self._snapshots.write(
+                replica.name, replica.incarnation, info, blob, self._keep, guard=guard
+            )
             if written.outcome == "differs":
                 self._note_divergence(replica, info, written.digest)
             if written.held:

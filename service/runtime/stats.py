@@ -24,7 +24,6 @@ class Stats:
     store_restarts: int = _counter("Times the private store was started again after it had died")
     loads: int = _counter("Models loaded from the store")
     evictions: int = _counter("Models that left memory for the budget")
-    idle_unloads: int = _counter("Models that left memory because only other processes were asked for them")
     snapshots: int = _counter("Snapshots written")
     diverged: int = _counter("Snapshots whose bytes differ from those that another replica has published")
     corrupt_snapshots: int = _counter("Snapshots found corrupt and passed over")
@@ -32,8 +31,6 @@ class Stats:
     lost_entries: int = _counter("Entries applied here that were lost so, at least")
     swept: int = _counter("Ids and tracked predictions past their time that were removed without traffic")
     lost_models: int = _counter("Models held here that the store has lost though nobody deleted them")
-    refilled_models: int = _counter("Lost models written back from memory")
-    store_changes: int = _counter("Times the store was found to be another one, or to have lost its data")
     models_down: int = _counter("Models taken out of service")
     switches: Counter[str] = field(
         default_factory=Counter,

@@ -1,4 +1,4 @@
-"""How many streams may be open, of events, of documents and of rows together, and the end of all of them.
+"""How many streams of events may be open, and the end of all of them.
 
 One owner, a key of the API, has at most half of them: the others are left to everybody else.
 """
@@ -11,6 +11,8 @@ from service.errors import StreamsFull
 
 OWNER: ContextVar[str | None] = ContextVar("onepass_owner", default=None)
 """Whose request is answered; None: nobody's in particular."""
+STREAMS_MAX = 100
+"""Most open streams of a service."""
 SHARES = 2
 """One owner has at most so small a part of all places, and at least one."""
 

@@ -37,11 +37,6 @@ THREADS_MAX = 64
 """Threads for such work; more wait. Each model has one at most for its entries, so that many models can be at work."""
 
 
-def is_large(size: int) -> bool:
-    """Whether reading so many bytes takes long enough for a thread."""
-    return size > THREAD_BYTES
-
-
 def is_long(flops: float) -> bool:
     """Whether so many floating-point operations take long enough for a thread."""
     return flops > THREAD_FLOPS
@@ -99,7 +94,6 @@ async def in_process_if_large(
     work: Callable[..., T],
     rules: Callable[[], tuple[Any, ...]],
     inline: Callable[[], T],
-    always: bool = False,
 ) -> T:
     """Read a body: ``work(*rules(), body)`` in the reader's process if it is large, else ``inline()``.
 
@@ -109,8 +103,7 @@ async def in_process_if_large(
         work: a function of a module that the process can import.
         rules: its other arguments, plain values; called in a thread.
         inline: what gives the same in this process.
-        always: the process reads small bodies, too.
     """
-    if len(body) <= PROCESS_BYTES and not always:
+    if len(body) <= PROCESS_BYTES:
         return await in_thread_if_large(len(body), inline)
     return await reader.call(work, rules, body)

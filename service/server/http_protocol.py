@@ -2,11 +2,10 @@
 
     request line and headers, or trailers     HEAD_BYTES_MAX, HEAD_LINES_MAX     431, closed
     the same, in time                         HEAD_S                             closed
-    a body                                    BODY_PAUSE_S, BODY_S                    408, closed
-    a body that its endpoint times            (row_streams)                      as it likes
     a connection that has sent nothing        HEAD_S                             closed
-    between two requests                      KEEP_ALIVE_S (uvicorn's own)       closed
-    an answer that is not taken               ``slow_readers``                   cut off
+    a body                                    ``progress``                       408, closed
+    an answer that is not taken               ``progress``                       cut off
+    requests that wait                        ``pipelining``                     closed behind the last answer
     connections                               ``Gate``                           503 with Retry-After, closed
 
 The parser itself has no bound: it collects header lines, and the parts of one, for as long as they come.
@@ -25,13 +24,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from service.api import request_id
 from service.api.answer_headers import NOSNIFF
-from service.api.connection import CONNECTION
 from service.api.problems import problem
 from service.api.route import Handler
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.one_write import OneWrite
+from service.server.pipelining import LINGER_S, BoundedPipeline
+from service.server.progress import STALL_S, Progress
 from service.server.short_way import ShortCycle, Writer, by_short_way
-from service.server.slow_readers import Backlog
 
 logger = logging.getLogger(__name__)
 _on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
@@ -41,17 +40,8 @@ HEAD_BYTES_MAX = 65_536
 HEAD_LINES_MAX = 100
 HEAD_S = 10.0
 """From the first byte of a head (or from connecting) to its last."""
-BODY_PAUSE_S = 10.0
-"""Longest pause within a body; it is looked at so often."""
-BODY_S, BODY_BYTES_PER_S = 30.0, 65_536
-"""A body that takes longer must have come at such a rate since."""
-KEEP_ALIVE_S = 20
-"""How long a connection may wait for its next request: longer than clients keep an idle one, who would else send their
-next request to a connection that is just being closed."""
-LINGER_S = 1.0
-"""How long a refused connection is read on, unheeded: closed with bytes unread, its client would lose the answer."""
 REFUSED_OPEN_MAX = 32
-"""Connections over the bound that are open for their refusal; the next ones are closed without a word."""
+"""Excess connections that still get a 503; further ones are closed immediately."""
 WARN_S = 10.0
 """Pause between two warnings that connections are refused."""
 
@@ -61,7 +51,7 @@ class Gate:
 
     Args:
         connections_max: the bound.
-        refused: told the status of every refusal.
+        refused: called with the status of every refusal.
         clock: seconds, monotonic.
     """
 
@@ -72,7 +62,7 @@ class Gate:
         self._silent_until = 0.0
 
     def hopeless(self, count: int) -> bool:
-        """Whether one of so many connections is closed without a word: as many as may be are being refused already."""
+        """Whether to close one of so many connections immediately: REFUSED_OPEN_MAX others are being refused."""
         if count - self.connections_max <= REFUSED_OPEN_MAX:
             return False
         self.full()
@@ -80,7 +70,7 @@ class Gate:
         return True
 
     def full(self) -> ConnectionsFull:
-        """The refusal of a connection that is one too many; said in the log now and then."""
+        """The refusal of one connection too many; the log says so at most once in WARN_S."""
         if self._clock() >= self._silent_until:
             self._silent_until = self._clock() + WARN_S
             logger.warning(
@@ -95,7 +85,7 @@ def _none(_: Scope) -> None:
 
 
 def bounded(gate: Gate, short_way: Callable[[Scope], Handler | None] = _none) -> type[asyncio.Protocol]:
-    """The protocol for uvicorn to make one of for each connection of a server.
+    """The protocol class for uvicorn; it makes one instance for each connection.
 
     Args:
         gate: how many there may be.
@@ -104,7 +94,7 @@ def bounded(gate: Gate, short_way: Callable[[Scope], Handler | None] = _none) ->
     return type("BoundedProtocol", (_Bounded,), {"gate": gate, "short_way": staticmethod(short_way)})
 
 
-class _Bounded(HttpToolsProtocol):
+class _Bounded(BoundedPipeline):
     """One connection.
 
     The parser's callbacks raise what is wrong; the parser stops, and uvicorn asks ``send_400_response`` for the answer.
@@ -117,33 +107,15 @@ class _Bounded(HttpToolsProtocol):
         super().__init__(*args, **how)
         self._late: asyncio.TimerHandle | None = None
         self._refusal: OnepassError | None = None
-        self._in_head = self._extra = self._refused = False
+        self._in_head = self._extra = False
         self._head_bytes = self._stale_bytes = self._body_bytes = 0
-        self._body_late: asyncio.TimerHandle | None = None
-        self._untimed: object = None
-
-    # ---------------------------------------------------------------- what an endpoint asks for
-
-    def stop_timing(self, scope: Scope) -> None:
-        """The endpoint bounds the time that the body of its request takes."""
-        self._untimed = scope
-
-    def linger(self, scope: Scope) -> None:
-        """The answer ends before the body does: what still comes is not heeded, and the connection closed behind it."""
-        if self.cycle.scope is scope:
-            self.cycle.keep_alive = False
-            self._refused = True
-            cast("OneWrite", self.transport).linger(LINGER_S)
-
-    def abort(self) -> None:
-        """Hang up at once."""
-        self.transport.abort()
 
     # ---------------------------------------------------------------- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(cast("asyncio.Transport", OneWrite(transport, self.loop)))
-        self._backlog = Backlog(transport, self.loop)
+        self._body = Progress(self.loop, lambda: self._body_bytes, self._body_stalled)
+        self._answer = Progress(self.loop, lambda: -transport.get_write_buffer_size(), self._answer_stalled)
         if self.gate.hopeless(len(self.connections)):
             transport.abort()
             return
@@ -152,21 +124,20 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
-        if self._body_late is not None:
-            self._body_late.cancel()
-        self._backlog.end()
+        self._body.end()
+        self._answer.end()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._backlog.begin()
+        self._answer.begin()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._backlog.end()
+        self._answer.end()
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
+        if self.deaf or self.transport.is_closing():  # under TLS a transport that is being closed still delivers
             return
         self._stale_bytes += len(data)  # the callbacks set it to 0 with all that a request makes of them
         super().data_received(data)
@@ -174,18 +145,18 @@ class _Bounded(HttpToolsProtocol):
             self._refuse(self._too_large())
         elif self._late is None and (self._in_head or not self._answering):
             self._close_after(HEAD_S)
-        if self._body_late is None and self._awaits_body:
-            self._look_after_body(self.cycle, self.loop.time(), self._body_bytes)
+        if self._awaits_body:
+            self._body.begin()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
         """Answer what the parser, or one of the callbacks below, does not take."""
-        self._refuse(self._refusal or BadHead("this is not a request of HTTP/1.1"))
+        if not self.deaf:
+            self._refuse(self._refusal or BadHead("this is not a request of HTTP/1.1"))
 
     # ---------------------------------------------------------------- what the parser finds
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope[CONNECTION] = self  # type: ignore[literal-required]  # uvicorn's own keys only
         self._in_head, self._head_bytes, self._stale_bytes = True, 0, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -197,18 +168,23 @@ class _Bounded(HttpToolsProtocol):
         _on_header(self, name, value)
 
     def on_headers_complete(self) -> None:
-        if self._extra:
-            if len(self.connections) > self.gate.connections_max:
-                self._refusal = self.gate.full()
-                raise self._refusal
-            self._extra = False
-        if len(self.url) > HEAD_BYTES_MAX:
-            self._refusal = self._too_large()
+        self._refusal = self._wrong_head()
+        if self._refusal is not None:
             raise self._refusal
         self._in_time()
-        self._in_head, self._stale_bytes, self._body_bytes = False, 0, 0
+        self._in_head, self._stale_bytes = False, 0
         if not self._begin_short():
             super().on_headers_complete()
+
+    def _wrong_head(self) -> OnepassError | None:
+        if self._extra:
+            if len(self.connections) > self.gate.connections_max:
+                return self.gate.full()
+            self._extra = False
+        if len(self.url) > HEAD_BYTES_MAX:
+            return self._too_large()
+        wrong = _ambiguous(self.headers, self.parser.get_http_version())
+        return BadHead(wrong) if wrong else None
 
     def _begin_short(self) -> bool:
         """Begin to answer a request by its short way; False where it has none, or is not a plain one.
@@ -234,6 +210,7 @@ class _Bounded(HttpToolsProtocol):
         else:
             handle = self.short_way(cast("Scope", cycle.scope)) if app is self.app else None
         short: Any = None if handle is None else by_short_way(cycle, handle, app, cast("Writer", self.transport))
+        self.in_work = cycle
         super()._start_asgi_task(cycle, short or app)
 
     def on_body(self, body: bytes) -> None:
@@ -241,29 +218,27 @@ class _Bounded(HttpToolsProtocol):
         self._body_bytes += len(body)
         super().on_body(body)
 
-    # ---------------------------------------------------------------- a body that is slow to come
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._body.end()
+
+    # ---------------------------------------------------------------- what makes no progress
 
     @property
     def _awaits_body(self) -> bool:
-        return self._answering and not self._in_head and self.cycle.more_body and self.cycle.scope is not self._untimed
+        return self._answering and not self._in_head and self.cycle.more_body
 
-    def _look_after_body(self, cycle: object, since: float, seen: int) -> None:
-        """Look again, after the longest pause, at the body of one request of which ``seen`` bytes have come."""
-        self._body_late = self.loop.call_later(BODY_PAUSE_S, self._check_body, cycle, since, seen)
-
-    def _check_body(self, cycle: object, since: float, seen: int) -> None:
-        self._body_late = None
+    def _body_stalled(self) -> None:
         if not self._awaits_body or self.transport.is_closing():
             return
-        if cycle is not self.cycle:
-            self._look_after_body(self.cycle, self.loop.time(), self._body_bytes)
-            return
-        paused = self._body_bytes == seen and not self.flow.read_paused
-        over_s = self.loop.time() - since - BODY_S
-        if paused or self._body_bytes < BODY_BYTES_PER_S * over_s:
-            self._refuse(TooLate(f"the body did not come in time: nothing for {BODY_PAUSE_S:g} s, or too little"))
+        if self.flow.read_paused:  # the endpoint is behind, or requests wait before this one
+            self._body.begin()
         else:
-            self._look_after_body(cycle, since, self._body_bytes)
+            self._refuse(TooLate(f"the body did not come in time: next to nothing in {STALL_S:g} s"))
+
+    def _answer_stalled(self) -> None:
+        logger.info("a slow reader was disconnected: it took next to nothing of its answer in %g s", STALL_S)
+        self.transport.abort()
 
     # ---------------------------------------------------------------- the end
 
@@ -280,7 +255,7 @@ class _Bounded(HttpToolsProtocol):
 
     def _refuse(self, error: OnepassError) -> None:
         """Answer with a problem and close; behind answers that are under way, only close."""
-        self._refused = True
+        self.deaf = True
         self._in_time()
         if self._answering:
             if self._in_head or not self.cycle.more_body:  # a later request is what is wrong
@@ -291,17 +266,11 @@ class _Bounded(HttpToolsProtocol):
             if self.cycle.response_started:
                 self.transport.close()
                 return
-        self._write_and_close(problem(error))
-
-    def _write_and_close(self, answer: Response) -> None:
+        answer, writer = problem(error), cast("OneWrite", self.transport)
         self.gate.refused(answer.status_code)
-        own = (request_id.HEADER, request_id.new_id())
-        self.transport.write(_bytes(answer.status_code, [*answer.raw_headers, own, NOSNIFF], bytes(answer.body)))
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-            self._late = self.loop.call_later(LINGER_S, self.transport.abort)
-        else:  # TLS has no half that closes alone: the client is told by the header
-            self._late = self.loop.call_later(LINGER_S, self.transport.close)
+        writer.write_at_once(_bytes(answer))
+        writer.linger(LINGER_S)
+        writer.close()
 
     def _close_after(self, seconds: float) -> None:
         self._late = self.loop.call_later(seconds, self._too_late)
@@ -319,7 +288,23 @@ class _Bounded(HttpToolsProtocol):
             self.transport.close()
 
 
-def _bytes(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bytes:
-    lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
-    lines += [b"%s: %s" % pair for pair in [*headers, (b"connection", b"close")]]
-    return b"\r\n".join([*lines, b"", body])
+def _ambiguous(headers: list[tuple[bytes, bytes]], version: str) -> str:
+    """What other readers of a head, such as proxies, may take for another host or another end; empty: nothing."""
+    hosts, codings = 0, []
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1
+        elif name == b"transfer-encoding":
+            codings.append(value.lower())
+    if hosts > 1 or (not hosts and version == "1.1"):
+        return "a request of HTTP/1.1 has one line Host"
+    if codings and (codings != [b"chunked"] or version != "1.1"):
+        return "the only Transfer-Encoding that is read is chunked, in HTTP/1.1"
+    return ""
+
+
+def _bytes(answer: Response) -> bytes:
+    own = ((request_id.HEADER, request_id.new_id()), NOSNIFF, (b"connection", b"close"))
+    lines = [b"HTTP/1.1 %d %s" % (answer.status_code, HTTPStatus(answer.status_code).phrase.encode())]
+    lines += [b"%s: %s" % pair for pair in [*answer.raw_headers, *own]]
+    return b"\r\n".join([*lines, b"", bytes(answer.body)])

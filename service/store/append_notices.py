@@ -95,8 +95,8 @@ class AppendNotices:
             finally:
                 self.hearing = False
                 asking.cancel()
+                await line.disconnect(nowait=True)  # before anything that waits: a second cancellation would end it
                 await asyncio.gather(asking, return_exceptions=True)
-                await line.disconnect(nowait=True)
 
     async def _read(self, line: Any, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
         asked = False

@@ -48,12 +48,10 @@ class NamedState(NamedTuple):
     Attributes:
         digest: of its bytes.
         size: their number.
-        follows: the segment is added only while this version is the head; None: at any.
     """
 
     digest: str
     size: int
-    follows: int | None = None
 
 
 class SegmentIn(msgspec.Struct, frozen=True, gc=False):
@@ -184,8 +182,8 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         code: "gone", "ahead", "fork", "trimmed" and "fenced" are DESIGN.md's; "foreign": the log holds an entry that is
-            not ours, and whether anything was written is unknown; "newer": the log holds entries of a newer state
-            version than the caller's.
+            not ours, and whether anything was written is unknown; "other": code of another state version has
+            appended to the model.
         head: the model's version now.
         head_uid: its uid.
         made: version made by this append, or by the one it repeats; None where no segment was added.
@@ -241,7 +239,7 @@ def append_call(request: Append) -> Call:
 
 
 def _named(state: NamedState) -> str:
-    return f"{state.digest}:{state.size}:" + ("" if state.follows is None else str(state.follows))
+    return f"{state.digest}:{state.size}"
 
 
 def _record_call(answers: Answers) -> Call:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from core.machine import STATE_VERSION
 from service.store import codec, summaries
 from service.store.appends import failed
 from service.store.drift import forget
-from service.store.entries import FIRST_STATE_VERSION
-from service.store.keys import INDEX, ModelKeys, meta_key
+from service.store.keys import INDEX, TOMBSTONES, ModelKeys, meta_key
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
 from service.store.summaries import StoredSummary
@@ -44,6 +44,19 @@ return false
 
 DELETED_MS = 7 * 86_400_000
 """How long it is remembered that a model was deleted: a replica that holds it still must not take it for lost."""
+DELETED_MAX = 10_000
+"""How many deletions are remembered, the last ones."""
+
+# KEYS tombstones; ARGV model, life of a mark in ms, how many there may be. Returns those that are too many, with times.
+# What needs room is let through behind what does not, also in a full store.
+_REMEMBER = Script(
+    BASICS
+    + """
+call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - tonumber(ARGV[2])))
+call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
+return call('ZPOPMIN', KEYS[1], math.min(most, math.max(0, call('ZCARD', KEYS[1]) - tonumber(ARGV[3]))))
+"""
+)
 
 # KEYS meta, snapshots, states, then everything else of the incarnation, the mark of its deletion last;
 # ARGV incarnation, what chunk keys begin with, life of the mark in ms.
@@ -79,8 +92,8 @@ class ModelMeta:
     """A model as the store knows it.
 
     ``expired`` counts tracked predictions that were swept without a label; ``summary`` is the stored record, empty
-    where there is none; ``state_version`` is the newest of those that appended; ``based``: it began with a snapshot,
-    not as a model that has learned nothing: a copy, or one that was written back.
+    where there is none; ``state_version`` is that of the code that appended; ``based``: it began with a snapshot,
+    not as a model that has learned nothing: it is a copy.
     """
 
     name: str
@@ -92,7 +105,7 @@ class ModelMeta:
     updated_ms: int
     expired: int
     summary: bytes = b""
-    state_version: int = FIRST_STATE_VERSION
+    state_version: int = STATE_VERSION
     based: bool = False
 
     @property
@@ -139,10 +152,10 @@ class Catalog:
         """The model of that name, or None."""
         fields = (
             *("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary", "code"),
-            *("origin", "refilled"),
+            "origin",
         )
         (answer,) = await self._connection.ask(("HMGET", ModelKeys(name, "").meta, *fields))
-        incarnation, config, version, uid, created, updated, expired, summary, code, origin, refilled = answer
+        incarnation, config, version, uid, created, updated, expired, summary, code, origin = answer
         if incarnation is None:
             return None
         return ModelMeta(
@@ -155,8 +168,8 @@ class Catalog:
             int(updated),
             int(expired or 0),
             summary or b"",
-            int(code or FIRST_STATE_VERSION),
-            origin is not None or refilled is not None,
+            int(code or STATE_VERSION),
+            origin is not None,
         )
 
     async def delete(self, name: str) -> bool:
@@ -187,6 +200,14 @@ class Catalog:
     async def _unlist(self, keys: ModelKeys) -> None:
         await self._connection.ask(("ZREM", INDEX, keys.member()))
         await self._connection.one(forget(keys.name, keys.incarnation))
+        await self._remember(keys)
+
+    async def _remember(self, keys: ModelKeys) -> None:
+        """Count the mark of a deleted model, and remove the oldest ones that are too many."""
+        own = (keys.member(), DELETED_MS, DELETED_MAX)
+        oldest = (await self._connection.one(Call(_REMEMBER, (TOMBSTONES,), own)))[::2]
+        marks = [ModelKeys(*member.decode().split(" ", 1)).deleted for member in oldest]
+        await self._connection.ask(*[("DEL", mark) for mark in marks])
 
     async def _unlist_deleted(self, name: str) -> None:
         """Finish what a process that died while it deleted has left in the index."""
@@ -204,7 +225,9 @@ class Catalog:
 
     async def give_up(self, name: str, incarnation: str) -> None:
         """Mark a lost model as deleted, for every replica that holds it."""
-        await self._connection.ask(("SET", ModelKeys(name, incarnation).deleted, 1, "PX", DELETED_MS))
+        keys = ModelKeys(name, incarnation)
+        await self._connection.ask(("SET", keys.deleted, 1, "PX", DELETED_MS))
+        await self._remember(keys)
 
     async def count(self) -> int:
         """How many models there are."""

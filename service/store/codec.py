@@ -158,8 +158,10 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         return "config", FORMAT, segment.changes, segment.ids
     if isinstance(segment, Challenge):
         return "challenge", FORMAT, segment.name, segment.config, segment.most, segment.ids
-    if isinstance(segment, Withdraw | Promote):
-        return "withdraw" if isinstance(segment, Withdraw) else "promote", FORMAT, segment.name, segment.ids
+    if isinstance(segment, Withdraw):
+        return "withdraw", FORMAT, segment.name, segment.ids
+    if isinstance(segment, Promote):
+        return "promote", FORMAT, segment.name, segment.ids, segment.force
     if not segment.digest:
         raise ValueError("the log names a state by its digest")
     return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
@@ -207,8 +209,10 @@ def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
         return Configure(record.changes, record.ids)
     if isinstance(record, ChallengeRecord):
         return Challenge(record.name, record.config, record.most, record.ids)
-    if isinstance(record, WithdrawRecord | PromoteRecord):
-        return (Withdraw if isinstance(record, WithdrawRecord) else Promote)(record.name, record.ids)
+    if isinstance(record, WithdrawRecord):
+        return Withdraw(record.name, record.ids)
+    if isinstance(record, PromoteRecord):
+        return Promote(record.name, record.ids, record.force)
     if isinstance(record, StateRecord):
         return Restore(b"", record.source, record.ids, record.digest, record.size)
     return Restore(record.state, record.source, record.ids)

@@ -32,6 +32,8 @@ NOTHING = Reached(0, 0, 0)
 """No event of a model is known."""
 GONE_MS = 3_600_000
 """How long the mark of a deleted model is kept."""
+EVENTS_ALL_MAX = 10_000
+"""Events kept of all models together."""
 SCAN = 500
 """Events read in one round trip while looking for one."""
 

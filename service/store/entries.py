@@ -16,20 +16,20 @@ import msgspec
 from core.contract import Buffer
 from core.machine import STATE_VERSION
 
-Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "newer", "foreign"]
-FIRST_STATE_VERSION = 3
-"""The state version of code that did not write its version into its entries."""
-NEWER = "its log was written by a newer version of Onepass; update this replica"
-"""Why a model is out of service on a replica that meets the code "newer"."""
+Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "other", "foreign"]
+OTHER = (
+    f"its log was written by a version of Onepass with another format of states; this one reads {STATE_VERSION} only"
+)
+"""Why a model is out of service on a replica that meets the code "other"."""
 
 
 _encoder = msgspec.msgpack.Encoder()
 _names = msgspec.msgpack.Decoder(tuple[Literal["named"], Literal[1], str, int])
 _NAMED = _encoder.encode(("named", 1, "", 0))[:8]
 """What every name begins with: array, text, the record's version."""
-_HEAD = [b"u", b"p", b"t", b"n"]
+_HEAD = [b"u", b"p", b"t", b"n", b"s"]
 _FIELDS = 10
-"""Fields and values before those of the segments; two fewer in entries without a state version."""
+"""Fields and values before those of the segments."""
 
 
 def name(digest: str, size: int) -> bytes:
@@ -54,7 +54,7 @@ def name_of(blob: Buffer) -> tuple[str, int] | None:
 class RawEntry(msgspec.Struct, frozen=True, gc=False):
     """An undecoded log entry; ``segments`` are (ordinal, blob, rows to skip), by ordinal.
 
-    ``state`` is the state version of the code that wrote it; older code does not apply it.
+    ``state`` is the state version of the code that wrote it; code of another one does not apply it.
     """
 
     version: int
@@ -63,7 +63,7 @@ class RawEntry(msgspec.Struct, frozen=True, gc=False):
     time_ms: int
     count: int
     segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...]
-    state: int = FIRST_STATE_VERSION
+    state: int = STATE_VERSION
 
     @property
     def size(self) -> int:
@@ -76,9 +76,9 @@ class ReadOn:
     """Entries after a version, and whether they reach the head.
 
     Attributes:
-        code: "newer": the next entry was written by a newer version of the code, and is not to be applied by this one.
+        code: "other": the next entry was written by code of another state version, which this one does not apply.
         head, head_uid: the log's last entry.
-        entries: those after the version, up to the first that is newer than this code.
+        entries: those after the version, up to the first of another state version.
         complete: whether these are all.
         left_bytes: the size of the next entry where it alone exceeds the bytes asked for, and was not returned.
     """
@@ -96,8 +96,8 @@ def read_on(answer: list[Any], version: int) -> ReadOn:
     if answer[0] != b"ok":
         return ReadOn(answer[0].decode(), answer[1], answer[2].decode())
     head, head_uid, complete, items, left = answer[1], answer[2].decode(), answer[3], answer[4], answer[5]
-    if items and _state(items[0]) > STATE_VERSION:
-        return ReadOn("newer", head, head_uid)
+    if items and _state(items[0]) not in {0, STATE_VERSION}:
+        return ReadOn("other", head, head_uid)
     try:
         found = entries(items, version)
     except (IndexError, ValueError):
@@ -106,11 +106,11 @@ def read_on(answer: list[Any], version: int) -> ReadOn:
 
 
 def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
-    """The entries up to the first gap or newer state version; reading on from there reports which of the two it is."""
+    """The entries up to the first gap or other state version; reading on from there reports which of the two it is."""
     read: list[RawEntry] = []
     for version, item in enumerate(found, after + 1):
         state = _state(item)
-        if state > STATE_VERSION:
+        if state not in {0, STATE_VERSION}:
             break
         each = _entry(item, state)
         if each.version != version:
@@ -132,20 +132,19 @@ def _state(item: list[Any]) -> int:
     """The state version of an entry, which is known before anything else of it can be read; 0: it is not ours."""
     fields = item[1]
     if len(fields) < _FIELDS or fields[8] != b"s":
-        return FIRST_STATE_VERSION
+        return 0
     return int(fields[9]) if fields[9].isdigit() else 0
 
 
 def _entry(item: list[Any], state: int) -> RawEntry:
     """An entry whose fields are in the order in which they are written (log.py)."""
     entry_id, fields = item
-    if fields[:8:2] != _HEAD:
+    if fields[:_FIELDS:2] != _HEAD:
         raise ValueError("an entry has other fields than ours")
-    at = 10 if fields[8] == b"s" else 8
-    if len(fields) == at + 2 and fields[at] == b"0":  # most entries: one segment, nothing to skip
-        segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...] = ((0, fields[at + 1], ()),)
+    if len(fields) == _FIELDS + 2 and fields[_FIELDS] == b"0":  # most entries: one segment, nothing to skip
+        segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...] = ((0, fields[_FIELDS + 1], ()),)
     else:
-        segments = tuple(_segments(fields[at:]))
+        segments = tuple(_segments(fields[_FIELDS:]))
     uid, previous = fields[1].decode(), fields[3].decode()
     return RawEntry(int(entry_id[:-2]), uid, previous, int(fields[5]), int(fields[7]), segments, state)
 

@@ -118,13 +118,11 @@ def shown(known: StoredEvent, later: Later = NONE_LATER) -> bytes:
     """The JSON that a client is shown.
 
     Args:
-        known: the event; one stored by older code, too.
+        known: the event.
         later: the alarms that have joined it; by default none, as when it was sent.
     """
     held_back = b"true" if known.held_back else b"false"
     own = known.body[:-1]
-    if b',"challenger":' not in own:  # of older code; quotes within texts of JSON are escaped
-        own += b',"challenger":null'
     return b'%b,"held_back":%b,"alarms":%b,"alarm_count":%d}' % (own, held_back, later.alarms, later.joined)
 
 

@@ -1,15 +1,15 @@
 """The keys of a model, and how text becomes bytes in them.
 
-    onepass:store                       STRING  a random id, written once: a store that has lost its data has another
     onepass:models                      ZSET  "NAME INCARNATION", score 0: an index only, never the truth
+    onepass:tombstones                  ZSET  "NAME INC" -> when the model was deleted, ms: the newest, see catalog.py
 
     onepass:{NAME}:meta                 HASH  incarnation, config, version, uid, created, updated (ms), expired (count),
                                               summary (see summaries.py),
                                               code: newest state version of those that appended (missing: 3),
-                                              refilled: version at which a replica has written it back,
                                               origin: of a copy, "NAME INC VERSION KEY" of what was copied, and the
                                               Idempotency-Key of the request,
                                               snapshot: version of the newest published snapshot (missing: none),
+                                              guard: version of the one kept however old it is (missing: none),
                                               w:WRITER -> "SEQUENCE:VERSION:TIME" of that writer's last append, ms
                                               (without TIME: of a version that did not store it)
     onepass:{NAME}:INC:log              STREAM  see log.py
@@ -46,8 +46,8 @@ from functools import lru_cache
 
 INDEX = "onepass:models"
 """Space sorts before every character a name may hold, so the members sort by name."""
+TOMBSTONES = "onepass:tombstones"
 SWEEPER = "onepass:sweeper"
-STORE = "onepass:store"
 DRIFT = "onepass:drift"
 """The part in braces determines the slot, else the whole key does: these share one."""
 DRIFT_MARKS = f"onepass:{{{DRIFT}}}:marks"

@@ -63,15 +63,13 @@ class Head(NamedTuple):
     """Who has a name now, and the last entry of its log.
 
     ``snapshot`` is the version of the newest published snapshot, None before the first one: the answers to all ids
-    learned up to it are in the store. ``refilled`` is the version at which a replica has written the model back, if one
-    has (refill.py).
+    learned up to it are in the store.
     """
 
     incarnation: str
     version: int
     uid: str
     snapshot: int | None = None
-    refilled: int | None = None
 
 
 class Log:
@@ -218,14 +216,14 @@ class Log:
         Raises:
             StoreDown: the store did not answer, or answered that it cannot.
         """
-        fields = ("incarnation", "version", "uid", "snapshot", "refilled")
+        fields = ("incarnation", "version", "uid", "snapshot")
         asked = [("HMGET", ModelKeys(name, "").meta, *fields) for name in names]
         answers = await self._connection.ask(*asked) if asked else []
         return [None if found[0] is None else _head(*found) for found in answers]
 
 
-def _head(incarnation: bytes, version: bytes, uid: bytes, *versions: bytes | None) -> Head:
-    return Head(incarnation.decode(), int(version), uid.decode(), *(None if v is None else int(v) for v in versions))
+def _head(incarnation: bytes, version: bytes, uid: bytes, snapshot: bytes | None) -> Head:
+    return Head(incarnation.decode(), int(version), uid.decode(), None if snapshot is None else int(snapshot))
 
 
 def _read_call(name: str, incarnation: str, *position: str | int) -> Call:

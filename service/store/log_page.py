@@ -4,7 +4,7 @@ A script looks at the first fields of each record (records.py) where the log is:
 travel, and nothing of it is decoded here.
 
     kinds    rows | overlap | switch begin | switch complete | switch abort | reset | configure | restore | import |
-             upgrade | challenger put | challenger delete | challenger promote, those of one entry in the order of its
+             challenger put | challenger delete | challenger promote, those of one entry in the order of its
              requests, each once; "unknown" where a record cannot be read
 """
 

@@ -15,7 +15,7 @@
     config   ["config", 1, {field: new value}, ids]     a change of the configuration
     challenge ["challenge", 1, name, {field: value}, most, ids]     a challenger beside the model
     withdraw ["withdraw", 1, name, ids]
-    promote  ["promote", 1, name, ids]
+    promote  ["promote", 1, name, ids, force]           without force, as earlier versions wrote it: true
 
 Arrays are little-endian float64 in C order.
 """
@@ -143,6 +143,7 @@ class PromoteRecord(msgspec.Struct, array_like=True, tag="promote", frozen=True)
     format: int
     name: str
     ids: tuple[str, ...] = ()
+    force: bool = True
 
 
 Record = (

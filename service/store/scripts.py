@@ -5,7 +5,6 @@ Keys and arguments are checked in log.py only. Versions are written with %.0f: L
 exponents.
 """
 
-from service.store.entries import FIRST_STATE_VERSION
 from service.store.redis.connection import Script
 
 WRITER_LIFE_MS = 600_000
@@ -127,11 +126,10 @@ local known = look(seen, seen_due, ids)
 
 local function state_key(digest) return string.sub(KEYS[7], 1, -2) .. ':' .. digest end
 
--- Whether a segment may be added that names a state: all its pieces are there, and it follows the right version.
+-- Whether a segment may be added that names a state: all its pieces are there.
 local function stored(state)
   if state == '' then return true end
-  local digest, size, follows = string.match(state, '^(%x+):(%d+):(%d*)$')
-  if follows ~= '' and tonumber(follows) ~= head then return false end
+  local digest, size = string.match(state, '^(%x+):(%d+)$')
   local key, found = state_key(digest), 0
   for i = 0, call('HLEN', key) - 1 do found = found + call('HSTRLEN', key, i) end
   return found == tonumber(size)
@@ -196,7 +194,7 @@ if last then
   if sequence < tonumber(last_sequence) then return {'fenced', head, meta[3]} end
   if sequence == tonumber(last_sequence) then return retry_reply(tonumber(made)) end
 end
-if tonumber(meta[4] or ${FIRST_STATE_VERSION}) > tonumber(ARGV[10]) then return {'newer', head, meta[3]} end
+if (meta[4] or ARGV[10]) ~= ARGV[10] then return {'other', head, meta[3]} end
 
 -- A new writer: those whose retries cannot come any more are forgotten; a record without a time, as versions before it
 -- was stored have left them, or with one that is still to come, gets the present one.
@@ -357,7 +355,6 @@ return store_summary(ARGV[5], tonumber(ARGV[4]))
 """
 
 _NUMBERS = {
-    "${FIRST_STATE_VERSION}": FIRST_STATE_VERSION,
     "${WRITER_LIFE_MS}": WRITER_LIFE_MS,
     "${WRITERS_MAX}": WRITERS_MAX,
 }

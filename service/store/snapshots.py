@@ -1,8 +1,9 @@
 """Snapshots: the whole state of a model at one version, in pieces, checked when written and when read.
 
 The pieces are written first and expire; publishing, one script, makes them permanent. So a writer that dies leaves
-nothing behind, and a published snapshot is complete. From the second snapshot on the log is trimmed to the oldest one
-kept.
+nothing behind, and a published snapshot is complete. From the second snapshot on the log is trimmed to the oldest of
+the newest ones, which are kept. One more, the guard, is kept until there is another guard, however old it is: it can be
+restored, and holds nothing of the log back.
 """
 
 import asyncio
@@ -12,8 +13,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from core.contract import Buffer
+from core.machine import STATE_VERSION
 from service.store import pieces
-from service.store.entries import FIRST_STATE_VERSION
 from service.store.keys import ModelKeys
 from service.store.pieces import count, digest
 from service.store.redis.connection import Call, Connection, Script
@@ -28,7 +29,8 @@ return 1
 """)
 
 # KEYS meta, log, snapshots, chunks, states
-# ARGV incarnation, version, uid, info, bytes, number of pieces, digest, how many to keep, what chunk keys begin with
+# ARGV incarnation, version, uid, info, bytes, number of pieces, digest, how many to keep, what chunk keys begin with,
+# 1: the guard from now on
 _PUBLISH = Script("""
 local call = redis.call
 local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'snapshot')
@@ -68,12 +70,16 @@ if not old then
   kept[#kept + 1] = version
 end
 
+if ARGV[10] == '1' then call('HSET', KEYS[1], 'guard', ARGV[2]) end
+local guard = call('HGET', KEYS[1], 'guard')
 table.sort(kept, function(a, b) return a > b end)
 local keep = tonumber(ARGV[8])
 for i = keep + 1, #kept do
   local dropped = string.format('%.0f', kept[i])
-  call('HDEL', KEYS[3], dropped)
-  call('UNLINK', ARGV[9] .. dropped)
+  if dropped ~= guard then
+    call('HDEL', KEYS[3], dropped)
+    call('UNLINK', ARGV[9] .. dropped)
+  end
 end
 local newest = string.format('%.0f', kept[1])
 if meta[4] ~= newest then call('HSET', KEYS[1], 'snapshot', newest) end
@@ -121,7 +127,7 @@ class SnapshotInfo(msgspec.Struct, frozen=True):
     time_ms: int
     bytes: int
     digest: str
-    state_version: int = FIRST_STATE_VERSION
+    state_version: int = STATE_VERSION
 
 
 class Written(NamedTuple):
@@ -152,8 +158,10 @@ class Snapshots:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def write(self, name: str, incarnation: str, info: SnapshotInfo, blob: Buffer, keep: int = 3) -> Written:
-        """Write and publish a snapshot, keep the ``keep`` newest, trim the log to the oldest of them.
+    async def write(
+        self, name: str, incarnation: str, info: SnapshotInfo, blob: Buffer, keep: int = 3, *, guard: bool = False
+    ) -> Written:
+        """Write and publish a snapshot, the new ``guard`` or not; keep the ``keep`` newest, trim the log to the oldest.
 
         Returns:
             What became of it. A version that is published already, by another replica or by a call whose answer got
@@ -168,9 +176,8 @@ class Snapshots:
         await self._send_pieces(keys, info, blob)
         what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, count(info.bytes), info.digest)
         own = (keys.meta, keys.log, keys.snapshots, keys.chunks(info.version), keys.states)
-        return _written(
-            info, await self._connection.one(Call(_PUBLISH, own, (incarnation, *what, keep, keys.chunks_prefix)))
-        )
+        args = incarnation, *what, keep, keys.chunks_prefix, int(guard)
+        return _written(info, await self._connection.one(Call(_PUBLISH, own, args)))
 
     async def list(self, name: str, incarnation: str) -> list[SnapshotInfo]:
         """The published snapshots, newest first; one whose description cannot be read is left out."""

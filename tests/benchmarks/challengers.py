@@ -169,7 +169,7 @@ def promoted_at(d: Floats) -> int:
     for row in range(0, len(d), 100):
         part = d[row : row + 100]
         found.absorb(np.maximum(part, 0.0), np.maximum(-part, 0.0))
-        if found.favours_second:
+        if found.favours_second():
             return row + 100
     return len(d) + 1
 

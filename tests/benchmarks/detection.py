@@ -7,7 +7,7 @@ Alarms before it are false; they are counted from row 1000 on, beside those of s
     watch         every alarm of both tests as they are by default; then of each test alone
     episodes      the events that the alarms make; then how many of them there are in the rows after the drift, per run
     ADWIN ...     river's detectors with their defaults, on the same errors (0 or 1) of the same learner; ADWIN also
-                  reports errors that fall. Without river they are skipped loudly (see tests.benchmarks.speed)
+                  reports errors that fall. Where river is not installed they are skipped loudly
 
 Then regression, with squared errors for ADWIN and PageHinkley; events on the streams of ../shared/data; and what a row
 costs the watch beside what it costs the learner. Exits with 1 where the watch of dfop or vigod misses what was asked

@@ -12,9 +12,8 @@
                 image after 3000 of them: the 100 rows after it, beside a model that starts there, one that starts
                 with the overlap rows, and one whose features never change.
     ridge       the ridge of the mapping as leave-one-out chooses it beside .03 for all: exact images, real sets.
-    cost        rows per second in the ensemble phase beside the steady one; overlap rows of 500 columns.
 
-Exits with 1 where what was asked for is missed. Without ../shared/data only the last three sections can run.
+Exits with 1 where what was asked for is missed. Without ../shared/data only the last two sections can run.
 """
 
 import sys
@@ -27,7 +26,6 @@ from core.contract import Floats
 from core.learners.catalogue import ALGORITHMS
 from core.numerics.linalg import single_threaded
 from core.switching.mixture import Mixture
-from tests.benchmarks.fesl_cost import cost
 from tests.benchmarks.fesl_ridge import choice
 from tests.benchmarks.streams import DATA
 from tests.benchmarks.switches import DIMENSIONS, Life, Spaces, drifting, mapped, static, synthetic
@@ -217,7 +215,6 @@ SECTIONS: dict[str, Callable[[], bool]] = {
     "partial": partial,
     "algorithms": algorithms,
     "ridge": choice,
-    "cost": cost,
 }
 
 
@@ -227,7 +224,7 @@ def main(asked: list[str]) -> int:
     sections = asked or list(SECTIONS)
     if not DATA.is_dir():
         print(f"no {DATA}: only what needs no data")
-        sections = [name for name in sections if name in {"algorithms", "ridge", "cost"}]
+        sections = [name for name in sections if name in {"algorithms", "ridge"}]
     kept = [SECTIONS[name]() for name in sections]
     return 0 if all(kept) else 1
 

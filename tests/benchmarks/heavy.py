@@ -10,6 +10,8 @@ import json
 import socket
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,9 +39,9 @@ class Ask:
     kind: str = JSON
 
 
-def ask(port: int, request: Ask) -> tuple[str, bytes]:
-    """Send it; status and body, "none" where no answer came."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S_MAX)
+def ask(port: int, request: Ask, source: str = "") -> tuple[str, bytes]:
+    """Send it, from an address of this machine; status and body, "none" where no answer came."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, ANSWER_S_MAX, (source, 0))
     try:
         headers = {"Content-Type": request.kind} if request.body else {}
         connection.request(request.method, request.path, request.body or None, headers)
@@ -169,6 +171,31 @@ class Unfinished:
         """Close all of them."""
         for each in self.open:
             each.close()
+
+
+def pipelined(port: int, clients: int) -> list[str]:
+    """Each client sends 200 000 requests and reads nothing until all are sent; whether they were, or it was cut off."""
+    flood = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 200_000
+
+    def send(_: int) -> str:
+        with socket.create_connection(("127.0.0.1", port), ANSWER_S_MAX) as client:
+            try:
+                client.sendall(flood)
+                return "sent"
+            except OSError:
+                return "cut"
+
+    with ThreadPoolExecutor(clients) as threads:
+        return [*threads.map(send, range(clients))]
+
+
+def announced(port: int, clients: int, begun: bytes, table: Ask) -> list[str]:
+    """Statuses of a table that is sent ten times from another address while bodies that have begun do not come."""
+    with ExitStack() as stack:
+        for _ in range(clients):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(begun)
+        time.sleep(0.2)
+        return [ask(port, table, source="127.0.0.2")[0] for _ in range(10)]
 
 
 def _block(columns: int) -> list[list[float]]:

@@ -217,10 +217,28 @@ def unfinished(bench: Bench) -> None:
         requests.close()
 
 
+def pipelined(bench: Bench) -> None:
+    """A client that sends 200 000 requests on one connection without reading; four such clients."""
+    with bench.stage() as stage:
+        for clients in (1, 4):
+            what = f"{clients} x 200 000 pipelined requests"
+            stage.beside(what, lambda clients=clients: heavy.pipelined(stage.service.port, clients), ("sent", "cut"))
+
+
+def announced(bench: Bench) -> None:
+    """Nine bodies of 32 MiB are announced and do not come, while a client at another address sends tables."""
+    with bench.stage() as stage:
+        stage.service.create("plain", heavy.model(heavy.COLUMNS))
+        table = Ask("POST", "/models/plain/feedback/batch", heavy.with_ids(2_000, 0))
+        begun = heavy.head("POST", "/models/plain/predict/batch", heavy.JSON, 32 * MIB) + b"{"
+        stage.beside("nine announced bodies", lambda: heavy.announced(stage.service.port, 9, begun, table))
+
+
 SCENARIOS: dict[str, Callable[[Bench], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         predict, state, tables, refused, refused_together, ids, follower, listing, reads, life, switch, unfinished,
+        pipelined, announced,
     )
 }  # fmt: skip
 

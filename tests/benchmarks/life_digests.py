@@ -48,6 +48,8 @@ VARIANTS = {
     "fesl_c": ({},),
     "fesl_s": ({},),
     "sparse_dfop": ({"compressed_dim": 20}, {"compressed_dim": 12, "forgetting_rate": 0.01}),
+    "ga2m": ({},),
+    "auto": ({"size": "small"},),
 }
 WIDE = {"dfop": ({}, {"forgetting_rate": 0.02}), "rls": ({},)}
 """Some lives have as many columns as are inverted by LAPACK, and as are learned by matrix products."""

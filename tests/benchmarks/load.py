@@ -14,7 +14,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 from typing import Any
 from zlib import crc32
@@ -26,6 +26,8 @@ from tests.benchmarks import rows
 SINGLE_BODIES = 8192
 """Different bodies that every connection goes through, each from a place of its own."""
 BATCH_BODIES = 16
+LINES = {"ndjson64": 64, "ndjson256": 256}
+"""Rows of a request of NDJSON, by kind."""
 ANSWER_S_MAX = 30.0
 """A connection that waits longer for an answer ends the job with an error."""
 _LENGTH = b"content-length: "
@@ -38,7 +40,7 @@ class Job:
 
     Attributes:
         port: on the loopback.
-        kind: a key of POOLS; or "create", "feed", "show" for one request to each of ``models``.
+        kind: a key of POOLS; or "create", "feed" for one request to each of ``models``.
         path: where to; unused for models.
         connections: closed loops.
         seconds, warm_s: how long to measure, after warming up; unused for models.
@@ -64,7 +66,7 @@ class Tally:
 
     Attributes:
         acknowledged: answers 200 or 201 from the first to the last request.
-        others: status -> count of all the others; "wrong": answers of GET that do not say one row.
+        others: status -> count of all the others.
         rate: answers a second in the measured time.
         p50_ms, p99_ms: of these.
     """
@@ -84,6 +86,10 @@ POOLS: dict[str, tuple[Callable[[int, int], list[bytes]], int, str]] = {
     "json": (rows.columns, BATCH_BODIES, _JSON),
     "csv": (rows.csv, BATCH_BODIES, "text/csv"),
     "npy": (rows.npy, BATCH_BODIES, "application/x-npy"),
+    **{
+        kind: (partial(rows.lines, each=each), SINGLE_BODIES // each, "application/x-ndjson")
+        for kind, each in LINES.items()
+    },
 }
 
 
@@ -107,7 +113,7 @@ def messages(job: Job) -> "list[Iterator[bytes]]":
         return [shared] * job.connections
     bodies = pool(job.kind)
     if job.ids:
-        return [_with_ids(job.path, bodies, _place(bodies, at, job)) for at in range(job.connections)]
+        return [_with_ids(job, bodies, _place(bodies, at, job)) for at in range(job.connections)]
     whole = [head("POST", job.path, POOLS[job.kind][2], len(body)) + body for body in bodies]
     return [itertools.islice(itertools.cycle(whole), _place(whole, at, job), None) for at in range(job.connections)]
 
@@ -116,17 +122,19 @@ def _place(bodies: list[bytes], at: int, job: Job) -> int:
     return at * len(bodies) // job.connections
 
 
-def _with_ids(path: str, bodies: list[bytes], start: int) -> Iterator[bytes]:
-    """The only thing that is put together while the clock runs: the id, of constant length."""
-    prefix = b',"id":"' + secrets.token_hex(6).encode() + b"-%08d"
-    length = len(prefix % 0 + b'"}') - 1
-    ready = [head("POST", path, _JSON, len(body) + length) + body[:-1] + prefix + b'"}' for body in bodies]
-    return (ready[(start + number) % len(ready)] % number for number in itertools.count())
+def _with_ids(job: Job, bodies: list[bytes], start: int) -> Iterator[bytes]:
+    """The only thing that is put together while the clock runs: the ids, of constant length."""
+    each = LINES.get(job.kind, 1)
+    member = b',"id":"' + secrets.token_hex(6).encode() + b'-%08d"}'
+    longer = each * (len(member % 0) - len(member))
+    marked = [body.replace(b"}\n", member + b"\n")[:-1] + member for body in bodies]
+    kind = POOLS[job.kind][2]
+    ready = [head("POST", job.path, kind, len(body) + longer) + body for body in marked]
+    for number in itertools.count():
+        yield ready[(start + number) % len(ready)] % (*range(number * each, (number + 1) * each),)
 
 
 def _to_model(job: Job, name: str) -> bytes:
-    if job.kind == "show":
-        return head("GET", f"/models/{name}", _JSON, 0)
     if job.kind == "create":
         body = json.dumps(rows.model(job.params)).encode()
         return head("PUT", f"/models/{name}", _JSON, len(body)) + body
@@ -148,8 +156,6 @@ class Run:
         """Count one answer."""
         if answer[9:12] not in (b"200", b"201"):
             self.other(answer[9:12].decode(errors="replace"))
-        elif self.job.kind == "show" and json.loads(answer.partition(b"\r\n\r\n")[2])["rows"] != 1:
-            self.other("wrong")
         else:
             self.tally.acknowledged += 1
             if self.begin <= now <= self.end:

@@ -1,4 +1,4 @@
-"""Dynamic ODM: accuracy, limits, speed: ``python -m tests.benchmarks.odm [table2 features hindsight ...]``.
+"""Dynamic ODM: accuracy and limits: ``python -m tests.benchmarks.odm [table2 features hindsight ...]``.
 
     table2      Table 2 of the paper on every stream at hand, SEA and hyperplane: a-priori accuracy, mean over ten
                 subsets of 4T/5 consecutive rows that start at T/50, 2T/50, ... 10T/50. Columns: the defaults; scaling
@@ -12,7 +12,6 @@
     outliers    1 % of the rows times 1e4; one row times 1e8
     long        1e6 rows: everything finite, no weight lost
     calibration log loss and calibration error of the probabilities, beside those of dfop
-    speed       rows per second beside river's models (tests/benchmarks/odm_speed.py)
 
 Exits with 1 where something that is asked for is missed. Without ../shared/data it says so and exits with 0.
 """
@@ -28,7 +27,6 @@ from tests.benchmarks.accuracy import subsets
 from tests.benchmarks.forgetting import MULTICLASS, calibration_error, log_loss
 from tests.benchmarks.odm_limits import hindsight, long_run, outliers
 from tests.benchmarks.odm_runs import STREAMS, Model, accuracy, stream
-from tests.benchmarks.odm_speed import speed
 from tests.benchmarks.streams import CLASSIFICATION, DATA, multiclass
 
 PAPER = {
@@ -165,7 +163,6 @@ PARTS = {
     "outliers": outliers,
     "long": long_run,
     "calibration": calibration,
-    "speed": speed,
 }
 
 

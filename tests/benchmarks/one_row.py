@@ -60,6 +60,8 @@ CASES = {
     "vigod": Case("vigod", 2, {}),
     "vigo, 100 classes": Case("vigo", 100, {}),
     "fesl_c": Case("fesl_c", 2, {}),
+    "auto": Case("auto", 0, {}),
+    "auto, classes": Case("auto", 2, {}),
 }
 
 

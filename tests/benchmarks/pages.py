@@ -2,13 +2,14 @@
 
     python -m tests.benchmarks.pages [cost] [share] [paint] [--rounds N] [--seconds S] [--models N]
 
-``cost``: single rows of feedback over 8 connections to one model, in turns with and without twenty open pages: ten of
-the list, ten of that model, each of another client that reads what it is sent and does nothing else, so that a
+``cost``: single rows of feedback over 8 connections to one model, in turns with and without twenty open pages of that
+model. Each is a client that asks for what the page asks for, every two seconds, and does nothing with it, so that a
 browser's own work on the same cores does not count as the service's. Printed are rows a second and CPU time of the
 service per row, of each round, and the medians of the rounds' ratios.
 
-``share``: the same pages while one client sends 100 rows a second, so that all of the difference in CPU time is theirs;
-once with pages of one model, once of ten. Exits with 1 where they take more than a twentieth of a core.
+``share``: ten such pages and ten of the list while one client sends 100 rows a second, so that all of the difference in
+CPU time is theirs; once with pages of one model, once of ten. Exits with 1 where they take more than a twentieth of a
+core.
 
 ``paint``: a service with ten thousand models, and the page at / in Chromium, with an empty cache: milliseconds from the
 request to the first paint and to the fifty rows, bytes of all bodies.
@@ -22,6 +23,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from statistics import median
 from time import perf_counter, sleep
 
@@ -34,7 +36,12 @@ from tests.browser import many
 from tests.browser.conftest import FLAGS, program
 from tests.browser.visits import Visits
 
-PAGES = ["/stream?sort=worst&limit=50"] * 10 + ["/models/m/stream"] * 10
+MODEL = "/models/m"
+LIST = "/models?sort=worst&limit=50&totals=true"
+POLL_S = 2.0
+DRIFT = "drift?order=newest"
+AGED = {"Cache-Control": "max-age=1"}
+PAGES = 20
 CONNECTIONS = 8
 PACE = 100.0
 """Rows a second of ``share``."""
@@ -54,36 +61,72 @@ SHOWN = """() => new Promise((resolve) => {
 
 
 @contextmanager
-def opened(port: int, pages: Sequence[str] = PAGES) -> Iterator[list[int]]:
-    """Open pages, and the bytes that each has been sent so far."""
-    taken = [0] * len(pages)
-    connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in pages]
+def opened(port: int, pages: Sequence[str]) -> Iterator[list[int]]:
+    """Open pages, one after the other within the time between two looks, and the bytes that each has been sent so far.
 
-    def read(at: int) -> None:
-        try:
-            connections[at].request("GET", pages[at], headers={"Accept": "text/event-stream"})
-            answer = connections[at].getresponse()
-            while piece := answer.read1(65536):
-                taken[at] += len(piece)
-        except (OSError, ValueError, AttributeError, http.client.HTTPException):
-            return  # closed below
+    Args:
+        port: of the service.
+        pages: what each asks for first: ``LIST``, or the path of a model.
+    """
+    taken, over = [0] * len(pages), threading.Event()
 
-    threads = [threading.Thread(target=read, args=(at,), daemon=True) for at in range(len(pages))]
+    def look(at: int) -> None:
+        over.wait(POLL_S * at / len(pages))
+        page = _Page(port, pages[at])
+        while not over.is_set():
+            begun = perf_counter()
+            page.look()
+            taken[at] = page.taken
+            over.wait(max(0.0, begun + POLL_S - perf_counter()))
+
+    threads = [threading.Thread(target=look, args=(at,), daemon=True) for at in range(len(pages))]
     for thread in threads:
         thread.start()
     try:
         yield taken
     finally:
-        for connection in connections:
-            connection.sock.shutdown(2)
-            connection.close()
+        over.set()
         for thread in threads:
             thread.join(10)
+
+
+class _Page:
+    """What an open page asks for (``service/pages/assets/model/documents.js``)."""
+
+    def __init__(self, port: int, path: str) -> None:
+        self._client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self._path, self._looks, self._tags = path, count(), {}
+        self.taken = 0
+
+    def look(self) -> None:
+        """Look once."""
+        changed = self._get(self._path)
+        if self._path == LIST:
+            return
+        turn = next(self._looks)
+        below = [("pending?limit=20", DRIFT, "log?limit=6", DRIFT, "snapshots", DRIFT)[turn % 6]]
+        below.append("challengers" if changed else DRIFT)
+        if turn % 3 == 0:
+            below.append("weights")
+        for name in below:
+            self._get(f"{self._path}/{name}")
+
+    def _get(self, path: str) -> bool:
+        known = {"If-None-Match": self._tags[path]} if path in self._tags else {}
+        self._client.request("GET", path, headers={**AGED, **known})
+        answer = self._client.getresponse()
+        self.taken += len(answer.read())
+        if answer.status not in (200, 304):
+            raise RuntimeError(f"{path}: {answer.status}")
+        if (tag := answer.getheader("ETag")) is not None:
+            self._tags[path] = tag
+        return answer.status == 200
 
 
 def cost(rounds: int, seconds: float) -> None:
     """Rows a second, and CPU per row, with twenty pages and without."""
     rates, cpus = [], []
+    pages = [MODEL] * PAGES
     with Service() as service, Load() as load:
         service.create("m", rows.model({}))
         job = Job(service.port, "feedback", "/models/m/feedback", CONNECTIONS, seconds, warm_s=1.0)
@@ -98,7 +141,7 @@ def cost(rounds: int, seconds: float) -> None:
             found, sent = {}, 0
             for watched in (number % 2 == 0, number % 2 == 1):
                 if watched:
-                    with opened(service.port) as taken:
+                    with opened(service.port, pages) as taken:
                         found[True] = measured()
                         sent = sum(taken)
                 else:
@@ -108,12 +151,12 @@ def cost(rounds: int, seconds: float) -> None:
             cpus.append(watched_cpu / plain_cpu)
             shown = f"{plain:>9.0f} {watched_rate:>9.0f}  {plain_cpu:>11.1f} {watched_cpu:>11.1f}"
             print(f"round {number + 1:<2}{shown}{sent / 1000 / (seconds + 1):>12.1f}", flush=True)
-    print(f"{len(PAGES)} pages: {median(rates):.3f} times the rows a second, {median(cpus):.3f} times the CPU per row")
+    print(f"{PAGES} pages: {median(rates):.3f} times the rows a second, {median(cpus):.3f} times the CPU per row")
 
 
 def share(rounds: int, seconds: float, models: int) -> float:
     """CPU seconds a second that twenty pages take, ten of them of so many models in turn."""
-    pages = [PAGES[0]] * 10 + [f"/models/m{at % models}/stream" for at in range(10)]
+    pages = [LIST] * (PAGES // 2) + [f"{MODEL}{at % models}" for at in range(PAGES // 2)]
     with Service() as service:
         feed = Feed(service, models)
         differences = []

@@ -55,6 +55,12 @@ def columns(count: int, seed: int) -> list[bytes]:
     return [_json({"columns": NAMES, "data": X.tolist(), "labels": [LABELS[k] for k in y]}) for X, y in tables]
 
 
+def lines(count: int, seed: int, each: int) -> list[bytes]:
+    """The same as NDJSON, so many rows each; every line ends in the brace that an id may go before."""
+    bodies = single(count * each, seed)
+    return [b"\n".join(bodies[at : at + each]) for at in range(0, len(bodies), each)]
+
+
 def csv(count: int, seed: int) -> list[bytes]:
     """The same as CSV, the label in the column "class"."""
     header = ",".join((*NAMES, "class"))

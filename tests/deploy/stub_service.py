@@ -71,13 +71,10 @@ class StubService:
             return True
         self.asked.append((method, path))
         chunked = headers.get("transfer-encoding") == "chunked"
-        if chunked and path.endswith("/feedback/stream"):
-            await _echo(reader, writer)
-            return True
         await _body(reader, chunked, int(headers.get("content-length", 0)))
         if self.cutting:
             return False
-        if path.endswith("/stream"):
+        if path == "/drift/stream":
             await self._events(writer)
         else:
             _write(writer, "200 OK", self.name.encode())
@@ -99,15 +96,6 @@ def _chunk(data: bytes) -> bytes:
 
 def _write(writer: asyncio.StreamWriter, status: str, body: bytes) -> None:
     writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-
-
-async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer each chunk as it comes, with itself."""
-    writer.write(_HEAD + b"\r\n")
-    async for chunk in _chunks(reader):
-        writer.write(_chunk(chunk))
-        await writer.drain()
-    writer.write(_chunk(b""))
 
 
 async def _body(reader: asyncio.StreamReader, chunked: bool, length: int) -> None:

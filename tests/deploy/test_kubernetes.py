@@ -15,7 +15,6 @@ from service.settings import Settings
 from tests.service.monitoring import RULES
 
 ROOT = Path(__file__).resolve().parents[2]
-OVERLAYS = ["dev", "prod"]
 VERSION = "1.34"
 ELSEWHERE = {"ServiceMonitor", "PrometheusRule"}
 """Kinds whose schemas are not those of Kubernetes itself."""
@@ -26,71 +25,61 @@ NOTICED_S = 1 + 2 * 0.2
 
 
 @cache
-def rendered(overlay: str) -> list[dict[str, Any]]:
-    """The manifests of an overlay."""
-    return build(ROOT / "deploy/kubernetes/overlays" / overlay)
-
-
-def build(path: Path) -> list[dict[str, Any]]:
-    """What kustomize makes of a folder; without it the test is skipped."""
+def rendered() -> list[dict[str, Any]]:
+    """What kustomize makes of the overlay; without it the test is skipped."""
     command = ["kustomize", "build"] if shutil.which("kustomize") else ["kubectl", "kustomize"]
     if shutil.which(command[0]) is None:
         pytest.skip("neither kustomize nor kubectl is installed: the manifests are not rendered")
-    text = subprocess.run([*command, path], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        [*command, ROOT / "deploy/kubernetes/overlays/prod"], capture_output=True, text=True, check=True
+    ).stdout
     return list(yaml.safe_load_all(text))
 
 
-def only(overlay: str, kind: str, name: str = "onepass") -> dict[str, Any]:
-    (found,) = [one for one in rendered(overlay) if (kind, name) == (one["kind"], one["metadata"]["name"])]
+def only(kind: str, name: str = "onepass") -> dict[str, Any]:
+    (found,) = [one for one in rendered() if (kind, name) == (one["kind"], one["metadata"]["name"])]
     return found
 
 
-def pods(overlay: str) -> list[dict[str, Any]]:
-    return [one["spec"]["template"] for one in rendered(overlay) if one["kind"] in {"StatefulSet", "Deployment"}]
+def pods() -> list[dict[str, Any]]:
+    return [one["spec"]["template"] for one in rendered() if one["kind"] in {"StatefulSet", "Deployment"}]
 
 
-def configured(overlay: str) -> dict[str, str]:
+def configured() -> dict[str, str]:
     """The variables of the service that are no secrets."""
-    (found,) = [one["data"] for one in rendered(overlay) if one["kind"] == "ConfigMap"]
+    (found,) = [one["data"] for one in rendered() if one["kind"] == "ConfigMap"]
     return found
 
 
-def container(overlay: str) -> dict[str, Any]:
-    (found,) = only(overlay, "StatefulSet")["spec"]["template"]["spec"]["containers"]
+def container() -> dict[str, Any]:
+    (found,) = only("StatefulSet")["spec"]["template"]["spec"]["containers"]
     return found
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_manifests_follow_the_schemas(overlay: str) -> None:
+def test_manifests_follow_the_schemas() -> None:
     """Strictly: a field that Kubernetes does not know is an error."""
-    judged = [one for one in rendered(overlay) if one["kind"] not in ELSEWHERE]
+    judged = [one for one in rendered() if one["kind"] not in ELSEWHERE]
     assert len(judged) >= 6
     for one in judged:
         kubernetes_validate.validate(one, VERSION, strict=True)
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_selectors_find_pods_and_references_objects(overlay: str) -> None:
+def test_selectors_find_pods_and_references_objects() -> None:
     """Every selector matches the labels of a pod; ConfigMaps that are referred to are there, or said to be made."""
-    labels = [pod["metadata"]["labels"] for pod in pods(overlay)]
-    selectors = [one["spec"]["selector"] for one in rendered(overlay) if one["kind"] == "Service"]
-    selectors += [
-        pods["spec"]["selector"]["matchLabels"] for pods in rendered(overlay) if "template" in pods.get("spec", {})
-    ]
-    selectors += [
-        one["spec"]["podSelector"]["matchLabels"] for one in rendered(overlay) if one["kind"] == "NetworkPolicy"
-    ]
+    labels = [pod["metadata"]["labels"] for pod in pods()]
+    selectors = [one["spec"]["selector"] for one in rendered() if one["kind"] == "Service"]
+    selectors += [pods["spec"]["selector"]["matchLabels"] for pods in rendered() if "template" in pods.get("spec", {})]
+    selectors += [one["spec"]["podSelector"]["matchLabels"] for one in rendered() if one["kind"] == "NetworkPolicy"]
     assert [] == [one for one in selectors if not any(one.items() <= label.items() for label in labels)]
-    made = {one["metadata"]["name"] for one in rendered(overlay) if one["kind"] == "ConfigMap"}
-    assert {container(overlay)["envFrom"][0]["configMapRef"]["name"]} == made
-    ports = {port["name"] for pod in pods(overlay) for one in pod["spec"]["containers"] for port in one["ports"]}
+    made = {one["metadata"]["name"] for one in rendered() if one["kind"] == "ConfigMap"}
+    assert {container()["envFrom"][0]["configMapRef"]["name"]} == made
+    ports = {port["name"] for pod in pods() for one in pod["spec"]["containers"] for port in one["ports"]}
     assert {"http"} == ports
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_pods_may_do_no_more_than_they_have_to(overlay: str) -> None:
+def test_pods_may_do_no_more_than_they_have_to() -> None:
     """What the profile "restricted" asks for, a root that is read-only, no token, no variables of other services."""
-    for pod in (template["spec"] for template in pods(overlay)):
+    for pod in (template["spec"] for template in pods()):
         assert (False, False) == (pod["enableServiceLinks"], pod["automountServiceAccountToken"])
         assert pod["securityContext"]["runAsNonRoot"]
         assert "RuntimeDefault" == pod["securityContext"]["seccompProfile"]["type"]
@@ -106,70 +95,62 @@ def test_pods_may_do_no_more_than_they_have_to(overlay: str) -> None:
             assert ":" in one["image"]
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_a_pod_has_time_and_memory(overlay: str) -> None:
-    """Longer than drain and stop take; in production models have the memory that they have by default."""
-    pod = only(overlay, "StatefulSet")["spec"]["template"]["spec"]
-    said = configured(overlay)
+def test_a_pod_has_time_and_memory() -> None:
+    """Longer than drain and stop take; models have the memory that they have by default."""
+    pod = only("StatefulSet")["spec"]["template"]["spec"]
+    said = configured()
     assert Settings().grace_s + float(said["ONEPASS_DRAIN_S"]) + STORE_S < pod["terminationGracePeriodSeconds"]
-    limit = int(container(overlay)["resources"]["limits"]["memory"].removesuffix("Mi"))
-    assert {"dev": 768, "prod": Settings().memory_budget_mb + RESERVED_MB}[overlay] == limit
-    probes = {name: container(overlay)[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")}
+    limit = int(container()["resources"]["limits"]["memory"].removesuffix("Mi"))
+    assert Settings().memory_budget_mb + RESERVED_MB == limit
+    probes = {name: container()[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")}
     assert {"livenessProbe": "/healthz", "readinessProbe": "/readyz"} == probes
 
 
-def test_production_asks_for_keys_and_a_store_and_development_for_neither() -> None:
-    """Secrets are files of a Secret; the private store of development has a volume that lasts."""
-    variables = {one["name"]: one["value"] for one in container("prod")["env"]}
-    (mount,) = [one["mountPath"] for one in container("prod")["volumeMounts"] if "secrets" == one["name"]]
+def test_production_asks_for_keys_and_a_store() -> None:
+    """Secrets are files of a Secret."""
+    variables = {one["name"]: one["value"] for one in container()["env"]}
+    (mount,) = [one["mountPath"] for one in container()["volumeMounts"] if "secrets" == one["name"]]
     assert {"ONEPASS_REDIS_URL_FILE": f"{mount}/redis-url", "ONEPASS_API_KEYS_FILE": f"{mount}/api-keys"} == variables
-    assert "ONEPASS_INSECURE" not in configured("prod")
-    assert "env" not in container("dev")
-    assert ["data"] == [one["metadata"]["name"] for one in only("dev", "StatefulSet")["spec"]["volumeClaimTemplates"]]
+    assert "ONEPASS_INSECURE" not in configured()
 
 
 def test_clients_of_production_ask_the_balancer() -> None:
     """It finds the services, and Prometheus each of them, by the Service without an address."""
-    assert {"app.kubernetes.io/name": "onepass-balancer"} == only("prod", "Service")["spec"]["selector"]
-    (haproxy,) = only("prod", "Deployment", "onepass-balancer")["spec"]["template"]["spec"]["containers"]
+    assert {"app.kubernetes.io/name": "onepass-balancer"} == only("Service")["spec"]["selector"]
+    (haproxy,) = only("Deployment", "onepass-balancer")["spec"]["template"]["spec"]["containers"]
     given = {one["name"]: one["value"] for one in haproxy["env"]}
-    headless = only("prod", "Service", given["ONEPASS_HOST"])
+    headless = only("Service", given["ONEPASS_HOST"])
     assert "None" == headless["spec"]["clusterIP"]
-    assert (
-        only("prod", "ServiceMonitor")["spec"]["selector"]["matchLabels"].items()
-        <= headless["metadata"]["labels"].items()
-    )
-    assert int(given["ONEPASS_SLOTS"]) >= only("prod", "StatefulSet")["spec"]["replicas"]
+    assert only("ServiceMonitor")["spec"]["selector"]["matchLabels"].items() <= headless["metadata"]["labels"].items()
+    assert int(given["ONEPASS_SLOTS"]) >= only("StatefulSet")["spec"]["replicas"]
     used = (ROOT / "deploy/haproxy.cfg").read_text()
     assert [] == [name for name in given if name not in used]
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_a_service_that_leaves_says_so_before_it_stops(overlay: str) -> None:
+def test_a_service_that_leaves_says_so_before_it_stops() -> None:
     """It drains for longer than the balancer's checks take; a preStop would only delay the signal that begins it."""
-    assert NOTICED_S + 3 < float(configured(overlay)["ONEPASS_DRAIN_S"])
-    assert "lifecycle" not in container(overlay)
+    assert NOTICED_S + 3 < float(configured()["ONEPASS_DRAIN_S"])
+    assert "lifecycle" not in container()
 
 
 def test_prometheus_names_the_job_as_the_rules_do() -> None:
     """The operator takes the job from the label of the Service that jobLabel names."""
-    label = only("prod", "ServiceMonitor")["spec"]["jobLabel"]
-    job = only("prod", "Service", "onepass-services")["metadata"]["labels"][label]
+    label = only("ServiceMonitor")["spec"]["jobLabel"]
+    job = only("Service", "onepass-services")["metadata"]["labels"][label]
     assert f'up{{job="{job}"}}' in RULES.read_text()
 
 
 def test_the_operator_gets_the_rules_that_prometheus_loads() -> None:
     """What is shipped for the operator is the file of rules, group by group."""
-    assert yaml.safe_load(RULES.read_text()) == only("prod", "PrometheusRule")["spec"]
+    assert yaml.safe_load(RULES.read_text()) == only("PrometheusRule")["spec"]
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_every_pod_is_selected_by_a_policy(overlay: str) -> None:
+def test_every_pod_is_selected_by_a_policy() -> None:
     """A pod that no NetworkPolicy selects is open to the whole cluster, the balancer's too."""
     selectors = [
         one["spec"]["podSelector"]["matchLabels"].items()
-        for one in rendered(overlay)
+        for one in rendered()
         if one["kind"] == "NetworkPolicy" and [{"podSelector": {}}] in [way["from"] for way in one["spec"]["ingress"]]
     ]
-    for pod in pods(overlay):
+    for pod in pods():
         assert any(selector <= pod["metadata"]["labels"].items() for selector in selectors)

@@ -1,8 +1,7 @@
-"""nginx and HAProxy as deploy/proxies.md has them, in front of a service: https, a prefix, events, streams of rows."""
+"""HAProxy as deploy/proxies.md has it, in front of a service: https, a prefix, events."""
 
 import asyncio
 import contextlib
-import json
 import re
 import ssl
 import subprocess
@@ -14,36 +13,31 @@ import pytest
 import pytest_asyncio
 import trustme
 
-from service.server.tls import Certificates
 from tests.deploy.balancers import PATIENCE_S, ROOT, binary, free_port, until_listening
 from tests.deploy.stub_service import StubService
 from tests.service.api_fixtures import DFOP, features, own_settings, start, store_url
 from tests.service.local_server import LocalServer, running
-from tests.service.stream_client import StreamClient, lines_of
 
 __all__ = ["own_settings", "start", "store_url"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PAGE = ROOT / "deploy/proxies.md"
-INSTEAD = {"nginx": r"^ *proxy_pass .*\n", "haproxy": r"^ *server .*\n"}
-"""The lines that those of https to the service replace."""
-CHECK = {"nginx": ["-t", "-e", "stderr", "-c"], "haproxy": ["-c", "-f"]}
 
 
-def example(kind: str) -> str:
+def example() -> str:
     """The configuration that the page has."""
-    return _blocks(kind)[0]
+    return _blocks()[0]
 
 
-def example_with_certificates(kind: str) -> str:
-    """The same with the lines of https to the service."""
-    configuration, lines = _blocks(kind)
-    changed, times = re.subn(INSTEAD[kind], lines, configuration, flags=re.MULTILINE)
+def example_with_certificates() -> str:
+    """The same with the line of https to the service."""
+    configuration, line = _blocks()
+    changed, times = re.subn(r"^ *server .*\n", line, configuration, flags=re.MULTILINE)
     assert 1 == times
     return changed
 
 
-def _blocks(kind: str) -> list[str]:
-    return re.findall(rf"```{kind}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def _blocks() -> list[str]:
+    return re.findall(r"```haproxy\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 class Site:
@@ -59,17 +53,15 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def proxying(kind: str, text: str, place: Path, port: int, service: int) -> AsyncIterator[None]:
+async def proxying(text: str, place: Path, port: int, service: int) -> AsyncIterator[None]:
     """Run a proxy that has checked its configuration, with files in ``place``."""
-    program, config = binary(kind), place / "config"
+    program, config = binary(), place / "config"
     text = text.replace("/etc/onepass/", f"{place}/")
     config.write_text(text.replace("8443", str(port)).replace("8001", str(service)))
-    own = ["-g", f"daemon off; pid {place}/pid;"] if kind == "nginx" else []
-    checked = subprocess.run([program, *CHECK[kind], str(config), *own], capture_output=True, text=True)
+    checked = subprocess.run([program, "-c", "-f", str(config)], capture_output=True, text=True)
     assert 0 == checked.returncode, checked.stderr
-    run = ["-e", "stderr", "-p", str(place), "-c"] if kind == "nginx" else ["-db", "-f"]
     with (place / "log").open("wb") as log:
-        process = subprocess.Popen([program, *run, str(config), *own], stdout=log, stderr=log)
+        process = subprocess.Popen([program, "-db", "-f", str(config)], stdout=log, stderr=log)
     try:
         await until_listening(port, process, place / "log")
         yield
@@ -78,17 +70,17 @@ async def proxying(kind: str, text: str, place: Path, port: int, service: int) -
         process.wait(PATIENCE_S)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=CHECK)
-async def site(request, tmp_path_factory, start):
-    """Each of the proxies; what its own check says of the configuration is the first test."""
-    place, port = tmp_path_factory.mktemp(request.param), free_port()
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory, start):
+    """The proxy; what its own check says of the configuration is the first test."""
+    place, port = tmp_path_factory.mktemp("haproxy"), free_port()
     ca, trust = trustme.CA(), ssl.create_default_context()
     ca.configure_trust(trust)
     ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(place / "tls.pem"))
     api = await start(root_path="/ml")
     async with (
         running(LocalServer(api.app, short_way=api.app.short_way)) as service,
-        proxying(request.param, example(request.param), place, port, service.port),
+        proxying(example(), place, port, service.port),
         httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}/ml", verify=trust, timeout=PATIENCE_S) as client,
     ):
         assert 201 == (await client.put("/models/m", json=DFOP)).status_code
@@ -119,46 +111,18 @@ async def test_what_a_browser_sends_is_of_this_site(site):
 
 
 async def test_events_come_at_once(site):
-    """The first event of a model's page is there while the stream goes on."""
-    async with site.client.stream("GET", "/models/m/stream") as answer, asyncio.timeout(PATIENCE_S):
+    """The first event is there while the stream goes on."""
+    async with site.client.stream("GET", "/drift/stream") as answer, asyncio.timeout(PATIENCE_S):
         async for line in answer.aiter_lines():
             if line.startswith("event:"):
-                assert line == "event: model"
+                assert line == "event: start"
                 break
 
 
-@pytest.mark.parametrize("expects", [False, True], ids=["at once", "100 Continue"])
-async def test_rows_flow_both_ways(site, expects):
-    """Each row of a stream is answered before the next one is sent; curl waits for 100 Continue before the first."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", site.port, ssl=site.trust, server_hostname="127.0.0.1")
-    stream = StreamClient(reader, writer)
-    writer.write(
-        b"POST /ml/models/m/feedback/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        b"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n"
-        + b"Expect: 100-continue\r\n" * expects
-        + b"\r\n"
-    )
-    if expects:
-        assert b"100" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
-    seen = b""
-    for number in range(3):
-        await stream.send(lines_of([{"features": features(number), "label": "DOWN"}]))
-        async with asyncio.timeout(PATIENCE_S):
-            while seen.count(b'"version"') <= number:
-                seen += await reader.read(65536)
-    assert b"200 OK" in seen
-    lines = re.findall(rb"^\{.*\}$", seen.replace(b"\r", b""), re.MULTILINE)
-    assert 3 == len({json.loads(line)["version"] for line in lines})
-    await stream.end()
-    assert (await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), PATIENCE_S)).endswith(b"0\r\n\r\n")
-    writer.transport.abort()
-
-
 @pytest.mark.parametrize("shown", [True, False], ids=["its own", "one of another authority"])
-@pytest.mark.parametrize("kind", CHECK)
-async def test_a_proxy_shows_the_service_its_certificate(kind, shown, tmp_path):
+async def test_a_proxy_shows_the_service_its_certificate(shown, tmp_path):
     """It is let in by a service that asks for one of its authority, and with another one it is not."""
-    binary(kind)
+    binary()
     ca, trust, port = trustme.CA(), ssl.create_default_context(), free_port()
     ca.configure_trust(trust)
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -166,10 +130,12 @@ async def test_a_proxy_shows_the_service_its_certificate(kind, shown, tmp_path):
     certificates = {"tls": ca.issue_cert("127.0.0.1"), "service": ca.issue_cert("onepass.internal"), "proxy": proxy}
     for name, certificate in certificates.items():
         certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / f"{name}.pem"))
-    tls = Certificates(tmp_path / "service.pem", None, tmp_path / "ca.pem").context
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tmp_path / "ca.pem")
+    tls.load_cert_chain(tmp_path / "service.pem")
+    tls.verify_mode = ssl.CERT_REQUIRED
     async with (
         StubService("one", tls).running() as service,
-        proxying(kind, example_with_certificates(kind), tmp_path, port, service.port),
+        proxying(example_with_certificates(), tmp_path, port, service.port),
         httpx.AsyncClient(verify=trust, timeout=PATIENCE_S) as client,
     ):
         answer = await client.get(f"https://127.0.0.1:{port}/ml/models/m")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import psutil
 from redis import Redis
 
-from service import cli, embedded
+from service import app, cli, embedded
 from service.store.redis import private
 from tests import stores
 
@@ -62,8 +62,9 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["service.cli.serve", "service.app", __name__])
 
 
-def _onepass_serve(env: dict[str, str], log: str, plant: str) -> None:
+def _onepass_serve(env: dict[str, str], log: str, plant: str, segments: int) -> None:
     """``onepass serve`` in a fresh process, broken in one way where a plant is named."""
+    app.TICK_SEGMENTS_MAX = segments
     if plant:
         from tests.faults import plants
 
@@ -87,14 +88,17 @@ class Service:
     Args:
         directory: where its data and its log go.
         plant: how it is broken (tests.faults.plants); empty: not at all.
+        segments: most requests that go with one append.
         settings: ``ONEPASS_*``, without the prefix.
     """
 
-    def __init__(self, directory: Path, plant: str = "", **settings: object) -> None:
+    def __init__(
+        self, directory: Path, plant: str = "", segments: int = app.TICK_SEGMENTS_MAX, **settings: object
+    ) -> None:
         directory.mkdir(exist_ok=True)
         self.data, self.log_file = directory / "data", directory / "service.log"
         self.settings = {"DATA_DIR": self.data, "PORT": 0, "HOST": "127.0.0.1", **settings}
-        self.port, self.plant = 0, plant
+        self.port, self.plant, self.segments = 0, plant, segments
         self.closed_at_the_end: list[Callable[[], None]] = []
         self._process: Any = None
         self._children: list[psutil.Process] = []
@@ -106,7 +110,7 @@ class Service:
         env = {name: value for name, value in os.environ.items() if not name.startswith("ONEPASS_")}
         env |= {f"ONEPASS_{name}": str(value) for name, value in {**self.settings, **settings}.items()}
         begin = self.log_file.stat().st_size if self.log_file.exists() else 0
-        self._process = _FORKS.Process(target=_onepass_serve, args=(env, str(self.log_file), self.plant))
+        self._process = _FORKS.Process(target=_onepass_serve, args=(env, str(self.log_file), self.plant, self.segments))
         self._process.start()
         assert eventually(True, lambda: self._listens(begin)), self.log
         self._children = psutil.Process(self._process.pid).children()
@@ -241,8 +245,8 @@ class Store:
     def url(self) -> str:
         return f"unix://{self.socket}"
 
-    def start(self) -> "Store":
-        """Start it on what its directory holds."""
+    def start(self, **changed: str) -> "Store":
+        """Start it on what its directory holds; ``changed``: other options than usual."""
         options = {
             "port": "0",
             "unixsocket": str(self.socket),
@@ -251,6 +255,7 @@ class Store:
             "appendonly": "yes",
             "appendfsync": self.durability,
             "aof-use-rdb-preamble": "no",
+            **changed,
         }
         if stores.version(server := stores.on_path())[1] >= 7:
             options["enable-debug-command"] = "yes"  # older ones allow it
@@ -292,6 +297,31 @@ class Store:
         """Let an older copy take the place of its data."""
         shutil.rmtree(self.data)
         shutil.copytree(copy, self.data)
+
+    def rdb(self) -> Path:
+        """An RDB file of the present moment, written in the background."""
+        with self.client() as client:
+            client.bgsave()
+            assert 0 == eventually(0, lambda: client.info("persistence")["rdb_bgsave_in_progress"])
+        return Path(shutil.copy(self.data / "dump.rdb", tempfile.mkdtemp(dir=self.directory)))
+
+    def begin_with(self, rdb: Path) -> None:
+        """Start on an RDB file in place of its data; append-only files are written from then on."""
+        shutil.rmtree(self.data)
+        self.data.mkdir()
+        shutil.copy(rdb, self.data)
+        self.start(appendonly="no")
+        with self.client() as client:
+            client.config_set("appendonly", "yes")
+            assert 0 == eventually(0, lambda: self.rewrites(client))
+        self.kill()
+        self.start()
+
+    @staticmethod
+    def rewrites(client: Redis) -> int:
+        """Whether the append-only files are being written anew, or about to be."""
+        found = client.info("persistence")
+        return int(found["aof_rewrite_in_progress"]) + int(found["aof_rewrite_scheduled"])
 
     def client(self) -> Redis:
         """A connection to look inside."""

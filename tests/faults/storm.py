@@ -19,6 +19,8 @@ from tests.faults.rebuild import learnt, meta, oldest_snapshot, rebuild, stamp
 
 BATCH = 5
 PAUSE_S = 0.03
+WEIGHTS = (None, None, 1e-6, 7.0, 1e3)
+CHALLENGERS = ({"algorithm": "dynamic_odm", "promote": "auto"}, {"algorithm": "fesl_c"})
 BROKEN = (OSError, http.client.HTTPException)
 LOST = re.compile(r"model (\S+): the entries of versions (\d+) to (\d+) are lost")
 
@@ -31,6 +33,7 @@ class Storm:
         models: names.
         clients: how many.
         seed: of what they do.
+        choose: they put challengers, promote and delete them, too.
 
     Attributes:
         told: id -> the body of the acknowledgement of a single row.
@@ -39,8 +42,17 @@ class Storm:
         failures: what must not happen.
     """
 
-    def __init__(self, services: Sequence[Service], models: Sequence[str], clients: int = 8, seed: int = 0) -> None:
+    def __init__(
+        self,
+        services: Sequence[Service],
+        models: Sequence[str],
+        clients: int = 8,
+        seed: int = 0,
+        *,
+        choose: bool = False,
+    ) -> None:
         self.services, self.models = services, models
+        self._shares = (70, 8, 10, 7, 5, 10 if choose else 0)
         self.told: dict[str, dict[str, Any]] = {model: {} for model in models}
         self.batches: dict[str, dict[tuple[str, ...], Any]] = {model: {} for model in models}
         self.counts: Counter[str] = Counter()
@@ -74,24 +86,30 @@ class Storm:
         count = 0
         while not self._over.is_set():
             model = draw.choice(self.models)
-            kind = draw.choices(("row", "batch", "predict", "follow", "strong"), (70, 8, 10, 7, 5))[0]
+            kind = draw.choices(("row", "batch", "predict", "follow", "strong", "choose"), self._shares)[0]
             table = rows(BATCH if kind == "batch" else 1, number, f"c{number}-{count}-")
             count += 1
             if kind == "row":
                 self._until_acknowledged(draw, model, table[:1])
             elif kind == "batch":
                 self._until_acknowledged(draw, model, table)
+            elif kind == "choose":
+                self._choose(draw, model)
             else:
                 self._look(draw, model, kind, table[0])
 
     def _until_acknowledged(self, draw: random.Random, model: str, table: Sequence[Row]) -> None:
         body: dict[str, Any] = {"id": table[0].id, "features": table[0].features, "label": table[0].label}
-        path = f"/models/{model}/feedback"
+        path, weight = f"/models/{model}/feedback", draw.choice(WEIGHTS)
+        if weight is not None:
+            body["weight"] = weight
         if len(table) > 1:
             columns = [*table[0].features]
             data = [[row.features[name] for name in columns] for row in table]
             ids, labels = [row.id for row in table], [row.label for row in table]
             path, body = f"{path}/batch", {"columns": columns, "data": data, "labels": labels, "ids": ids}
+            if weight is not None:
+                body["weights"] = [weight] * len(table)
         while (answer := self._ask(draw, "POST", path, body)) is None:
             time.sleep(PAUSE_S)
         with self._lock:
@@ -113,6 +131,15 @@ class Storm:
         if answer is not None and answer.status == 200:
             assert answer.json["version"] >= least, "a read that is not fresh"
 
+    def _choose(self, draw: random.Random, model: str) -> None:
+        """One try to put a challenger, to promote one by force, or to delete one."""
+        which = draw.randrange(len(CHALLENGERS))
+        path = f"/models/{model}/challengers/other{which}"
+        method, more, body = draw.choice(
+            [("PUT", "", CHALLENGERS[which]), ("POST", "/promote", {"force": True}), ("DELETE", "", None)]
+        )
+        self._ask(draw, method, f"{path}{more}", body)
+
     def _ask(self, draw: random.Random, method: str, path: str, body: object = None) -> Answer | None:
         """One try at any service; None: to be tried again."""
         try:
@@ -120,15 +147,15 @@ class Storm:
         except BROKEN:
             self._count("connections broken")
             return None
-        if answer.status == 200:
-            self._count("requests answered")
+        choice = "/challengers/" in path
+        if answer.status in ((200, 201, 204) if choice else (200,)):
+            self._count(f"challengers: {method}" if choice else "requests answered")
             return answer
-        if answer.status not in (409, 503, 504):
+        if answer.status not in ((404, 409, 503, 504) if choice else (409, 503, 504)):
             raise AssertionError(f"{method} {path}: {answer.status} {answer.body!r}")
         self._count(f"{answer.status} {answer.problem}")
-        if answer.status == 409:  # predict before the first row fixed the features
-            assert method == "POST"
-            assert path.endswith("predict")
+        # a predict before the first row fixed the features, or a challenger that is another's by now
+        assert answer.status != 409 or choice or path.endswith("predict")
         return None
 
     def _count(self, what: str) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.faults.affinity import Router
 from tests.faults.load import Load, Row, rows
-from tests.faults.processes import Service, Store, eventually
-from tests.faults.rebuild import history, judge, meta, repeat, whole_log
+from tests.faults.processes import Service, Store
+from tests.faults.rebuild import history, judge, meta, repeat
 
 pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(6)]
@@ -114,14 +114,3 @@ def test_services_are_replaced_one_after_the_other(pair, router, store):
     for name in NAMES:
         _judge(pair[0], store, name, *((loads[name], tables[name]) for loads, tables in done))
     assert "ERROR" not in pair[0].log + pair[1].log
-
-
-def test_a_model_that_has_moved_away_leaves_memory(serve, store):
-    """It was learned here, then elsewhere: after the time that is set its log is followed no more."""
-    first, second = (serve(REDIS_URL=store.url, IDLE_UNLOAD_S=0.3).start() for _ in range(2))
-    first.create()
-    table = rows(40, 51)
-    before = Load([first], table[:20]).run()
-    after = Load([second], table[20:]).run()
-    assert (1, 0) == eventually((1, 0), lambda: (first.metric("idle_unloads"), first.metric("models_loaded")))
-    judge(first, whole_log(store.url), table, before, after)

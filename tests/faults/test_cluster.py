@@ -3,6 +3,8 @@
 import pytest
 
 from core.config import Config
+from service import cli
+from service.cli.tar_members import state_digest
 from service.store import codec
 from tests.faults.drifts import Stream, calm, events, learn, moved
 from tests.faults.load import Load, rows
@@ -65,23 +67,27 @@ def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
         assert 404 == eventually(404, lambda name=name: pair[0].request("GET", f"/models/{name}").status)
 
 
-def test_backups_move_models_into_a_cluster_and_back(serve, pair, cluster):
+def test_tars_move_models_into_a_cluster_and_back(serve, pair, cluster, tmp_path, monkeypatch):
     """From a private store onto all nodes, whose services learn on, and into another private store."""
+    monkeypatch.delenv("ONEPASS_KEY", raising=False)
     first, last = (serve().start() for _ in range(2))
-    sent = {"Content_Type": "application/octet-stream"}
     for seed, name in enumerate(NAMES):
         first.create(name)
         Load([first], rows(20, seed, name), clients=1, model=name).run()
-    told = pair[0].request("POST", "/restore", first.request("GET", "/backup").body, **sent)
-    assert NAMES == told.json["restored"]
+    _move(first, pair[0], tmp_path / "there.tar")
     assert 1 < len({cluster.primary(name).port for name in NAMES})
     for seed, name in enumerate(NAMES):
-        assert bare(first.state(name)) == bare(pair[1].state(name))
+        assert state_digest([first.state(name)]) == state_digest([pair[1].state(name)])
         Load(pair, rows(20, 10 + seed, f"{name}-later"), clients=2, model=name).run()
-    assert NAMES == last.request("POST", "/restore", pair[1].request("GET", "/backup").body, **sent).json["restored"]
+    _move(pair[1], last, tmp_path / "back.tar")
     for name in NAMES:
         assert 40 == last.get(f"/models/{name}")["rows"]
-        assert pair[0].state(name) == last.state(name)
+        assert state_digest([pair[0].state(name)]) == state_digest([last.state(name)])
+
+
+def _move(source, target, file):
+    for command, service in ((["export", "--all"], source), (["import"], target)):
+        assert 0 == cli.main([*command, str(file), "--url", f"http://127.0.0.1:{service.port}"])
 
 
 def test_drift_events_of_models_on_all_nodes(pair):

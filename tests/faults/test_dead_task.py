@@ -26,9 +26,10 @@ class _Dying:
         raise RuntimeError("a bug")
 
 
-async def test_a_committer_that_dies_fails_the_requests_it_had_and_those_queued(store):
+async def test_a_committer_that_dies_fails_the_requests_it_had_and_those_queued(store, monkeypatch):
     """All get 503, readiness turns and comes back, and the next request is learned."""
-    engine = Engine(app.store(store.url, 5), app.bounds(Settings(tick_segments_max=2)))
+    monkeypatch.setattr(app, "TICK_SEGMENTS_MAX", 2)
+    engine = Engine(app.store(store.url, 5), app.bounds(Settings()))
     await engine.start()
     try:
         replica, _ = await engine.models.create(

@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+from service import cli
+from service.cli.tar_members import state_digest
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
 
@@ -15,6 +17,11 @@ def _ready(service):
     return answer.status, answer.json["checks"]["store_data"]
 
 
+def _flushed(store):
+    with store.client() as client:
+        client.flushall()
+
+
 def _empty(store):
     store.stop()
     shutil.rmtree(store.data)
@@ -22,28 +29,41 @@ def _empty(store):
     store.start()
 
 
-def _older(store, copy):
+def _restored(store, rdb, services, _folder):
+    """The RDB file has 30 rows of the model, of which ten more are a lost tail then, and lacks the other one."""
+    assert 204 == services[0].request("DELETE", "/models/n").status
+    assert 404 == eventually(404, lambda: services[1].request("GET", "/models/n").status)
     store.stop()
-    store.put_back(copy)
-    store.start()
+    store.begin_with(rdb)
+    return 30
 
 
-@pytest.mark.parametrize("way", ["empty", "older"])
-def test_lost_models_are_kept_and_written_back(serve, store, way):
-    """Two services go on predicting and are not ready; each fills the store, and both learn on, equal."""
+def _from_memory(_store, _rdb, services, folder):
+    """The state that a service holds, in place of the model that is given up."""
+    file, where = folder / "all.tar", ("--url", f"http://127.0.0.1:{services[0].port}")
+    assert 0 == cli.main(["export", "--all", str(file), *where])
+    assert 1 == cli.main(["import", str(file), *where]), "while it is lost, its name is not given away"
+    assert 204 == services[1].request("DELETE", "/models/m").status
+    assert 404 == eventually(404, lambda: services[0].request("GET", "/models/m").status)
+    assert 0 == cli.main(["import", str(file), *where])
+    return 40
+
+
+@pytest.mark.parametrize("loss", [_flushed, _empty])
+@pytest.mark.parametrize("way", [_restored, _from_memory])
+def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path, monkeypatch, loss, way):
+    """Two services go on predicting and are not ready, and other models learn; then both learn on, equal."""
+    monkeypatch.delenv("ONEPASS_KEY", raising=False)
     pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
     one, other = pair
-    one.create("before")
-    store.stop()
-    copy = store.copy()
-    store.start()
-    assert 200 == eventually(200, lambda: one.request("GET", "/readyz").status)
     one.create()
     table = rows(60, 5)
-    Load([one], table[:40]).run()
-    state, version = other.state(), one.get("/models/m")["version"]
-    assert state == one.state()
-    _empty(store) if way == "empty" else _older(store, copy)
+    Load([one], table[:30]).run()
+    rdb, early = store.rdb(), one.state()
+    Load([one], table[30:40]).run()
+    state = one.state()
+    assert state == other.state()
+    loss(store)
     for service in pair:
         assert (503, False) == eventually((503, False), lambda service=service: _ready(service))
         told = service.request("POST", "/models/m/predict", {"features": table[0].features})
@@ -52,14 +72,32 @@ def test_lost_models_are_kept_and_written_back(serve, store, way):
         assert "model-lost" == service.request("POST", "/models/m/feedback", row).problem
         assert "the store has lost model m (" in service.log
         assert service.metric("lost_models") >= 1
-    answer = other.request("POST", "/refill")
-    told = {model["name"]: (model["outcome"], model["stored_version"]) for model in answer.json["models"]}
-    assert ("refilled", version) == told["m"]
-    assert 200 == one.request("POST", "/refill").status  # it alone holds the other model
+        assert [("m", "down")] == [(each["name"], each["phase"]) for each in service.get("/models")["models"]]
+    one.create("n")
+    Load(pair, rows(20, 6, "n"), model="n").run()
+
+    count = way(store, rdb, pair, tmp_path)
     for service in pair:
-        assert 200 == eventually(200, lambda service=service: service.request("GET", "/readyz").status)
-        assert state == service.state()
+        assert (200, True) == eventually((200, True), lambda service=service: _ready(service))
+        assert count == eventually(count, lambda service=service: service.get("/models/m")["rows"])
+        assert state_digest([early if count == 30 else state]) == state_digest([service.state()])
     Load(pair, table[40:]).run()
     assert one.state() == other.state()
-    assert 60 == one.get("/models/m")["rows"]
-    assert 0 == other.get("/models/before")["rows"]
+    assert count + 20 == one.get("/models/m")["rows"]
+
+
+def test_a_model_that_is_given_up(serve, store):
+    """DELETE ends it for all services, and its name is free."""
+    pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
+    pair[0].create()
+    Load([pair[0]], rows(20, 7)).run()
+    assert 20 == pair[1].get("/models/m")["rows"]
+    _flushed(store)
+    for service in pair:
+        assert (503, False) == eventually((503, False), lambda service=service: _ready(service))
+    assert 204 == pair[0].request("DELETE", "/models/m").status
+    for service in pair:
+        assert (200, True) == eventually((200, True), lambda service=service: _ready(service))
+        assert [] == service.get("/models")["models"]
+    pair[0].create()
+    assert 0 == eventually(0, lambda: pair[1].get("/models/m")["rows"])

@@ -54,7 +54,7 @@ def test_a_reply_later_than_the_timeout_is_503_and_the_retry_learns_once(serve, 
 def test_an_answer_that_is_nonsense_harms_nobody(serve, store, proxy):
     """A reply that no client library understands is a reply that got lost, also for those who wait in the queue."""
     table = rows(300, 8)
-    service = serve(REDIS_URL=proxy.url, TICK_SEGMENTS_MAX=1).start()
+    service = serve(REDIS_URL=proxy.url, segments=1).start()
     service.create()
     load = Load([service], table).start()
     for moment in (50, 150):

@@ -102,7 +102,7 @@ def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store,
 
 def test_requests_that_wait_for_a_poisoned_model_are_all_answered(serve, store):
     """Whoever is in the queue when its model goes out is told so at once."""
-    service, table = serve(REDIS_URL=store.url, TICK_SEGMENTS_MAX=1).start(), rows(60, 20)
+    service, table = serve(REDIS_URL=store.url, segments=1).start(), rows(60, 20)
     service.create()
     Load([service], table[:10]).run()
     _append(store.url, _too_wide(service.state()))

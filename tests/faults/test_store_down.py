@@ -42,7 +42,6 @@ def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
     assert 503 == service.request("DELETE", "/models/m").status
     told = service.request("POST", "/models/m/predict", {"features": table[0].features})
     assert (200, 60) == (told.status, service.get("/models/m")["rows"])
-    assert 503 == service.request("POST", "/refill").status
     assert 503 == service.request("GET", "/models/m/state?consistency=strong").status
     assert 503 == service.request("GET", "/models/other").status
     assert 503 == service.request("PUT", "/models/other", {"algorithm": "dfop", "task": "regression"}).status
@@ -61,7 +60,7 @@ def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
 
 def test_a_queue_that_takes_several_commits_is_answered_whole(serve, store):
     """Requests beyond one commit's worth wait in the queue when the store goes; none of them waits for ever."""
-    service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, TICK_SEGMENTS_MAX=2).start(), rows(40, 13)
+    service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, segments=2).start(), rows(40, 13)
     service.create()
     first = Load([service], table[:8]).run()
     store.freeze()
@@ -75,8 +74,8 @@ def test_a_queue_that_takes_several_commits_is_answered_whole(serve, store):
 
 def test_a_full_queue_is_503_at_once(serve, store):
     """While the store is frozen the queue fills; what finds it full is answered without waiting for the store."""
-    settings = {"QUEUE_MAX": 4, "TICK_SEGMENTS_MAX": 1, "STORE_TIMEOUT_S": 60}
-    service, table = serve(REDIS_URL=store.url, **settings).start(), rows(40, 14)
+    settings = {"QUEUE_MAX": 4, "STORE_TIMEOUT_S": 60}
+    service, table = serve(REDIS_URL=store.url, segments=1, **settings).start(), rows(40, 14)
     service.create()
     first = Load([service], table[:4]).run()
     store.freeze()

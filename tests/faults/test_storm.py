@@ -17,13 +17,14 @@ from tests.faults.storm import Storm, calm, kill_service, rage, table, verdict
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 SECONDS = float(os.environ.get("STORM_S", "7"))
 SEED = int(os.environ.get("STORM_SEED", "1"))
-MODELS = ["a", "b", "c", "d"]
+COSTS = {"class_costs": {"up": 40}}
+MODELS = {"a": {"algorithm": "auto", **COSTS}, "b": {"algorithm": "dynamic_odm"}, "c": {}, "d": COSTS}
 
 
 def _services(serve, url, **settings):
     made = [serve(REDIS_URL=url, STORE_TIMEOUT_S=1, WAIT_TIMEOUT_S=2, **settings).start() for _ in range(3)]
-    for model in MODELS:
-        made[0].create(model)
+    for model, config in MODELS.items():
+        made[0].create(model, **config)
     return made
 
 
@@ -46,7 +47,7 @@ def test_one_store_that_writes_always(serve, store):
         with store.client() as client:
             client.config_set("auto-aof-rewrite-percentage", 0)
 
-    with Storm(services, MODELS, seed=SEED) as storm:
+    with Storm(services, [*MODELS], seed=SEED, choose=True) as storm:
         strikes = [("kill -9 of a service", kill_service(services)), ("kill -9 of the store", kill_store)]
         rage(SECONDS, SEED, strikes, storm.counts)
         calm(services)
@@ -62,12 +63,12 @@ def test_a_cluster_with_failovers(serve, replicas):
     try:
         cluster.start()
         services = _services(serve, cluster.url, SNAPSHOT_MIN_KB=10**6, MIN_REPLICAS=replicas)
-        with Storm(services, MODELS, seed=SEED) as storm:
+        with Storm(services, [*MODELS], seed=SEED) as storm:
             time.sleep(1)
             _first_snapshots(services)
 
             def fail_over(draw: random.Random, *, cut: bool = False) -> None:
-                primary = cluster.primary(draw.choice(MODELS))
+                primary = cluster.primary(draw.choice([*MODELS]))
                 if cut:
                     primary.cut_off()
                     time.sleep(0.5)

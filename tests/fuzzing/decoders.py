@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.lib.format import write_array
 
 from core.config import Config
@@ -24,14 +22,12 @@ from service.api.content_encoding import Gunzip
 from service.api.inference_v2 import requests as inference
 from service.api.tables import Sent
 from service.errors import OnepassError
-from service.runtime.backup.restoring import REFUSED
 from service.runtime.rows.row_validation import RowValidator
 from service.store import codec, entries, summaries, tracked
 from service.store.codec import Answer
 from service.store.snapshots import SnapshotInfo
 from service.store.snapshots import _info as snapshot_info
-from tests.core.state.samples import SAMPLES, SETTLED
-from tests.fuzzing import backups
+from tests.core.machine.test_extremes import live
 
 ROWS_MAX, BYTES_MAX = 1000, 2**20
 REFUSALS = (Invalid, OnepassError)
@@ -90,17 +86,6 @@ def _array(values):
     return out.getvalue()
 
 
-def _arrow(kind):
-    table = pa.table({"a": [1.0, 2.5], "day": ["mon", "tue"], "on": [True, False], "y": ["UP", "DOWN"]})
-    out = io.BytesIO()
-    if kind == "parquet":
-        pq.write_table(table, out)
-    else:
-        with {"ipc": pa.ipc.new_stream, "file": pa.ipc.new_file}[kind](out, table.schema) as writer:
-            writer.write_table(table)
-    return out.getvalue()
-
-
 RECORDS = [
     {"features": {"a": 1.5, "day": "mon", "on": True}, "label": "UP", "id": "o-1", "weight": 2.0},
     {"features": {"a": -3, "day": "tue", "on": 0}, "label": "DOWN", "id": 7, "weight": 0.5},
@@ -127,10 +112,9 @@ BETWEEN = b"\xfe\xff"
 
 
 def _entries():
-    """Entries of the log as the store holds them: one of two segments, one without a state version."""
+    """Entries of the log as the store holds them: one of two segments, one of a named one."""
     rows, reset = codec.encode(SEGMENTS[1]), codec.encode(SEGMENTS[2])
     yield BETWEEN.join([*ENTRY, b"0", rows, b"0s", b"0,2", b"1", reset])
-    yield BETWEEN.join([*ENTRY[:9], b"0", reset])
     yield BETWEEN.join([*ENTRY, b"0", entries.name("0" * 32, 2**23)])
 
 
@@ -189,9 +173,12 @@ def _infer(json_bytes):
     return read
 
 
-STATES = [
-    SAMPLES / str(SETTLED) / f"{name}.safetensors" for name in ("dfop-auto", "auto", "fesl_s", "sparse_dfop", "ga2m")
-]
+LEARNED = (
+    ("dfop", "regression"),
+    ("auto", "classification"),
+    ("sparse_dfop", "regression"),
+    ("ga2m", "classification"),
+)
 
 
 def _state(data):
@@ -214,9 +201,6 @@ DECODERS = {
     "SVMlight": Decoder([b"x a:1 b:2.5\n1 c:-3\n"], _feedback(SPARSE, "text/x-svmlight")),
     "npy": Decoder([_array([[1, 2, 0.5], [3, 4, -1]])],
                    _feedback(NUMBERS, "application/x-npy")),
-    "Parquet": Decoder([_arrow("parquet")], _feedback(DENSE, "application/vnd.apache.parquet", label="y")),
-    "Arrow": Decoder([_arrow("ipc")], _feedback(DENSE, "application/vnd.apache.arrow.stream", label="y")),
-    "Arrow file": Decoder([_arrow("file")], _feedback(DENSE, "application/vnd.apache.arrow.file", label="y")),
     "gzip": Decoder(PACKED, _gunzip),
     "configuration": Decoder([json.dumps(body).encode() for body in (DENSE, NUMBERS, SPARSE, RICH)], _configuration),
     "inference JSON": Decoder(INFER, _infer(None)),
@@ -229,7 +213,5 @@ DECODERS = {
         [tracked.encode("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)], tracked.decode, (ValueError,)
     ),
     "summary": Decoder([_summary()], summaries.decode, ()),
-    "backup": Decoder([backups.whole()], backups.read_whole, (ValueError,)),
-    "part of a backup": Decoder(backups.single_parts(), backups.read_part, REFUSED),
-    "state": Decoder([path.read_bytes() for path in STATES], _state, (ValueError,)),
+    "state": Decoder([live(*one, "noise", "none").to_bytes() for one in LEARNED], _state, (ValueError,)),
 }  # fmt: skip

@@ -1,7 +1,4 @@
-"""Whatever bytes come, a decoder reads them or refuses them as it says, in bounded memory.
-
-Memory is what Python and NumPy take; that of Arrow is bounded by the system (``arrow_tables``), and tested there.
-"""
+"""Whatever bytes come, a decoder reads them or refuses them as it says, in bounded memory (of Python and NumPy)."""
 
 import os
 import tracemalloc

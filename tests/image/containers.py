@@ -1,7 +1,7 @@
 """The image, built and run by buildah, podman and runc, with a storage of its own that is gone afterwards.
 
 make test-image                          on a base of Debian, made by debootstrap (root, a mirror)
-make test-image BASE=python:3.13-slim    on another one, which has to be there or to be had
+make test-image BASE=debian:trixie-slim    on another one, which has to be there or to be had
 make test-image IMAGE=onepass:0.1.0 STORE=DIRECTORY    an image that is built already, in this storage
 """
 
@@ -19,7 +19,7 @@ import httpx
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("buildah", "podman", "runc")
 NAME = "localhost/onepass:under-test"
-DEBIAN = ("trixie", "http://deb.debian.org/debian", "ca-certificates,python3,python3-venv,python3-pip")
+DEBIAN = ("trixie", "http://deb.debian.org/debian", "ca-certificates")
 UNUSED = ("var/lib/apt/lists", "var/cache/apt", "usr/share/doc", "usr/share/man", "usr/share/locale")
 READY_S = 90.0
 """On a machine that is busy; an idle one takes three seconds."""
@@ -68,13 +68,12 @@ class Containers:
         return _said("podman", *self.podman_options, *arguments)
 
     def make_base(self) -> None:
-        """A base of Debian's Python, which trusts whom this machine trusts."""
+        """A base of Debian, which trusts whom this machine trusts."""
         root = self.store / "debian"
         suite, mirror, packages = DEBIAN
         _said("debootstrap", "--variant=minbase", f"--include={packages}", suite, root, mirror)
         for name in UNUSED:
             shutil.rmtree(root / name, ignore_errors=True)
-        (root / "usr/bin/python").symlink_to("python3")
         shutil.copy("/etc/ssl/certs/ca-certificates.crt", root / "etc/ssl/certs")
         self.base = "localhost/onepass-base:debian"
         archive = self.store / "debian.tar"
@@ -83,12 +82,12 @@ class Containers:
         archive.unlink()
         shutil.rmtree(root)
 
-    def build(self, *more: str, name: str = "") -> None:
-        """Build the image, or something else of its Dockerfile by another name."""
+    def build(self) -> None:
+        """Build the image."""
         how = ("--layers", "--format", "docker", "--isolation", "chroot", "--network", "host", "--timestamp", 0)
         ignore = ROOT / "docker/Dockerfile.dockerignore"
-        what = ("--ignorefile", ignore, "-f", ROOT / "docker/Dockerfile", "-t", name or self.image)
-        self.buildah("bud", *how, "--build-arg", f"BASE={self.base}", *what, *more, ROOT)
+        what = ("--ignorefile", ignore, "-f", ROOT / "docker/Dockerfile", "-t", self.image)
+        self.buildah("bud", *how, "--build-arg", f"BASE={self.base}", *what, ROOT)
 
     def end(self) -> None:
         """Remove every container and image, and the directory."""

@@ -18,7 +18,6 @@ from tests.image.load import Load
 LACKING = missing() or ("" if COMPOSE.exists() else f"{COMPOSE.name} not installed (make test-image installs it)")
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 MODEL = {"task": "classification"}
-KEYS = ROOT / "docker/compose.keys.yaml"
 MODELS = [f"m{at}" for at in range(6)]
 PATIENCE_S = 60.0
 
@@ -88,7 +87,7 @@ def test_others_reach_it_with_keys_alone(images: Containers, tmp_path: Path) -> 
     keys = tmp_path / "keys"
     keys.write_text("me:s3cret-of-mine:admin\n")
     keys.chmod(0o644)
-    with composed(images, tmp_path, "-f", str(KEYS), port=port, ONEPASS_KEYS=str(keys), **published) as one:
+    with composed(images, tmp_path, port=port, ONEPASS_INSECURE="0", ONEPASS_KEYS=str(keys), **published) as one:
         service = one.container("onepass")
         service.wait_until_ready()
         asked = [httpx.get(f"{one.url}/models", headers=given) for given in ({}, {"X-API-Key": "s3cret-of-mine"})]

@@ -1,5 +1,6 @@
 """The real app on a real private store, driven in-process: one store per test module, a fresh model per test."""
 
+import asyncio
 import io
 import itertools
 import os
@@ -172,9 +173,11 @@ Start = Callable[..., Awaitable[Api]]
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def start(store_url: str) -> AsyncIterator[Start]:
     """Starts services on this module's store, with settings of their own."""
+    loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
 
         async def started(**settings: Any) -> Api:
+            assert loop is asyncio.get_running_loop(), 'mark the test: pytest.mark.asyncio(loop_scope="module")'
             app = build(Settings(**{"redis_url": store_url, **settings}))
             await stack.enter_async_context(app.router.lifespan_context(app))
             transport = httpx.ASGITransport(app)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
@@ -18,6 +19,9 @@ class LocalServer:
         port: where it listens, once it is ``running``.
         refused: statuses of the answers that the server itself gave.
     """
+
+    tls: ssl.SSLContext | None = None
+    """With it the server speaks https."""
 
     def __init__(self, app: Any, connections_max: int = 100, short_way: Any = lambda _: None) -> None:
         self.short_way = short_way
@@ -60,7 +64,7 @@ S = TypeVar("S", bound=LocalServer)
 @contextlib.asynccontextmanager
 async def running(made: S) -> AsyncIterator[S]:
     """A server that ends with the block."""
-    server = await asyncio.get_running_loop().create_server(made.protocol, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(made.protocol, "127.0.0.1", 0, ssl=made.tls)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made

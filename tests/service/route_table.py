@@ -39,29 +39,22 @@ class Row(NamedTuple):
         return {"content": text, "headers": dict(self.media)}
 
 
-def _lists(*more: str) -> tuple[str, ...]:
-    return ("", "format=csv", *more)
-
-
 SORTS = ("sort=rows", "sort=updated", "sort=worst")
 ROUTES_OF_ONE = {
     "PUT /models/{name}": Row("admin", DFOP),
     "GET /models/{name}": Row("read", asked=("", "consistency=strong", "min_version=1")),
     "PATCH /models/{name}": Row("admin", {"on_drift": "reset"}),
     "DELETE /models/{name}": Row("admin"),
-    "GET /models/{name}/metrics": Row("read", asked=_lists("format=csv&part=marks")),
+    "GET /models/{name}/metrics": Row("read", asked=("", "format=csv")),
     "GET /models/{name}/weights": Row("read"),
-    "GET /models/{name}/log": Row("read", asked=_lists("limit=1")),
-    "GET /models/{name}/stream": Row("read", endless=True),
+    "GET /models/{name}/log": Row("read", asked=("", "limit=1")),
     "POST /models/{name}/predict": Row("read", ROW, asked=("", "consistency=strong")),
     "POST /models/{name}/predict/batch": Row("read", TABLE),
-    "POST /models/{name}/predict/stream": Row("read", json.dumps(ROW).encode() + b"\n", NDJSON),
     "POST /models/{name}/feedback": Row("learn", {**ROW, "label": "UP", "id": "row-1"}),
     "POST /models/{name}/feedback/batch": Row("learn", {**TABLE, "labels": ["UP", "DOWN"]}),
-    "POST /models/{name}/feedback/stream": Row("learn", json.dumps({**ROW, "label": "UP"}).encode() + b"\n", NDJSON),
-    "GET /models/{name}/pending": Row("read", asked=_lists("limit=1")),
-    "GET /models/{name}/drift": Row("read", asked=_lists("limit=1", "order=newest")),
-    "GET /models/{name}/challengers": Row("read", asked=_lists()),
+    "GET /models/{name}/pending": Row("read", asked=("", "limit=1")),
+    "GET /models/{name}/drift": Row("read", asked=("", "format=csv", "limit=1", "order=newest")),
+    "GET /models/{name}/challengers": Row("read"),
     "PUT /models/{name}/challengers/{challenger}": Row("admin", {"algorithm": "rls"}),
     "POST /models/{name}/challengers/{challenger}/promote": Row("admin"),
     "DELETE /models/{name}/challengers/{challenger}": Row("admin"),
@@ -69,7 +62,7 @@ ROUTES_OF_ONE = {
     "POST /models/{name}/features/switch": Row("admin", {"action": "begin", "features": ["c"]}),
     "POST /models/{name}/features/overlap": Row("learn", {"features": {"a": 1, "b": 2, "c": 3}}),
     "POST /models/{name}/snapshots": Row("admin"),
-    "GET /models/{name}/snapshots": Row("read", asked=_lists()),
+    "GET /models/{name}/snapshots": Row("read"),
     "POST /models/{name}/restore": Row("admin", {"version": 0}),
     "GET /models/{name}/state": Row("read"),
     "PUT /models/{name}/state": Row("admin", b"no state", STATE),
@@ -85,14 +78,12 @@ ROUTES_OF_ONE = {
 """What names a model: a key that may not touch it gets the same 403 whether it exists or not."""
 
 ROUTES_OF_ALL = {
-    "GET /models": Row("read", asked=_lists("limit=1", "search=b", *SORTS, *(f"{sort}&limit=1" for sort in SORTS))),
-    "GET /stream": Row("read", endless=True),
-    "GET /drift": Row("read", asked=_lists("limit=1", "since=0", "cursor=0-0", "cursor=1-1")),
+    "GET /models": Row(
+        "read", asked=("", "limit=1", "search=b", "totals=true", *SORTS, *(f"{sort}&limit=1" for sort in SORTS))
+    ),
+    "GET /drift": Row("read", asked=("", "format=csv", "limit=1", "since=0", "cursor=0-0", "cursor=1-1")),
     "GET /drift/stream": Row("read", endless=True),
     "GET /metrics": Row("read"),
-    "POST /refill": Row("admin"),
-    "GET /backup": Row("admin", asked=("", "models=?-*", "after=a", "after=b")),
-    "POST /restore": Row("admin", b"no backup", STATE),
 }
 """What is made of models: a key is told of its own alone."""
 

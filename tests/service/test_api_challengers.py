@@ -8,6 +8,7 @@ from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 VIGO = {"algorithm": "vigo"}
+FORCE = {"force": True}
 
 
 def turning(rows, start=0):
@@ -91,7 +92,7 @@ async def test_a_promotion_is_a_mark_and_rows_count_on(api):
     await api.post(f"{path}/feedback/batch", {**columnar(6), "labels": ["UP", "DOWN"] * 3})
     key = {"Idempotency-Key": "promote-1"}
     for _ in range(2):
-        told = await api.post(f"{path}/challengers/other/promote", headers=key)
+        told = await api.post(f"{path}/challengers/other/promote", FORCE, headers=key)
         assert (7, 10, "vigo") == (told["version"], told["rows"], told["config"]["algorithm"])
         assert DFOP["features"] == told["config"]["features"]
     expected = {"row": 10, "kind": "promotion", "challenger": "other", "algorithm": "vigo", "by": "request"}
@@ -185,7 +186,7 @@ async def test_a_copy_has_the_challengers_of_its_model_and_a_restore_brings_them
     await api.post(f"{path}/copy", {"name": name}, 201)
     copy = await listed(api, f"/models/{name}")
     assert {"other": {**before["other"], "since_version": 0}} == copy
-    await api.post(f"{path}/challengers/other/promote")
+    await api.post(f"{path}/challengers/other/promote", FORCE)
     await api.ask("DELETE", f"{path}/challengers/previous")
     await api.post(f"{path}/restore", {"version": kept})
     assert before == await listed(api, path)
@@ -202,7 +203,7 @@ async def test_a_tracked_prediction_keeps_what_every_learner_said(api):
     kept = await api.post(f"{path}/predict", {"features": features(4), "track": True})
     own = (await listed(api, path))["other"]["metrics"]["overall"]["accuracy"]
     await put(api, path, "late", {"algorithm": "rls"})
-    await api.post(f"{path}/challengers/other/promote")
+    await api.post(f"{path}/challengers/other/promote", FORCE)
     learnt = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
     assert (told["prediction"], 27) == (learnt["prediction"], learnt["rows"])
     assert float(told["prediction"] != "UP") == learnt["loss"]

@@ -2,12 +2,13 @@
 
 import csv
 import io
+import json
 
 import pytest
 
-from service.api.csv_answers import guarded
+from service.api.csv_answers import csv_answer, drift_table, guarded
 from tests.alarms import JOINS
-from tests.service.api_fixtures import features, problem
+from tests.service.api_fixtures import problem
 from tests.service.test_api_drift import raise_alarms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
@@ -25,51 +26,21 @@ def text(row):
     return {name: "" if value is None else str(value) for name, value in row.items()}
 
 
-async def test_metrics_have_a_table_for_each_part(api):
-    """The history with its baselines, marks, classes, confusion and reliability, of any span."""
+async def test_the_history_is_a_table(api):
+    """With its baselines; one column where nothing has been learned."""
     path = await api.learnt(rows=60)
-    await api.ask("PATCH", path, json={"missing": "mean"})
-    shown = await api.get(f"{path}/metrics")
     rows, answer = await table(api, f"{path}/metrics")
-    assert [*map(text, shown["history"])] == rows
+    assert [*map(text, (await api.get(f"{path}/metrics"))["history"])] == rows
     assert {"row", "accuracy", "no_change"} <= set(rows[0])
     assert f'attachment; filename="{path.rpartition("/")[2]}-history.csv"' == answer.headers["content-disposition"]
-    (mark,) = (await table(api, f"{path}/metrics", part="marks"))[0]
-    assert ("60", "configure") == (mark["row"], mark["kind"])
-    for span in ("overall", "window", "fading"):
-        own = shown[span]
-        rows, _ = await table(api, f"{path}/metrics", part="per_class", span=span)
-        assert [text({"label": label, **cells}) for label, cells in own["per_class"].items()] == rows
-        rows, _ = await table(api, f"{path}/metrics", part="reliability", span=span)
-        assert [*map(text, own["reliability"])] == rows
-        rows, _ = await table(api, f"{path}/metrics", part="confusion", span=span)
-        labels, counts = own["confusion"]["labels"], own["confusion"]["counts"]
-        expected = [
-            {"label": label, **dict(zip(labels, line, strict=True))} for label, line in zip(labels, counts, strict=True)
-        ]
-        assert [*map(text, expected)] == rows
-    problem(await api.ask("GET", f"{path}/metrics?format=csv&part=experts"), 422, "part")
-    problem(await api.ask("GET", f"{path}/metrics?format=xls"), 422, "format")
+    assert "row\r\n" == (await table(api, f"{await api.new()}/metrics"))[1].text
 
 
-async def test_what_a_model_has_not_has_no_table(api):
-    """A regression has no classes; a model that has learned nothing has columns at most."""
-    path = await api.learnt({"algorithm": "rls", "task": "regression", "features": ["a", "b"]}, rows=20)
-    for part in ("per_class", "confusion", "reliability"):
-        found = problem(await api.ask("GET", f"{path}/metrics?format=csv&part={part}"), 422, "part")
-        assert ["history", "marks"] == found["errors"][0]["allowed"]
-    assert "last_value" in (await table(api, f"{path}/metrics"))[0][0]
-    assert [] == (await table(api, f"{await api.new()}/metrics"))[0]
-
-
-async def test_lists_are_tables(api):
-    """Events, entries, pending predictions, snapshots, challengers, models: a row each, pages as in JSON."""
+async def test_drift_is_a_table(api):
+    """A row for each event, pages as in JSON."""
     path = await api.learnt(rows=4)
-    await api.ask("PUT", f"{path}/challengers/one", json={"algorithm": "rls"})
     await raise_alarms(api, path, 2)
     await raise_alarms(api, path, 1, JOINS)
-    await api.post(f"{path}/predict", {"features": features(0), "track": True})
-    await api.post(f"{path}/snapshots", status=201)
     shown = await api.get(f"{path}/drift")
     rows, _ = await table(api, f"{path}/drift")
     assert [(event["id"], str(event["row"]), "UP") for event in shown["events"]] == [
@@ -79,17 +50,19 @@ async def test_lists_are_tables(api):
         (row["windows_before"], row["windows_after"], row["alarm_count"]) for row in rows
     ]
     assert rows == [row for row in (await table(api, "/drift", limit=1000))[0] if row["id"] in {r["id"] for r in rows}]
-    log, answer = await table(api, f"{path}/log", limit=3)
-    page = await api.get(f"{path}/log?limit=3")
-    assert ([*map(text, page["entries"])], page["next"]) == (log, answer.headers["onepass-next"])
-    assert "onepass-next" not in (await table(api, f"{path}/log", cursor=page["next"]))[1].headers
-    pending = (await api.get(f"{path}/pending"))["pending"]
-    assert [*map(text, pending)] == (await table(api, f"{path}/pending"))[0]
-    assert [*map(text, (await api.get(f"{path}/snapshots"))["snapshots"])] == (await table(api, f"{path}/snapshots"))[0]
-    (one,) = (await table(api, f"{path}/challengers"))[0]
-    assert ("one", "rls", "never") == (one["name"], one["config_algorithm"], one["promote"])
-    (line,) = (await table(api, "/models", search=path.rpartition("/")[2], sort="name", limit=1))[0]
-    assert ("dfop", "1", "6") == (line["algorithm"], line["challengers"], line["drift_row"])
+    first, answer = await table(api, f"{path}/drift", limit=1)
+    following = answer.headers["onepass-next"]
+    assert (rows[:1], (await api.get(f"{path}/drift?limit=1"))["next"]) == (first, following)
+    rest, answer = await table(api, f"{path}/drift", cursor=following)
+    assert (rows[1:], None) == (rest, answer.headers.get("onepass-next"))
+
+
+async def test_other_documents_are_json(api):
+    """Refused, and the query is named; so is another format."""
+    path = await api.shared()
+    lists = ("log", "pending", "snapshots", "challengers")
+    for asked in ("/models?format=csv", *(f"{path}/{one}?format=csv" for one in lists), f"{path}/metrics?format=xls"):
+        problem(await api.ask("GET", asked), 422, "format")
 
 
 @pytest.mark.parametrize(
@@ -114,22 +87,19 @@ async def test_text_is_no_formula(cell, written):
     assert written == guarded(cell)
 
 
-async def test_names_of_users_are_guarded(api):
-    """Labels are row heads and column heads of the confusion matrix."""
-    path = await api.new(labels=["=HYPERLINK(1)", "@b"])
-    for label in ("=HYPERLINK(1)", "@b") * 3:
-        await api.post(f"{path}/feedback", {"features": features(0), "label": label})
-    for part in ("per_class", "confusion"):
-        rows, answer = await table(api, f"{path}/metrics", part=part)
-        assert ["'=HYPERLINK(1)", "'@b"] == [row["label"] for row in rows]
-        assert not [cell for line in csv.reader(io.StringIO(answer.text)) for cell in line if cell[:1] in "=@" and cell]
+async def test_names_of_users_are_guarded():
+    """The class of an event is a label, which is a user's word."""
+    answer = await csv_answer(
+        json.dumps({"events": [{"id": "e", "class": "=HYPERLINK(1)"}]}).encode(), drift_table, "m"
+    )
+    [row] = csv.DictReader(io.StringIO(bytes(answer.body).decode(), newline=""))
+    assert ("e", "'=HYPERLINK(1)") == (row["id"], row["class"])
 
 
 async def test_generated_clients_are_told_of_json_alone(api):
     """A second media type would make the type of each answer a union; the descriptions tell of CSV instead."""
     paths = (await api.get("/openapi.json"))["paths"]
     told = [path for path, route in paths.items() if "format=csv" in route.get("get", {}).get("description", "")]
-    lists = ("metrics", "drift", "log", "pending", "snapshots", "challengers")
-    assert {"/models", "/drift", *(f"/models/{{name}}/{one}" for one in lists)} == set(told)
+    assert {"/drift", "/models/{name}/drift", "/models/{name}/metrics"} == set(told)
     for path in told:
         assert ["application/json"] == [*paths[path]["get"]["responses"]["200"]["content"]]

@@ -2,13 +2,11 @@
 
 import asyncio
 import itertools
-import json
 from datetime import datetime
 
 import pytest
 import pytest_asyncio
 
-from service.store.keys import ModelKeys
 from tests.alarms import HELD_BACK, JOINS, LOUD
 from tests.service.api_fixtures import DFOP, problem
 
@@ -112,18 +110,6 @@ async def test_an_event_lists_so_many_later_alarms_and_counts_all(watched):
         await raise_alarms(watched, path, 9, JOINS)
     (event,) = (await watched.get(f"{path}/drift"))["events"]
     assert (27, [*range(2, 22)]) == (event["alarm_count"], [alarm["row"] for alarm in event["alarms"]])
-
-
-async def test_events_that_older_code_has_stored_are_shown(watched):
-    """Without what they have not got: nobody held them back, and nothing joined them."""
-    path = await watched.new()
-    await raise_alarms(watched, path, 1)
-    (event,) = (await watched.get(f"{path}/drift"))["events"]
-    name, incarnation = path.rpartition("/")[2], event["id"].partition("-")[0]
-    connection = watched.app.state.context.engine.store.connection
-    old = {key: event[key] for key in event if key not in {"challenger", "held_back", "alarms", "alarm_count"}}
-    await connection.ask(("XADD", ModelKeys(name, incarnation).drift, "1-7", "t", 5, "e", json.dumps(old)))
-    assert [event, event] == (await watched.get(f"{path}/drift"))["events"]
 
 
 async def test_who_was_just_answered_sees_his_event(watched):
@@ -259,9 +245,10 @@ async def test_a_deleted_model_leaves_its_events_with_the_service(watched):
     assert first + second == told({"events": [event for event in everything if event["model"] == name]})
 
 
-async def test_only_the_newest_are_kept(start):
+async def test_only_the_newest_are_kept(start, monkeypatch):
     """Per model and of all, as many as the settings say."""
-    small = await start(drift_events_max=3, drift_events_all_max=4)
+    monkeypatch.setattr("service.app.EVENTS_ALL_MAX", 4)
+    small = await start(drift_events_max=3)
     path = await small.new()
     first = await raise_alarms(small, path, 5)
     assert first[-3:] == told(await small.get(f"{path}/drift"))

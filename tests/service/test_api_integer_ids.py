@@ -3,7 +3,6 @@
 import pytest
 
 from tests.service.api_fixtures import CSV, columnar
-from tests.service.stream_client import serving
 from tests.service.switches import BEGIN, overlapping, row, steady, switch, table
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -40,17 +39,6 @@ async def test_one_id_in_both_forms_within_a_batch_is_learned_once(api):
     path = await api.learnt()
     answer = await api.post(f"{path}/feedback/batch", {**columnar(2), "labels": ["UP", "UP"], "ids": [1, "1"]})
     assert (4, 1) == (answer["rows"], answer["duplicates"])
-
-
-async def test_a_stream_takes_them_line_by_line(api):
-    """Numbers and texts go together; sent again in the other form they are repetitions."""
-    path = await api.learnt()
-    async with serving(api.app) as server:
-        client = await server.stream(f"{path}/feedback/stream")
-        first = await client.ask([{**ROW, "id": identity} for identity in (0, 17, "18")])
-        again = await client.ask([{**ROW, "id": identity} for identity in ("0", "17", 18)])
-    assert ([False] * 3, [True] * 3) == tuple([line["duplicate"] for line in lines] for lines in (first, again))
-    assert 6 == (await api.get(path))["rows"]
 
 
 async def test_overlap_rows_and_switches_take_them(api):

@@ -1,10 +1,10 @@
 """Intervals of a regression over HTTP: asked for with a row, a batch or a line, and counted in the metrics."""
 
+import json
+
 import pytest
-import pytest_asyncio
 
 from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy
-from tests.service.stream_client import lines_of, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -58,12 +58,13 @@ async def test_a_batch_has_the_intervals_of_its_rows(api):
         for row in range(5)
     ]
     rows, by_name = columnar(5), [{"features": features(row)} for row in range(5)]
+    lines = "\n".join(map(json.dumps, by_name))
     text = "a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in rows["data"])
     answers = [
         await api.post(f"{path}/predict/batch", {**rows, "interval": 0.8}),
         await api.post(f"{path}/predict/batch", {"rows": by_name, "interval": 0.8}),
         await api.post(f"{path}/predict/batch?interval=0.8", by_name),
-        await api.post(f"{path}/predict/batch?interval=0.8", content=lines_of(by_name), headers=NDJSON),
+        await api.post(f"{path}/predict/batch?interval=0.8", content=lines, headers=NDJSON),
         await api.post(f"{path}/predict/batch?interval=0.8", rows),
         await api.post(f"{path}/predict/batch?interval=0.8", content=text, headers=CSV),
         await api.post(f"{path}/predict/batch?interval=0.8", content=npy(rows["data"]), headers=NPY),
@@ -158,29 +159,3 @@ async def test_a_reset_forgets_the_intervals_and_a_restore_brings_them_back(api)
     assert dict.fromkeys(LEVELS) == (await api.get(f"{path}/metrics"))["overall"]["coverage"]
     await api.post(f"{path}/restore", {"version": told["version"]})
     assert told["interval"] == (await api.post(f"{path}/predict", asked))["interval"]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(api):
-    """The service on a port."""
-    async with serving(api.app) as made:
-        yield made
-
-
-async def test_lines_of_a_stream_ask_for_intervals(api, server):
-    """Each for its own level, in order, whatever stands beside it; a wrong level is that line's problem alone."""
-    path = await taught(api)
-    levels = [None, 0.9, 0.9, 0.5, "0.9", 0.99, True, 0.5]
-    rows = [{"features": features(row), "interval": level} for row, level in enumerate(levels)]
-    rows[3]["track"] = True
-    client = await server.stream(f"{path}/predict/stream")
-    await client.send(lines_of(rows))
-    found = [await client.line() for _ in rows]
-    await client.end()
-    assert [5, 7] == [line["line"] for line in found if "error" in line]
-    assert {"interval"} == {line["error"]["errors"][0]["field"] for line in found if "error" in line}
-    assert "prediction_id" in found[3]
-    for row, line in enumerate(found):
-        if "error" not in line:
-            alone = await api.post(f"{path}/predict", {**rows[row], "track": False})
-            assert alone.get("interval", "none") == line.get("interval", "none")

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from tests.service.api_fixtures import CSV, JSON, NPY, npy, problem
-from tests.service.stream_client import serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -90,17 +89,6 @@ async def test_a_first_row_with_a_value_of_no_kind(api, value):
     await api.refuses(f"{path}/feedback/batch", 422, "data[0][1]", json=table)
     await api.post(f"{path}/feedback", {"features": {"a": "text", "b": 1}, "label": "x"})
     assert 1 == (await api.get(path))["rows"]
-
-
-async def test_a_stream_fixes_them_too(api):
-    """By its first line; a line of another kind is refused alone."""
-    path = await api.new(CHURN)
-    async with serving(api.app) as server:
-        client = await server.stream(f"{path}/feedback/stream")
-        wrong = {"features": {**customer(1)[0], "age": "old"}, "label": "stays"}
-        found = await client.ask([labelled(0), labelled(1), wrong, labelled(2)])
-    assert [False, False, True, False] == ["error" in line for line in found]
-    assert 3 == (await api.get(path))["rows"]
 
 
 async def test_replicas_take_the_kinds_of_one_row(start, api):

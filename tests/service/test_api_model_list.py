@@ -11,7 +11,7 @@ from service.runtime.summaries import summary_table
 from service.store import summaries
 from service.store.catalog import Listed
 from service.store.summaries import StoredSummary, SummaryWrite
-from tests.service.api_fixtures import problem
+from tests.service.api_fixtures import columnar, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -170,6 +170,39 @@ async def test_a_cursor_goes_on_where_its_model_was(sorted_models):
         params = {"sort": "rows", "cursor": opaque(f'["rows",-200.0,"{name}"]')}
         found = (await sorted_models.get("/models", params=params, **ALL))["models"]
         assert following == [model["name"] for model in found]
+
+
+async def test_totals_are_of_the_models_that_a_key_may_touch(sorted_models):
+    """Whatever is searched for; without being asked for they are left out."""
+    for who, total in ((ALL, len(FIGURES)), (SOME, 4)):
+        for query in ({}, {"sort": "worst", "limit": 1, "search": "c1"}):
+            found = await sorted_models.get("/models", params={**query, "totals": "true"}, **who)
+            assert total == found["total"]
+            left = await sorted_models.get("/models", params=query, **who)
+            assert {"models", "next"} == left.keys() - {"age_s"} == found.keys() - {"age_s", "total", "rows_per_s"}
+
+
+async def test_rows_a_second_are_told_by_who_learns_them(start):
+    """Of a model in memory, once that has been looked at for a second; not of one that is not."""
+    api = await start()
+    path = await api.new()
+    name = path.rpartition("/")[2]
+
+    async def line():
+        found = await api.get("/models", params={"search": name, "totals": "true"})
+        (own,) = found["models"]
+        return own["rows_per_s"], found.get("rows_per_s")
+
+    for _ in range(2):
+        await api.post(f"{path}/feedback/batch", {**columnar(300), "labels": ["UP"] * 300})
+        await line()
+        async with asyncio.timeout(WAIT_S):
+            while None in await line():
+                await asyncio.sleep(0.05)
+    own, whole = await line()
+    assert min(own, whole) > 0
+    api.app.state.context.engine.models._drop(name)
+    assert None is (await line())[0]
 
 
 async def test_concurrent_requests_share_one_table(start, monkeypatch):

@@ -1,7 +1,5 @@
 """Answers name the classes that a request has added to a model without declared labels."""
 
-import json
-
 import pytest
 
 from service.store import codec
@@ -61,20 +59,6 @@ async def test_a_batch_names_them_in_order(api):
         assert ["y", "x", "z"] == (await api.post(f"{path}/feedback/batch", rows))["new_labels"]
     later = {**rows, "ids": ["5", "6", "7", "8"]}
     assert "new_labels" not in await api.post(f"{path}/feedback/batch", later)
-
-
-async def test_a_stream_names_them_by_line(api):
-    """Each line's own, also where lines are learned together."""
-    path = await api.new(OPEN)
-    lines = [json.dumps({"features": ROW, "label": label}) for label in ("u", "u", "v", "u", "w")]
-    answer = await api.ask(
-        "POST",
-        f"{path}/feedback/stream",
-        content="\n".join(lines) + "\n",
-        headers={"Content-Type": "application/x-ndjson"},
-    )
-    found = [json.loads(line).get("new_labels") for line in answer.text.splitlines()]
-    assert [["u"], None, ["v"], None, ["w"]] == found
 
 
 async def test_with_challengers_and_tracked_rows(api):

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.service.api_fixtures import CSV, DFOP, NPY, npy
-from tests.service.stream_client import serving
 from tests.service.switches import NEW, OLD, feed, label, labelled, overlapping, row, steady, switch, table
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -59,19 +58,6 @@ async def test_batches_of_the_old_names(api):
     both = await api.post(f"{path}/feedback/batch", {**table(range(3)), "labels": truth[:3]})
     assert "mapped" not in both
     assert (21, 3) == await standing(api, path)
-
-
-async def test_a_stream_of_both_kinds(api):
-    """Each line is answered by itself; the next ones go on."""
-    path = await overlapping(api)
-    before = await standing(api, path)
-    async with serving(api.app) as server:
-        client = await server.stream(f"{path}/feedback/stream")
-        rows = [labelled(n, OLD) if n % 3 == 0 else labelled(n) for n in range(12)]
-        found = await client.ask([*rows, labelled(1, [*OLD, "d"])])
-    assert [n % 3 != 0 for n in range(12)] == [line.get("mapped", True) for line in found[:12]]
-    assert 422 == found[12]["error"]["status"]
-    assert (before[0] + 12, before[1] + 8) == await standing(api, path)
 
 
 async def test_a_tracked_row_of_the_old_names(api):

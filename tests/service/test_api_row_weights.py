@@ -4,7 +4,6 @@ import pytest
 
 from core.learners.catalogue import ALGORITHMS
 from tests.service.api_fixtures import CSV, DFOP, columnar, features, problem
-from tests.service.stream_client import serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 12
@@ -19,8 +18,8 @@ async def learnt(api, path):
 
 
 async def test_every_way_in_learns_the_same(api):
-    """Single rows, a batch as JSON or CSV, a stream; rows without weights are learned otherwise."""
-    single, batch, table, stream, plain = [await api.new() for _ in range(5)]
+    """Single rows, a batch as JSON or CSV; rows without weights are learned otherwise."""
+    single, batch, table, plain = [await api.new() for _ in range(4)]
     for row in range(ROWS):
         body = {"features": features(row), "label": LABELS[row], "weight": WEIGHTS[row]}
         answer = await api.post(f"{single}/feedback", body)
@@ -30,13 +29,8 @@ async def test_every_way_in_learns_the_same(api):
     text = "\n".join(["a,b,class,importance", *lines])
     query = {"label": "class", "weight": "importance"}
     await api.post(f"{table}/feedback/batch", content=text, headers=CSV, params=query)
-    async with serving(api.app) as server:
-        rows = zip(LABELS, WEIGHTS, strict=True)
-        sent = [{"features": features(at), "label": label, "weight": weight} for at, (label, weight) in enumerate(rows)]
-        client = await server.stream(f"{stream}/feedback/stream")
-        assert [*range(1, ROWS + 1)] == [line["rows"] for line in await client.ask(sent)]
     expected = await learnt(api, single)
-    for path in (batch, table, stream):
+    for path in (batch, table):
         assert expected == await learnt(api, path)
     await api.post(f"{plain}/feedback/batch", {**columnar(ROWS), "labels": LABELS})
     assert expected[0] != (await learnt(api, plain))[0]

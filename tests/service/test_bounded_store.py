@@ -24,7 +24,6 @@ SETTINGS = {
     "id_ttl_s": 1,
     "prediction_ttl_s": 1,
     "drift_events_max": EVENTS,
-    "drift_events_all_max": EVENTS_ALL,
 }
 LOOKS = 50
 """How often it is looked for a snapshot before one is asked for."""
@@ -34,9 +33,9 @@ MODELS = 2
 TRIES, PAUSE_S = 60, 0.3
 """How often it is looked for what expires within a second; few predictions are tracked in one."""
 BOUNDS = {
-    "onepass:store": (1, 1),
     "onepass:models": (1, MODELS),
     "onepass:sweeper": (1, 1),
+    "onepass:tombstones": (1, ROUNDS),
     "onepass:drift": (1, EVENTS_ALL),
     "onepass:{onepass:drift}:marks": (1, 2 * (MODELS + 2)),
     "onepass:{onepass:drift}:alarms": (1, EVENTS_ALL),
@@ -141,6 +140,7 @@ async def test_no_kind_of_key_grows_with_the_rows(start, store_url, monkeypatch)
     monkeypatch.setattr(drift, "GONE_MS", 0)
     monkeypatch.setattr(unlabelled, "PAUSE_MS", 0)
     monkeypatch.setattr(unlabelled, "KEPT", EVENTS)
+    monkeypatch.setattr("service.app.EVENTS_ALL_MAX", EVENTS_ALL)
     api, connection = await start(**SETTINGS), Connection(store_url, 5.0)
     path = await api.new(DFOP)
     with redis.Redis.from_url(store_url) as store:

@@ -2,8 +2,9 @@
 
 import asyncio
 
+from service.store import catalog as catalog_module
 from service.store.catalog import DELETED_MS, Catalog, Existing, ModelMeta
-from service.store.keys import INDEX, ModelKeys
+from service.store.keys import INDEX, TOMBSTONES, ModelKeys
 from tests.service.store_fixtures import Model, one
 
 
@@ -60,7 +61,7 @@ async def test_delete_leaves_nothing(model):
         ("HSET", keys.chunks(7), "d:0", "x"),
     )
     assert await catalog.delete("m")
-    assert [keys.deleted.encode()] == [*await model.contents()]
+    assert {keys.deleted.encode(), TOMBSTONES.encode()} == {*await model.contents()}
     (lives_ms,) = await model.connection.ask(("PTTL", keys.deleted))
     assert 0 < lives_ms <= DELETED_MS
     assert [True, False] == await catalog.deleted([("m", "inc1"), ("m", "inc2")])
@@ -129,7 +130,24 @@ async def test_a_name_taken_again_while_it_is_deleted(model, monkeypatch):
     monkeypatch.setattr(catalog, "read", late)
     assert await catalog.delete("m")
     marks = [ModelKeys("m", incarnation).deleted.encode() for incarnation in ("inc1", "inc2")]
-    assert marks == [*await model.contents()]
+    assert {*marks, TOMBSTONES.encode()} == {*await model.contents()}
+
+
+async def test_the_marks_of_deleted_models_are_bounded(connection, monkeypatch):
+    """The newest stay, given up ones among them; of what is deleted twice one stays; those past their time leave."""
+    monkeypatch.setattr(catalog_module, "DELETED_MAX", 3)
+    catalog = Catalog(connection)
+    for number in range(6):
+        await catalog.create(f"m{number}", "inc", b"{}")
+        assert await catalog.delete(f"m{number}")
+    await catalog.give_up("m6", "inc")
+    await catalog.give_up("m6", "inc")
+    left = [False] * 4 + [True] * 3
+    assert left == await catalog.deleted([(f"m{number}", "inc") for number in range(7)])
+    assert [3] == await connection.ask(("ZCARD", TOMBSTONES))
+    await connection.ask(("ZADD", TOMBSTONES, 1, "m4 inc"))
+    await catalog.give_up("m7", "inc")
+    assert [[b"m5 inc", b"m6 inc", b"m7 inc"]] == await connection.ask(("ZRANGE", TOMBSTONES, 0, -1))
 
 
 async def test_names_come_in_order_page_by_page(connection):

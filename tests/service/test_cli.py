@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
 from service import cli, logs
 from service.cli import serve
-from service.first_run import kernel_cache
+from service.first_run import compiling, kernels
 from service.settings import Settings
 
 SECRET = "hush-hush"
@@ -172,51 +173,35 @@ def test_each_command_imports_only_what_it_needs() -> None:
     assert (0, "[]\n") == (finished.returncode, finished.stdout)
 
 
-def test_a_first_start_says_which_kernel_it_compiles(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Each line of the process that compiles is one in the log; its failure ends the start."""
-    started = []
-    monkeypatch.setattr(serve, "_run_server", lambda settings, *_: started.append(settings) or 0)
-    monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: False)
-    caplog.set_level("INFO")
-    monkeypatch.setattr(logs, "configure", lambda *_: None)  # caplog goes on
-    for text, status in (("print('kernel 2 of 3')", 0), ("import sys; sys.exit('no kernel')", 1)):
-        monkeypatch.setattr(serve, "_COMPILE", text)
-        assert status == cli.main(["serve"])
-    assert ["once per installation: kernel 2 of 3"] == [text for text in caplog.messages if "starts" not in text]
-    assert 1 == len(started)
-
-
-def test_a_start_with_all_kernels_compiles_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process is made for it."""
-    monkeypatch.setattr(logs, "configure", lambda *_: None)
+def test_a_start_compiles_what_is_missing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Before it serves; where that fails one line says why, and nothing starts."""
     monkeypatch.setattr(serve, "_run_server", lambda *_: 0)
-    monkeypatch.setattr(kernel_cache.KernelCache, "complete", lambda self: True)
-    monkeypatch.setattr(serve, "_COMPILE", "import sys; sys.exit('not to be run')")
-    assert 0 == cli.main(["serve"])
+    monkeypatch.setattr(logs, "configure", lambda *_: None)  # caplog goes on
+    for found, error, status in (("kernels", None, 0), (None, None, 0), (None, kernels.CannotCompile("no kernel"), 1)):
+        monkeypatch.setattr(kernels, "kernels_at_hand", lambda found=found: found)
+        monkeypatch.setattr(compiling, "compile_missing", missing := Mock(side_effect=error))
+        assert (status, found is None) == (cli.main(["serve"]), missing.called)
+    assert "no kernel" == caplog.messages[-1]
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--tls-cert", "gone.pem"], "ONEPASS_TLS_CERT: gone.pem cannot be read: No such file or directory"),
-        (["--otel"], "ONEPASS_OTEL: needs the extra otel: pip install '.[otel]' in a checkout"),
     ],
 )
 def test_what_is_missing_is_said_before_kernels_are_compiled(
     options: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file that is not there, or an extra, ends the start at once, and nothing of core is imported for it."""
+    """A file that is not there ends the start at once, and nothing of core is imported for it."""
     monkeypatch.setattr(serve, "_compile_kernels", lambda: pytest.fail("kernels were compiled first"))
-    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     assert 2 == cli.main(["serve", *options])
     assert said == capsys.readouterr().err.strip()
 
 
 def test_what_serve_looks_at_first_needs_no_kernels() -> None:
-    """Certificates and extras are looked at by modules that import none: to import one compiles it."""
-    code = "import sys, service.cli.serve, service.otel; print([name for name in sys.modules if 'numba' in name])"
+    """Certificates are looked at by modules that import none: to import one compiles it."""
+    code = "import sys, service.cli.serve; print([name for name in sys.modules if 'numba' in name])"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (0, "[]\n") == (finished.returncode, finished.stdout), finished.stderr
 
@@ -226,7 +211,7 @@ def test_a_start_that_compiles_can_be_stopped(tmp_path: Path, kind: signal.Signa
     """Status 0 and no traceback, long before the service is up."""
     with serving(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache")) as (child, _):
         assert b"Onepass 0.1.0 starts" in child.stderr.readline()  # before it has imported what it serves with
-        assert b"once per installation: kernel 1 of" in child.stderr.readline()
+        assert b"once per installation: compiling" in child.stderr.readline()
         child.send_signal(kind)
         said = child.communicate(timeout=60)[1]
         others = [line for line in said.splitlines() if b"once per installation" not in line]

@@ -18,9 +18,6 @@ NOT_JSON = {
     "application/x-npy": "application/octet-stream",
     "text/event-stream": "text/plain",
     "application/x-ndjson": "application/octet-stream",
-    "application/vnd.apache.parquet": "application/octet-stream",
-    "application/vnd.apache.arrow.stream": "application/octet-stream",
-    "application/vnd.apache.arrow.file": "application/octet-stream",
 }
 """What openapi-python-client is told to take other media types for."""
 NPM = ("openapi-typescript@7", "openapi-fetch@0.14", "typescript@5")

@@ -194,8 +194,19 @@ def test_predictions_that_were_served_without_intervals_are_read():
 
 
 @pytest.mark.parametrize(
-    "segment", [Challenge("a", {"algorithm": "rls", "params": {}}, 8, ("k:1",)), Withdraw("a"), Promote("b")]
+    "segment",
+    [
+        Challenge("a", {"algorithm": "rls", "params": {}}, 8, ("k:1",)),
+        Withdraw("a"),
+        Promote("b"),
+        Promote("b", (), False),
+    ],
 )
 def test_challengers_survive_the_log(segment):
     """Put, taken away, promoted."""
     assert segment == codec.decode(codec.encode(segment))
+
+
+def test_promotions_of_earlier_versions_are_forced():
+    """Their entries say nothing of force, and promoted whatever had been compared."""
+    assert Promote("b", ("k:1",), force=True) == codec.decode(msgspec.msgpack.encode(["promote", 1, "b", ["k:1"]]))

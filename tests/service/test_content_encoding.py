@@ -188,7 +188,7 @@ async def test_a_body_that_unpacks_to_too_much_is_refused(start):
 async def test_what_a_body_unpacks_to_counts(start):
     """While others are being read there is room for as much of it as the budget says."""
     full = await start(bodies_mb=1)
-    path, budget, other = await full.learnt(), full.app.state.context.budget, {}
+    path, budget, other = await full.learnt(), full.app.state.context.budget, {"headers": []}
     budget.reserve(other, MIB // 2)
     bomb = gzip.compress(bytes(MIB))
     problem(await full.ask("POST", f"{path}/predict/batch", content=bomb, headers={**JSON, **PACKED}), 503)

@@ -116,9 +116,10 @@ async def test_a_replica_that_is_behind_repeats_nothing(watched):
     assert f"id: {known[2].position}\n" in sent.decode()
 
 
-async def test_what_is_no_longer_kept_is_announced(start):
+async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
     """A gap says after which event, how many are missing, and which one is the first; it is not told twice."""
-    small = await start(drift_events_all_max=4)
+    monkeypatch.setattr("service.app.EVENTS_ALL_MAX", 4)
+    small = await start()
     path = await small.new()
     async with listening(small) as client:
         values = await raise_alarms(small, path, 3)
@@ -138,9 +139,10 @@ async def test_what_is_no_longer_kept_is_announced(start):
         assert values[4:] == await client.values(4)
 
 
-async def test_a_reader_that_was_away_too_long_says_so(start):
+async def test_a_reader_that_was_away_too_long_says_so(start, monkeypatch):
     """What left the stream before this replica had read it is announced to its open streams."""
-    small = await start(drift_events_all_max=4)
+    monkeypatch.setattr("service.app.EVENTS_ALL_MAX", 4)
+    small = await start()
     path = await small.new()
     async with listening(small) as client:
         await raise_alarms(small, path, 1)
@@ -228,9 +230,10 @@ async def test_a_key_hears_of_its_models(start):
     problem(await locked.ask("GET", "/drift/stream"), 401)
 
 
-async def test_there_are_only_so_many_streams(start):
+async def test_there_are_only_so_many_streams(start, monkeypatch):
     """One more is 503 with Retry-After; one that ends makes room; the gauge knows."""
-    small = await start(streams_max=2)
+    monkeypatch.setattr("service.app.STREAMS_MAX", 2)
+    small = await start()
     async with listening(small), listening(small):
         answer = await small.ask("GET", "/drift/stream")
         problem(answer, 503)

@@ -13,10 +13,12 @@ from core.problems import Conflict, Invalid
 from service import errors
 from service.api import problems as api_problems
 from service.api.openapi.document import ProblemDocument
+from service.app import create_app
 from service.pages import documents
 from service.replay import private
 from tests.service import sessions
 
+in_loop = pytest.mark.asyncio(loop_scope="module")
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
 WITHOUT_CLASS = {"no-route": 404, "no-method": 405, "http": 400, "internal-error": 500}
 """Problems that are no errors of ours, and the status that their page shows."""
@@ -106,6 +108,7 @@ def test_pages_of_the_guide_are_built_alike():
         assert "](/problems/" in page.source.partition(PARTS[1])[2], slug
 
 
+@in_loop
 async def test_links_lead_somewhere(api):
     """From every page, to the heading that is named; also under a prefix that the server is told."""
     for prefix in ("", "/some/where"):
@@ -127,12 +130,14 @@ def addresses() -> list[str]:
     return [f"/guide/{slug}" for slug in documents.guide()] + [f"/problems/{slug}" for slug in documents.problems()]
 
 
+@in_loop
 async def test_the_type_of_a_problem_is_the_address_of_its_page(api):
-    """As it stands, and with the root path in front where the server is told one."""
-    for prefix in ("", "/some/where"):
-        transport = httpx.ASGITransport(api.app, root_path=prefix)
+    """As it stands, and with the root path in front where there is one: there without a store."""
+    of_models = [("/models/none", {}), ("/models/none/predict", {"method": "POST"})]
+    for prefix, app, more in (("", api.app, of_models), ("/some/where", create_app(root_path="/some/where"), [])):
+        transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://onepass") as client:
-            for path, how in [("/models/none", {}), ("/nothing", {}), ("/models/none/predict", {"method": "POST"})]:
+            for path, how in [("/nothing", {}), *more]:
                 answer = await client.request(how.get("method", "GET"), prefix + path)
                 kind = answer.json()["type"]
                 assert kind.startswith(f"{prefix}/problems/")
@@ -140,6 +145,7 @@ async def test_the_type_of_a_problem_is_the_address_of_its_page(api):
                 assert (200, True) == (page.status_code, str(answer.status_code) in page.text)
 
 
+@in_loop
 async def test_every_page_is_there_as_markdown(api):
     """Under its address with .md behind it, with links that fit there."""
     for path in addresses():
@@ -150,6 +156,7 @@ async def test_every_page_is_there_as_markdown(api):
         assert 200 == (await api.ask("HEAD", f"{path}.md")).status_code
 
 
+@in_loop
 async def test_llms_txt_has_the_form_of_llmstxt_org(api):
     """A title, a quoted summary, sections of links that work, with a note each."""
     text = (await api.ask("GET", "/llms.txt")).text
@@ -162,6 +169,7 @@ async def test_llms_txt_has_the_form_of_llmstxt_org(api):
         assert 200 == (await api.ask("GET", f"/{link}")).status_code
 
 
+@in_loop
 async def test_what_there_is_to_read_needs_no_key(start):
     """Where keys are in force, too: who has none is told how to send one."""
     locked = await start(api_keys="ops:secret:admin")
@@ -177,6 +185,7 @@ async def test_what_there_is_to_read_needs_no_key(start):
         assert 200 == (await locked.ask("GET", path)).status_code, path
 
 
+@in_loop
 @pytest.mark.parametrize(
     "path", ["/guide/none", "/guide/first-model.html", "/problems/none", "/problems/..%2fguide.md"]
 )

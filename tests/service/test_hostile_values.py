@@ -150,15 +150,11 @@ async def test_no_header_begins_another_one(api, header, where):
     assert 1 == sum(line.lower().startswith(b"x-request-id:") for line in lines)
 
 
-@pytest.mark.parametrize(
-    "query", ["search=%0d%0aEvil:+1", "cursor=%0d%0aEvil:+1", "sort=name%00", "limit=1%0a", "format=csv%0d%0aEvil:+1"]
-)
+@pytest.mark.parametrize("query", ["cursor=%0d%0aEvil:+1", "since=0%00", "limit=1%0a", "format=csv%0d%0aEvil:+1"])
 async def test_no_query_makes_a_header(api, query):
     """Tables have headers with cursors and file names in them: nothing of a query gets there."""
     await api.shared()
-    answer = await api.ask(
-        "GET", f"/models?format=csv&{query}" if not query.startswith("format") else f"/models?{query}"
-    )
+    answer = await api.ask("GET", f"/drift?format=csv&{query}" if not query.startswith("format") else f"/drift?{query}")
     assert answer.status_code in (200, 422)
     assert "evil" not in answer.headers
     assert not any("\n" in value or "\r" in value for value in answer.headers.values())

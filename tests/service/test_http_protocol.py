@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from service.server import descriptors, http_protocol
+from service.server import descriptors, http_protocol, progress
 from service.server.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, REFUSED_OPEN_MAX
 from tests.service.local_server import LocalServer, running
 from tests.service.test_cli import serving
@@ -113,6 +113,48 @@ async def test_what_is_not_http_is_a_problem():
         assert (400, "/problems/bad-head") == (status(answer), problem(answer)["type"])
 
 
+CHUNKS = b"\r\n1\r\nx\r\n0\r\n\r\n"
+AMBIGUOUS = {
+    "no Host": (b"GET / HTTP/1.1\r\n\r\n", "Host"),
+    "two Hosts": (GET + b"Host: h\r\n\r\n", "Host"),
+    "two Hosts in 1.0": (GET.replace(b"1.1", b"1.0") + b"Host: h\r\n\r\n", "Host"),
+    "chunks in 1.0": (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n" + CHUNKS, "Transfer-Encoding"),
+    "identity, chunked": (
+        b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: identity, chunked\r\n" + CHUNKS,
+        "Transfer-Encoding",
+    ),
+    "chunked twice": (
+        b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n" + CHUNKS,
+        "Transfer-Encoding",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", AMBIGUOUS)
+@pytest.mark.parametrize("short", [True, False])
+async def test_a_head_that_others_may_read_otherwise_is_refused(what, short):
+    """400 with what is wrong, by both ways, and closed: a proxy in front may have taken it for something else."""
+    sent, named = AMBIGUOUS[what]
+    async with served(short_way=(lambda _: _never) if short else lambda _: None) as server:
+        answer = await server.answer(sent)
+        assert (400, "/problems/bad-head") == (status(answer), problem(answer)["type"])
+        assert named in problem(answer)["detail"]
+        assert [400] == server.refused
+
+
+async def _never(_) -> None:
+    raise AssertionError("a request of which nobody knows where it ends is answered")
+
+
+@pytest.mark.parametrize("head", [b"GET / HTTP/1.0\r\n\r\n", CHUNKED.replace(b"chunked", b"Chunked") + CHUNKS[2:]])
+async def test_what_is_usual_is_taken(head):
+    """HTTP/1.0 needs no Host, and names of codings are read in any case."""
+    async with served() as server:
+        reader, writer = await server.connect()
+        writer.write(head)
+        assert 200 == status(await reader.readuntil(b"\r\n\r\n"))
+
+
 async def test_a_bad_head_does_not_take_the_answer_of_the_request_before_it():
     """The first request of a connection gets its own answer, then the connection is closed."""
     async with served() as server:
@@ -152,6 +194,32 @@ async def test_connections_beyond_the_bound_get_503():
         held[1][1].write(GET + b"\r\n")
         assert 200 == status(await held[1][0].readuntil(b"/ 0"))
         assert [503] == server.refused
+
+
+async def test_slow_heads_keep_nobody_out_for_long(monkeypatch):
+    """They take every place, a byte now and then; an honest client gets 503 at first, and is served after HEAD_S."""
+    monkeypatch.setattr(http_protocol, "HEAD_S", 1.0)
+    async with served(50) as server:
+        slow = [await server.connect() for _ in range(50)]
+
+        async def drip() -> None:
+            while True:
+                for _, writer in slow:
+                    writer.write(b"X")
+                await asyncio.sleep(0.1)
+
+        dripping, asked = asyncio.create_task(drip()), GET + b"Connection: close\r\n\r\n"
+        try:
+            found = [status(await server.answer(asked))]
+            async with asyncio.timeout(10):
+                while found[-1] == 503:
+                    await asyncio.sleep(0.1)
+                    found.append(status(await server.answer(asked)))
+            assert (503, 200) == (found[0], found[-1])
+            await asyncio.sleep(0.1)
+            assert [] == [*server.state.connections]
+        finally:
+            dripping.cancel()
 
 
 async def test_even_refused_connections_are_bounded(caplog):
@@ -219,7 +287,7 @@ POST = b"POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n"
 @pytest.mark.parametrize("sent", [b"", b"x" * 999])
 async def test_a_body_that_does_not_come_is_refused(monkeypatch, sent):
     """408 and closed, also where only its last byte is missing; the endpoint finds its client gone."""
-    monkeypatch.setattr(http_protocol, "BODY_PAUSE_S", 0.1)
+    monkeypatch.setattr(progress, "STALL_S", 0.1)
     async with served() as server:
         answer = await server.answer(POST + sent)
         assert (408, "/problems/too-late") == (status(answer), problem(answer)["type"])
@@ -228,10 +296,9 @@ async def test_a_body_that_does_not_come_is_refused(monkeypatch, sent):
 
 async def test_a_body_that_comes_too_slowly_is_refused(monkeypatch):
     """However often some of it comes; one that comes slowly but fast enough is taken."""
-    monkeypatch.setattr(http_protocol, "BODY_PAUSE_S", 0.05)
-    monkeypatch.setattr(http_protocol, "BODY_S", 0.2)
+    monkeypatch.setattr(progress, "STALL_S", 0.2)
     for rate, expected in ((0, 200), (10**6, 408)):
-        monkeypatch.setattr(http_protocol, "BODY_BYTES_PER_S", rate)
+        monkeypatch.setattr(progress, "BYTES_PER_S", rate)
         async with served() as server:
             reader, writer = await server.connect()
             writer.write(POST)
@@ -245,7 +312,7 @@ async def test_a_body_that_comes_too_slowly_is_refused(monkeypatch):
 
 async def test_every_body_of_a_connection_has_its_own_time(monkeypatch):
     """A body that begins just before the one before it would have been looked at is given the whole pause."""
-    monkeypatch.setattr(http_protocol, "BODY_PAUSE_S", 0.3)
+    monkeypatch.setattr(progress, "STALL_S", 0.3)
     async with served() as server:
         reader, writer = await server.connect()
         for _ in range(4):

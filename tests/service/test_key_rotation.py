@@ -3,12 +3,14 @@
 import asyncio
 import json
 import logging
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
 
 from service import cli
+from service.api import event_stream
 from service.api.key_file import BYTES_MAX, KeyFile, text_of
 from service.api.keys import Keys
 from service.app import build
@@ -17,6 +19,7 @@ from service.errors import Forbidden, StreamsFull, TooManyRequests, Unauthorized
 from service.runtime.stream_places import OWNER, StreamPlaces
 from service.settings import Settings
 from tests.service.api_fixtures import DFOP, problem
+from tests.service.event_client import EventClient
 
 in_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -121,6 +124,7 @@ async def test_a_file_is_read_again(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     path = tmp_path / "keys"
     path.write_text("a:s1:read\n\n  b:s2:admin  \n")
+    path.chmod(0o600)
     keys = Keys(text_of(path), 0, lambda: 0.0)
     follower = KeyFile(path, keys, 0.01)
     task = asyncio.create_task(follower.run())
@@ -254,20 +258,69 @@ def test_one_key_takes_half_of_the_places():
 
 
 @in_loop
-async def test_one_key_leaves_streams_to_others(start):
-    """Of events and of rows together, by their routes."""
-    api = await start(api_keys="one:s1:admin,two:s2:admin", streams_max=4)
+async def test_one_key_leaves_streams_to_others(start, monkeypatch):
+    """They are 503 to it, while others still open theirs."""
+    monkeypatch.setattr("service.app.STREAMS_MAX", 4)
+    api = await start(api_keys="one:s1:admin,two:s2:admin")
     context = api.app.state.context
     OWNER.set("one")
     for at in range(2):
         context.places.take(at, lambda: None)
     OWNER.set(None)
-    for path in ("/drift/stream", "/stream"):
-        found = problem(await api.ask("GET", path, headers={"X-API-Key": "s1"}), 503)
-        assert "key one" in found["detail"]
-        assert 200 == (await api.ask("HEAD", path, headers={"X-API-Key": "s2"})).status_code
+    found = problem(await api.ask("GET", "/drift/stream", headers={"X-API-Key": "s1"}), 503)
+    assert "key one" in found["detail"]
+    assert 200 == (await api.ask("HEAD", "/drift/stream", headers={"X-API-Key": "s2"})).status_code
 
 
 def test_settings_name_the_form_of_keys():
     """As the service reads them."""
     assert "EXPIRES" in Settings.model_fields["api_keys"].description
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("mode", "warned"), [(0o644, 1), (0o604, 1), (0o640, 0), (0o600, 0)])
+async def test_a_file_of_keys_that_others_may_read_is_warned_of(tmp_path, caplog, mode, warned):
+    """Once for each content, without a word of it."""
+    path = tmp_path / "keys"
+    path.write_text("a:s3cret:read")
+    path.chmod(mode)
+    following = asyncio.create_task(KeyFile(path, Keys("a:s3cret:read", 0, lambda: 0.0), look_s=0.01).run())
+    await asyncio.sleep(0.1)
+    following.cancel()
+    said = [line for line in caplog.messages if f"chmod o-r {path}" in line]
+    assert warned == len(said)
+    assert "s3cret" not in caplog.text
+
+
+OPEN = "all:s3cret-all:admin"
+ALLOWED = f"{OPEN},one:s3cret-one:read:seen-*:2100-01-01"
+CHANGED = {"is removed": OPEN, "is of other models": f"{OPEN},one:s3cret-one:read:hidden", "has expired": ALLOWED}
+
+
+@in_loop
+@pytest.mark.parametrize("change", CHANGED)
+async def test_a_stream_ends_when_its_key(start, monkeypatch, change):
+    """Of all models and of one; those of another key go on."""
+    locked, name = await start(api_keys=ALLOWED), f"seen-{change.replace(' ', '-')}"
+    keys, ask = locked.app.state.context.keys, sent("s3cret-all")
+    for known in (name, "hidden"):
+        assert (await locked.ask("PUT", f"/models/{known}", json=DFOP, headers=ask)).status_code in {200, 201}
+    paths = ("/drift/stream", f"/drift/stream?model={name}")
+    monkeypatch.setattr(event_stream, "KEEP_ALIVE_S", 0.1)
+    async with AsyncExitStack() as stack:
+        clients = [
+            [await stack.enter_async_context(EventClient(locked.app, path, sent(secret))) for path in paths]
+            for secret in ("s3cret-one", "s3cret-all")
+        ]
+        for_one, for_all = clients
+        await asyncio.sleep(0.3)
+        assert not any(client.task.done() for client in for_one)
+        keys.replace(CHANGED[change])
+        if change == "has expired":
+            monkeypatch.setattr(keys, "_now", lambda: 2.0**53)
+        row = {"features": {"a": 1, "b": 2}, "label": "UP"}
+        assert 200 == (await locked.ask("POST", f"/models/{name}/feedback", json=row, headers=ask)).status_code
+        for client in for_one:
+            await client.over()
+            assert client.ended
+        assert not any(client.task.done() for client in for_all)

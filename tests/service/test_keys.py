@@ -112,9 +112,8 @@ def test_what_a_route_needs():
             assert "admin" == needs[route.id]
         if "/feedback" in route.path:
             assert "learn" == needs[route.id]
-        if route.method == "GET" and route.path != "/backup":  # all of all models
+        if route.method == "GET":
             assert needs[route.id] in ("read", "public")
-    assert ("admin", "admin") == (needs["GET /backup"], needs["POST /restore"])
     for path in ("reset", "restore", "snapshots"):
         assert "admin" == needs[f"POST /models/{{name}}/{path}"]
     for path in ("predict", "predict/batch"):

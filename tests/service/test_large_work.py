@@ -28,8 +28,6 @@ OWN_THREADS = {
     ("service/store/snapshots.py", "read", "asyncio.to_thread"),  # the store knows no runtime; always a whole state
     ("service/store/states.py", "read", "asyncio.to_thread"),  # likewise
     ("service/api/key_file.py", "run", "asyncio.to_thread"),  # a disk that does not answer
-    ("service/server/certificates.py", "run", "asyncio.to_thread"),  # likewise
-    ("service/runtime/backup/restoring.py", "_whole_state", "asyncio.to_thread"),  # a state of any size may load them
     ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops
     ("service/store_keeper.py", "run", "asyncio.to_thread"),  # and is started again
 }
@@ -54,15 +52,12 @@ GIVEN_TO_THREADS = {
     ("service/api/identity.py", "digest", "hashlib.blake2b"),
     ("service/api/state.py", "_config", "Machine.from_bytes"),
     ("service/store/pieces.py", "digest", "blake2b"),
-    ("service/store/backup/frames.py", "_digest", "blake2b"),
-    ("service/runtime/backup/checks.py", "state", "Machine.from_bytes"),
 }  # fmt: skip
 """Functions that are themselves handed to the helper, or called by one that is."""
 
 SMALL = {
     ("service/runtime/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
-    ("service/api/row_streams/decoding.py", "_one", "json_body.decode"),  # a line of a segment, or behind the helper
-    ("service/runtime/upgrade.py", "upgrade", "codec.encode"),  # names a state by its digest
+    ("service/cli/tar_members.py", "state_digest", "hashlib.blake2b"),  # a command: no requests wait for it
 }
 """Calls of what has been found to be small."""
 

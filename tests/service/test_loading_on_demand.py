@@ -1,7 +1,6 @@
 """What a service imports when it starts, and what with the first model that needs it."""
 
 import asyncio
-import os
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ from core.algorithm import Algorithm
 from core.config import Config
 from core.learners.catalogue import ALGORITHMS, find
 from core.machine import loading
-from service.first_run.kernels import Sources
+from service.first_run.kernels import Kernels
 from service.store import codec
 from tests.service.api_fixtures import STATE
 
@@ -79,10 +78,9 @@ def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
 
 def test_what_is_loaded_with_the_first_model_is_all_that_waits() -> None:
     """Every kernel module of core comes with the start, with its algorithm, or with the first model."""
-    sources = Sources()
-    kernels = {name for name, source in sources.all.items() if source.kernels}
+    kernels = Kernels()
     ahead = [*loading.LATER, "core.machine", "core.features.projection"]  # the last one is for sparse rows
-    others = kernels.difference(*map(sources.closure, ahead))
+    others = set(kernels.modules).difference(*map(kernels.closure, ahead))
     assert others
     assert [] == [name for name in others if not name.startswith("core.learners.")]
 
@@ -155,18 +153,3 @@ def test_a_configuration_that_cannot_be_read_is_left_to_who_reads_it(threads: li
     assert [] == threads
     with pytest.raises(ValueError, match="configuration"):
         codec.config(b"[]")
-
-
-def test_what_is_compiled_while_serving_is_said(tmp_path) -> None:
-    """A cache that has vanished is noticed."""
-    (tmp_path / "late.py").write_text(
-        "from numba import njit\n@njit('f8(f8)', cache=True)\ndef one(x):\n    return x\n"
-    )
-    code = (
-        "import sys; from service.first_run.kernel_cache import report_compilations\n"
-        "report_compilations(lambda *kernel: print(*kernel))\nsys.path.insert(0, sys.argv[1])\nimport late"
-    )
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    for expected in ("late one\n", ""):
-        assert expected == subprocess.run(command, capture_output=True, text=True, env=environment).stdout

@@ -12,7 +12,7 @@ import time
 import httpx
 import pytest
 
-from service import logs, stages
+from service import logs
 from service.api import access_log, request_id
 from service.api.routes import ROUTES
 from service.runtime.engine import Engine
@@ -43,7 +43,6 @@ def configured(level, form, access):
     for name, own in levels.items():
         logging.getLogger(name).setLevel(own)
     access_log.switch(False)
-    stages.switch(False)
 
 
 def lines(stream):

@@ -20,8 +20,9 @@ from tests.service.monitoring import DASHBOARDS, METRIC, RULE_TESTS, RULES, pane
 
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: apt install prometheus")
 live = pytest.mark.skipif(not os.environ.get("LIVE"), reason="two minutes: make test-monitoring")
+LINES_MAX, COLUMNS_MAX = 600, 250
 QUIET = {
-    "By status", "Rows of streams", "Webhooks", "Keys that expire", "Failed", "Drift", "Furthest behind",
+    "By status", "Webhooks", "Keys that expire", "Failed", "Drift", "Furthest behind",
     "Coverage of 90 % intervals",
 }  # fmt: skip
 """Panels that may have nothing to show while the demo runs."""
@@ -76,6 +77,14 @@ def test_panels_do_not_overlap(board: Path) -> None:
         assert panel["fieldConfig"]["defaults"]["unit"]
     numbers = [panel["id"] for panel in json.loads(board.read_text())["panels"]]
     assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("board", DASHBOARDS, ids=lambda path: path.stem)
+def test_dashboards_can_be_read(board: Path) -> None:
+    """As text as well: a short file, in lines that a screen shows."""
+    lines = board.read_text().splitlines()
+    assert LINES_MAX >= len(lines)
+    assert COLUMNS_MAX >= max(map(len, lines))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A service beside one of a newer version, and beside one whose states have become others."""
+"""A service beside one of another state format, and beside one whose states have become others."""
 
 import asyncio
 import logging
@@ -7,7 +7,8 @@ import time
 import pytest
 
 from core.machine import STATE_VERSION
-from service.store.entries import NEWER
+from service.store.entries import OTHER
+from service.store.keys import meta_key
 from service.store.log import SegmentIn
 from service.store.snapshots import SnapshotInfo, digest
 from tests.service.api_fixtures import features, problem
@@ -22,8 +23,9 @@ def _engine(api):
 
 
 async def _newer_entry(api, path: str) -> None:
-    """An entry of a newer version of the code, of a kind that this one does not know."""
+    """An entry of a newer version of the code, of a kind that this one does not know, on a model that it has taken."""
     name = path.rpartition("/")[2]
+    await _engine(api).store.connection.ask(("HSET", meta_key(name), "code", STATE_VERSION + 1))
     meta = await _engine(api).store.catalog.read(name)
     other = Model(_engine(api).store.connection, f"newer{meta.version}", name)
     place = {"incarnation": meta.incarnation, "version": meta.version, "uid": meta.uid}
@@ -37,16 +39,16 @@ async def test_a_model_that_newer_code_has_continued_goes_out_of_service_here(ap
     path, other = await api.learnt(), await api.learnt()
     await _newer_entry(api, path)
     if way == "feedback":
-        assert NEWER in problem(await api.ask("POST", f"{path}/feedback", json=ROW), 503)["detail"]
+        assert OTHER in problem(await api.ask("POST", f"{path}/feedback", json=ROW), 503)["detail"]
     elif way == "read":
         read = await api.ask("POST", f"{path}/predict?consistency=strong", json={"features": features(1)})
-        assert NEWER in problem(read, 503)["detail"]
+        assert OTHER in problem(read, 503)["detail"]
     else:
         deadline = time.monotonic() + 20
         while _engine(api).models.peek(path.rpartition("/")[2]).down is None:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.01)
-    assert NEWER in problem(await api.ask("POST", f"{path}/predict", json={"features": features(1)}), 503)["detail"]
+    assert OTHER in problem(await api.ask("POST", f"{path}/predict", json={"features": features(1)}), 503)["detail"]
     assert 4 == (await api.post(f"{other}/feedback", ROW))["rows"]
 
 
@@ -64,8 +66,8 @@ async def test_a_model_of_newer_code_is_not_loaded(api, start):
         assert "published" == (await store.snapshots.write(name, meta.incarnation, info, blob, keep=2)).outcome
     cold = await start()
     for each in (path, trimmed):
-        assert NEWER in problem(await cold.ask("GET", each), 503)["detail"]
-        assert NEWER in problem(await cold.ask("POST", f"{each}/feedback", json=ROW), 503)["detail"]
+        assert OTHER in problem(await cold.ask("GET", each), 503)["detail"]
+        assert OTHER in problem(await cold.ask("POST", f"{each}/feedback", json=ROW), 503)["detail"]
     assert 0 == _engine(cold).stats.corrupt_snapshots
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.service.api_fixtures import DFOP, RLS
 from tests.service.openapi_document import operations, resolved
+from tests.service.route_table import API
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -168,6 +169,7 @@ SKIPPED = {
     "weight",
     "drop",
     "means",
+    "totals",
 }
 """Texts of many forms, which the document does not tell; of a boolean as well."""
 MOST = {"sparsity": 2}
@@ -197,3 +199,29 @@ async def test_queries_at_their_bounds(start):
                 allowed = jsonschema.Draft202012Validator(query["schema"]).is_valid(value)
                 assert allowed == (answer.status_code != 422), (route, query["name"], text, answer.text[:200])
     assert {"min_version", "consistency", "limit", "sort", "sparsity"} <= {name for name, _ in seen}
+
+
+async def test_a_parameter_that_may_not_be_empty_says_so(start):
+    """An empty query or header is refused by name only where its schema has a least length."""
+    api = await start()
+    document, tried, wrong = api.app.openapi(), 0, []
+    for route, row in API.items():
+        method, path = route.split(" ", 1)
+        if row.endless or route not in operations(document):
+            continue
+        for parameter in operations(document)[route].get("parameters", ()):
+            name, where = parameter["name"], parameter["in"]
+            schema = jsonschema.Draft202012Validator(resolved(document, parameter["schema"]))
+            if where == "path" or not schema.is_valid("x" * 20):
+                continue  # no text
+            model = (await api.learnt()).removeprefix("/models/") if "{name}" in path else ""
+            request = row.request()
+            request["headers"] |= {name: ""} if where == "header" else {}
+            query = {name: ""} if where == "query" else {}
+            answer = await api.ask(method, path.replace("{name}", model), params=query, **request)
+            refused = answer.status_code in REFUSED and name in str(answer.json().get("errors"))
+            tried += 1
+            if refused and schema.is_valid(""):
+                wrong.append((route, name, answer.status_code))
+    assert [] == wrong
+    assert 30 < tried

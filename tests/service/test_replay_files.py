@@ -77,19 +77,13 @@ def test_kinds_are_those_of_the_service() -> None:
 
 
 def test_columns_are_declared_by_what_they_hold(tmp_path: Path, run: Callable, url: str) -> None:
-    """Numbers, strings, booleans and times in one file; by batches and through a stream the same is learned."""
-    states = []
-    for name, options in (("kinds", []), ("streamed", ["--stream"])):
-        status, _, complained = run(
-            written(tmp_path / "kinds.csv"), "--algorithm", "dfop", "--url", url, "--name", name, *options
-        )
-        assert (0, "") == (status, complained)
-        config = httpx.get(f"{url}/models/{name}").json()["config"]
-        kinds = [feature if isinstance(feature, str) else feature["type"] for feature in config["features"]]
-        assert ["load", "categorical", "boolean", "time"] == kinds
-        states.append(httpx.get(f"{url}/models/{name}/metrics").json())
-    assert states[0]["overall"] == states[1]["overall"]
-    assert 0.9 < states[0]["window"]["accuracy"]
+    """Numbers, strings, booleans and times in one file."""
+    status, _, complained = run(written(tmp_path / "kinds.csv"), "--algorithm", "dfop", "--url", url)
+    assert (0, "") == (status, complained)
+    config = httpx.get(f"{url}/models/kinds").json()["config"]
+    kinds = [feature if isinstance(feature, str) else feature["type"] for feature in config["features"]]
+    assert ["load", "categorical", "boolean", "time"] == kinds
+    assert 0.9 < httpx.get(f"{url}/models/kinds/metrics").json()["window"]["accuracy"]
 
 
 def test_the_first_row_need_not_tell(tmp_path: Path, run: Callable, url: str) -> None:
@@ -206,7 +200,7 @@ def test_standard_input_cannot_be_read_twice(run: Callable, url: str, pipe: Call
 
 def test_parquet(tmp_path: Path, run: Callable, url: str) -> None:
     """The same rows teach the same; refusals count rows."""
-    pa = pytest.importorskip("pyarrow", reason="the extra onepass[arrow] is not installed: Parquet is NOT tested")
+    pa = pytest.importorskip("pyarrow", reason="the extra onepass[parquet] is not installed: Parquet is NOT tested")
     from pyarrow import parquet
 
     columns = dict(zip(HEADER, zip(*map(cells, range(ROWS)), strict=True), strict=True))
@@ -235,7 +229,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """The extra is named."""
     (tmp_path / "some.parquet").write_bytes(b"PAR1 and more")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(Failed, match=r"pip install '\.\[arrow\]'"):
+    with pytest.raises(Failed, match=r"pip install '\.\[parquet\]'"):
         Source(tmp_path / "some.parquet")
 
 

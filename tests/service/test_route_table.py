@@ -10,8 +10,7 @@ import pytest_asyncio
 from service.api.keys import SCOPES
 from service.api.routes import ROUTES
 from service.runtime.row_meter import RowMeter
-from service.store.backup.frames import FrameReader
-from tests.service.api_fixtures import DFOP, STATE, features, problem
+from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.event_client import EventClient, listening
 from tests.service.route_table import API, PAGES, ROUTES_OF_ALL, ROUTES_OF_ONE, filled, routes_of
 from tests.service.test_api_drift import raise_alarms
@@ -201,15 +200,6 @@ def still(text):
     return re.sub(r'"age_s":[\d.e-]+', "", text)
 
 
-def frames_of(body):
-    """The frames of a backup but the first, which has the time in it."""
-    reader, found = FrameReader(2**27), []
-    reader.feed(body)
-    while (frame := reader.next()) is not None:
-        found.append((frame.kind, frame.payload))
-    return found[2:]
-
-
 async def view(api):
     """All that a key for a-* is told, by route and query."""
     seen = {}
@@ -220,15 +210,8 @@ async def view(api):
                 assert 200 == answer.status_code, (route, query, answer.text)
                 headers = {name: value for name, value in answer.headers.items() if name not in UNLIKE}
                 seen[route, query] = (still(answer.text), headers)
-    for route in ("POST /refill", "POST /restore"):
-        answer = await ask(api, route, "", "own")
-        seen[route, ""] = (answer.text, answer.status_code)
-    for query in API["GET /backup"].asked:
-        answer = await ask(api, "GET /backup", "", "own", query)
-        seen["GET /backup", query] = frames_of(answer.content)
-    for path, count in (("/stream", 2), ("/models/a-one/stream", 8), ("/drift/stream?model=a-one", 1)):
-        seen[path] = still(await first_events(api, path, "own", count))
-    seen["/drift/stream"] = await first_events(api, "/drift/stream", "own", 1)
+    for path in ("/drift/stream?model=a-one", "/drift/stream"):
+        seen[path] = still(await first_events(api, path, "own", 1))
     return seen
 
 
@@ -273,21 +256,6 @@ async def test_what_happens_to_models_of_others_is_not_seen(guarded, monkeypatch
             assert not any(incarnation in text for incarnation in incarnations)
         values = await raise_alarms(guarded, "/models/a-one", 1, headers=as_("admin"))
         assert values == await own.values(1)  # the first that this stream has shown
-
-
-async def test_a_backup_of_others_is_refused_whether_they_exist_or_not(guarded):
-    """A key for a-* cannot find out by restoring what somebody else has backed up."""
-    told = []
-    for name in ("b-one", "b-gone"):
-        if name == "b-gone":
-            await guarded.client.put(f"/models/{name}", json=DFOP, headers=as_("admin"))
-        saved = await guarded.ask("GET", f"/backup?models={name}", headers=as_("admin"))
-        if name == "b-gone":
-            await guarded.ask("DELETE", f"/models/{name}", headers=as_("admin"))
-        answer = await guarded.ask("POST", "/restore", content=saved.content, headers={**STATE, **as_("own")})
-        told.append((answer.status_code, answer.text.replace("b-gone", "b-one")))
-    assert told[0] == told[1]
-    assert 404 == (await guarded.ask("GET", "/models/b-gone", headers=as_("admin"))).status_code
 
 
 async def test_addresses_of_events_count_nothing_of_others(guarded):

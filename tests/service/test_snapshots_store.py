@@ -10,7 +10,7 @@ import pytest
 from core.machine import STATE_VERSION
 from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
-from service.store.keys import ModelKeys
+from service.store.keys import TOMBSTONES, ModelKeys
 from service.store.pieces import PIECE_BYTES, digest
 from service.store.snapshots import CorruptSnapshot, SnapshotInfo, Snapshots, Written
 from tests.service.store_fixtures import INCARNATION, Model
@@ -27,11 +27,11 @@ class Taker:
         uid = uid or (f"w1-{version}" if version else INCARNATION)
         return SnapshotInfo(version, uid, version * 10, 1234, len(blob), digest(blob), STATE_VERSION)
 
-    async def take(self, version: int, blob: bytes = b"state", uid: str | None = None, keep: int = 3) -> bool:
-        return (await self.write(version, blob, uid, keep)).held
+    async def take(self, version: int, blob: bytes = b"state", uid: str | None = None, **how: int) -> bool:
+        return (await self.write(version, blob, uid, **how)).held
 
-    async def write(self, version: int, blob: bytes = b"state", uid: str | None = None, keep: int = 3) -> Written:
-        return await self.store.write("m", INCARNATION, self.info(version, blob, uid), blob, keep)
+    async def write(self, version: int, blob: bytes = b"state", uid: str | None = None, **how: int) -> Written:
+        return await self.store.write("m", INCARNATION, self.info(version, blob, uid), blob, **how)
 
     async def versions(self) -> list[int]:
         return [info.version for info in await self.store.list("m", INCARNATION)]
@@ -77,6 +77,26 @@ async def test_few_are_kept_and_the_log_goes_with_the_oldest(taker):
     assert 7 == (await taker.model.append()).made
 
 
+async def test_one_is_kept_however_old_it_is(taker):
+    """The guard, until there is another one; the log is trimmed as without it, and nothing else is kept for it."""
+    assert await taker.take(1, keep=2)
+    assert await taker.take(2, b"guard", keep=2, guard=True)
+    for version, kept, begins in (
+        (3, [3, 2], b"3-0"),  # among the newest it is one of them
+        (4, [4, 3, 2], b"4-0"),
+        (5, [5, 4, 2], b"5-0"),
+    ):
+        assert await taker.take(version, keep=2)
+        assert (kept, [begins]) == (await taker.versions(), await taker.log_begins())
+    assert b"guard" == await taker.store.read("m", INCARNATION, taker.info(2, b"guard"))
+    assert "same" == (await taker.write(4, keep=2, guard=True)).outcome
+    assert [5, 4] == await taker.versions()
+    assert await taker.take(6, keep=2)
+    await taker.model.append()
+    assert await taker.take(7, keep=2)
+    assert ([7, 6, 4], {b"7", b"6", b"4"}) == (await taker.versions(), await taker.keys())
+
+
 async def test_a_late_snapshot_is_not_published(taker):
     """An older one than those kept would be dropped at once; its pieces expire."""
     for version in (4, 5, 6):
@@ -118,13 +138,10 @@ async def test_two_replicas_write_the_same_snapshot(taker):
 
 
 async def test_snapshots_of_two_state_versions_are_not_compared(taker):
-    """Their bytes differ by design; a description without a state version is of the first one that was written."""
+    """Their bytes differ by design."""
     newer = msgspec.structs.replace(taker.info(6, b"newer"), state_version=STATE_VERSION + 1)
     assert "published" == (await taker.write(6)).outcome
     assert Written("not compared", digest(b"state")) == await taker.store.write("m", INCARNATION, newer, b"newer")
-    bare = msgspec.json.encode({"version": 6, "uid": "w1-6", "rows": 1, "time_ms": 1, "bytes": 5, "digest": "d"})
-    await taker.model.connection.ask(("HSET", taker.model.keys.snapshots, 6, bare))
-    assert [3] == [info.state_version for info in await taker.store.list("m", INCARNATION)]
     await taker.model.connection.ask(("HSET", taker.model.keys.snapshots, 6, "{"))
     assert Written("not compared") == await taker.write(6)
 
@@ -215,4 +232,4 @@ async def test_deleting_the_model_takes_its_snapshots(taker):
     for version in (3, 4, 5, 6):
         await taker.take(version)
     assert await Catalog(taker.model.connection).delete("m")
-    assert {ModelKeys("m", INCARNATION).deleted.encode()} == {*await taker.model.contents()}
+    assert {ModelKeys("m", INCARNATION).deleted.encode(), TOMBSTONES.encode()} == {*await taker.model.contents()}

@@ -7,6 +7,7 @@ import pytest
 from service.errors import Recreated
 from service.store.appends import NamedState
 from service.store.catalog import Catalog
+from service.store.keys import TOMBSTONES
 from service.store.pieces import PIECE_BYTES, digest
 from service.store.snapshots import SnapshotInfo, Snapshots
 from service.store.states import StateLost, States
@@ -15,9 +16,9 @@ from tests.service.store_fixtures import INCARNATION, SegmentIn
 STATE = b"the whole state"
 
 
-def names(state: bytes, size: int | None = None, follows: int | None = None) -> SegmentIn:
+def names(state: bytes, size: int | None = None) -> SegmentIn:
     """A segment that names a state."""
-    return SegmentIn(b"named", state=NamedState(digest(state), len(state) if size is None else size, follows))
+    return SegmentIn(b"named", state=NamedState(digest(state), len(state) if size is None else size))
 
 
 async def write(model, state=STATE, incarnation=INCARNATION):
@@ -81,23 +82,6 @@ async def test_an_entry_whose_state_is_not_there_is_not_added(model, missing):
     assert [] == await states(model)
 
 
-async def test_a_state_that_follows_a_version_is_added_behind_no_other(model):
-    """What others have appended meanwhile would be lost with it: they are returned, and nothing is added."""
-    await write(model)
-    await model.append()
-    await model.append()
-    answer = await model.append(names(STATE, follows=1), version=1, uid="w1-1")
-    assert ("ok", None, 2, ["stateless"]) == (
-        answer.code,
-        answer.made,
-        answer.head,
-        [s.status for s in answer.segments],
-    )
-    assert [2] == [entry.version for entry in answer.entries]
-    answer = await model.append(names(STATE, follows=2))
-    assert (3, ["added"]) == (answer.made, [s.status for s in answer.segments])
-
-
 async def test_an_append_sent_again_adds_the_state_once(model):
     """As after a lost reply."""
     await write(model)
@@ -148,7 +132,7 @@ async def test_deleting_the_model_takes_its_states(model):
     await write(model, b"unused")
     await model.append(names(STATE))
     assert await Catalog(model.connection).delete("m")
-    left = {model.keys.deleted, model.keys.state(digest(b"unused"))}
+    left = {TOMBSTONES, model.keys.deleted, model.keys.state(digest(b"unused"))}
     assert left == {key.decode() for key in await model.contents()}
     with pytest.raises(Recreated):
         await write(model)

@@ -10,7 +10,7 @@ from service.errors import StoreFull
 from service.store import append_notices
 from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
-from service.store.keys import ModelKeys
+from service.store.keys import TOMBSTONES, ModelKeys
 from service.store.log import Head
 from service.store.pending import Pending
 from service.store.redis.connection import Connection
@@ -82,7 +82,7 @@ async def test_what_a_full_store_refuses_has_changed_nothing(model, again):
     assert before == await model.contents()
     assert model.connection.full
     assert await Catalog(model.connection).delete("m")
-    assert {ModelKeys("m", INCARNATION).deleted.encode()} == {*await model.contents()}
+    assert {ModelKeys("m", INCARNATION).deleted.encode(), TOMBSTONES.encode()} == {*await model.contents()}
 
 
 @pytest.fixture

@@ -123,11 +123,12 @@ async def test_what_fails_is_sent_again_under_the_same_id(hooked):
         await reaches(api, failed=3, delivered=2)
 
 
-async def test_a_dead_webhook_delays_nobody_and_is_counted(hooked):
+async def test_a_dead_webhook_delays_nobody_and_is_counted(hooked, monkeypatch):
     """Others get every event; its own are dropped when their budget ends, and it gets the next one when it is back."""
+    monkeypatch.setattr(hooks, "BUDGET_S", 0.1)
     dead = [True]
     async with Receiver(lambda _: 503 if dead[0] else 200) as down, Receiver() as up:
-        api = await hooked(down, up, webhook_budget_s=0.1)
+        api = await hooked(down, up)
         path = await api.new()
         await raise_alarms(api, path, 3)
         assert 3 == len(await up.got(3))

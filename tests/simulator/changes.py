@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from core.entry import Configure, Overlap, Restore, Segment
+from core.entry import Configure, Overlap, Promote, Restore, Segment
 from core.machine import Machine
 from core.problems import Conflict, Invalid
 from service.api.idempotency import Identity, answer_if_seen
@@ -25,9 +25,9 @@ OTHER = {"algorithm": "rls", "promote": "auto"}
 STEPS: tuple[Callable[[Machine, tuple[str, ...]], Segment | None], ...] = (
     lambda machine, ids: challengers.put(machine, lambda _: None, "other", OTHER, 2, ids),
     lambda machine, ids: challengers.put(machine, lambda _: None, "third", {"algorithm": "dfop"}, 2, ids),
-    lambda machine, ids: challengers.promote(machine, "other", ids),
-    lambda machine, ids: challengers.promote(machine, "previous", ids),
-    lambda machine, ids: challengers.withdraw(machine, "third", ids),
+    lambda machine, ids: Promote("other", ids, bool(ids)),  # without force the log decides
+    lambda machine, ids: challengers.promote(machine, "previous", ids, False),
+    lambda machine, ids: challengers.withdraw(machine, next(reversed(machine.challengers), "third"), ids),
 )
 """What may be asked of challengers."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from core.entry import Reset, Restore, Rows, Segment
+from core.entry import Promote, Reset, Restore, Rows, Segment, Withdraw
 from service.errors import ModelDown, OnepassError, RequestConflict
 from service.runtime.engine import Freshness
 from service.runtime.jobs import Reply
@@ -122,6 +122,8 @@ class Clients:
         if self.draw.random() < 0.3:  # as a tracked row, which is looked up before it is queued
             await self.simulation.pause(0.05)
         segment = segment_of(replica)
+        if isinstance(segment, Promote | Withdraw):
+            await member.engine.snapshotter.guard(replica)
         if segment is not None:
             await self.send(member, replica, segment, digests)
 

@@ -34,7 +34,6 @@ REACHED = (
     "fenced by the store",
     "fork",
     "gone",
-    "idle unloads",
     "later alarms",
     "lost reply resent and recognised",
     "outage",

@@ -6,10 +6,10 @@ Data are what Redis would hold, by key. Replies are what the client library woul
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from service.store import catalog, copies, drift, expiry, refill, scripts, snapshots, states
+from service.store import catalog, copies, drift, expiry, scripts, snapshots, states
 from service.store.redis.connection import Call, Script
-from tests.simulator import losses
 from tests.simulator.commands import plain
+from tests.simulator.copy_script import copied
 from tests.simulator.script_parts import (
     RECORD,
     Args,
@@ -48,12 +48,12 @@ class Scripts:
             scripts.LOOKUP: lambda keys, ids: [*map(self._look(keys[0], keys[1], ids).get, ids)],
             catalog._CREATE: self._create,
             catalog._DELETE: self._delete,
+            catalog._REMEMBER: lambda *_: [],  # nobody deletes so many here
             drift._FORGET: lambda *_: 0,  # nobody has published an event here
             snapshots._CHUNK: self._chunk,
             snapshots._PUBLISH: self._publish_snapshot,
             states._PIECE: self._piece,
-            copies._COPY: lambda keys, args: losses.copied(self.data, now_ms(), keys, args),
-            refill._REFILL: lambda keys, args: losses.refill(self.data, now_ms(), publish, keys, args),
+            copies._COPY: lambda keys, args: copied(self.data, now_ms(), keys, args),
         }
 
     def call(self, call: Call) -> Any:
@@ -128,8 +128,8 @@ class Scripts:
                 return [b"fenced", joined.head, joined.uid]
             if request.sequence == last_sequence:
                 return self._told_again(joined, request, known, made, keys[3])
-        if int(meta.get(b"code", b"3")) > int(request.state_version):
-            return [b"newer", joined.head, joined.uid]
+        if meta.get(b"code", request.state_version) != request.state_version:
+            return [b"other", joined.head, joined.uid]
         if last is None and not self._admit(meta):
             return [b"crowded", joined.head, joined.uid]
         return self._add(keys, joined, request, known)
@@ -217,7 +217,7 @@ class Scripts:
                 out.append([b"seen", hits])
             elif ids and len(mine) > room:
                 out.append(b"full")
-            elif state and not self._stored(states_key, state, joined.head):
+            elif state and not self._stored(states_key, state):
                 out.append(b"stateless")
             else:
                 out.append([b"added", hits] if hits else b"added")
@@ -331,10 +331,8 @@ class Scripts:
         self.data.hashes.setdefault(state_key, {})[args[1]] = args[2]
         return 1
 
-    def _stored(self, states_key: str, state: bytes, head: int) -> bool:
-        digest, size, follows = state.split(b":")
-        if follows and int(follows) != head:
-            return False
+    def _stored(self, states_key: str, state: bytes) -> bool:
+        digest, size = state.split(b":")
         return sum(map(len, self.data.hashes.get(state_key_of(states_key, digest), {}).values())) == int(size)
 
     def _publish_snapshot(self, keys: Sequence[str], args: Args) -> list[bytes]:
@@ -360,7 +358,9 @@ class Scripts:
             self.data.hashes[keys[3]] = {part: chunks[part] for part in own}
             kept.append(version)
         kept.sort(reverse=True)
-        for old in kept[keep:]:
+        if args[9] == b"1":
+            meta[b"guard"] = args[1]
+        for old in [v for v in kept[keep:] if b"%d" % v != meta.get(b"guard")]:
             del self.data.hashes[keys[2]][b"%d" % old]
             self.data.unlink(args[8].decode() + str(old))
         if len(kept) >= min(keep, 2):

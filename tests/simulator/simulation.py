@@ -32,7 +32,6 @@ BOUNDS = Bounds(
     body_bytes_max=2**20,
     bodies_bytes_max=2**20,
     batch_rows_max=100,
-    batch_ids_max=100,
     prediction_ttl_ms=10**6,
     pending_max=100,
     wait_timeout_s=0.5,
@@ -40,10 +39,7 @@ BOUNDS = Bounds(
     snapshots_kept=2,
     challengers_max=8,
     snapshot_min_bytes=10**9,
-    idle_unload_s=0.0,
 )  # fmt: skip
-IDLE_UNLOAD_S = 0.15
-"""How long a replica follows its log with nobody asking for it: the events of a schedule take about a second."""
 SMALL_BUDGETS = (1, 61_000)
 """Bytes: room for the model in use alone, and for about two of three."""
 
@@ -80,9 +76,9 @@ class Setting:
     @classmethod
     def drawn(cls, draw: random.Random) -> "Setting":
         """A third of the seeds each: alarms, changes of features, states that are moved, threads for everything, little
-        memory, blocks of few entries, challengers, models that leave where nobody asks for them.
+        memory, blocks of few entries, challengers.
         """
-        themes = ("alarms", "features", "states", "threads", "memory", "merged", "challengers", "unasked")
+        themes = ("alarms", "features", "states", "threads", "memory", "merged", "challengers")
         third = {theme: draw.random() < 1 / 3 for theme in themes}
         return cls(
             on_drift=draw.choice(("report", "reset")) if third["alarms"] else None,
@@ -170,8 +166,7 @@ class Simulation:
     def __post_init__(self) -> None:
         self.world = World(self.loop, self.draw, Weather.drawn(self.draw))
         self.config = CONFIGS[self.setting.on_drift]
-        idle_s = IDLE_UNLOAD_S if "unasked" in self.setting.themes else 0.0
-        self.bounds = replace(BOUNDS, budget_bytes=self.setting.budget_bytes, idle_unload_s=idle_s)
+        self.bounds = replace(BOUNDS, budget_bytes=self.setting.budget_bytes)
 
     @property
     def configs(self) -> dict[str, Config]:

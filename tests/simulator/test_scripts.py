@@ -8,7 +8,7 @@ import pytest
 
 from core.machine import STATE_VERSION
 from service.errors import Recreated
-from service.store import copies, refill
+from service.store import copies
 from service.store.appends import NamedState
 from service.store.catalog import Catalog
 from service.store.copies import Origin
@@ -87,7 +87,6 @@ class Writer:
             "expire": 1,
             "delete": 0.3,
             "lose": 0.3,
-            "refill": 1,
             "copy": 0.5,
         }
         kind = self._draw.choices([*weights], [*weights.values()])[0]
@@ -99,8 +98,7 @@ class Writer:
         count = draw.choice((0, 1, rows))
         ids = tuple(draw.choice("abcdefgh") for _ in range(count))
         pending = draw.choice((None, None, "p"))
-        follows = draw.choice((None, None, self._version))
-        state = None if ids or draw.random() < 0.6 else NamedState(digest(draw.choice(STATES)), len(STATES[0]), follows)
+        state = None if ids or draw.random() < 0.6 else NamedState(digest(draw.choice(STATES)), len(STATES[0]))
         return SegmentIn(bytes(draw.randrange(30)), ids, tuple(draw.choice("xxxxy") for _ in ids), rows, pending, state)
 
     async def _append(self):
@@ -119,7 +117,7 @@ class Writer:
             id_cap=draw.choice((3, 1000)),
             max_bytes=draw.choice((1, 100, 10_000)),
             summary=self._summary() if draw.random() < 0.3 else b"",
-            state_version=self._state_version + (draw.random() < 0.02),
+            state_version=self._state_version ^ (draw.random() < 0.02),
         )
         await self._send()
 
@@ -131,8 +129,8 @@ class Writer:
         if answer.code == "ok" and answer.complete:
             if self._draw.random() < 0.8:
                 self._version, self._uid = answer.head, answer.head_uid
-        elif answer.code == "newer":
-            self._state_version += 1
+        elif answer.code == "other":  # as the first append had it
+            self._state_version = self._last.state_version ^ 1
         elif answer.code != "ok":
             await self._catch_up()
 
@@ -176,7 +174,8 @@ class Writer:
     async def _snapshot(self):
         blob = bytes(self._draw.randrange(50))
         info = SnapshotInfo(self._version, self._uid, 0, 0, len(blob), digest(blob), self._state_version)
-        await self._store.snapshots.write(self._name, self._incarnation, info, blob, self._draw.choice((1, 2, 3)))
+        keep, guard = self._draw.choice((1, 2, 3)), self._draw.random() < 0.3
+        await self._store.snapshots.write(self._name, self._incarnation, info, blob, keep, guard=guard)
         for kept in await self._store.snapshots.list(self._name, self._incarnation):
             await self._store.snapshots.read(self._name, self._incarnation, kept)
 
@@ -193,14 +192,8 @@ class Writer:
                 await self._store.states.read(self._name, self._incarnation, digest(state), len(state))
 
     async def _lose(self):
-        """The store has lost the model; its log stays, to be cleared by whoever writes the model back."""
+        """The store has lost the model, but not its log."""
         await self._store.both.lose(ModelKeys(self._name, "").meta)
-
-    async def _refill(self):
-        blob = bytes(self._draw.randrange(50))
-        version = self._version + self._draw.choice((0, 0, 1))
-        info = SnapshotInfo(version, self._uid, 0, 0, len(blob), digest(blob), self._state_version)
-        await refill.refill(self._store.both, refill.Lost(self._name, self._incarnation, b"{}", 17, info), blob)
         await self._store.catalog.deleted([(self._name, self._incarnation)])
 
     async def _copy(self):

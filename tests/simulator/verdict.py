@@ -206,7 +206,6 @@ class Verdict:
         stats = [member.engine.stats for member in self.simulation.members]
         assert self.simulation.torn or not sum(each.diverged for each in stats), "equal replicas are said to differ"
         self.simulation.counts["evictions"] += sum(each.evictions for each in stats)
-        self.simulation.counts["idle unloads"] += sum(each.idle_unloads for each in stats)
 
     # ---------------------------------------------------------------- alarms
 

@@ -21,23 +21,23 @@ _FEATURE_COST, _MIXING_COST = 20.0, 60.0
 
 def build(spec: Spec) -> Learner:
     """An empty learner."""
-    from core.learners.auto.learner import AutoClassifier, AutoRegressor  # noqa: PLC0415  kernels load with a model
+    from core.learners.auto.learner import Auto  # noqa: PLC0415  kernels load with a model
 
-    return AutoRegressor(spec) if spec.task == "regression" else AutoClassifier(spec)
+    return Auto(spec)
 
 
 def size(spec: Spec, classes: int) -> int:
     """Bytes of the states of all experts, of their mixture, of the scaler, and of the random features."""
     from core.features.lags import LagColumns  # noqa: PLC0415  likewise
-    from core.learners.auto.learner import Auto, AutoClassifier, AutoRegressor  # noqa: PLC0415  kernels load with a model
+    from core.learners.auto.mixture import Mixture  # noqa: PLC0415  likewise
 
     experts = recipes(spec)
     own = sum(recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts)
-    kind: type[Auto] = AutoRegressor if spec.task == "regression" else AutoClassifier
-    mixture = kind.mixing.layout.bytes(**kind.mixing.sizes(len(experts), classes)) + kind.mixing.object_bytes
+    mixture = Mixture([recipe.name for recipe in experts], regression=spec.task == "regression")
     lags = LagColumns(spec.dimension, 1, LAGGED_LABELS).nbytes if _read(experts, LAGGED) else 0
     features = 8 * _drawn(spec, experts) * (spec.dimension + 1)
-    return own + mixture + lags + features + scaler_bytes("robust", spec.dimension) + OBJECT_BYTES
+    mixed = mixture.layout.bytes(**mixture.sizes(classes)) + mixture.object_bytes
+    return own + mixed + lags + features + scaler_bytes("robust", spec.dimension) + OBJECT_BYTES
 
 
 def cost(spec: Spec, classes: int) -> float:

@@ -24,7 +24,7 @@ RAW, SCALED, RANDOM, PRODUCTS, LAGGED = range(5)
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
 COLUMNS_MAX: Final = {"vigo": 64, "vigow": 64}
 """Columns beyond which a family is left out: it factors a matrix of them per class."""
-RANDOM_COLUMNS_MAX, PRODUCT_COLUMNS_MAX, LAGGED_COLUMNS_MAX = 130, 21, 126
+SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
 """Columns beyond which a column set is left out; no expert on it then has more than 255."""
 LAGGED_LABELS = 2
 """Last labels among the lagged columns."""
@@ -94,22 +94,16 @@ def recipes(spec: Spec) -> tuple[Recipe, ...]:
     """The experts for a spec of `auto`, by its size and its columns."""
     size, d = SIZES.index(spec.params["size"]), spec.dimension
     own = _REGRESSIONS if spec.task == "regression" else _CLASSIFIERS
-    return tuple(one for one in own if one.first <= size and _fits(one, d))
-
-
-def _fits(recipe: Recipe, d: int) -> bool:
-    if recipe.columns == RANDOM:
-        return d <= RANDOM_COLUMNS_MAX
-    if recipe.columns == PRODUCTS:
-        return d <= PRODUCT_COLUMNS_MAX
-    if recipe.columns == LAGGED:
-        return d <= LAGGED_COLUMNS_MAX
-    return d <= COLUMNS_MAX.get(recipe.algorithm, d)
+    return tuple(
+        one
+        for one in own
+        if one.first <= size and d <= min(SET_COLUMNS_MAX.get(one.columns, d), COLUMNS_MAX.get(one.algorithm, d))
+    )
 
 
 def random_features(spec: Spec) -> int:
     """R, 0 where the columns are too many."""
-    return RANDOM_FEATURES[spec.params["size"]] if spec.dimension <= RANDOM_COLUMNS_MAX else 0
+    return RANDOM_FEATURES[spec.params["size"]] if spec.dimension <= SET_COLUMNS_MAX[RANDOM] else 0
 
 
 def width(spec: Spec, columns: int) -> int:

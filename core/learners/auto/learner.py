@@ -4,11 +4,10 @@
 
 Every expert learns every row, but for those that rest (core.learners.auto.resting). An expert that takes no row weights
 counts each row once; the mixture counts all by their weights. Experts and column sets: core.learners.auto.experts;
-equations: core.learners.auto.mixing for classes, number_mixing for numbers.
+equations: core.learners.auto.mixing.
 """
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +17,6 @@ from core.contract import Extensible, Floats, Forgetful, Header, Ints, Learner, 
 from core.learners.auto.columns import Columns
 from core.learners.auto.experts import OBJECT_BYTES, expert_spec, recipes
 from core.learners.auto.mixture import Mixture
-from core.learners.auto.number_mixture import NumberMixture
 from core.learners.auto.resting import REST_ROWS
 from core.state.nesting import Nested
 
@@ -29,7 +27,7 @@ may rest they are REST_ROWS."""
 
 
 class Auto(Nested):
-    """What is the same for classes and numbers.
+    """The learner behind `auto`.
 
     State: that of its parts, the columns, every expert, and the mixture.
 
@@ -37,7 +35,6 @@ class Auto(Nested):
         experts: the learners by their names.
     """
 
-    mixing: ClassVar[type[Mixture | NumberMixture]]
     extensible: ClassVar = True
 
     def __init__(self, spec: Spec) -> None:
@@ -47,7 +44,7 @@ class Auto(Nested):
         self.experts: dict[str, Learner] = {
             recipe.name: recipe.family.build(expert_spec(spec, recipe)) for recipe in self._recipes
         }
-        self.mixture: Any = self.mixing([*self.experts])
+        self.mixture = Mixture([*self.experts], regression=spec.task == "regression")
         exact = all(recipe.family.row_exact(expert_spec(spec, recipe)) for recipe in self._recipes)
         self._chunk = REST_ROWS if exact else _CHUNK_ROWS
         self._take_turns()
@@ -61,13 +58,18 @@ class Auto(Nested):
         ]
         self.columns.read = {recipe.columns for recipe in recipes_awake}
 
-    @abstractmethod
-    def _predict(self, X: Floats) -> Prediction:
-        """Predict one chunk."""
+    def _ask(self, X: Floats) -> list[Prediction]:
+        """What the experts awake predict."""
+        sets = self.columns.of(X)
+        return [expert.predict(sets[columns]) for expert, columns, _ in self._turns]
 
-    @abstractmethod
     def _learn(self, X: Floats, y: NDArray[Any], weights: Floats | None) -> Prediction:
         """Test, then train on one chunk."""
+        sets = self.columns.absorb(X, y)
+        predictions = [
+            expert.learn(sets[columns], y, None, weights if weighs else None) for expert, columns, weighs in self._turns
+        ]
+        return self.mixture.learn(predictions, y, _NONE if weights is None else weights)
 
     def add_class(self) -> None:
         """One more class, for every expert."""
@@ -77,27 +79,27 @@ class Auto(Nested):
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        if X.shape[0] <= _CHUNK_ROWS:
-            return self._predict(X)
-        return _joined([self._predict(X[at : at + _CHUNK_ROWS]) for at in range(0, X.shape[0], _CHUNK_ROWS)])
+        chunks = [X[at : at + _CHUNK_ROWS] for at in range(0, max(len(X), 1), _CHUNK_ROWS)]
+        return _joined([self.mixture.predict(self._ask(chunk)) for chunk in chunks])
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
-        n, end = X.shape[0], self._chunk - self.mixture.rows % self._chunk
+        y = np.ascontiguousarray(y, dtype=np.float64 if self.mixture.regression else np.int64)
+        n, begin, end = X.shape[0], 0, self._chunk - self.mixture.rows % self._chunk
         if n < end:
             return self._learn(X, y, weights)
-        told, begin = [], 0
+        predictions = []
         while begin < n:
             part = slice(begin, end)
-            told.append(self._learn(X[part], y[part], None if weights is None else weights[part]))
+            predictions.append(self._learn(X[part], y[part], None if weights is None else weights[part]))
             if end <= n and self._chunk == REST_ROWS:
                 self.mixture.decide()
                 self._take_turns()
             begin, end = end, end + self._chunk
-        return _joined(told) if len(told) > 1 else told[0]
+        return _joined(predictions)
 
     def forget(self) -> None:
         """Every expert that can discounts its past, and all are weighed anew."""
@@ -123,12 +125,6 @@ class Auto(Nested):
                 anew.append(recipe.name)
         self.mixture.extend(other.mixture, anew)
         self._take_turns()
-
-    def _told(self, said: Floats) -> Iterator[tuple[str, float, Any]]:
-        """Names and weights of the experts awake that read columns, beside what they say (A, ...)."""
-        weights = self.mixture.weights.tolist()
-        places = self.mixture.awake[: len(self._turns)].tolist()
-        return ((self.mixture.names[at], weights[at], own) for at, own in zip(places, said.tolist(), strict=True))
 
     def weights(self) -> None:
         """None: the mixture is not linear."""
@@ -157,95 +153,35 @@ class Auto(Nested):
             raise ValueError(f"the state must be one of {sorted(self.parts())}")
         fresh = type(self)(self._spec)
         Nested.load_arrays(fresh, arrays, header)
-        if fresh.mixture.resting.any() and fresh._chunk != REST_ROWS:  # noqa: SLF001  of its own class
+        if fresh.mixture.resting.any() and self._chunk != REST_ROWS:
             raise ValueError("experts that learn in blocks never rest")
-        fresh._take_turns()  # noqa: SLF001  likewise
-        vars(self).update(vars(fresh))
-
-
-class AutoClassifier(Auto):
-    """The learner behind `auto` for classification."""
-
-    mixing = Mixture
-
-    def _predict(self, X: Floats) -> Prediction:
-        return Prediction(*self.mixture.predict(self._said(X)))
-
-    def _said(self, X: Floats) -> Floats:
-        """Probabilities P (E, n, K) of the experts."""
-        sets = self.columns.of(X)
-        P = np.empty((len(self._turns), X.shape[0], self.mixture.classes))
-        for own, (expert, columns, _) in zip(P, self._turns, strict=True):
-            own[:] = expert.predict(sets[columns]).probabilities
-        return P
-
-    def _learn(self, X: Floats, y: NDArray[Any], weights: Floats | None) -> Prediction:
-        labels = np.ascontiguousarray(y, dtype=np.int64)
-        sets = self.columns.absorb(X)
-        P = np.empty((len(self._turns), X.shape[0], self.mixture.classes))
-        for own, (expert, columns, weighs) in zip(P, self._turns, strict=True):
-            own[:] = expert.learn(sets[columns], labels, None, weights if weighs else None).probabilities
-        return Prediction(*self.mixture.learn(P, labels, _NONE if weights is None else weights))
+        self.columns, self.experts, self.mixture = fresh.columns, fresh.experts, fresh.mixture
+        self._take_turns()
 
     def explain(self, x: Floats) -> Header:
-        """What each expert says of one row x (1, d).
+        """What each expert predicts for one row x (1, d).
 
         Returns:
-            ``classes``: the indices of the classes; ``experts``: for each that is awake and reads columns its name, its
-            weight and its probabilities of the classes, in their order; ``ambiguity``: None.
+            ``experts``: for each that is awake and reads columns its name, its weight, and its probabilities of the
+            ``classes``, in their order, or its ``prediction``; ``classes``: their indices; ``ambiguity``: None.
         """
-        told = self._told(self._said(x)[:, 0])
+        weights = self.mixture.weights.tolist()
         return {
             "classes": [*range(self.mixture.classes)],
-            "experts": [{"expert": name, "weight": weight, "probabilities": p} for name, weight, p in told],
+            "experts": [
+                {"expert": self.mixture.names[at], "weight": weights[at]}
+                | ({"prediction": float(value[0])} if p is None else {"probabilities": p[0].tolist()})
+                for at, (value, p, _) in zip(self.mixture.awake, self._ask(x), strict=False)
+            ],
             "ambiguity": None,
         }
 
 
-class AutoRegressor(Auto):
-    """The learner behind `auto` for regression."""
-
-    mixing = NumberMixture
-
-    def _predict(self, X: Floats) -> Prediction:
-        value, std = self.mixture.predict(*self._said(X))
-        return Prediction(value, None, std)
-
-    def _said(self, X: Floats) -> tuple[Floats, Floats]:
-        """What the experts predict (E, n), and their deviations (E, n)."""
-        sets = self.columns.of(X)
-        P, S = np.empty((2, len(self._turns), X.shape[0]))
-        for e, (expert, columns, _) in enumerate(self._turns):
-            P[e], _, S[e] = expert.predict(sets[columns])
-        return P, S
-
-    def _learn(self, X: Floats, y: NDArray[Any], weights: Floats | None) -> Prediction:
-        numbers = np.ascontiguousarray(y, dtype=np.float64)
-        sets = self.columns.absorb(X, numbers)
-        P, S = np.empty((2, len(self._turns), X.shape[0]))
-        for e, (expert, columns, weighs) in enumerate(self._turns):
-            P[e], _, S[e] = expert.learn(sets[columns], numbers, None, weights if weighs else None)
-        value, std = self.mixture.learn(P, S, numbers, _NONE if weights is None else weights)
-        return Prediction(value, None, std)
-
-    def explain(self, x: Floats) -> Header:
-        """What each expert says of one row x (1, d).
-
-        Returns:
-            ``experts``: for each that is awake and reads columns its name, its weight and its ``prediction``;
-            ``classes``: none; ``ambiguity``: None.
-        """
-        told = self._told(self._said(x)[0][:, 0])
-        return {
-            "classes": [],
-            "experts": [{"expert": name, "weight": weight, "prediction": value} for name, weight, value in told],
-            "ambiguity": None,
-        }
-
-
-def _joined(told: list[Prediction]) -> Prediction:
+def _joined(predictions: list[Prediction]) -> Prediction:
     """The predictions of consecutive rows."""
-    value, probabilities, std = zip(*told, strict=True)
+    if len(predictions) == 1:
+        return predictions[0]
+    value, probabilities, std = zip(*predictions, strict=True)
     return Prediction(
         np.concatenate(value),
         None if probabilities[0] is None else np.concatenate(probabilities),

@@ -1,28 +1,34 @@
-r"""The mixture of classifiers behind `auto`, compiled: what the experts say of a row becomes one prediction.
+r"""The mixtures behind `auto`, compiled: the experts' predictions of a row become one (core.numerics.weighting).
 
-For a row, p_e the probabilities that expert e gave a priori over the K classes, y the row's class:
+**Classes.** For a row, p_e the probabilities that expert e gave a priori over the K classes, y the row's class:
 
     l_ek = ln max(p_ek, 1e-4)      t_e ~ exp(a_e l_e)       each expert's probabilities, tempered
     H_e <- min(H_e + Var_t(l_e), 1000)                      a_e <- a_e + (l_ey - E_t[l_e]) / H_e, within [.02, 20]
 
     f_ek = ln t_ek - mean_k ln t_ek                         (ln t_ek at least ln 1e-4)
-    pool      q ~ exp(sum_e v_e f_e)                        g_e = f_ey - E_q[f_e]
-              G_e <- .9995 G_e + g_e^2                      v_e <- v_e + .15 g_e / sqrt(G_e), within +-20; v = 3 / E
-    choice    r = sum_e b_e t_e                             b_e <- share(b_e exp(-.5 [argmax t_e != y])); b = 1 / E
-    said      p = c q + (1 - c) r                           c <- share(c exp(-.2 [argmax q != y])) against r; c = .5
+    pool      q ~ exp(sum_e v_e f_e)                        v moved by AdaGrad; v = 3 / E at first
+    choice    r = sum_e b_e t_e                             exponential weights: eta = .5, loss [argmax t_e != y]
+    mixture   p = c q + (1 - c) r                           of q against r: eta = .2, losses of their classes; c = .5
 
-with share(w) = .999 w / sum w + .001 / (number of weights). The pool combines: experts that err on different rows make
-a model better than any of them. The choice picks: it is soon as good as the best expert, while the pool still learns.
-The class is the most probable one, of equals the first; no probability is below 1e-6. A row of weight c counts c
-times: losses, gradients and curvatures are multiplied by it.
+each with a fixed share of .001. The pool combines: experts that err on different rows make a model better than any of
+them. The choice picks: it is soon as good as the best expert, while the pool still learns. The class is the most
+probable one, of equals the first; no probability is below 1e-6. A row of weight c counts c times: losses, gradients and
+curvatures are multiplied by it.
 
 Four experts of labels need no columns. With n_k the labels k so far and n_jk those that came after a label j,
 
-    shares       (n_k + 1/K) / (n + 1)             all labels alike, or each label's n_k decayed by .99 a row
     order        (n_jk + 1/K) / (n_j + 1)          j the last label; n_j decayed by .999, or .98, when it is visited
+    shares       (n_k + 1/K) / (n + 1)             all labels alike, or each label's n_k decayed by .99 a row
 
-Sources: logarithmic pools: Hinton, Training Products of Experts, Neural Computation 14, 2002; AdaGrad: Duchi, Hazan,
-Singer, JMLR 12, 2011; fixed share: Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998.
+**Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.numerics.label_range):
+
+    o = sum_e w_e p_e                                       exponential weights, fixed share .001:
+    l_e = min(((p_e - y)^2 - min_e (p_e - y)^2) / D, 4)     eta = .3; D: the loss to expect
+    m_e <- m_e + r ((p_e - y)^2 - m_e)                      each expert's mean squared error, r = max(1/t, .001)
+
+The last expert repeats the last label. The minimum of 4 keeps one row from deciding: an expert that is good but for a
+few rows loses little by them. **Predictive deviation**: sqrt(sum_e w_e (s_e^2 + (p_e - o)^2)), s_e that of expert e; of
+the last label sqrt(m_e).
 """
 
 import math
@@ -31,46 +37,65 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
-from core.learners.auto.resting import USE_RATE
+from core.learners.auto.resting import REST_ROWS, USE_RATE
+from core.numerics.label_range import SPAN_ROWS, held, widen
+from core.numerics.weighting import (
+    LOSS_RATE,
+    bounded_square,
+    deviation,
+    expect,
+    fit_pool,
+    log_pool,
+    weigh_and_share,
+)
 
-SLOPE, CURVATURE, POOL, SQUARES, CHOICE, RIGHT, USE, WAKES, SPELLS = range(9)
-"""Columns of the table of experts: a, H, v, G, b, and the share of rows that its class was right in; then those of
-core.learners.auto.resting."""
-ROWS, LAST, POOLED, WRONG, RECENT = range(5)
-"""Places in the counters: rows; the last label plus 1, 0 for none; c; the fading share of rows whose class was wrong;
-how many were wrong since the last row number divisible by REST_ROWS."""
+WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
+"""Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows that its class was right
+in, or m; and for classes a, H, v, G."""
+ROWS, LAST, LOSS, RECENT, POOLED, LEAST, MOST = 0, 1, 2, 3, 4, 4, 5
+"""Places in the counters: rows; the last label, of classes plus 1, 0 for none; the fading share of rows whose class was
+wrong, or D; the number of these rows, or their mean loss, since the last row number divisible by REST_ROWS; for classes
+c, for numbers the range of the labels."""
 LABEL_EXPERTS = ("label_order", "label_order_recent", "label_share", "label_share_recent")
-FIELDS, COUNTERS = 9, 5
+NUMBER_EXPERTS = ("last_value",)
 
 _CLIP, _PROBABILITY_MIN = 1e-4, 1e-6
 _LOG_MIN = math.log(_CLIP)
 SLOPE_MIN, SLOPE_MAX, CURVATURE_FIRST, CURVATURE_MAX = 0.02, 20.0, 1.0, 1000.0
-POOL_START, POOL_MAX, COUNT_MAX = 3.0, 20.0, 1e20
-_POOL_RATE, _POOL_DECAY = 0.15, 0.9995
-_CHOICE_RATE, _TOP_RATE, _SHARE = 0.5, 0.2, 1e-3
-_RIGHT_RATE = 1e-3
+POOL_FIRST, POOLED_FIRST, COUNT_MAX = 3.0, 0.5, 1e20
+VALUE_MAX, LOSS_MAX = 1e300, 1e301
+_CHOICE_RATE, _TOP_RATE, _RATE, _CAP = 0.5, 0.2, 0.3, 4.0
 _ORDER_DECAYS = np.array([0.999, 0.98])
 _SHARE_DECAYS = np.array([1.0, 0.99])
 
-_ROWS_IN = "Array(f8, 3, 'C', readonly=True)"
-_VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
-_STATE = "i8[::1], f8[:,::1], f8[:,:,::1], f8[::1]"
+_MATRIX_IN, _VECTOR_IN = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
 
 
 @njit(cache=True, nogil=True)
-def _label_share(counted: Floats, k: int) -> float:
-    """Probability of label k from counts (K,)."""
-    K = counted.shape[0]
-    return float((counted[k] + 1.0 / K) / (counted.sum() + 1.0))
+def _copy(table: Floats, awake: Ints, own: Floats, back: bool) -> None:
+    """The columns of the experts awake from the table (fields, E) into ``own`` (fields, A), or back."""
+    for field in range(own.shape[0]):
+        for a, e in enumerate(awake):
+            if back:
+                table[field, e] = own[field, a]
+            else:
+                own[field, a] = table[field, e]
 
 
 @njit(cache=True, nogil=True)
-def _said(P: Floats, a: int, i: int, k: int, labels: Floats, last: int) -> float:
-    """What the a-th expert awake says a priori of class k in row i; those of labels come behind the others."""
-    own = a - P.shape[0]
-    if own < 0:
-        return float(P[a, i, k])
-    return _label_share(labels[own % 2, 0 if own >= 2 else last], k)
+def _take_logs(P: Floats, i: int, labels: Floats, last: int, logs: Floats) -> None:
+    """Logarithms l (A, K) of row i: of experts that read columns, then of those of labels."""
+    A, K = logs.shape
+    for a in range(A):
+        own = a - P.shape[0]
+        if own < 0:
+            for k in range(K):
+                logs[a, k] = math.log(max(P[a, i, k], _CLIP))
+        else:
+            counted = labels[own % 2, 0 if own >= 2 else last]
+            total = counted.sum() + 1.0
+            for k in range(K):
+                logs[a, k] = math.log(max((counted[k] + 1.0 / K) / total, _CLIP))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -91,8 +116,31 @@ def _temper(a: float, logs: Floats, tempered: Floats, features: Floats) -> None:
         features[k] -= mean / K
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fit_slope(own: Floats, a: int, y: int, logs: Floats, tempered: Floats, weight: float) -> None:
+    """Slope and curvature of the a-th expert after a row of class y."""
+    mean = square = 0.0
+    for k in range(logs.shape[0]):
+        mean += tempered[k] * logs[k]
+        square += tempered[k] * logs[k] * logs[k]
+    own[CURVATURE, a] = min(own[CURVATURE, a] + weight * max(square - mean * mean, 0.0), CURVATURE_MAX)
+    slope = own[SLOPE, a] + weight * (logs[y] - mean) / own[CURVATURE, a]
+    own[SLOPE, a] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
+
+
 @njit(cache=True, nogil=True)
-def _largest(values: Floats) -> int:
+def _note_use(own: Floats, c: float) -> None:
+    """The use of the experts awake after a row: their shares of the pool, by size, and of the choice."""
+    total = 0.0
+    for v in own[POOL]:
+        total += abs(v)
+    for a in range(own.shape[1]):
+        pooled = abs(own[POOL, a]) / total if total > 0.0 else 0.0
+        own[USE, a] += USE_RATE * (c * pooled + (1.0 - c) * own[WEIGHT, a] - own[USE, a])
+
+
+@njit(cache=True, nogil=True)
+def _first_largest(values: Floats) -> int:
     """The first place of the largest value."""
     best = 0
     for k in range(1, values.shape[0]):
@@ -101,135 +149,143 @@ def _largest(values: Floats) -> int:
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _mix_row(
-    P: Floats, i: int, awake: Ints, table: Floats, labels: Floats, counters: Floats, logs: Floats, tempered: Floats,
-    features: Floats, mixed: Floats, p: Floats,
-) -> int:  # fmt: skip
-    """Row i: logs, t and f (A, K) of the experts awake, pool and choice into ``mixed`` (2, K), p (n, K); its class."""
-    K, last = p.shape[1], int(counters[LAST])
-    pool, choice = mixed
-    pool[:], choice[:] = 0.0, 0.0
-    for a, e in enumerate(awake):
-        for k in range(K):
-            logs[a, k] = math.log(max(_said(P, a, i, k, labels, last), _CLIP))
-        _temper(table[e, SLOPE], logs[a], tempered[a], features[a])
-        for k in range(K):
-            pool[k] += table[e, POOL] * features[a, k]
-            choice[k] += table[e, CHOICE] * tempered[a, k]
-    top, total = pool.max(), 0.0
-    for k in range(K):
-        pool[k] = math.exp(pool[k] - top)
-        total += pool[k]
-    c, kept = counters[POOLED], 1.0 - K * _PROBABILITY_MIN
-    whole = 0.0
-    for k in range(K):
-        pool[k] /= total
-        p[i, k] = c * pool[k] + (1.0 - c) * choice[k]
-        whole += p[i, k]
-    for k in range(K):
-        p[i, k] = p[i, k] / whole * kept + _PROBABILITY_MIN
-    return _largest(p[i])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _fit_expert(
-    own: Floats, y: int, logs: Floats, tempered: Floats, features: Floats, pool: Floats, weight: float
-) -> None:
-    """Slope and weight in the pool of one expert after a row of class y."""
-    mean = square = pooled = 0.0
-    for k in range(logs.shape[0]):
-        mean += tempered[k] * logs[k]
-        square += tempered[k] * logs[k] * logs[k]
-        pooled += pool[k] * features[k]
-    own[CURVATURE] = min(own[CURVATURE] + weight * max(square - mean * mean, 0.0), CURVATURE_MAX)
-    slope = own[SLOPE] + weight * (logs[y] - mean) / own[CURVATURE]
-    own[SLOPE] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
-    g = weight * (features[y] - pooled)
-    own[SQUARES] = _POOL_DECAY * own[SQUARES] + g * g
-    if own[SQUARES] > 0.0:
-        v = own[POOL] + _POOL_RATE * g / math.sqrt(own[SQUARES])
-        own[POOL] = min(max(v, -POOL_MAX), POOL_MAX)
-
-
-@njit(cache=True, nogil=True)
-def _note_use(awake: Ints, table: Floats, c: float) -> None:
-    """The use of the experts awake after a row: their shares of the pool, by size, and of the choice."""
-    total = 0.0
-    for e in awake:
-        total += abs(table[e, POOL])
-    for e in awake:
-        pooled = abs(table[e, POOL]) / total if total > 0.0 else 0.0
-        table[e, USE] += USE_RATE * (c * pooled + (1.0 - c) * table[e, CHOICE] - table[e, USE])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _fit_row(
-    y: int, wrong: bool, weight: float, awake: Ints, table: Floats, counters: Floats, logs: Floats, tempered: Floats,
-    features: Floats, mixed: Floats,
-) -> None:  # fmt: skip
-    """All weights after a row of class y that ``_mix_row`` has mixed; ``wrong``: whether another class was said."""
-    A, total = awake.shape[0], 0.0
-    counters[ROWS] += 1.0
-    rate, miss = max(1.0 / counters[ROWS], _RIGHT_RATE), math.exp(-_CHOICE_RATE * weight)
-    counters[WRONG] += rate * (wrong - counters[WRONG])
-    counters[RECENT] += wrong
-    _note_use(awake, table, counters[POOLED])
-    for a, e in enumerate(awake):
-        _fit_expert(table[e], y, logs[a], tempered[a], features[a], mixed[0], weight)
-        right = _largest(tempered[a]) == y
-        table[e, RIGHT] += rate * ((1.0 if right else 0.0) - table[e, RIGHT])
-        table[e, CHOICE] *= 1.0 if right else miss
-        total += table[e, CHOICE]
-    for e in awake:
-        table[e, CHOICE] = (1.0 - _SHARE) * table[e, CHOICE] / total + _SHARE / A
-    miss = math.exp(-_TOP_RATE * weight)
-    c = counters[POOLED] * (1.0 if _largest(mixed[0]) == y else miss)
-    other = (1.0 - counters[POOLED]) * (1.0 if _largest(mixed[1]) == y else miss)
-    counters[POOLED] = (1.0 - _SHARE) * c / (c + other) + 0.5 * _SHARE
-
-
 @njit(cache=True, nogil=True)
 def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> None:
     """Label y joins the counts."""
     last = int(counters[LAST])
     for which in range(2):
-        labels[which, 0] *= _SHARE_DECAYS[which]
+        for k in range(labels.shape[2]):
+            labels[which, 0, k] *= _SHARE_DECAYS[which]
+            if last:
+                labels[which, last, k] *= _ORDER_DECAYS[which]
         labels[which, 0, y] = min(labels[which, 0, y] + weight, COUNT_MAX)
         if last:
-            labels[which, last] *= _ORDER_DECAYS[which]
             labels[which, last, y] += weight
     counters[LAST] = y + 1.0
 
 
-@njit(f"void({_ROWS_IN}, {_STATE}, i8[::1], f8[:,::1])", cache=True, nogil=True)
-def predict_rows(
-    P: Floats, awake: Ints, table: Floats, labels: Floats, counters: Floats, value: Ints, p: Floats
-) -> None:
-    """Classes (n,) and probabilities (n, K), K >= 1, of n rows.
-
-    P (A - 4, n, K) are the probabilities of those experts ``awake`` (A,), rows of the table, that read columns.
-    """
-    A, K = awake.shape[0], p.shape[1]
-    logs, tempered, features, mixed = np.empty((A, K)), np.empty((A, K)), np.empty((A, K)), np.empty((2, K))
-    for i in range(P.shape[1]):
-        value[i] = _mix_row(P, i, awake, table, labels, counters, logs, tempered, features, mixed, p)
-
-
-@njit(f"void({_ROWS_IN}, Array(i8, 1, 'C', readonly=True), {_VECTOR_IN}, {_STATE}, i8[::1], f8[:,::1])",
-      cache=True, nogil=True)  # fmt: skip
-def learn_rows(
+@njit(
+    f"void(Array(f8, 3, 'C', readonly=True), Array(i8, 1, 'C', readonly=True), {_VECTOR_IN}, i8[::1], f8[:,::1], "
+    "f8[:,:,::1], f8[::1], i8[::1], f8[:,::1])",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def mix_classes(
     P: Floats, y: Ints, weights: Floats, awake: Ints, table: Floats, labels: Floats, counters: Floats, value: Ints,
     p: Floats,
 ) -> None:  # fmt: skip
-    """``predict_rows`` for each row before its class y (n,) moves the weights.
+    """Classes (n,) and probabilities (n, K), K >= 1, of n rows; where they have classes y, each then moves the weights.
 
-    Weights are (n,), or (0,): every row counts once.
+    Args:
+        P: (A - 4, n, K) probabilities of those experts awake that read columns.
+        y: (n,), or (0,): nothing is learned.
+        weights: (n,) of the rows, or (0,): every row counts once.
+        awake: (A,) columns of the table.
+        table: (9, E) see WEIGHT and the others.
+        labels: (2, K + 1, K) counts of labels, and behind them of those after each label; two decays.
+        counters: (5,) see ROWS and the others.
+        value: written.
+        p: written.
     """
     A, K = awake.shape[0], p.shape[1]
-    logs, tempered, features, mixed = np.empty((A, K)), np.empty((A, K)), np.empty((A, K)), np.empty((2, K))
-    for i in range(P.shape[1]):
+    own, logs, tempered, features = np.empty((9, A)), np.empty((A, K)), np.empty((A, K)), np.empty((A, K))
+    mixed, top, wrong, missed = np.empty((2, K)), np.empty(2), np.empty(A), np.empty(2)
+    q, r = mixed[0], mixed[1]
+    _copy(table, awake, own, False)
+    for i in range(p.shape[0]):
+        _take_logs(P, i, labels, int(counters[LAST]), logs)
+        r[:] = 0.0
+        for a in range(A):
+            _temper(own[SLOPE, a], logs[a], tempered[a], features[a])
+            for k in range(K):
+                r[k] += own[WEIGHT, a] * tempered[a, k]
+        log_pool(own[POOL], features, q)
+        c, kept, whole = counters[POOLED], 1.0 - K * _PROBABILITY_MIN, 0.0
+        for k in range(K):
+            p[i, k] = c * q[k] + (1.0 - c) * r[k]
+            whole += p[i, k]
+        for k in range(K):
+            p[i, k] = p[i, k] / whole * kept + _PROBABILITY_MIN
+        value[i] = _first_largest(p[i])
+        if not y.shape[0]:
+            continue
         weight = weights[i] if weights.shape[0] else 1.0
-        value[i] = _mix_row(P, i, awake, table, labels, counters, logs, tempered, features, mixed, p)
-        _fit_row(y[i], value[i] != y[i], weight, awake, table, counters, logs, tempered, features, mixed)
+        counters[ROWS] += 1.0
+        rate = max(1.0 / counters[ROWS], LOSS_RATE)
+        error = 1.0 if value[i] != y[i] else 0.0
+        counters[LOSS] += rate * (error - counters[LOSS])
+        counters[RECENT] += error
+        _note_use(own, c)
+        for a in range(A):
+            _fit_slope(own, a, y[i], logs[a], tempered[a], weight)
+            wrong[a] = 1.0 if _first_largest(tempered[a]) != y[i] else 0.0
+            own[FIGURE, a] += rate * (1.0 - wrong[a] - own[FIGURE, a])
+        fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight)
+        weigh_and_share(own[WEIGHT], wrong, 0.0, _CHOICE_RATE * weight)
+        for side in range(2):
+            top[side] = 1.0 - c if side else c
+            missed[side] = 1.0 if _first_largest(mixed[side]) != y[i] else 0.0
+        weigh_and_share(top, missed, 0.0, _TOP_RATE * weight)
+        counters[POOLED] = top[0]
         _count_label(y[i], weight, labels, counters)
+    if y.shape[0]:
+        _copy(table, awake, own, True)
+
+
+@njit(
+    f"void({_MATRIX_IN}, {_MATRIX_IN}, {_VECTOR_IN}, {_VECTOR_IN}, i8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1])",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def mix_numbers(
+    P: Floats, S: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, value: Floats,
+    std: Floats,
+) -> None:  # fmt: skip
+    """Numbers (n,) with deviations (n,) of n rows; where they have labels y, each then moves the weights.
+
+    Args:
+        P: (A - 1, n) numbers of those experts awake that read columns.
+        S: (A - 1, n) their deviations.
+        y: (n,), or (0,): nothing is learned.
+        weights: (n,) of the rows, or (0,): every row counts once.
+        awake: (A,) columns of the table.
+        table: (5, E) see WEIGHT and the others.
+        counters: (6,) see ROWS and the others.
+        value: written.
+        std: written.
+    """
+    A, last = awake.shape[0], P.shape[0]
+    own, numbers, variances, losses = np.empty((5, A)), np.empty(A), np.empty(A), np.empty(A)
+    _copy(table, awake, own, False)
+    for i in range(P.shape[1]):
+        t, mixed = counters[ROWS], 0.0
+        for a in range(A):
+            number = counters[LAST] if a == last else P[a, i]
+            numbers[a] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
+            variances[a] = own[FIGURE, a] if a == last else bounded_square(S[a, i])
+            mixed += own[WEIGHT, a] * numbers[a]
+        value[i] = mixed = min(max(mixed, -VALUE_MAX), VALUE_MAX)
+        std[i] = deviation(own[WEIGHT], variances, numbers, mixed)
+        if not y.shape[0]:
+            continue
+        weight = weights[i] if weights.shape[0] else 1.0
+        expected, counters[LOSS], counted = expect(
+            counters[LOSS], bounded_square(mixed - y[i]), weight, t, t >= SPAN_ROWS
+        )
+        counters[RECENT] += counted / REST_ROWS
+        least = np.inf
+        for a in range(A):
+            own[USE, a] += USE_RATE * (own[WEIGHT, a] - own[USE, a])
+            losses[a] = bounded_square(numbers[a] - y[i])
+            own[FIGURE, a] += max(1.0 / (t + 1.0), LOSS_RATE) * (losses[a] - own[FIGURE, a])
+            least = min(least, losses[a])
+        for a in range(A):
+            losses[a] = min((losses[a] - least) / expected, _CAP)
+        weigh_and_share(own[WEIGHT], losses, 0.0, _RATE * weight)
+        widen(counters[LEAST:], y[i], t)
+        counters[LAST] = min(max(y[i], -VALUE_MAX), VALUE_MAX)
+        counters[ROWS] += 1.0
+    if y.shape[0]:
+        _copy(table, awake, own, True)

@@ -1,4 +1,4 @@
-"""The state of the mixture of classifiers (equations: core.learners.auto.mixing)."""
+"""The state of a mixture of experts (equations: core.learners.auto.mixing)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
@@ -7,79 +7,90 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
-from core.contract import Floats, Header, Ints
+from core.contract import Floats, Header, Prediction
 from core.learners.auto import mixing
-from core.learners.auto.experts_mixed import ExpertsMixed
-from core.learners.auto.resting import LEAST_OF_CLASSES, REST_ROWS, SPELL_MAX, errs_more
+from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, REST_ROWS, SPELL_MAX, decide, goes_worse
+from core.numerics.weighting import POOL_MAX
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, counts
 
+_SUM_ERROR = 1e-6
+_NONE = np.empty(0)
+_UNIT, _LOSS = Range(0.0, 1.0), Range(0.0, mixing.LOSS_MAX)
+_ANY = {
+    mixing.WEIGHT: _UNIT,
+    mixing.USE: _UNIT,
+    mixing.WAKES: WHOLE,
+    mixing.SPELLS: Range(0.0, SPELL_MAX, whole=True),
+}
+_CLASSES = {
+    mixing.FIGURE: _UNIT,
+    mixing.SLOPE: Range(mixing.SLOPE_MIN, mixing.SLOPE_MAX),
+    mixing.CURVATURE: Range(mixing.CURVATURE_FIRST, mixing.CURVATURE_MAX),
+    mixing.POOL: Range(-POOL_MAX, POOL_MAX),
+    mixing.SQUARES: NOT_NEGATIVE,
+}
+_CLASS_COUNTERS = {
+    mixing.ROWS: WHOLE,
+    mixing.LAST: WHOLE,
+    mixing.LOSS: _UNIT,
+    mixing.RECENT: Range(0.0, REST_ROWS, whole=True),
+    mixing.POOLED: _UNIT,
+}
+_NUMBER_COUNTERS = {mixing.ROWS: WHOLE, mixing.LOSS: _LOSS, mixing.RECENT: _LOSS}
+_SPAN = (mixing.LEAST, mixing.MOST)
 
-class Mixture(ExpertsMixed):
-    """What mixes the predictions of E experts, those of labels included.
 
-    State, for K classes:
-        table (E, 9)         see SLOPE and the others
-        labels (2, K + 1, K) counts of labels, and behind them of those after each label; two decays
-        counters (5,)        see ROWS and the others
+class Mixture:
+    """A table of experts whose weights add up to 1; resting ones have none.
+
+    State, for E experts and K classes:
+        table (9, E), (5, E) of numbers  see mixing.WEIGHT and the others
+        counters (5,), (6,) of numbers   see mixing.ROWS and the others
+        labels (2, K + 1, K)             of classes: see mixing.mix_classes
 
     Args:
         experts: names of those that read columns.
+        regression: whether they predict numbers.
+
+    Attributes:
+        names: of all experts, those that read only labels last: they cost nothing and never rest.
+        awake: places of those that do not rest.
     """
 
-    layout: ClassVar = Layout(
-        {
-            "table": Array(
-                "E",
-                mixing.FIELDS,
-                places={
-                    mixing.SLOPE: Range(mixing.SLOPE_MIN, mixing.SLOPE_MAX),
-                    mixing.CURVATURE: Range(mixing.CURVATURE_FIRST, mixing.CURVATURE_MAX),
-                    mixing.POOL: Range(-mixing.POOL_MAX, mixing.POOL_MAX),
-                    mixing.SQUARES: NOT_NEGATIVE,
-                    mixing.CHOICE: Range(0.0, 1.0),
-                    mixing.RIGHT: Range(0.0, 1.0),
-                    mixing.USE: Range(0.0, 1.0),
-                    mixing.WAKES: WHOLE,
-                    mixing.SPELLS: Range(0.0, SPELL_MAX, whole=True),
-                },
-            ),
-            "labels": Array(2, "after", "K", within=Range(0.0, mixing.COUNT_MAX)),
-            "tally": Array(
-                mixing.COUNTERS,
-                places={
-                    mixing.ROWS: WHOLE,
-                    mixing.LAST: WHOLE,
-                    mixing.POOLED: Range(0.0, 1.0),
-                    mixing.WRONG: Range(0.0, 1.0),
-                    mixing.RECENT: Range(0.0, REST_ROWS, whole=True),
-                },
-                at="counters",
-            ),
-        }
-    )
-    FREE: ClassVar = mixing.LABEL_EXPERTS
-    SHARE, USE, WAKES, FIGURE, ROWS = mixing.CHOICE, mixing.USE, mixing.WAKES, mixing.RIGHT, mixing.ROWS
-    REPORTED = "accuracy"
-    LEAST = LEAST_OF_CLASSES
+    layouts: ClassVar = {
+        False: Layout(
+            {
+                "table": Array(9, "E", axis=0, places=_ANY | _CLASSES),
+                "tally": Array(5, places=_CLASS_COUNTERS, at="counters"),
+                "labels": Array(2, "after", "K", within=Range(0.0, mixing.COUNT_MAX)),
+            }
+        ),
+        True: Layout(
+            {
+                "table": Array(5, "E", axis=0, places=_ANY | {mixing.FIGURE: _LOSS}),
+                "tally": Array(6, places=_NUMBER_COUNTERS, ordered=[_SPAN], at="counters"),
+            }
+        ),
+    }
+    object_bytes: ClassVar = 600
 
-    def __init__(self, experts: Sequence[str]) -> None:
-        super().__init__(experts, mixing.FIELDS, mixing.COUNTERS)
-        self.table[:, mixing.SLOPE], self.table[:, mixing.CURVATURE] = 1.0, mixing.CURVATURE_FIRST
-        self.table[:, mixing.POOL] = mixing.POOL_START / len(self.names)
+    def __init__(self, experts: Sequence[str], *, regression: bool) -> None:
+        self.regression, self.layout = regression, self.layouts[regression]
+        self._own = tuple(experts)
+        self.names = self._own + (mixing.NUMBER_EXPERTS if regression else mixing.LABEL_EXPERTS)
+        self.table = np.tile(self._column(1.0 / len(self.names))[:, None], len(self.names))
+        self.counters = np.array([0.0] * 6 if regression else [0.0, 0.0, 0.0, 0.0, mixing.POOLED_FIRST])
         self.labels = np.zeros((2, 1, 0))
-        self.counters[mixing.POOLED] = 0.5
-        self.wake()
+        self._wake()
 
-    def decide(self) -> None:
-        """Experts rest and wake; called at row numbers divisible by REST_ROWS (core.learners.auto.resting)."""
-        worse = errs_more(self.counters[mixing.RECENT] / REST_ROWS, self.counters[mixing.WRONG])
-        self.counters[mixing.RECENT] = 0.0
-        self.rest(worse=worse)
+    def sizes(self, classes: int) -> dict[str, int]:
+        """The sizes of the layout for so many classes."""
+        return {"E": len(self.names), "K": classes, "after": classes + 1}
 
-    @staticmethod
-    def sizes(experts: int, classes: int) -> dict[str, int]:
-        """The sizes of the layout for so many experts that read columns."""
-        return {"E": experts + len(mixing.LABEL_EXPERTS), "K": classes, "after": classes + 1}
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return int(self.counters[mixing.ROWS])
 
     @property
     def classes(self) -> int:
@@ -90,28 +101,41 @@ class Mixture(ExpertsMixed):
         """A class that no label was of so far."""
         self.labels = np.pad(self.labels, ((0, 0), (0, 1), (0, 1)))
 
-    def predict(self, P: Floats) -> tuple[Ints, Floats]:
-        """Classes (n,), -1 where there is none, and probabilities (n, K) from those of the experts awake, P."""
-        value, p = self._room(P.shape[1])
+    def predict(self, predictions: Sequence[Prediction]) -> Prediction:
+        """The prediction of n rows from those of the experts awake that read columns. Changes nothing."""
+        return self.learn(predictions, predictions[0].value[:0], _NONE)
+
+    def learn(self, predictions: Sequence[Prediction], y: NDArray[Any], weights: Floats) -> Prediction:
+        """The same for each row before its label y (n,) moves the weights; the rows' own are (n,), or (0,): 1."""
+        A, n = len(predictions), len(predictions[0].value)
+        if self.regression:
+            P = np.concatenate([one.value for one in predictions]).reshape(A, n)
+            S = np.concatenate([one.std for one in predictions]).reshape(A, n)
+            number, std = np.empty((2, n))
+            mixing.mix_numbers(P, S, y, weights, self.awake, self.table, self.counters, number, std)
+            return Prediction(number, None, std)
+        Ps = np.concatenate([one.probabilities for one in predictions]).reshape(A, n, self.classes)
+        value, p = np.full(n, -1), np.empty((n, self.classes))
         if self.classes:
-            mixing.predict_rows(P, self.awake, self.table, self.labels, self.counters, value, p)
-        return value, p
+            mixing.mix_classes(Ps, y, weights, self.awake, self.table, self.labels, self.counters, value, p)
+        return Prediction(value, p)
 
-    def learn(self, P: Floats, y: Ints, weights: Floats) -> tuple[Ints, Floats]:
-        """The same for each row before its class y (n,) moves the weights; the rows' own are (n,), or (0,): 1."""
-        value, p = self._room(P.shape[1])
-        mixing.learn_rows(P, y, weights, self.awake, self.table, self.labels, self.counters, value, p)
-        return value, p
-
-    def _room(self, n: int) -> tuple[Ints, Floats]:
-        return np.full(n, -1, dtype=np.int64), np.empty((n, self.classes))
+    def decide(self) -> None:
+        """Experts rest and wake; called at row numbers divisible by REST_ROWS (core.learners.auto.resting)."""
+        worse = goes_worse(self.counters[mixing.RECENT], self.counters[mixing.LOSS], regression=self.regression)
+        least = LEAST_OF_NUMBERS if self.regression else LEAST_OF_CLASSES
+        decide(self.table[mixing.USE : mixing.SPELLS + 1], least, len(self.names) - len(self._own), self.rows, worse)
+        self.counters[mixing.RECENT] = 0.0
+        self._settle()
 
     def forget(self) -> None:
         """Experts are weighed as at the start, and labels as if none had been counted."""
-        fresh = Mixture(self.names[: -len(mixing.LABEL_EXPERTS)])
-        self.table, self.labels = fresh.table, np.zeros(self.labels.shape)
-        self.counters[mixing.POOLED] = fresh.counters[mixing.POOLED]
-        self.wake()
+        figures = self.table[mixing.FIGURE].copy()
+        self.table[:] = self._column(1.0 / len(self.names))[:, None]
+        self.table[mixing.FIGURE] = figures
+        if not self.regression:
+            self.labels[:], self.counters[mixing.POOLED] = 0.0, mixing.POOLED_FIRST
+        self._wake()
 
     def extend(self, other: "Mixture", anew: Collection[str]) -> None:
         """Go on for a mixture that has learned the same rows.
@@ -121,25 +145,64 @@ class Mixture(ExpertsMixed):
             anew: experts that have started anew: they have no weight until they prove better than others.
         """
         self.labels, self.counters = other.labels.copy(), other.counters.copy()
-        known = {name: row for name, row in zip(other.names, other.table, strict=True) if name not in anew}
-        for name, own in zip(self.names, self.table, strict=True):
-            own[:] = known.get(name, (1.0, mixing.CURVATURE_FIRST, *[0.0] * 4, 1.0 / len(self.names), 0.0, 0.0))
-        if not self.table[:, mixing.CHOICE].any():
-            self.table[:, mixing.CHOICE] = 1.0
-        self.settle()
+        known = {name: column for name, column in zip(other.names, other.table.T, strict=True) if name not in anew}
+        started = self._column(0.0)
+        started[mixing.FIGURE] = self.counters[mixing.LOSS] if self.regression else 0.0
+        for name, column in zip(self.names, self.table.T, strict=True):
+            column[:] = known.get(name, started)
+        if not self.table[mixing.WEIGHT].any():
+            self.table[mixing.WEIGHT] = 1.0
+        self._settle()
+
+    def _column(self, weight: float) -> Floats:
+        """What the table has of an expert that has learned nothing."""
+        E = len(self.names)
+        classes = [1.0, mixing.CURVATURE_FIRST, mixing.POOL_FIRST / E if weight else 0.0, 0.0]
+        return np.array([weight, 1.0 / E, 0.0, 0.0, 0.0] + ([] if self.regression else classes))
+
+    def _wake(self) -> None:
+        """Take from the table which experts are awake."""
+        self.awake = np.flatnonzero(~self.resting)
+
+    def _settle(self) -> None:
+        """Only experts that are awake have weights."""
+        self._wake()
+        weights = self.table[mixing.WEIGHT]
+        weights[self.resting] = 0.0
+        weights /= weights.sum()
+
+    @property
+    def resting(self) -> NDArray[np.bool_]:
+        """Which experts rest."""
+        return np.asarray(self.table[mixing.WAKES] > 0.0)
 
     @property
     def weights(self) -> Floats:
         """What each expert counts for, in shares of 1: in the pool, where negative weights are none, and the choice."""
-        pool, c = np.maximum(self.table[:, mixing.POOL], 0.0), self.counters[mixing.POOLED]
+        chosen: Floats = self.table[mixing.WEIGHT]
+        if self.regression:
+            return chosen
+        pool, c = np.maximum(self.table[mixing.POOL], 0.0), self.counters[mixing.POOLED]
         pool[self.resting] = 0.0
         total = pool.sum()
         pooled = pool / total if total > 0.0 else np.full(len(pool), 1.0 / len(pool))
-        return np.asarray(c * pooled + (1.0 - c) * self.table[:, mixing.CHOICE])
+        return np.asarray(c * pooled + (1.0 - c) * chosen)
+
+    def report(self) -> list[Header]:
+        """Every expert with its weight and its figure of the last 1000 rows, fading."""
+        figures = [float(figure) if self.rows else None for figure in self.table[mixing.FIGURE]]
+        columns = zip(self.names, self.weights.tolist(), figures, self.resting.tolist(), strict=True)
+        name = "mse" if self.regression else "accuracy"
+        return [dict(zip(("expert", "weight", name, "resting"), column, strict=True)) for column in columns]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return self.layout.held_bytes(self) + self.object_bytes
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
-        return self.layout.to_arrays(self), {"classes": self.classes}
+        return self.layout.to_arrays(self), {} if self.regression else {"classes": self.classes}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -147,9 +210,14 @@ class Mixture(ExpertsMixed):
         Raises:
             ValueError: what no state of these experts can be; nothing has changed.
         """
-        (classes,) = counts(header, classes=CLASS_BOUND)
-        found = self.layout.read(arrays, **self.sizes(len(self.names) - len(mixing.LABEL_EXPERTS), classes))
-        if found["counters"][mixing.LAST] > classes:
+        (classes,) = counts(header, **({} if self.regression else {"classes": CLASS_BOUND})) or (0,)
+        found = self.layout.read(arrays, **self.sizes(classes))
+        if abs(found["table"][mixing.WEIGHT].sum() - 1.0) > _SUM_ERROR:
+            raise ValueError("the weights of the experts do not add up to 1")
+        if found["table"][mixing.WAKES, len(self._own) :].any():
+            raise ValueError("experts of labels never rest")
+        if not self.regression and found["counters"][mixing.LAST] > classes:
             raise ValueError("the last label is of a class that is not there")
-        self.check(found["table"])
-        self.take(found)
+        self.table, self.counters = found["table"], found["counters"]
+        self.labels = found.get("labels", self.labels)
+        self._wake()

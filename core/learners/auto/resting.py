@@ -27,29 +27,32 @@ LEAST_OF_CLASSES, LEAST_OF_NUMBERS = 0.1, 0.01
 _DEVIATIONS, _MORE = 2.0, 2.0
 
 
-def errs_more(recent: float, usual: float) -> bool:
-    """Whether the share of errors among the last REST_ROWS rows is clearly above the usual one."""
+def goes_worse(recent: float, usual: float, *, regression: bool) -> bool:
+    """Whether the last REST_ROWS rows went clearly worse than usual.
+
+    Args:
+        recent: how many of their classes were wrong; their mean squared error.
+        usual: the share of rows whose class was wrong; the usual mean squared error.
+        regression: which of the two.
+    """
+    if regression:
+        return recent > _MORE * usual
     spread = math.sqrt(max(usual * (1.0 - usual), 0.0) / REST_ROWS)
-    return recent > usual + _DEVIATIONS * spread
-
-
-def is_farther_off(recent: float, usual: float) -> bool:
-    """Whether the mean squared error of the last REST_ROWS rows is clearly above the usual one."""
-    return recent > _MORE * usual
+    return recent / REST_ROWS > usual + _DEVIATIONS * spread
 
 
 def decide(table: Floats, least: float, free: int, rows: int, worse: bool) -> None:
     """Let experts rest and wake, in place.
 
     Args:
-        table: (E, 3) the use of every expert; the row at which it wakes, 0 for those that are awake; how often it has
+        table: (3, E) the use of every expert; the row at which it wakes, 0 for those that are awake; how often it has
             rested without being of use in between.
         least: LEAST of these experts.
         free: how many at the end cost nothing: they never rest.
         rows: learned so far, divisible by REST_ROWS.
         worse: whether the last rows went clearly worse.
     """
-    use, wakes, spells = table.T
+    use, wakes, spells = table
     due = (wakes > 0.0) & ((wakes <= rows) | worse)
     even = 1.0 / len(use)
     judged: NDArray[np.bool_] = wakes == 0.0

@@ -3,13 +3,12 @@ r"""DFOP with ``forgetting_rate: "auto"``: RLS and DFOPs of many rates, mixed by
     members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
     p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
                             within the range [a, b] of the labels so far and a tenth of it beyond (from row 20 on)
-    o = sum_k v_k p_k       the mixed score; v starts at 1/K
+    o = sum_k v_k p_k       the mixed score
     l_k = |p_k - y|^2       mean over the columns; y the row's targets
-    D <- D + r (|o - y|^2 - D)                           the loss to expect, r = max(1/t, .001); updated before its use
-    v_k <- v_k exp(-(l_k - min l) / (2 D)), normalised   Bayes under normal errors of variance D
-    v_k <- .999 v_k + .001 / K                           fixed share: a member with no weight can regain it
+    v                       exponential weights with eta = 1 / (2 D), which is Bayes under normal errors of variance D,
+                            the loss to expect; fixed share .001 (core.numerics.weighting)
 
-A row of weight c counts c times: l_k is multiplied by c, and r by c up to 1.
+A row of weight c counts c times: eta is multiplied by c, and r, the rate of D, by c up to 1.
 
 One set of weights serves all classes. Class and probabilities are those of core.learners.dfop.learner for the mixed
 scores.
@@ -18,16 +17,14 @@ scores.
 times a huge number is a huge error.
 
 **Outliers among labels** (regression, from row 20 on). A label far outside [a, b] moves that end by one width only
-(core.numerics.label_range). |o - y|^2 counts at most 1e6 D in the D of later rows; the row itself is weighed by a D
-that holds all of it. Otherwise one label of 1e20 would make every later difference between members negligible.
+(core.numerics.label_range), and |o - y|^2 is winsorised in the D of later rows.
 
-**Predictive deviation** (regression): sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)); likewise, std_k is at most 3 (b - a).
+**Predictive deviation** (regression): sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)), with std_k at most 3 (b - a).
 
 **Any finite input.** The members are safe (learner.py); differences and deviations are held within 1e150 before they
 are squared, and D above 1e-300.
 
-Source: members: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021; fixed share:
-Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998.
+Source: members: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021.
 
 Deviations from the paper
 - The paper gives one rate per data set and mixes none.
@@ -35,35 +32,20 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
-from core.learners.dfop.bank_kernels import learn_members, mix_and_weigh, mix_rows, predict_members
-from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED
+from core.learners.dfop.bank_kernels import CHUNK_ROWS, learn_members, mix_rows, predict_members
+from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED, Predicted, Rows, State
 from core.learners.dfop.learner import Dfop, learns_blocks, refresh_rows
 from core.learners.dfop.rates import member_rates, member_specs
 from core.state.layout import Array, Layout, Range, Shares
 
 _NONE = np.empty(0)
-_CHUNK_ROWS = 1024
-"""Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
-
-
-class Stack(NamedTuple):
-    """The arrays of all K members, one behind another (bank_kernels.py); a member's own ones are views of them.
-
-    Whatever assigns an array to a member instead of writing into it parts it from its stack: then stack them anew.
-    """
-
-    W: Floats  # (K, columns, D)
-    Q: Floats  # (K, D, D)
-    R: Floats  # (K, D, D)
-    mean_square: Floats  # (K, D)
-    counters: Floats  # (K, 4)
 
 
 class ForgettingBank:
@@ -100,7 +82,7 @@ class ForgettingBank:
         self.members = [Dfop(member) for member in member_specs(spec)]
         self._stack = stack_of(self.members)
         self._constants = np.array([member.constants for member in self.members])
-        self._refresh_rows = refresh_rows(self._stack.W.shape[2])
+        self._refresh_rows = refresh_rows(self.members[0].W.shape[1])
         self.mixing = np.full(len(self.rates), 1.0 / len(self.rates))
         self.loss = np.zeros(1)
         self.calibration = fresh_calibration()
@@ -120,7 +102,7 @@ class ForgettingBank:
         """One more class, in every member."""
         for member in self.members:
             member.add_class()
-        self._stack = self._stack._replace(W=_stacked(self.members, "W"))
+        self._stack = _stacked(self.members, "W"), *self._stack[1:]
 
     extensible: ClassVar[bool] = True
 
@@ -134,22 +116,11 @@ class ForgettingBank:
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         scores, std = self.members[0].empty(X.shape[0])
-        if X.shape[0] <= _CHUNK_ROWS:
-            self._predict(X, scores, std)
-        else:
-            for begin in range(0, X.shape[0], _CHUNK_ROWS):
-                part = slice(begin, begin + _CHUNK_ROWS)
-                self._predict(X[part], scores[part], std[part])
+        W, Q, _, _, counters = self._stack
+        predict_members(X, W, Q, counters, self._constants, self.mixing, self.loss, self.span, scores, std)
         if self.regression:
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify(scores, self.classes, self.calibration))
-
-    def _predict(self, X: Floats, scores: Floats, std: Floats) -> None:
-        """Write the scores (n, m) and deviations (n,), (0,) for classification, of one chunk."""
-        P, S = self._member_predictions(*scores.shape)
-        W, Q, _, _, counters = self._stack
-        predict_members(X, W, Q, counters, self._constants, P, S)
-        mix_rows(P, S, self.mixing, self.rows, self.span, scores, std)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -159,36 +130,32 @@ class ForgettingBank:
         given = _NONE if weights is None else weights
         scores, std = self.members[0].empty(X.shape[0])
         numbers = np.ascontiguousarray(y, dtype=np.float64)
-        end = _CHUNK_ROWS - self.rows % _CHUNK_ROWS
-        if X.shape[0] <= end:
-            self._learn(X, numbers, given, scores, std)
-        else:
-            begin = 0
-            while begin < X.shape[0]:
-                part = slice(begin, end)
-                self._learn(X[part], numbers[part], given[part], scores[part], std[part])
-                begin, end = end, end + _CHUNK_ROWS
+        begin, end = 0, CHUNK_ROWS - self.rows % CHUNK_ROWS
+        while begin < X.shape[0]:
+            part = slice(begin, end)
+            self._learn(X[part], numbers[part], given[part], scores[part], std[part])
+            begin, end = end, end + CHUNK_ROWS
         if self.regression:
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
 
     def _learn(self, X: Floats, y: Floats, weights: Floats, scores: Floats, std: Floats) -> None:
         """Learn one chunk; its scores (n, m) and deviations (n,), (0,) for classification, are written."""
-        P, S = self._member_predictions(*scores.shape)
-        rows = self.rows
-        if learns_blocks(X.shape[0], self._stack.W.shape[2]):
+        K, rows = len(self.rates), self.rows
+        P, S = np.empty((K, *scores.shape)), np.empty((K, len(std)))
+        if learns_blocks(X.shape[0], self.members[0].W.shape[1]):
             for member, p, s in zip(self.members, P, S, strict=True):
                 member.absorb(X, y, None, weights, (p, s))
         else:
-            self._learn_rows(X, y, weights, P, S)
-        self.loss[0] = mix_and_weigh(P, S, y, weights, self.mixing, self.loss[0], rows, self.span, scores, std)
+            self._learn_rows((X, y, _NONE, weights), (P, S))
+        mix_rows(P, S, y, weights, self.mixing, self.loss, rows, self.span, scores, std)
 
-    def _learn_rows(self, X: Floats, y: Floats, weights: Floats, P: Floats, S: Floats) -> None:
+    def _learn_rows(self, rows: Rows, predicted: Predicted) -> None:
         """Every member learns the rows one by one; Q is refreshed where that is due."""
         member, row, reason = 0, 0, REFRESH
         while reason != DONE:
             member, row, reason = learn_members(
-                X, y, weights, *self._stack, self._constants, P, S, member, row, reason == SPOILED, self._refresh_rows
+                rows, self._stack, predicted, self._constants, self._refresh_rows, member, row, reason == SPOILED
             )
             if reason != DONE:
                 self.members[member].refresh(leaks=reason == LEAK)
@@ -251,15 +218,14 @@ class ForgettingBank:
         self.members, self._stack = members, stack_of(members)
         vars(self).update(own)
 
-    def _member_predictions(self, n: int, m: int) -> tuple[Floats, Floats]:
-        """Room for the members' scores (K, n, m) and deviations (K, n), (K, 0) for classification."""
-        K = len(self.rates)
-        return np.empty((K, n, m)), np.empty((K, n if self.regression else 0))
 
+def stack_of(members: Sequence[Dfop]) -> State:
+    """The members' arrays, one behind another (bank_kernels.py); theirs become views.
 
-def stack_of(members: Sequence[Dfop]) -> Stack:
-    """The members' arrays, one behind another; theirs become views."""
-    return Stack(*(_stacked(members, name) for name in Stack._fields))
+    Whatever assigns an array to a member instead of writing into it parts it from its stack: then stack them again.
+    """
+    W, Q, R, mean_square, counters = (_stacked(members, name) for name in ("W", "Q", "R", "mean_square", "counters"))
+    return W, Q, R, mean_square, counters
 
 
 def _stacked(members: Sequence[Dfop], name: str) -> Floats:

@@ -42,11 +42,13 @@ from core.learners.dfop.kernels import (
     ROWS,
     SPOILED_FACTOR,
     WINSOR,
+    Predicted,
+    State,
 )
 from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_transposed, symmetric_product
 
 COLUMNS_MIN = 256
-"""Columns from which a full block is faster than its rows (tests/benchmarks/speed.py)."""
+"""Columns from which a full block is faster than its rows."""
 ROWS_MIN = 16
 """Rows from which any block is; below, and where blocks keep failing, the row update is used."""
 
@@ -54,16 +56,6 @@ _INPUT_MAX = 1e30
 _WEIGHT_MAX = 1e100
 _SPREAD_MAX = 1e8
 _SHRINK_MIN = 1e-3
-
-
-class State(NamedTuple):
-    """The arrays of a ``core.learners.dfop.learner.Dfop``, updated in place; of Q and R only the upper triangles."""
-
-    W: Floats
-    Q: Floats
-    R: Floats
-    mean_square: Floats
-    counters: Floats
 
 
 class Block(NamedTuple):
@@ -74,13 +66,6 @@ class Block(NamedTuple):
     lams: Floats
     steps: Floats
     weights: Floats
-
-
-class Predicted(NamedTuple):
-    """Where the a-priori predictions of a block go: scores (m, k) and deviations (m,), (0,) for classification."""
-
-    scores: Floats
-    std: Floats
 
 
 def block_rows(columns: int) -> int:
@@ -124,8 +109,8 @@ def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *,
 
     Args:
         rows: the block.
-        state: updated in place.
-        predicted: written.
+        state: updated in place; of Q and R only the upper triangles.
+        predicted: the a-priori predictions, written.
         lam0: the default discount, with which deviations are computed.
         inverse_follows: Q is about to be replaced by the inverse of R, and need not be updated.
 
@@ -134,6 +119,7 @@ def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *,
     """
     X, T, lams, steps, weights = rows
     W, Q, R, mean_square, counters = state
+    scores, std = predicted
     if not (np.abs(X).max() <= _INPUT_MAX and np.abs(T).max() <= _INPUT_MAX and np.abs(W).max() <= _WEIGHT_MAX):
         return False
     c = np.cumprod(lams)  # (m,)
@@ -156,9 +142,9 @@ def learn_block(rows: Block, state: State, predicted: Predicted, lam0: float, *,
     if not inverse_follows:
         add_outer(Q.T, V.T, -1.0 / c[-1], 1.0 / c[-1])
     add_outer(R.T, Xs.T, c[-1], c[-1])
-    predicted.scores[:] = f[:, : predicted.scores.shape[1]]
+    scores[:] = f[:, : scores.shape[1]]
     e = root[:, 0] * C.diagonal() * u[:, 0]  # (m,)
-    _absorb_counters(C.diagonal() ** 2, e, lams, steps, weights, counters, predicted.std, lam0)
+    _absorb_counters(C.diagonal() ** 2, e, lams, steps, weights, counters, std, lam0)
     _absorb_squares(mean_square, X, counters[ROWS] - len(X))
     return True
 

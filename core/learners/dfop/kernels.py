@@ -2,7 +2,7 @@
 
 All compiled code of the row update is in this one file, because Numba's cache watches only the file of the function
 it compiled: a helper changed elsewhere leaves an old kernel running. The one exception is ``small_inverse`` of
-core.numerics.linalg (a test compares the bits: after changing it, delete core/__pycache__). Sums are taken in one fixed
+core.numerics.linalg (a test compares the bits; `make` compiles its callers again). Sums are taken in one fixed
 order, without fast-math, so predict and learn, several rows and one, and two replicas give the same bits. Nothing is
 allocated per row, and the GIL is released.
 
@@ -266,61 +266,53 @@ def _gather(Q: Floats, diagonal: Floats) -> None:
         diagonal[j] = Q[j, j]
 
 
-_STATE = f"{_MATRIX}, {_MATRIX}, {_MATRIX}, {_VECTOR}, {_VECTOR}"
-_ROWS = f"{_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_VECTOR_IN}"
-_LEARN = f"UniTuple(i8, 2)({_ROWS}, {_STATE}, {_MATRIX}, {_VECTOR}, i8, i8, b1, f8, f8, f8, f8, i8)"
+Rows = tuple[Floats, Floats, Floats, Floats]
+"""X (n, d); y (n,), numbers or class indices as floats; discounts (n,), or (0,) for the default; weights (n,), or (0,):
+every row counts once."""
+State = tuple[Floats, Floats, Floats, Floats, Floats]
+"""W (columns, D), Q (D, D), R (D, D), of which only the upper triangle is read, mean_square (D,), counters (4,)."""
+Predicted = tuple[Floats, Floats]
+"""Scores (n, m), and deviations (n,), or (0,) for classification."""
+Constants = tuple[float, float, float, float]
+"""The default discount, its -ln, the share of the mean square that a leak puts back, and what it puts back where a
+column was always zero."""
+
+ROWS_TYPE = f"Tuple(({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_VECTOR_IN}))"
+_STATE = f"Tuple(({_MATRIX}, {_MATRIX}, {_MATRIX}, {_VECTOR}, {_VECTOR}))"
+_LEARN = f"UniTuple(i8, 2)({ROWS_TYPE}, {_STATE}, Tuple(({_MATRIX}, {_VECTOR})), UniTuple(f8, 4), i8, i8, i8, b1)"
 
 
 @njit(_LEARN, cache=True, nogil=True)
 def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would have to hand all of its state about
-    X: Floats,
-    y: Floats,
-    discounts: Floats,
-    weights: Floats,
-    W: Floats,
-    Q: Floats,
-    R: Floats,
-    mean_square: Floats,
-    counters: Floats,
-    scores: Floats,
-    std: Floats,
+    rows: Rows,
+    state: State,
+    predicted: Predicted,
+    constants: Constants,
+    refresh_rows: int,
     start: int,
     stop: int,
     refreshed: bool,
-    lam0: float,
-    step0: float,
-    leak_size: float,
-    fresh: float,
-    refresh_rows: int,
 ) -> tuple[int, int]:
     """Test, then train on rows start, start + 1, ... until Q must be refreshed or row ``stop`` is reached.
 
     Args:
-        X: (n, d) rows.
-        y: (n,) numbers, or class indices as floats.
-        discounts: (n,), or (0,) for the default.
-        weights: (n,), or (0,): every row counts once.
-        W: (columns, D) weights, updated in place like the four that follow.
-        Q: (D, D) covariance.
-        R: (D, D) precision, of which only the upper triangle is read.
-        mean_square: (D,) mean squares.
-        counters: (4,) counters.
-        scores: (n, m) a-priori predictions, written.
-        std: (n,) predictive deviations, written; (0,) means classification.
+        rows: what is learned.
+        state: updated in place.
+        predicted: the a-priori predictions, written.
+        constants: of the learner.
+        refresh_rows: Q is refreshed at the row numbers divisible by this power of two.
         start: the first row to learn.
         stop: the row to stop before.
         refreshed: whether Q has just been refreshed because row ``start`` found it spoiled.
-        lam0: the default discount.
-        step0: its -ln.
-        leak_size: share of the mean square that a leak puts back.
-        fresh: what it puts back where a column was always zero.
-        refresh_rows: Q is refreshed at the row numbers divisible by this mean_square of two.
 
     Returns:
         The next row, and DONE, REFRESH (do that and come back), LEAK (leak, then refresh) or SPOILED (refresh, and come
-        back with ``refreshed``). Up to 32 columns the work of REFRESH and LEAK is done here
-        while rows are left.
+        back with ``refreshed``). Up to 32 columns the work of REFRESH and LEAK is done here while rows are left.
     """
+    X, y, discounts, weights = rows
+    W, Q, R, mean_square, counters = state
+    scores, std = predicted
+    lam0, step0, leak_size, fresh = constants
     columns, D = W.shape
     regression = std.shape[0] > 0
     x, q, f, diagonal = np.empty(D), np.empty(D), np.empty(columns), np.empty(D)

@@ -65,7 +65,7 @@ Deviations from the paper
 """
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +78,6 @@ from core.learners.dfop.blocks import (
     COLUMNS_MIN,
     ROWS_MIN,
     Block,
-    Predicted,
-    State,
     block_rows,
     discounting,
     learn_block,
@@ -87,6 +85,7 @@ from core.learners.dfop.blocks import (
     targets,
     with_bias,
 )
+from core.learners.dfop.kernels import Predicted, Rows, State
 from core.learners.linear import LinearLearner
 from core.numerics.linalg import diagonal_matrix, mirror_upper, spd_inverse
 from core.state.layout import POSITIVE, WHOLE, Array, Layout, Range, Symmetric
@@ -99,17 +98,6 @@ VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
 
 _NONE = np.empty(0)
-
-
-class _Rows(NamedTuple):
-    """What one call learns, and where its answers go: see ``core.learners.dfop.kernels.learn_rows``."""
-
-    X: Floats
-    y: Floats
-    discounts: Floats
-    weights: Floats
-    scores: Floats
-    std: Floats
 
 
 def learns_blocks(rows: int, columns: int) -> bool:
@@ -188,9 +176,9 @@ class Dfop(LinearLearner):
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
 
-    def scores(self, X: Floats, into: tuple[Floats, Floats] | None = None) -> tuple[Floats, Floats]:
+    def scores(self, X: Floats) -> Predicted:
         """w_k'x as (n, m) and the predictive deviations (n,), (0,) for classification; changes nothing."""
-        scores, std = into or self.empty(X.shape[0])
+        scores, std = self.empty(X.shape[0])
         kernels.predict_rows(X, self.W, self.Q, self.counters, self.discount, scores, std)
         return scores, std
 
@@ -200,70 +188,68 @@ class Dfop(LinearLearner):
         y: Floats,
         discounts: Floats | None = None,
         weights: Floats = _NONE,
-        into: tuple[Floats, Floats] | None = None,
-    ) -> tuple[Floats, Floats]:
+        into: Predicted | None = None,
+    ) -> Predicted:
         """Learn rows with y (n,) numbers, or class indices as floats; the ``scores`` each had before it was learned.
 
         Weights are (n,), or (0,): every row counts once.
         """
-        scores, std = predicted = into or self.empty(X.shape[0])
-        if discounts is None:
-            discounts = _NONE
-        if learns_blocks(X.shape[0], self.W.shape[1]):
-            self._learn_blocks(_Rows(X, y, discounts, weights, scores, std))
+        n = X.shape[0]
+        predicted = into or self.empty(n)
+        rows = X, y, _NONE if discounts is None else discounts, weights
+        if learns_blocks(n, self.W.shape[1]):
+            self._learn_blocks(rows, predicted)
         else:
-            self._learn_rows(X, y, discounts, weights, scores, std, 0, X.shape[0])
+            self._learn_rows(rows, predicted, 0, n)
         return predicted
 
-    def _learn_rows(
-        self, X: Floats, y: Floats, discounts: Floats, weights: Floats, scores: Floats, std: Floats, row: int, stop: int
-    ) -> None:
+    @property
+    def _state(self) -> State:
+        return self.W, self.Q, self.R, self.mean_square, self.counters
+
+    def _learn_rows(self, rows: Rows, predicted: Predicted, row: int, stop: int) -> None:
         """Learn rows ``row`` to ``stop`` one by one, refreshing Q where that is due."""
-        refreshed = False
+        state, refreshed = self._state, False
         while row < stop:
             row, reason = kernels.learn_rows(
-                X, y, discounts, weights, self.W, self.Q, self.R, self.mean_square, self.counters, scores, std,
-                row, stop, refreshed, *self.constants, self._refresh_rows,
-            )  # fmt: skip
+                rows, state, predicted, self.constants, self._refresh_rows, row, stop, refreshed
+            )
             refreshed = reason == kernels.SPOILED
             if reason != kernels.DONE:
                 self.refresh(leaks=reason == kernels.LEAK)
 
-    def _learn_blocks(self, rows: "_Rows") -> None:
+    def _learn_blocks(self, rows: Rows, predicted: Predicted) -> None:
         """Learn all rows in blocks; between them only the upper triangle of Q is kept up."""
-        n, D = rows.X.shape[0], self.W.shape[1]
-        lams, steps = discounting(rows.discounts, n, self.discount, self._step)
-        weights = rows.weights if len(rows.weights) else np.ones(n)
+        X, y, discounts, weights = rows
+        n, D = X.shape[0], self.W.shape[1]
+        lams, steps = discounting(discounts, n, self.discount, self._step)
+        weights = weights if len(weights) else np.ones(n)
         row = 0
         while row < n:
             end, reason = next_block(lams, steps, self.counters, row, self._step, block_rows(D), self._refresh_rows)
             part = slice(row, end)
-            T = targets(rows.y[part], self.W.shape[0], self.regression)
-            X = with_bias(rows.X[part], D)
-            self._learn_block(rows, Block(X, T, lams[part], steps[part], weights[part]), row, reason)
+            T = targets(y[part], self.W.shape[0], self.regression)
+            block = Block(with_bias(X[part], D), T, lams[part], steps[part], weights[part])
+            self._learn_block(rows, predicted, block, row, reason)
             row = end
         mirror_upper(self.Q)
 
-    def _learn_block(self, rows: "_Rows", block: Block, start: int, reason: int) -> None:
+    def _learn_block(self, rows: Rows, predicted: Predicted, block: Block, start: int, reason: int) -> None:
         """Learn the rows from ``start`` on as one block, or as two halves where that fails, down to single rows."""
         end = start + len(block.X)
-        part = slice(start, end)
+        scores, std = predicted
+        into, follows = (scores[start:end], std[start:end]), reason != kernels.DONE
         if end - start < ROWS_MIN:
             mirror_upper(self.Q)
-            self._learn_rows(*rows, start, end)
-        elif learn_block(
-            block,
-            State(self.W, self.Q, self.R, self.mean_square, self.counters),
-            Predicted(rows.scores[part], rows.std[part]),
-            self.discount,
-            inverse_follows=reason != kernels.DONE,
-        ):
-            if reason != kernels.DONE:
+            self._learn_rows(rows, predicted, start, end)
+        elif learn_block(block, self._state, into, self.discount, inverse_follows=follows):
+            if follows:
                 self.refresh(leaks=reason == kernels.LEAK)
         else:
             half = (end - start) // 2
-            self._learn_block(rows, Block(*(array[:half] for array in block)), start, kernels.DONE)
-            self._learn_block(rows, Block(*(array[half:] for array in block)), start + half, reason)
+            first, second = Block(*(own[:half] for own in block)), Block(*(own[half:] for own in block))
+            self._learn_block(rows, predicted, first, start, kernels.DONE)
+            self._learn_block(rows, predicted, second, start + half, reason)
 
     def forget(self) -> None:
         """One strong discount: the past counts for a tenth of as many rows as there are columns; weights stay."""
@@ -295,7 +281,7 @@ class Dfop(LinearLearner):
         """Columns that make predictions: one, or from three classes on one per class."""
         return len(self.W) if self.regression else len(self.W) - self.further_columns
 
-    def empty(self, n: int) -> tuple[Floats, Floats]:
+    def empty(self, n: int) -> Predicted:
         """Room for the scores and deviations of n rows."""
         return np.empty((n, self.columns)), np.empty(n if self.regression else 0)
 

@@ -2,10 +2,9 @@ r"""The rows of (dynamic) ODM, compiled: everything that happens once per row (t
 
 Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
 the same bits. The GIL is released. What LLVM would leave as calls, at twice the time per row, is inlined by Numba.
-Numba's cache does not see when steps.py changes: then delete core/__pycache__.
 
     x  (D,) the row with its bias, scaled down if it is larger than 1e60
-    W (m, K, D)  candidates w_k of every output column     shares, losses (m, K)     epochs (K,)
+    W (m, K, D)  candidates w_k of every output column     shares, losses, epochs (K,)
 """
 
 import math
@@ -36,7 +35,6 @@ from core.learners.odm.steps import (
     restart,
     score,
     square,
-    take_factors,
     take_losses,
     weigh,
 )
@@ -88,12 +86,12 @@ def _mix_classes(F: Floats, shares: Floats, K: int, scale: float, constants: Flo
     for c in range(m):
         o = 0.0
         for k in range(K):
-            o += shares[c, k] * (_ballot(F, c, k) if constants[MAJORITY] else F[c, k])
+            o += shares[k] * (_ballot(F, c, k) if constants[MAJORITY] else F[c, k])
         scores[i, c] = _bounded(o, scale, constants)
 
 
 @njit(
-    f"void({_ROWS_IN}, {_CUBE}, {_MATRIX}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
+    f"void({_ROWS_IN}, {_CUBE}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
     cache=True,
     nogil=True,
     error_model="numpy",
@@ -112,7 +110,7 @@ def predict_rows(X: Floats, W: Floats, shares: Floats, constants: Floats, counte
         else:
             o = 0.0
             for k in range(K):
-                o += _vote(F[0, k], shares[0, k], constants)
+                o += _vote(F[0, k], shares[k], constants)
             scores[i, 0] = _bounded(o, scale, constants)
 
 
@@ -125,27 +123,26 @@ def _step(work: Floats, K: int, kappa: float, counts: float, constants: Floats) 
     else:
         implicit_steps(work, whole, kappa, counts, constants)
     take_losses(work, whole, counts, constants)
-    take_factors(work, K, constants)
     project(work, whole, constants[RADIUS])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _learn_column(
-    W: Floats, shares: Floats, c: int, x: Floats, s: float, shrink: float, target: float, kappa: float, counts: float,
+    W: Floats, shares: Floats, x: Floats, s: float, shrink: float, target: float, kappa: float, counts: float,
     K: int, constants: Floats, work: Floats,
 ) -> float:  # fmt: skip
-    """Test the candidates of a column on x, with s = |x|^2, and train them on shrink x; their mixed score."""
+    """Test the candidates of up to two classes on x, with s = |x|^2, and train them on shrink x; their mixed score."""
     o = 0.0
     for k in range(K):
-        f, work[NORMS + k] = score(W, c, k, x)
+        f, work[NORMS + k] = score(W, 0, k, x)
         work[MARGINS + k] = target * f * shrink
-        o += _vote(f, shares[c, k], constants)
+        o += _vote(f, shares[k], constants)
         work[SIZES + k] = s * shrink * shrink
     _step(work, K, kappa, counts, constants)
     for k in range(K):
         decay, pull = work[DECAYS + k], work[PULLS + k] * target * shrink
         for j in range(x.shape[0]):
-            W[c, k, j] = decay * W[c, k, j] + pull * x[j]
+            W[0, k, j] = decay * W[0, k, j] + pull * x[j]
     return o
 
 
@@ -224,7 +221,7 @@ def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> No
 
 @njit(
     f"void({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, "
-    f"{_CUBE}, {_MATRIX}, {_MATRIX}, {_INTS}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
+    f"{_CUBE}, {_VECTOR}, {_VECTOR}, {_INTS}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
     cache=True,
     nogil=True,
     error_model="numpy",
@@ -248,8 +245,8 @@ def learn_rows(
         y: (n,) class indices as floats.
         weights: (n,) of the rows, or (0,): every row counts once.
         W: (m, K, D) candidates, updated in place like the two that follow; places beyond the count are not read.
-        shares: (m, K) weights b of the candidates.
-        losses: (m, K) their summed losses.
+        shares: (K,) weights b of the candidates.
+        losses: (K,) their summed losses.
         epochs: (K,) rows after which they start again.
         constants: see STEEPNESS and the others.
         counters: see ROWS and the others; updated.
@@ -258,7 +255,7 @@ def learn_rows(
     m = W.shape[0]
     K = int(counters[COUNT])
     x, work = np.empty(W.shape[2]), np.zeros(PARTS * PLACES_MAX)
-    F, pulls = np.empty((2, m, W.shape[1]))
+    F, pulls = np.empty((m, W.shape[1])), np.empty((m, W.shape[1]))
     places = int(counters[ROWS]) % epochs
     if constants[GROWS]:
         places[K - 1] = int(counters[ROWS])  # the last one never starts again
@@ -280,10 +277,9 @@ def learn_rows(
             _mix_classes(F, shares, K, scale, constants, scores, i)
         else:
             target = 1.0 if y[i] == 1.0 else -1.0
-            o = _learn_column(W, shares, 0, x, s, shrink, target, kappa, counts, K, constants, work)
+            o = _learn_column(W, shares, x, s, shrink, target, kappa, counts, K, constants, work)
             scores[i, 0] = _bounded(o, scale, constants)
-        for c in range(m):
-            weigh(shares, losses, c, K, work, constants)
+        weigh(shares, losses, K, work, constants)
         counters[ROWS] += 1.0
         _absorb_margin(scores, i, y[i], counters)
         K = restart(W, shares, losses, epochs, places, K, constants[GROWS] > 0.0)

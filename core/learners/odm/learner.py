@@ -91,14 +91,12 @@ from core.learners.calibration import CALIBRATION, classify, classify_and_fit, f
 from core.learners.classes import column_count, linear_model, with_bias_place, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
-from core.learners.odm.steps import RADIUS
+from core.learners.odm.steps import CANDIDATE_MAX, LOSS_MAX, RADIUS, SQUARE_MAX
+from core.numerics.weighting import FIXED_SHARE
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts
 
-_SHARE, _SHARE_RATE = 1e-3, 3.0
+_SHARE_RATE = 3.0
 _NONE = np.empty(0)
-_SQUARE_MAX = 1e135
-_WEIGHT_MAX = 1e4
-"""More than sqrt(2 lambda), lambda being at most 1e6."""
 
 
 def constants(params: Mapping[str, Any]) -> Floats:
@@ -106,7 +104,7 @@ def constants(params: Mapping[str, Any]) -> Floats:
     paper, lam, theta = params["variant"] == "paper", params["loss_weight"], params["tolerance"]
     explicit = params["step"] == "explicit" or (params["step"] == AUTO and paper)
     constant = 0.0 if params["learning_rate"] == AUTO else params["learning_rate"]
-    bound, rate, share = 4.0 * lam, _SHARE_RATE, _SHARE
+    bound, rate, share = 4.0 * lam, _SHARE_RATE, FIXED_SHARE
     if paper and "candidates" in params:
         bound, rate, share = params["bound"], math.sqrt(8.0 * math.log(places(params)) / params["horizon"]), 0.0
     low, high = 1.0 - theta, 1.0 + theta
@@ -121,23 +119,23 @@ class DynamicOdm:
     State, for D = d plus one where there is a bias column (the last one), m columns (one up to two classes, else one
     per class) and room for K candidates:
         W (m, K, D)     their weights
-        shares (m, K)   b, the same in every column
-        losses (m, K)   sums of l_k since the first row; a split copies them
+        shares (K,)     b
+        losses (K,)     sums of l_k since the first row; a split copies them
         counters (6,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN
         calibration     slope and curvature of the probabilities (core.learners.calibration)
     """
 
     layout: ClassVar = Layout(
         {
-            "weights": Array("columns", "K", "D", within=_WEIGHT_MAX, at="W"),
-            "shares": Shares("columns", "K"),
-            "losses": Array("columns", "K", within=NOT_NEGATIVE),
+            "weights": Array("columns", "K", "D", within=CANDIDATE_MAX, at="W"),
+            "shares": Shares("K"),
+            "losses": Array("K", within=NOT_NEGATIVE),
             "tally": Array(
                 6,
                 places={
                     kernels.ROWS: WHOLE,
                     kernels.COUNT: WHOLE,
-                    kernels.SQUARE: Range(0.0, _SQUARE_MAX),
+                    kernels.SQUARE: Range(0.0, SQUARE_MAX),
                     kernels.MARGIN: Range(-kernels.MARGIN_MAX, kernels.MARGIN_MAX),
                     kernels.MARGIN_VARIANCE: Range(0.0, (2.0 * kernels.MARGIN_MAX) ** 2),
                     kernels.FORGOTTEN: WHOLE,
@@ -171,9 +169,8 @@ class DynamicOdm:
         self.W = np.zeros((1, K, spec.dimension + self.bias))
         self.counters = np.zeros(6)
         self.counters[kernels.COUNT] = 1.0 if self._grows else K
-        self.shares = np.zeros((1, K))
-        self.shares[:, : self.count] = 1.0 / self.count
-        self.losses = np.zeros((1, K))
+        self.shares, self.losses = np.zeros((2, K))
+        self.shares[: self.count] = 1.0 / self.count
         self.calibration = fresh_calibration()
 
     @property
@@ -190,10 +187,7 @@ class DynamicOdm:
         """One more class starts at the mean of the columns, which is never the best; the third makes [w] [-w, w, 0]."""
         self.classes += 1
         mean = self.W.mean(axis=0, keepdims=True) if len(self.W) > 1 else np.zeros_like(self.W)
-        shares, losses = (sums.mean(axis=0, keepdims=True) for sums in (self.shares, self.losses))
         self.W = with_class(self.W, self.classes, mean)
-        self.shares = with_class(self.shares, self.classes, shares, (1.0, 1.0))
-        self.losses = with_class(self.losses, self.classes, losses, (1.0, 1.0))
 
     extensible: ClassVar[bool] = True
 
@@ -229,11 +223,11 @@ class DynamicOdm:
         """One row per class: the candidates' average. None where they vote, which is not linear."""
         if not self._mixed:
             return None
-        w = np.einsum("ck,ckj->cj", self.shares, self.W)
+        w = np.einsum("k,ckj->cj", self.shares, self.W)
         return linear_model(w, self.dimension, self.classes)
 
     def info(self) -> Header:
-        """Rows, the margin's mean and deviation and, for a bank, epochs with their weights, averaged over the columns.
+        """Rows, the margin's mean and deviation and, for a bank, epochs with their weights.
 
         The last epoch of a growing bank is the one at whose end it splits.
         """
@@ -245,7 +239,7 @@ class DynamicOdm:
         }
         if self._bank:
             seen["epochs"] = self.epochs[: self.count].tolist()
-            seen["epoch_weights"] = self.shares[:, : self.count].mean(axis=0).tolist()
+            seen["epoch_weights"] = self.shares[: self.count].tolist()
         return seen
 
     @property
@@ -256,8 +250,8 @@ class DynamicOdm:
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, of the candidates in use."""
         arrays = self.layout.to_arrays(self)
-        used = {name: arrays[name][:, : self.count].copy() for name in ("weights", "shares", "losses")}
-        return arrays | used, {"classes": self.classes}
+        used = {name: arrays[name][: self.count].copy() for name in ("shares", "losses")}
+        return arrays | used | {"weights": arrays["weights"][:, : self.count].copy()}, {"classes": self.classes}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -271,11 +265,8 @@ class DynamicOdm:
         self._check(found)
         self.classes, K = classes, int(found["counters"][kernels.COUNT])
         self.counters, self.calibration = found["counters"], found["calibration"]
-        self.W, self.shares, self.losses = (
-            np.zeros((columns, room, *found["W"].shape[2:])),
-            *np.zeros((2, columns, room)),
-        )
-        self.W[:, :K], self.shares[:, :K], self.losses[:, :K] = found["W"], found["shares"], found["losses"]
+        self.W, (self.shares, self.losses) = np.zeros((columns, room, *found["W"].shape[2:])), np.zeros((2, room))
+        self.W[:, :K], self.shares[:K], self.losses[:K] = found["W"], found["shares"], found["losses"]
 
     def _count_after(self, rows: int) -> int:
         """Candidates in use once some rows are learned."""
@@ -284,10 +275,10 @@ class DynamicOdm:
     def _check(self, found: Mapping[str, Floats]) -> None:
         """Refuse a number of candidates, weights or losses that its rows cannot have."""
         counters = found["counters"]
-        if not counters[kernels.COUNT] == self._count_after(int(counters[kernels.ROWS])) == found["shares"].shape[1]:
+        if not counters[kernels.COUNT] == self._count_after(int(counters[kernels.ROWS])) == len(found["shares"]):
             raise ValueError("the number of candidates is not that of its rows")
         largest = self.constants[RADIUS] * (1.0 if len(found["W"]) == 1 else 2.0)
         if (np.square(found["W"]).sum(axis=2) > largest * (1.0 + 1e-6)).any():
             raise ValueError("a candidate is larger than any can be")
-        if (found["losses"] > counters[kernels.ROWS] * (1.0 + 1e-6)).any():
+        if (found["losses"] > LOSS_MAX * counters[kernels.ROWS] * (1.0 + 1e-6)).any():
             raise ValueError("a sum of losses is none that its rows can have")

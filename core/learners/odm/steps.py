@@ -2,10 +2,10 @@ r"""The steps of the candidates of (dynamic) ODM, compiled (the equations are in
 
 Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
 the same bits. ``score`` is inlined by Numba, because LLVM leaves its calls standing, at twice the time per row. The
-rows are those of kernels.py; Numba's cache does not see there when this file changes: then delete core/__pycache__.
+rows are those of kernels.py.
 
     x  (D,) the row with its bias, scaled down if it is larger than 1e60
-    W (m, K, D)  candidates w_k of every output column     shares, losses (m, K)     epochs (K,)
+    W (m, K, D)  candidates w_k of every output column     shares, losses, epochs (K,)
 """
 
 import math
@@ -15,20 +15,26 @@ from numba import njit
 
 from core.contract import Floats, Ints
 from core.learners.odm.candidates import PLACES_MAX
+from core.numerics.weighting import fixed_share, weigh_by_losses
 
 STEEPNESS, TRADEOFF, LOW, HIGH, RADIUS, STEP, EXPLICIT, GROWS, MAJORITY, PER_LOSS, RATE, SHARE = range(12)
 """Places in the constants: 2 lambda / (1 - theta)^2; mu; 1 - theta; 1 + theta; 2 lambda, the largest |v|^2; a constant
 eta, or 0; explicit steps; whether the last candidate splits; majority vote; the inverse of what losses are divided by;
 eps of the weights; fixed share, or 0: plain exponential weights."""
 
-PARTS = 8
-MARGINS, NORMS, TAUS, DECAYS, PULLS, LATEST, SIZES, FACTORS = (part * PLACES_MAX for part in range(PARTS))
+PARTS = 7
+MARGINS, NORMS, TAUS, DECAYS, PULLS, LATEST, SIZES = (part * PLACES_MAX for part in range(PARTS))
 """Where in the work space of a row its parts begin, one place per candidate: margins, |v|^2, tau, the step, losses,
-|u|^2, factors of the weights. One flat array with fixed places lets LLVM compute several candidates at once."""
+|u|^2. One flat array with fixed places lets LLVM compute several candidates at once."""
+
+LOSS_MAX = 100.0
+"""Most that a row may cost a candidate, whatever its weight: more would leave none of the candidates any weight."""
+SQUARE_MAX = 1e135
+"""More than |x|^2 of any row: its values are at most _ROW_MAX."""
+CANDIDATE_MAX = 1e4
+"""More than any value of a candidate: RADIUS is at most 2e6, and twice that with more than two classes."""
 
 _ROW_MAX = 1e60
-_LOSS_MAX = 100.0
-"""Most that a row may cost a candidate: a larger loss would leave none of the candidates any weight."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -126,7 +132,7 @@ def take_losses(work: Floats, K: int, counts: float, constants: Floats) -> None:
         m = work[MARGINS + k]
         short, over = max(low - m, 0.0), max(m - high, 0.0)
         f = 0.5 * (work[NORMS + k] + steepness * (short * short + mu * (over * over)))
-        work[LATEST + k] = min(counts * min(f * per_loss, 1.0), _LOSS_MAX)
+        work[LATEST + k] = min(counts * min(f * per_loss, 1.0), LOSS_MAX)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -140,33 +146,20 @@ def project(work: Floats, K: int, radius: float) -> None:
         work[PULLS + k] = pull * inside
 
 
-@njit(cache=True, nogil=True)
-def take_factors(work: Floats, K: int, constants: Floats) -> None:
-    """What the losses of the row multiply the candidates' weights with."""
-    for k in range(K):
-        work[FACTORS + k] = math.exp(-constants[RATE] * work[LATEST + k])
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def weigh(shares: Floats, losses: Floats, c: int, K: int, work: Floats, constants: Floats) -> None:
+def weigh(shares: Floats, losses: Floats, K: int, work: Floats, constants: Floats) -> None:
     """Shares after a row with its losses: fixed share, or plain exponential weights of the sums."""
+    latest, rate, eps = work[LATEST : LATEST + K], constants[RATE], constants[SHARE]
     for k in range(K):
-        losses[c, k] += work[LATEST + k]
+        losses[k] += latest[k]
     if K == 1:
         return
-    if constants[SHARE]:
-        for k in range(K):
-            shares[c, k] *= work[FACTORS + k]
+    if eps:
+        total = weigh_by_losses(shares[:K], latest, 0.0, rate)
     else:
-        least = np.min(losses[c, :K])
-        for k in range(K):
-            shares[c, k] = math.exp(-constants[RATE] * (losses[c, k] - least))
-    total = 0.0
-    for k in range(K):
-        total += shares[c, k]
-    kept, even = (1.0 - constants[SHARE]) / total, constants[SHARE] / K
-    for k in range(K):
-        shares[c, k] = shares[c, k] * kept + even
+        shares[:K] = 1.0
+        total = weigh_by_losses(shares[:K], losses[:K], np.min(losses[:K]), rate)
+    fixed_share(shares[:K], (1.0 - eps) / total, 1.0, eps / K)
 
 
 @njit(cache=True, nogil=True)
@@ -189,9 +182,9 @@ def restart(W: Floats, shares: Floats, losses: Floats, epochs: Ints, places: Int
     for c in range(W.shape[0]):
         for j in range(W.shape[2]):
             W[c, K, j] = W[c, K - 1, j]
-        losses[c, K] = losses[c, K - 1]
-        shares[c, K] = shares[c, K - 1] * K / (K + 1.0)
-        shares[c, K - 1] /= K + 1.0
+    losses[K] = losses[K - 1]
+    shares[K] = shares[K - 1] * K / (K + 1.0)
+    shares[K - 1] /= K + 1.0
     _clear(W, K - 1)
     places[K] = places[K - 1]
     places[K - 1] = 0

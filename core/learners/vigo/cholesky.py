@@ -1,7 +1,4 @@
-"""The Cholesky factors of VIGO's covariances, compiled; no input breaks them.
-
-Numba's cache does not see in kernels.py when this file changes: then delete core/__pycache__.
-"""
+"""The Cholesky factors of VIGO's covariances, compiled; no input breaks them."""
 
 import math
 

@@ -3,20 +3,24 @@
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from service.api.schemas import Body, Name
 
-BINARY_SIZE, BINARY, BINARY_OUTPUT, TRACK = "binary_data_size", "binary_data", "binary_data_output", "track"
-"""Parameters of an input or output; of a requested output; of a request; and our own of a request."""
-DATATYPES = ["BOOL", "BYTES", "FP64", "FP32", "FP16"]
-DATATYPES += [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)]
+BINARY_SIZE, LENGTH_HEADER = "binary_data_size", "Inference-Header-Content-Length"
+MATRIX, PREDICTION, PROBABILITIES = "features", "prediction", "probabilities"
+"""The input that holds all features of a row (another name is that of one feature); the outputs."""
+BOOL, BYTES, LENGTH_BYTES = "BOOL", "BYTES", 4  # of the length before an element of BYTES
+NUMBERS = {BOOL: np.dtype("?")} | {
+    f"{name}{8 * size}": np.dtype(f"<{kind}{size}")
+    for name, kind, sizes in (("FP", "f", (8, 4, 2)), ("INT", "i", (1, 2, 4, 8)), ("UINT", "u", (1, 2, 4, 8)))
+    for size in sizes
+}
+DATATYPES = [BYTES, *NUMBERS]
 _SHAPE = WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "maxItems": 2})
-_DATA = WithJsonSchema({"type": "array", "items": {}})
-Parameters = Annotated[
-    dict[str, Any] | None, Field(description="Those that mean nothing here are passed over.", examples=[{}])
-]
-Datatype = Annotated[str, Field(json_schema_extra={"enum": DATATYPES})]
+_DATA = WithJsonSchema({"type": "array", "items": {}, "description": "Row by row, nested or not; none of binary data."})
+Parameters = Annotated[dict[str, Any] | None, Field(examples=[{}], description="Unknown ones are passed over.")]
 
 
 class InputTensor(Body, forbid_unknown_fields=True):
@@ -24,11 +28,9 @@ class InputTensor(Body, forbid_unknown_fields=True):
 
     name: Name
     shape: Annotated[list[int], _SHAPE, Field(examples=[[1, 2]])]
-    datatype: Datatype
+    datatype: Annotated[str, Field(json_schema_extra={"enum": [*DATATYPES]})]
     parameters: Parameters = None
-    data: Annotated[
-        Any, _DATA, Field(description="Row by row, nested or not; left out where the tensor comes as binary data.")
-    ] = None
+    data: Annotated[Any, _DATA] = None
 
 
 class RequestedOutput(Body, forbid_unknown_fields=True):
@@ -39,31 +41,23 @@ class RequestedOutput(Body, forbid_unknown_fields=True):
 
 
 class InferRequest(Body, forbid_unknown_fields=True):
-    """Rows to predict, as tensors."""
+    """Rows to predict, as tensors; `track` and `binary_data_output` are parameters."""
 
     inputs: Annotated[list[InputTensor], Field(min_length=1)]
-    id: Annotated[
-        str | None, Field(description="Echoed; with `track` the prediction id that the label is sent with.")
-    ] = None
-    parameters: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="`track`: keep the prediction of one row until its label comes. `binary_data_output`: outputs "
-            "come as binary data."
-        ),
-    ] = None
+    id: Annotated[str | None, Field(description="Echoed; with `track` the prediction id.")] = None
+    parameters: Parameters = None
     outputs: Annotated[list[RequestedOutput] | None, Field(description="Where not all are wanted.")] = None
     model_name: Annotated[str | None, Field(description="Sent by some clients; the path counts.")] = None
     model_version: Annotated[str | None, Field(description="Likewise.")] = None
 
 
-class OutputTensor(BaseModel):
-    """An output."""
+class NamedTensor(BaseModel):
+    """An output with its data, or what an input or output of a model is: there -1 stands for any length."""
 
     name: str
     datatype: str
     shape: list[int]
-    parameters: dict[str, Any] | None = None
+    parameters: dict[str, Any] | None = Field(None, description="`classes`: the columns of `probabilities`.")
     data: list[Any] | None = None
 
 
@@ -74,55 +68,17 @@ class InferResponse(BaseModel):
     model_version: str = Field(examples=["18"])
     id: str | None = Field(None, description="As it was sent; or the one that a tracked prediction was given.")
     parameters: dict[str, Any] | None = None
-    outputs: list[OutputTensor] = Field(
-        examples=[[{"name": "prediction", "datatype": "BYTES", "shape": [1], "data": ["UP"]}]]
-    )
-
-
-class TensorMetadata(BaseModel):
-    """One input or output of a model; -1 stands for any length."""
-
-    name: str
-    datatype: str
-    shape: list[int]
-    parameters: dict[str, Any] | None = Field(None, description="`classes`: the columns of `probabilities`.")
+    outputs: list[NamedTensor] = Field(examples=[[{"name": "prediction", "datatype": "BYTES", "shape": [1]}]])
 
 
 class ModelMetadata(BaseModel):
-    """What a model's inputs and outputs are."""
+    """What a model's inputs and outputs are; the present version alone can be asked."""
 
     name: str = Field(examples=["demo"])
-    versions: list[str] = Field(examples=[["18"]], description="The present one; earlier ones cannot be asked.")
+    versions: list[str] = Field(examples=[["18"]])
     platform: str = Field(examples=["onepass"])
-    inputs: list[TensorMetadata] = Field(examples=[[{"name": "features", "datatype": "FP64", "shape": [-1, 2]}]])
-    outputs: list[TensorMetadata] = Field(examples=[[{"name": "prediction", "datatype": "BYTES", "shape": [-1]}]])
-
-
-class ServerMetadata(BaseModel):
-    """The service."""
-
-    name: str = Field(examples=["onepass"])
-    version: str = Field(examples=["0.1.0"])
-    extensions: list[str] = Field(examples=[["binary_tensor_data"]])
-
-
-class Live(BaseModel):
-    """The process answers."""
-
-    live: bool = Field(examples=[True])
-
-
-class ServerReady(BaseModel):
-    """The service takes traffic."""
-
-    ready: bool = Field(examples=[True])
-
-
-class ModelReady(BaseModel):
-    """The model can be asked."""
-
-    name: str = Field(examples=["demo"])
-    ready: bool = Field(examples=[True])
+    inputs: list[NamedTensor] = Field(examples=[[{"name": "features", "datatype": "FP64", "shape": [-1, 2]}]])
+    outputs: list[NamedTensor] = Field(examples=[[{"name": "prediction", "datatype": "BYTES", "shape": [-1]}]])
 
 
 decoder = msgspec.json.Decoder(InferRequest)

@@ -26,13 +26,11 @@ of this page; only an import needs a file, which the export before it gives. Tho
 name, created from the example `mail` (named sparse rows).
 
 Errors are `application/problem+json` and name the field; their `type` is the address of a [page](problems) that says
-what to do. Feedback with an `id` can be sent again safely. Every body but a stream may be sent with
-`Content-Encoding: gzip`.
+what to do. Feedback with an `id` can be sent again safely. Every body may be sent with `Content-Encoding: gzip`.
 """
 TAGS = [
     {"name": "one row", "description": "Create a model, then the test-then-train loop."},
     {"name": "batches", "description": "Rows in order, each tested, then trained."},
-    {"name": "streams of rows", "description": "A line in, a line out, for as long as the client sends."},
     {"name": "models", "description": "Models, their metrics and their weights."},
     {"name": "challengers", "description": "Learners beside a model's own, compared with it on every row."},
     {"name": "drift", "description": "Changes in the data: events, listed and live."},
@@ -157,7 +155,7 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     if route.scope == "public":
         return [503] if route.path == "/v2/health/ready" else []
     given = {parameter["name"] for parameter in operation.get("parameters", ())}
-    codes = {401, 403, 429, 503} if route.path == "/refill" else {401, 403, 429}
+    codes = {401, 403, 429}
     if "requestBody" in operation:
         codes |= {400, 408, 413, 415, 422, 503}
     if "name" in given:

@@ -65,6 +65,7 @@ CHALLENGERS = _examples(
     candidate=("Another algorithm, to be compared", {"algorithm": "vigod"}),
     automatic=("Promoted by itself once it is surely better", {"algorithm": "vigod", "promote": "auto"}),
 )
+PROMOTIONS = _examples(forced=("Also one that has not been shown to be better", {"force": True}))
 PREDICT = _examples(
     row=("One row", {"features": ROW}),
     tracked=("Kept until its label comes", {"features": ROW, "track": True}),
@@ -133,15 +134,7 @@ FEEDBACK_LINES = (
     '{"features":{"load":0.31,"price":0.056},"label":"UP","id":"order-1138"}\n'
     '{"features":{"load":0.44,"price":0.061},"label":"DOWN","id":"order-1139"}\n'
 )
-LEARNT_LINES = (
-    '{"prediction":"UP","loss":0.0,"version":19,"rows":19,"duplicate":false,"learned":true,"durability":"everysec",'
-    '"incarnation":"5f3a9c0d1e2b4a68"}\n'
-    '{"line":2,"error":{"type":"/problems/invalid","title":"Unprocessable Entity","status":422,...}}\n'
-)
 PREDICT_LINES = '{"features":{"load":0.31,"price":0.056}}\n{"features":{"load":0.44,"price":0.061}}\n'
-PREDICTED_LINES = (
-    '{"prediction":"UP","probabilities":{"UP":0.83,"DOWN":0.17},"version":19,"incarnation":"5f3a9c0d1e2b4a68"}\n'
-)
 PREDICT_CSV = "load,price\n0.31,0.056\n0.44,0.061\n"
 FEEDBACK_CSV = "load,price,class\n0.31,0.056,UP\n0.44,0.061,DOWN\n"
 OVERLAP_CSV = "load,price,wind\n0.31,0.056,4.2\n0.44,0.061,3.7\n"

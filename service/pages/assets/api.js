@@ -33,7 +33,6 @@ export class Problem extends Error {
         super(said.detail || said.title || `The service answered ${said.status}.`);
         this.name = "Problem";
         this.status = said.status;
-        this.title = said.title ?? "";
         /** The last part of the problem's type: "not-found". */
         this.slug = (said.type ?? "").split(/[:/]/).pop();
         this.type = said.type ?? "";
@@ -48,14 +47,16 @@ export class Problem extends Error {
 
     /** Sentences for a reader: the detail, then a line for each field that it does not say already. */
     get lines() {
-        const fields = this.errors.map(({ field, problem, allowed }) => {
-            const fitting = allowed === null || allowed === undefined ? "" : `; allowed: ${shown(allowed)}`;
-            return `${field} ${problem}${fitting}`;
-        });
+        const fields = this.errors.map((error) => `${error.field} ${wrong(error)}`);
         return this.errors.length === 1 && this.message.includes(this.errors[0].problem)
             ? fields
             : [this.message, ...fields];
     }
+}
+
+/** What is wrong with a field, and what is allowed there. */
+export function wrong({ problem, allowed }) {
+    return allowed === null || allowed === undefined ? problem : `${problem}; allowed: ${shown(allowed)}`;
 }
 
 function shown(value) {
@@ -77,7 +78,7 @@ async function problemOf(response) {
  * Send a request. A missing or refused key is asked for, and the request sent again with it.
  * @param {string | URL} to a path without a slash in front, or an address
  * @param {{method?: string, body?: unknown, query?: object, headers?: object, signal?: AbortSignal}} [how]
- * @returns {Promise<Response>} with a status below 400
+ * @returns {Promise<Response>} with a status below 400; 304 only where `headers` hold If-None-Match
  * @throws {Problem}
  */
 export async function request(to, { method = "GET", body, query, headers = {}, signal } = {}) {
@@ -92,7 +93,7 @@ export async function request(to, { method = "GET", body, query, headers = {}, s
             signal,
             cache: "no-store",
         });
-        if (response.ok) {
+        if (response.ok || response.status === 304) {
             return response;
         }
         const problem = await problemOf(response);

@@ -4,7 +4,7 @@
 
 export { BarChart, bars, intervalMark } from "./charts/bars.js";
 export { ConfusionTable } from "./charts/confusion.js";
-export { dataTable, Frame } from "./charts/frame.js";
+export { dataTable, Frame, numbersBy, scrolled, tableOf } from "./charts/frame.js";
 export { LineChart } from "./charts/line.js";
 export { ReliabilityChart } from "./charts/reliability.js";
 export { count, number, rowsText } from "./charts/scale.js";

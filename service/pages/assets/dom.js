@@ -54,6 +54,11 @@ export function fill(element, ...children) {
     return element;
 }
 
+/** A name and its value, of a dl. */
+export function fact(name, value, title) {
+    return h("div", {}, h("dt", {}, name), h("dd", { title }, value));
+}
+
 /** What a person or the page has set on an element since it was made; it stays. */
 const KEPT = new Set(["style", "disabled", "open", "aria-expanded"]);
 

@@ -14,11 +14,10 @@ const UNITS = [
  * How long ago a time was, or in how long it will be: "12 s ago", "in 3 days".
  *
  * @param {string} time RFC 3339
- * @param {number} [now] milliseconds
  * @returns {string}
  */
-export function ago(time, now = Date.now()) {
-    const seconds = (now - Date.parse(time)) / 1000;
+export function ago(time) {
+    const seconds = (Date.now() - Date.parse(time)) / 1000;
     const size = Math.abs(seconds);
     if (!Number.isFinite(size)) return "–";
     if (size < 1.5) return "now";

@@ -1,8 +1,8 @@
 // Calls that can be copied, and that name the service as it is reached from here.
 
 import { root } from "./api.js";
+import { copies } from "./copy.js";
 
-const SAID_MS = 1500;
 const SHOWN = /(?:http:\/\/)?localhost:8000/g;
 
 /** The service's address as a call needs it: without the slash at its end. */
@@ -14,22 +14,11 @@ function addressed(text) {
     return text.replace(SHOWN, here());
 }
 
-async function copy(button, text) {
-    try {
-        await navigator.clipboard.writeText(text);
-        button.textContent = "Copied";
-    } catch {
-        getSelection().selectAllChildren(button.previousElementSibling);
-        button.textContent = "Selected";
-    }
-    setTimeout(() => { button.textContent = "Copy"; }, SAID_MS);
-}
-
 for (const code of document.querySelectorAll(".code")) {
     const text = code.querySelector("code");
     const button = code.querySelector(".copy");
     text.textContent = addressed(text.textContent);
-    button.addEventListener("click", () => copy(button, text.textContent));
+    copies(button);
     button.hidden = false;
 }
 

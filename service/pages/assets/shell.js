@@ -2,8 +2,17 @@
 
 import { address } from "./api.js";
 import { askForKey, key } from "./key.js";
+import { poll } from "./poll.js";
 
 const READY_MS = 10_000;
+const listeners = [];
+let last = null;
+
+/** Be told what /readyz tells, now and whenever it is asked. */
+export function whenRead(listener) {
+    listeners.push(listener);
+    if (last) listener(last);
+}
 
 function themeSwitch() {
     const page = document.documentElement;
@@ -32,7 +41,9 @@ function keyButton() {
 async function readiness() {
     try {
         const answer = await fetch(address("readyz"), { cache: "no-store" });
-        const { ready, checks } = await answer.json();
+        last = await answer.json();
+        for (const listener of listeners) listener(last);
+        const { ready, checks } = last;
         const failed = ["store", "tasks", "lag"].filter((name) => checks?.[name] === false);
         return ready ? ["ready", "Ready"] : ["down", `Not ready${failed.length ? `: ${failed.join(", ")}` : ""}`];
     } catch {
@@ -40,26 +51,16 @@ async function readiness() {
     }
 }
 
-async function watchService() {
+function watchService() {
     const place = document.getElementById("service");
     const text = document.getElementById("service-text");
-    let wake = () => {};
-    for (const event of ["online", "offline"]) {
-        addEventListener(event, () => wake());
-    }
-    for (;;) {
-        if (!document.hidden) {
-            const [state, said] = await readiness();
-            if (text.textContent !== said) {
-                place.dataset.state = state;
-                text.textContent = said;
-            }
-        }
-        await new Promise((resolve) => {
-            wake = resolve;
-            setTimeout(resolve, READY_MS);
-        });
-    }
+    const look = async () => {
+        const [state, said] = await readiness();
+        if (text.textContent === said) return;
+        place.dataset.state = state;
+        text.textContent = said;
+    };
+    poll(look, { every: READY_MS });
 }
 
 themeSwitch();

@@ -31,8 +31,7 @@ READ_S_MAX = 120.0
 """How long one body may take; the worst of 32 MiB take some seconds."""
 RETRY_S = 60.0
 """Pause after a process that could not be started; bodies are read in a thread meanwhile."""
-_OF_LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""Arrow's own allocators keep memory in reserve, which would count where it is bounded (``api.arrow_tables``)."""
+_OF_LIBRARIES = {"OPENBLAS_NUM_THREADS": "1"}
 _MAIN = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from service.runtime.rows.reader_worker import main; main(int(sys.argv[1]))"

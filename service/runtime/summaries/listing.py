@@ -54,7 +54,22 @@ class Listing:
             Unavailable: the store did not answer, or cannot now.
         """
         models, following = await self._catalog.summaries(limit, after, wanted)
-        return [*map(self._present, models)], following
+        found = {model.name: self._present(model) for model in models}
+        for name, lost in self._lost(after, following, wanted):
+            found.setdefault(name, lost)
+        if len(found) > limit:
+            following = sorted(found)[limit - 1]
+        return [found[name] for name in sorted(found)[:limit]], following
+
+    def _lost(self, after: str | None, last: str | None, wanted: Wanted | None) -> list[tuple[str, Listed]]:
+        """The models of a page that the store has lost and this process holds: down, as memory has them."""
+        return [
+            (replica.name, Listed(replica.name, replica.incarnation, down(replica.summary.look(replica))))
+            for replica in self._models.lost
+            if (after is None or after < replica.name)
+            and (last is None or replica.name <= last)
+            and (wanted is None or wanted(replica.name))
+        ]
 
     async def by(self, order: Order, limit: int, after: Place | None, wanted: Wanted | None) -> Page:
         """A page in another order, from a table of all models that is up to some seconds old.

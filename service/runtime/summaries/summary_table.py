@@ -21,7 +21,7 @@ from service.store.summaries import StoredSummary
 
 Order = Literal["rows", "updated", "worst"]
 ORDERS: tuple[Order, ...] = ("rows", "updated", "worst")
-REFRESH_S, REFRESH_S_MIN = 5.0, 1.0
+REFRESH_S, REFRESH_S_MIN = 5.0, 0.5
 """How long a table is used: as long as it takes ``SHARE`` of the time at most to read it, within these bounds."""
 SHARE = 0.05
 STEP = 500

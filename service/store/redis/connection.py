@@ -12,13 +12,11 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Collection, Iterable, Sequence
-from time import time_ns
 from typing import Any, Literal, NamedTuple
 
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-from service import stages
 from service.errors import StoreDown, StoreFull
 from service.store.redis.node import Command, Node, Subscription
 from service.store.redis.redis_errors import translated, unavailable
@@ -304,7 +302,6 @@ class Connection:
         safety = way.safety
         if safety is not None:  # covers everything before it on this server, from any client
             commands.append(("WAIT", safety.replicas, safety.wait_ms))
-        begun_ns = time_ns() if stages.on else 0
         try:
             if way.large_bytes:
                 answers = await node.send_large(commands, way.large_bytes)
@@ -315,8 +312,6 @@ class Connection:
                 raise
             self.topology.failed(error)
             return [error] * len(calls)
-        if begun_ns:
-            stages.add(f"redis {commands[0][0]!s}", begun_ns)
         if len(answers) == len(calls):
             return answers
         results = [answers[at] for at in places]

@@ -1,9 +1,9 @@
 """One server: a bounded pool of the client library's connections, a few more for large calls, and a lean connection for
 the calls that carry rows.
 
-The client library spends more time on a pipeline than the server does (`python -m tests.benchmarks.service` shows it),
-so the committer's round trips bypass it: hiredis, its packer and parser, on a plain asyncio transport. On both ways
-every round trip is bounded in time and nothing is ever sent twice.
+The client library spends more time on a pipeline than the server does, so the committer's round trips bypass it:
+hiredis, its packer and parser, on a plain asyncio transport. On both ways every round trip is bounded in time and
+nothing is ever sent twice.
 
 A round trip through the pool is a task of its own. A request that is cancelled in the middle of it leaves it to finish:
 cut off, it would cost the connection, and sometimes the place in the pool as well. A lean connection whose reply did

@@ -1,4 +1,4 @@
-"""Rows over HTTP: single ones beside echoes, many models, what a store costs that syncs always; batches; streams.
+"""Rows over HTTP: single ones beside echoes, many models, what a store costs that syncs always; batches.
 
 Every round measures every cell once, those that are compared right after each other; a ratio is the median of the
 rounds' ratios. The model has ten columns; its rate is fixed unless it says auto.
@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from tests.benchmarks import rows, stream, stream_load
+from tests.benchmarks import rows
 from tests.benchmarks.bench.generator import Asked, Generator, Measured
 from tests.benchmarks.bench.table import Row, Table
 from tests.benchmarks.load import Job
@@ -54,9 +54,6 @@ BATCHES = {
     for connections in (1, 4)
 }
 BATCH_TARGETS = {"json": 200_000, "npy": 300_000}
-STREAMS = {
-    stream.Cell(kind, rate, ids, 1, window): target for (kind, rate, ids, window), target in stream.REACH.items()
-}
 
 
 class Bench:
@@ -65,7 +62,6 @@ class Bench:
     def __init__(self, generator: Generator, servers: dict[str, Process], seconds: int) -> None:
         self._generator, self._servers, self._seconds = generator, servers, seconds
         self.found: defaultdict[Cell, list[Measured]] = defaultdict(list)
-        self.streams: defaultdict[stream.Cell, list[stream_load.Tally]] = defaultdict(list)
         self._fed: defaultdict[tuple[str, str], int] = defaultdict(int)
 
     def cells(self) -> list[Cell]:
@@ -80,10 +76,6 @@ class Bench:
             measured = self._generator.run(self._servers[cell.server], cell.asked, seconds or self._seconds)
             self.found[cell].append(measured)
             self._count(cell, measured.answers)
-        for own in STREAMS:
-            tally = stream.streamed(self._service("everysec"), own, self._seconds)
-            self.streams[own].append(tally)
-            self._fed["everysec", own.rate] += tally.answered - tally.refused
 
     def _count(self, cell: Cell, answers: int) -> None:
         if cell.server != "echo" and cell.asked.kind != "predict" and cell.asked.models == 1:
@@ -111,12 +103,11 @@ def measure(rounds: int, seconds: int, say: Callable[[str], None]) -> tuple[list
         _create(everysec, always)
         bench.round(1)  # compiles, fills caches
         bench.found.clear()
-        bench.streams.clear()
         for number in range(rounds):
             bench.round()
             say(f"HTTP: round {number + 1} of {rounds}")
         lost = bench.lost()
-    return [_single_table(bench.found, generator), _batch_table(bench.found), _stream_table(bench.streams)], lost
+    return [_single_table(bench.found, generator), _batch_table(bench.found)], lost
 
 
 def _create(everysec: Service, always: Service) -> None:
@@ -125,8 +116,6 @@ def _create(everysec: Service, always: Service) -> None:
         load.run(Job(everysec.port, "create", connections=16, models=names, params=FIXED))
     always.create("m0", rows.model(FIXED))
     everysec.create("npy", rows.model(FIXED, (0, 1)))
-    for rate, params in stream.RATES.items():
-        everysec.create(rate, rows.model(params))
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -186,16 +175,4 @@ def _batch_table(found: dict[Cell, list[Measured]]) -> Table:
         name = f"{'.npy' if kind == 'npy' else kind.upper()}, {connections} connection{'s' if connections > 1 else ''}"
         more = f"CPU {cpu_us:.1f} us a row"
         table.rows.append(Row(name, values, "rows/s", target=BATCH_TARGETS.get(kind), more=more))
-    return table
-
-
-def _stream_table(found: dict[stream.Cell, list[stream_load.Tally]]) -> Table:
-    table = Table("Streams", "durable feedback, one connection, one line a row, so many rows in flight")
-    for own, target in STREAMS.items():
-        name = f"{'auto' if own.rate == 'auto' else 'fixed rate'}{', ids' if own.ids else ''}, {own.window} in flight"
-        refused = sum(tally.refused for tally in found[own])
-        more = f"p99 {median(tally.p99_ms for tally in found[own]):.1f} ms" + (
-            f", {refused} REFUSED" if refused else ""
-        )
-        table.rows.append(Row(name, [tally.rate for tally in found[own]], "rows/s", target=target, more=more))
     return table

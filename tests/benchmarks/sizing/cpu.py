@@ -18,8 +18,8 @@ from core.entry import Entry, Rows
 from core.machine import Machine
 from core.numerics.linalg import single_threaded
 from tests.benchmarks import rows
+from tests.benchmarks.batches import Cell, Found, measure
 from tests.benchmarks.processes import Load, Service
-from tests.benchmarks.stream import Cell, Found, measure
 
 DENSE = ("auto", "dfop", "gdfop", "rls", "dynamic_odm", "odm", "vigo", "vigod", "vigow", "ga2m", "fesl_c", "fesl_s")
 """All algorithms but sparse_dfop, whose cost depends on the names of a row."""
@@ -36,26 +36,22 @@ class Way(NamedTuple):
 
     kind: str
     connections: int
-    window: int = 0
     ids: bool = False
 
     def of(self, algorithm: str) -> Cell:
         """The cell of an algorithm; the name of its model is the algorithm's."""
-        return Cell(self.kind, algorithm, self.ids, self.connections, self.window)
+        return Cell(self.kind, algorithm, self.ids, self.connections)
 
 
 WAYS = {
     "1 connection": Way("feedback", 1),
     "64 connections": Way("feedback", 64),
     "the same, ids": Way("feedback", 64, ids=True),
-    "16 in flight, ids": Way("feedback", 1, 16, ids=True),
-    "stream": Way("feedback", 1, 1024),
-    "stream, ids": Way("feedback", 1, 1024, ids=True),
     "batch": Way("json", 1),
     "predict": Way("predict", 64),
 }
-"""Single rows, streams with 16 and 1024 rows in flight, batches of a thousand rows as JSON; predictions are single."""
-SHORT = ("64 connections", "stream", "batch", "predict")
+"""Single rows, batches of a thousand rows as JSON; predictions are single."""
+SHORT = ("64 connections", "batch", "predict")
 """The ways that every algorithm is measured in; the others cost the same more or less of each."""
 FULL = ("dfop", "auto")
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import redis
 
 from tests.benchmarks import rows
+from tests.benchmarks.batches import Found
+from tests.benchmarks.batches import measure as send
 from tests.benchmarks.key_kinds import Held, held
 from tests.benchmarks.processes import ROOT, Load, Service, Used
 from tests.benchmarks.sizing.cpu import WAYS, Way
 from tests.benchmarks.sizing.models import Client
-from tests.benchmarks.stream import Found
-from tests.benchmarks.stream import measure as send
 
 NEVER_KB = "1000000"
 LEARNING = 5

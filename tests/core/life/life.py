@@ -1,10 +1,18 @@
 """The life of a model: what clients may do to it, and what each of that must come to."""
 
-from core.entry import Configured, Entry, Learned, Refused, Replaced, Switched
+from core.entry import Configured, Entry, Learned, Promote, Refused, Replaced, Switched, Withdraw
 from core.machine import Machine
+from core.problems import Conflict, Invalid
 from tests.core.life.observed import Observed
 from tests.core.life.requests import Requests
-from tests.core.life.streams import JUMP, LABELS
+from tests.core.life.streams import EPISODES, JUMP, LABELS
+
+WATCH = {kind: {"batch_size": 8, "delta": 0.5} for kind in ("class_mean", "error_rate")} | EPISODES
+OTHERS = {
+    "classification": ({"algorithm": "vigod", "promote": "auto"}, {"algorithm": "rls", "on_drift": "reset"}),
+    "regression": ({"algorithm": "fesl_s", "promote": "auto"}, {"algorithm": "dfop", "lags": 2, "on_drift": "forget"}),
+}
+"""Challengers."""
 
 
 class Life:
@@ -122,6 +130,39 @@ class Life:
         return (
             ("a retired space", False) if space in self.model.machine.switching.retired else ("an unknown space", None)
         )
+
+    # ---------------------------------------------------------------- challengers
+
+    def challenge(self, which):
+        """A challenger, unless a change of features is under way, or the model is one of sparse rows."""
+        body = {"watch": WATCH, **OTHERS[self.model.config.task][which]}
+        try:
+            segment, _ = self.model.machine.plan_challenge(f"other {which}", body, 3)
+        except (Conflict, Invalid):
+            return
+        if segment is not None:
+            self.model.commit(segment)
+            self.model.saw("challenged")
+
+    def swap(self):
+        """A challenger becomes the model for some rows, then the former one again."""
+        name = next(iter(self.model.machine.challengers), None)
+        if name is None or self.model.machine.feedback_schema is None:
+            return
+        before = self.model.machine.config.canonical
+        self.model.commit(Promote(name))
+        self.rows(7)
+        self.model.commit(Promote("previous"))
+        assert before == self.model.machine.config.canonical
+        self.model.saw(f"swapped in {self.model.phase}")
+
+    def withdraw(self):
+        """All challengers go but the first; of a name that is gone, none."""
+        for name in [*self.model.machine.challengers][1:]:
+            self.model.commit(Withdraw(name))
+            (outcome,) = self.model.commit(Withdraw(name))
+            assert isinstance(outcome, Refused)
+            self.model.saw("withdrawn")
 
     # ---------------------------------------------------------------- change of features
 

@@ -76,7 +76,8 @@ class Observed:
         entry = Entry(len(self.log) + 1, 1_000 * len(self.log), segments)
         self.log.append(entry)
         phase, newest, before = self.phase, self.machine.outbox.last, self.bytes
-        classes, watched = len(self.machine.labels), {*self.machine.config.watch.tests}
+        classes = len(self.machine.labels)
+        watched = {test for member in self.machine.members for test in member.config.watch.tests}
         outcomes = self.machine.apply(entry)
         told = [repr(one) for one in outcomes]
         assert told == [repr(one) for one in self.twin.apply(entry)]

@@ -53,17 +53,11 @@ class Requests:
     def of(self, space, count, proposed=None, **more):
         """Labelled rows of a space."""
         places = self.model.stream.take(count)
-        discounts = (
-            self.model.stream.discounts(places) if self.model.config.algorithm.row_discounts and count % 2 else None
-        )
-        return Rows(
-            space.id,
-            proposed,
-            self.model.stream.raw(space, places),
-            self.model.stream.labels(places),
-            discounts,
-            **more,
-        )
+        algorithm, stream = self.model.config.algorithm, self.model.stream
+        discounts = stream.discounts(places) if algorithm.row_discounts and count % 2 else None
+        weights = stream.weights(places) if algorithm.row_weights and count % 7 == 0 else None
+        raw, labels = stream.raw(space, places), stream.labels(places)
+        return Rows(space.id, proposed, raw, labels, discounts, weights=weights, **more)
 
     def proposal(self, which):
         """Rows of a client that believes the model has no features yet."""

@@ -49,6 +49,9 @@ _STEPS = (
     (1, "export", COUNTS),
     (1, "restore", PLACES, st.sampled_from(["restore", "import"])),
     (2, "configure", CHANGES),
+    (2, "challenge", st.integers(0, 1)),
+    (1, "swap"),
+    (1, "withdraw"),
     (1, "refused", st.sampled_from(["clash", "classes", "torn", "foreign"])),
 )
 """How often, name, arguments."""

@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from core.contract import WEIGHT_MAX, WEIGHT_MIN
 from core.drift.config import kinds
 from core.features import Schema, SparseSchema, parse_features
 
@@ -20,6 +21,7 @@ NAMES = sorted({feature.name for features in FEATURES for feature in features})
 LABELS = ("UP", 0, False, "")
 CLASHING = "false"
 """Shows under the same JSON key as False."""
+COSTS = {"UP": 7, "0": 0.1, "": 1e300}
 ROWS = 4096
 JUMP = 100.0
 NUMBERS = {
@@ -37,6 +39,7 @@ _days = _rng.integers(0, 3, ROWS)
 _score = _hidden @ [1.0, -1.0, 0.5] + _rng.normal(size=ROWS) / 5
 _chance = _rng.random((ROWS, len(NAMES)))
 _discounts = _rng.uniform(0.9, 1.0, ROWS)
+_weights = np.random.default_rng(12).choice([WEIGHT_MIN, 0.5, 1.0, 7.0, WEIGHT_MAX], ROWS)
 WEATHER = {
     "plain": (1.0, 1.0),
     "huge": (1e30, 1e30),
@@ -107,6 +110,11 @@ class Stream:
         """Discounts (n,)."""
         return _discounts[places].copy()
 
+    @staticmethod
+    def weights(places):
+        """Weights (n,), some the least or the largest there is."""
+        return _weights[places].copy()
+
 
 def params(entry):
     """Parameters of an algorithm: defaults, other choices, small numbers."""
@@ -131,6 +139,7 @@ def bodies(draw, entry, task):
         body["lags"] = draw(st.sampled_from([0, 0, 1, 3]))
     if task == "classification":
         body["labels"] = draw(st.sampled_from([None, list(LABELS)]))
+        body["class_costs"] = draw(st.sampled_from([None, COSTS]))
     watched = draw(st.sampled_from([kinds(entry)] * 4 + [("error_rate",), ()]))
     body["watch"] = _watch(watched)
     actions = ["report", "reset", "forget"] if entry.forgets else ["report", "reset"]

@@ -11,7 +11,6 @@ from core.learners.catalogue import ALGORITHMS, find
 from core.machine import Machine
 from core.machine.label_range import LAYOUT, LabelRange
 from core.numerics.label_range import BEYOND, SPAN_ROWS
-from core.state import label_range_of_3
 from tests.core.state.hostile import hostile
 from tests.core.switching.switch_streams import Driver
 
@@ -110,13 +109,3 @@ def test_only_what_can_be_a_range_is_loaded():
         with pytest.raises(ValueError, match=r"."):
             held.load_arrays(wrong, head)
     assert [0.0, 2.0, 3.0] == held.span.tolist()
-
-
-@pytest.mark.parametrize("rows", [0, 3])
-def test_an_older_state_knows_the_labels_of_its_window(rows):
-    """And those that its learners know; without rows there are none."""
-    scalars, ring = np.array([float(rows), 0.0]), np.array([[9.0, -1.0, 0.0], [9.0, 4.0, 0.0], [9.0, 2.0, 0.0]])
-    arrays = {"metrics.scalars": scalars, "metrics.ring": ring, "pipeline.learner.span": np.array([-7.0, 1.0])}
-    found, header = label_range_of_3.upgraded(arrays, {"config": {"task": "regression"}, "state": {}})
-    assert ([-7.0, 4.0, 3.0] if rows else [0.0, 0.0, 0.0]) == found["label_range.span"].tolist()
-    assert {"label_range": {}} == header["state"]

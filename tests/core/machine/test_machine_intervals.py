@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.entry import Entry, Learned, Reset, Restore, Rows
+from core.entry import Learned, Reset, Restore
 from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
-from tests.core.state.samples import path
 from tests.core.switching.switch_streams import Driver
 
 REGRESSIONS = sorted(
@@ -132,22 +131,6 @@ def test_a_classification_has_none():
     assert None is driver.machine.intervals
     assert "intervals" not in driver.machine.parts()
     assert "coverage" not in driver.machine.metrics_report()["overall"]
-
-
-def test_a_state_without_intervals_begins_with_none_and_goes_on():
-    """One of format 3: the rows it has learned left no residuals; those from now on do."""
-    machine, _ = Machine.from_bytes(path("rls", 3).read_bytes())
-    assert (0, True) == (machine.intervals.rows, machine.rows > 0)
-    space = machine.prediction_schema
-    rng = np.random.default_rng(0)
-    X = np.column_stack(
-        [rng.integers(0, 3, 50) if feature.categories else rng.normal(size=50) for feature in space.features]
-    )
-    prediction = machine.predict(X[:1])
-    assert None is machine.intervals_of(prediction, LEVEL)
-    machine.apply(Entry(1, 0, (Rows(space.id, None, X, rng.normal(size=50)),)))
-    assert (50, 50) == (machine.intervals.rows, machine.intervals.levels[1, 1] + 9)
-    assert machine.to_bytes() == Machine.from_bytes(machine.to_bytes())[0].to_bytes()
 
 
 def test_intervals_of_more_rows_than_the_model_has_are_refused():

@@ -53,7 +53,7 @@ def test_a_summary_tells_of_drift_and_of_challengers_that_are_ahead():
         machine.apply(Entry(version, 1000 + version, (rows,)))
         if version == 14:
             assert ("good", 1) == (
-                next(n for n, c in machine.challengers.items() if c.difference.low > 0),
+                next(n for n, c in machine.challengers.items() if c.difference.low() > 0),
                 machine.summary().ahead,
             )
     newest = machine.outbox.newest

@@ -59,7 +59,7 @@ def test_losses_of_classes_are_compared_row_by_row():
     assert report["mean"] == pytest.approx(np.nanmean(first - second))
     assert report["low"] < report["mean"] < report["high"]
     assert 0.95 == report["confidence"]
-    assert not found.favours_second
+    assert not found.favours_second()
 
 
 def test_squared_errors_are_compared_on_the_scale_of_the_labels():
@@ -75,11 +75,11 @@ def test_squared_errors_are_compared_on_the_scale_of_the_labels():
     assert (290, BOUND * y.var()) == (report["rows"], pytest.approx(report["bound"]))
     assert report["mean"] == pytest.approx(expected.mean() * BOUND * y.var())
     assert report["low"] > 0
-    assert not found.favours_second
+    assert not found.favours_second()
     while found.rows < ROWS_MIN:
-        assert not found.favours_second
+        assert not found.favours_second()
         found.absorb(first, second, y)
-    assert found.favours_second
+    assert found.favours_second()
     wild = Difference()
     wild.absorb(np.full(40, 1e300), np.zeros(40), np.tile([1e300, -1e300], 20))
     assert all(np.isfinite(wild.report()[end]) for end in ("low", "mean", "high"))
@@ -118,3 +118,44 @@ def test_a_block_leaves_the_bits_of_its_rows_and_a_saved_one_goes_on(regression)
 def test_nothing_is_said_before_the_first_row():
     """No mean, no interval."""
     assert {"mean": None, "low": None, "high": None, "confidence": 0.95, "rows": 0} == Difference().report()
+
+
+def test_side_by_side_each_sequence_has_its_share_of_alpha():
+    """The same sums, a wider interval; what is surely better as the only one need not be as one of eight."""
+    rng = np.random.default_rng(5)
+    found = Difference()
+    found.absorb((rng.random(ROWS_MIN) < 0.055).astype(float), (rng.random(ROWS_MIN) < 0.02).astype(float))
+    reports = [found.report(of) for of in (1, 2, 8)]
+    assert [0.95, 0.975, 0.99375] == [report["confidence"] for report in reports]
+    assert reports[0]["low"] > reports[1]["low"] > reports[2]["low"]
+    assert reports[0]["high"] < reports[1]["high"] < reports[2]["high"]
+    assert [report["low"] for report in reports] == [found.low(of) for of in (1, 2, 8)]
+    assert (True, False) == (found.favours_second(1), found.favours_second(8))
+    for v in (0.0, 30.0):
+        assert exceeds(1.001 * radius(v, 8), v, 8)
+        assert not exceeds(0.999 * radius(v, 8), v, 8)
+
+
+def test_a_unit_is_what_the_numbers_are_shown_in():
+    """Costs: a difference of 1 is that of the dearest error."""
+    found = Difference()
+    found.absorb(np.array([1.0, 0.2, 0.0]), np.array([0.0, 0.2, 1 / 3]))
+    assert 3.0 * (2 / 3) / 3 == pytest.approx(found.report(1, 3.0)["mean"])
+
+
+def test_a_worse_sum_of_squared_errors_is_no_reason_to_change():
+    """Clipped, it is better and not by chance; one row in a hundred makes its errors 17 times as large."""
+    rng = np.random.default_rng(6)
+    y = rng.normal(size=5000)
+    off = 20.0 * (rng.random(5000) < 0.01)
+    first, second = 0.25 * rng.normal(size=(2, 5000)) ** 2 * [[1.0], [0.7]]
+    wild, tame = Difference(), Difference()
+    wild.absorb(5.0 * first, np.maximum(5.0 * second, off**2), y)
+    tame.absorb(5.0 * first, 5.0 * second, y)
+    assert min(wild.low(), tame.low()) > 0
+    assert (False, True) == (wild.favours_second(), tame.favours_second())
+    largest = Difference()
+    largest.absorb(np.tile([1e300, 0.0], 5000), np.tile([0.0, 1e300], 5000), np.tile([1e300, -1e300], 5000))
+    again = Difference()
+    again.load_arrays(*largest.to_arrays())
+    assert np.isfinite(again.to_arrays()[0]["scalars"]).all()

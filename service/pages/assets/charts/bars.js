@@ -17,23 +17,23 @@ import { number } from "./scale.js";
  * Bars, from 0 or from a middle where some are negative.
  *
  * @param {Bar[]} bars
- * @param {{most?: number, label: string, tone?: string}} given `most`: value of a full bar, left out: the largest
+ * @param {{most?: number, label: string}} given `most`: value of a full bar, left out: the largest
  * @returns {HTMLElement}
  */
-export function bars(list, { most, label, tone = "tone-1" }) {
+export function bars(list, { most, label }) {
     const full = most ?? Math.max(1e-300, ...list.map(({ value }) => Math.abs(value ?? 0)));
     const signed = list.some(({ value }) => value < 0);
     const noted = list.some(({ note }) => note);
     return h(
         `ul.bars${signed ? ".bars-signed" : ""}${noted ? ".bars-noted" : ""}`,
         { "aria-label": label },
-        list.map((own) => bar(own, { full, signed, noted, usual: tone })),
+        list.map((own) => bar(own, { full, signed, noted })),
     );
 }
 
-function bar({ name, value, text, tone, faded, note }, { full, signed, noted, usual }) {
+function bar({ name, value, text, tone = "tone-1", faded, note }, { full, signed, noted }) {
     const share = Math.min(1, Math.abs(value ?? 0) / full);
-    const filled = h(`span.bars-fill.${tone ?? usual}`);
+    const filled = h(`span.bars-fill.${tone}`);
     filled.style.width = `${(signed ? 50 : 100) * share}%`;
     if (signed) filled.style.left = `${value < 0 ? 50 - 50 * share : 50}%`;
     return h(
@@ -48,11 +48,11 @@ function bar({ name, value, text, tone, faded, note }, { full, signed, noted, us
 
 /** Bars within a frame: with a title, and their numbers as a table, CSV and JSON. */
 export class BarChart {
-    /** @param {{title: string, note?: string, file: string, valueName?: string, level?: number}} given */
-    constructor({ title, note, file, valueName = "value", level }) {
+    /** @param {{title: string, note?: string, file: string, valueName: string}} given */
+    constructor({ title, note, file, valueName }) {
         this.list = [];
         this.valueName = valueName;
-        this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
+        this.frame = new Frame({ title, note, file, numbers: () => this.numbers() });
         this.element = this.frame.element;
     }
 
@@ -60,15 +60,10 @@ export class BarChart {
      * Show other bars.
      *
      * @param {Bar[]} list
-     * @param {{most?: number, tone?: string, empty?: string}} [given] `empty`: said where there is no bar
      */
-    update(list, given = {}) {
+    update(list) {
         this.list = list;
-        const { title } = this.frame;
-        patch(
-            this.frame.body,
-            list.length ? bars(list, { label: title, ...given }) : h("p.quiet", {}, given.empty ?? "Nothing yet"),
-        );
+        patch(this.frame.body, bars(list, { label: this.frame.title }));
         this.frame.refreshTable();
     }
 

@@ -10,10 +10,10 @@ const ROOMY_MAX = 8;
 
 /** A table of `confusion` of the metrics. */
 export class ConfusionTable {
-    /** @param {{title?: string, note?: string, file: string, level?: number}} given */
-    constructor({ title = "Confusion", note, file, level }) {
+    /** @param {{note: string, file: string}} given */
+    constructor({ note, file }) {
         this.matrix = { labels: [], counts: [] };
-        this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
+        this.frame = new Frame({ title: "Confusion", note, file, numbers: () => this.numbers() });
         this.element = this.frame.element;
     }
 

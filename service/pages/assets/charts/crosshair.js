@@ -71,7 +71,7 @@ export class Crosshair {
         const row = this.rows[this.at];
         const left = this.chart.x(row);
         this.line.style.left = `${left}px`;
-        fill(this.box, h("div.crosshair-row", {}, `${this.chart.xName} ${row.toLocaleString("en")}`), this.values(row));
+        fill(this.box, h("div.crosshair-row", {}, `row ${row.toLocaleString("en")}`), this.values(row));
         const width = this.box.offsetWidth;
         const beside = left + 12 + width > this.chart.width ? left - 12 - width : left + 12;
         this.box.style.left = `${Math.max(0, beside)}px`;

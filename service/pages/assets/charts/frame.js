@@ -15,13 +15,13 @@ import { number } from "./scale.js";
 /** A figure with a title, a place for the chart and its numbers one click away. */
 export class Frame {
     /**
-     * @param {{title: string, note?: string, file: string, numbers: function(): Numbers, level?: number,
-     *     plain?: boolean, tools?: boolean}} given
-     *     `note`: what is shown, in a sentence; `file`: name of downloads, without its end; `level`: of the heading;
+     * @param {{title: string, note?: string, file: string, numbers: function(): Numbers, plain?: boolean,
+     *     tools?: boolean}} given
+     *     `note`: what is shown, in a sentence; `file`: name of downloads, without its end;
      *     `plain`: the title is for screen readers only, as one stands above the chart;
      *     `tools`: there will be some beside the title
      */
-    constructor({ title, note = "", file, numbers, level = 3, plain = false, tools = false }) {
+    constructor({ title, note = "", file, numbers, plain = false, tools = false }) {
         this.numbers = numbers;
         this.file = file;
         this.title = title;
@@ -46,7 +46,7 @@ export class Frame {
             h(
                 `figcaption.chart-head${tools ? ".chart-head-tools" : ""}`,
                 {},
-                h(`h${level}.${plain ? "visually-hidden" : "chart-title"}`, {}, title),
+                h(`h3.${plain ? "visually-hidden" : "chart-title"}`, {}, title),
                 h("div.chart-actions", {}, this.tools, this.downloads()),
                 this.noteText,
             ),
@@ -109,32 +109,47 @@ export class Frame {
  */
 export function dataTable({ columns, rows }, caption) {
     const numeric = columns.map((_, at) => rows.some((row) => typeof row[at] === "number"));
-    const side = (at) => (numeric[at] ? "td.num" : "td");
+    const cell = (value, at) => h(numeric[at] ? "td.num" : "td", {}, shown(value));
+    const written = rows.map((row) => h("tr", {}, row.map(cell)));
+    return tableOf(caption, columns, written, { numeric: (at) => numeric[at] });
+}
+
+/**
+ * A table of rows that are made already.
+ *
+ * @param {string} caption for those who do not see it
+ * @param {string[]} heads of the columns; an empty one has no name
+ * @param {HTMLElement[]} rows
+ * @param {{numeric?: function(number): boolean, kind?: string}} [given] `numeric`: whether the column at a place holds
+ *     numbers; `kind`: classes behind dots
+ * @returns {HTMLTableElement}
+ */
+export function tableOf(caption, heads, rows, { numeric = () => false, kind = "" } = {}) {
+    const head = (name, at) => (name ? h(numeric(at) ? "th.num" : "th", { scope: "col" }, name) : h("td"));
     return h(
-        "table.data",
+        `table.data${kind}`,
         {},
         h("caption.visually-hidden", {}, caption),
-        h(
-            "thead",
-            {},
-            h(
-                "tr",
-                {},
-                columns.map((name, at) => h(numeric[at] ? "th.num" : "th", { scope: "col" }, name)),
-            ),
-        ),
-        h(
-            "tbody",
-            {},
-            rows.map((row) =>
-                h(
-                    "tr",
-                    {},
-                    row.map((value, at) => h(side(at), {}, shown(value))),
-                ),
-            ),
-        ),
+        h("thead", {}, h("tr", {}, heads.map(head))),
+        h("tbody", {}, rows),
     );
+}
+
+/** A box in which a wide table scrolls: a region with a name, which can be reached by keyboard. */
+export function scrolled(label, table, kind = "") {
+    return h(`div.scroll${kind}`, { tabindex: "0", role: "region", "aria-label": label }, table);
+}
+
+/**
+ * The numbers of a list of objects.
+ *
+ * @param {Object[]} list
+ * @param {Object<string, function(Object): *>} columns how each is read, by name
+ * @returns {Numbers}
+ */
+export function numbersBy(list, columns) {
+    const rows = list.map((own) => Object.values(columns).map((read) => read(own) ?? null));
+    return { columns: Object.keys(columns), rows, json: list };
 }
 
 function shown(value) {

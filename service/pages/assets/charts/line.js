@@ -34,16 +34,15 @@ let plots = 0;
 /** A chart of lines. */
 export class LineChart {
     /**
-     * @param {{title: string, note?: string, file: string, xName?: string, height?: number, level?: number,
-     *     tools?: boolean, onMarks?: function(import("./marks.js").Mark[], HTMLElement): void}} given
+     * @param {{title: string, note?: string, file: string, height?: number, tools?: boolean,
+     *     onMarks?: function(import("./marks.js").Mark[], HTMLElement): void}} given
      */
-    constructor({ title, note, file, xName = "row", height = 240, level, tools, onMarks = () => {} }) {
-        this.xName = xName;
+    constructor({ title, note, file, height = 240, tools, onMarks = () => {} }) {
         this.height = height;
         this.onMarks = onMarks;
         this.hidden = new Set();
         this.shown = { series: [] };
-        this.frame = new Frame({ title, note, file, level, tools, numbers: () => this.numbers() });
+        this.frame = new Frame({ title, note, file, tools, numbers: () => this.numbers() });
         this.element = this.frame.element;
         plots += 1;
         this.clip = `chart-clip-${plots}`;
@@ -258,7 +257,7 @@ export class LineChart {
         if (!lines.length) return `${this.frame.title}: ${this.shown.empty ?? "no rows yet"}`;
         const [first, last] = this.span;
         const marks = this.shown.marks?.length ? `; ${this.shown.marks.length} marks` : "";
-        const where = `${this.xName} ${count(first)} to ${count(last)}`;
+        const where = `row ${count(first)} to ${count(last)}`;
         return `${this.frame.title}, ${where}; at the end ${lines.join(", ")}${marks}`;
     }
 
@@ -274,7 +273,7 @@ export class LineChart {
         const levels = (x) => references.map(({ y, from = x }) => (x < from ? null : y));
         const sorted = [...rows].sort(([one], [other]) => one - other);
         return {
-            columns: [this.xName, ...series.map(({ name }) => name), ...references.map(({ name }) => name)],
+            columns: ["row", ...series.map(({ name }) => name), ...references.map(({ name }) => name)],
             rows: sorted.map(([x, values]) => [x, ...values, ...levels(x)]),
         };
     }

@@ -13,10 +13,10 @@ const [ROWS_LEAST, PART_LEAST] = [10, 0.01];
 
 /** A diagram of `reliability` of the metrics. */
 export class ReliabilityChart {
-    /** @param {{title?: string, note?: string, file: string, level?: number}} given */
-    constructor({ title = "Reliability", note, file, level }) {
+    /** @param {{note: string, file: string}} given */
+    constructor({ note, file }) {
         this.bins = [];
-        this.frame = new Frame({ title, note, file, level, numbers: () => this.numbers() });
+        this.frame = new Frame({ title: "Reliability", note, file, numbers: () => this.numbers() });
         this.element = this.frame.element;
         this.image = s("svg.chart-svg", { role: "img" });
         this.plot = h("div.chart-plot", {}, this.image);

@@ -10,15 +10,12 @@ import { thinned } from "./thin.js";
  * A sparkline.
  *
  * @param {Array<number|null>} values in order; null is a gap
- * @param {{width?: number, height?: number, label: string, bounds?: [number, number], tone?: string}} given
+ * @param {{width: number, height: number, label: string, tone: string}} given
  * @returns {SVGElement}
  */
-export function sparkline(values, { width = 96, height = 24, label, bounds, tone = "tone-1" }) {
+export function sparkline(values, { width, height, label, tone }) {
     const kept = thinned(values.length, width).map((at) => [at, values[at]]);
-    const [low, high] = range(
-        values.map((value) => value ?? NaN),
-        { bounds },
-    );
+    const [low, high] = range(values.map((value) => value ?? NaN));
     const x = scale(0, Math.max(1, values.length - 1), 1, width - 3);
     const y = scale(low, high, height - 3, 3);
     let path = "";

@@ -3,7 +3,7 @@
  * problems said where they belong.
  */
 
-import { Problem } from "../api.js";
+import { json, Problem, wrong } from "../api.js";
 import { fill, h } from "../dom.js";
 
 /**
@@ -80,7 +80,8 @@ export function problemNotice(error) {
 /**
  * Ask before something that cannot be undone.
  *
- * @param {{title: string, text: string, action: string, danger?: boolean}} question `action`: what the button says
+ * @param {{title: string, text: string|string[], action: string, danger?: boolean}} question `text`: one paragraph or
+ *     several; `action`: what the button says
  * @returns {Promise<boolean>}
  */
 export function confirmed({ title, text, action, danger = true }) {
@@ -97,7 +98,7 @@ export function confirmed({ title, text, action, danger = true }) {
                 "div.stack",
                 {},
                 h("h2", { id: "confirm-title" }, title),
-                h("p", {}, text),
+                [text].flat().map((line) => h("p", {}, line)),
                 h(
                     "div.row.end",
                     {},
@@ -139,34 +140,61 @@ export function field(label, control, { help, path } = {}) {
         help ? h("p.help", { id: `${id}-help` }, help) : null,
         error,
     );
-    element.refuse = (text) => {
-        error.textContent = text ?? "";
-        error.hidden = !text;
-        if (text) control.setAttribute("aria-invalid", "true");
-        else control.removeAttribute("aria-invalid");
-    };
+    refusable(element, error, control);
     return element;
 }
 
 /**
- * Show the errors of a problem at their fields, by `data-path`; those that fit no field are left.
+ * Give an element the method `refuse(text)`, which shows what is wrong with it or takes that back.
+ *
+ * @param {HTMLElement} element
+ * @param {HTMLElement} error where it is shown
+ * @param {HTMLElement} [control] what is wrong, where it is one control
+ */
+export function refusable(element, error, control) {
+    element.refuse = (text) => {
+        error.textContent = text ?? "";
+        error.hidden = !text;
+        if (text) control?.setAttribute("aria-invalid", "true");
+        else control?.removeAttribute("aria-invalid");
+    };
+}
+
+/**
+ * Send what a form holds. What is refused is said at the fields of the form, and in `said` where it fits none of them.
  *
  * @param {HTMLElement} form
- * @param {Error} error
- * @returns {string[]} lines for what fits no field
+ * @param {HTMLElement} said
+ * @param {string} to as `json` takes it
+ * @param {Object} how likewise
+ * @returns {Promise<Object|null>} the answer; null where fields are refused
  */
-export function refuseFields(form, error) {
+export async function answered(form, said, to, how) {
+    for (const own of form.querySelectorAll("[data-path]")) own.refuse(null);
+    try {
+        return await json(to, how);
+    } catch (error) {
+        if (!error.errors?.length) throw error;
+        const left = refuseFields(form, error.errors);
+        if (left.length) say(said, h("div.notice.bad", {}, left.map((line) => h("p", {}, line))));
+        return null;
+    }
+}
+
+/** Show errors at their fields, by `data-path`, and give back lines for those that fit none. */
+function refuseFields(form, errors) {
     const fields = [...form.querySelectorAll("[data-path]")];
     const left = [];
     let first = null;
-    for (const { field: path, problem, allowed } of error.errors ?? []) {
+    for (const error of errors) {
+        const path = error.field;
         const fitting = fields
             .filter(
                 ({ dataset }) =>
                     path === dataset.path || path.startsWith(`${dataset.path}.`) || path.startsWith(`${dataset.path}[`),
             )
             .sort((one, other) => other.dataset.path.length - one.dataset.path.length)[0];
-        const told = allowed === null || allowed === undefined ? problem : `${problem}; allowed: ${listed(allowed)}`;
+        const told = wrong(error);
         if (!fitting) {
             left.push(`${path}: ${told}`);
             continue;
@@ -175,17 +203,5 @@ export function refuseFields(form, error) {
         first ??= fitting;
     }
     first?.querySelector("input, select, textarea")?.focus();
-    if (!(error.errors ?? []).length) left.push(...(error.lines ?? [String(error.message)]));
     return left;
-}
-
-/** Take back what was wrong with the fields of a form. */
-export function acceptFields(form) {
-    for (const own of form.querySelectorAll("[data-path]")) own.refuse(null);
-}
-
-function listed(allowed) {
-    return Array.isArray(allowed)
-        ? allowed.map((own) => (typeof own === "object" ? JSON.stringify(own) : own)).join(", ")
-        : String(allowed);
 }

@@ -4,7 +4,7 @@
 
 import { json } from "../api.js";
 import { fill, h } from "../dom.js";
-import { acceptFields, acting, clear, field, problemNotice, refuseFields, say, sayer } from "./actions.js";
+import { acting, answered, clear, field, problemNotice, say, sayer } from "./actions.js";
 
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 
@@ -58,7 +58,6 @@ export function challengerForm(model) {
         h("div.row", {}, submit),
     );
     const send = async () => {
-        acceptFields(form);
         const read = paramsOf(params.value);
         if (read.error) return void form.querySelector('[data-path="params"]').refuse(read.error);
         const body = {
@@ -66,22 +65,8 @@ export function challengerForm(model) {
             promote: promote.value,
             ...(read.params ? { params: read.params } : {}),
         };
-        try {
-            await json(model.path(`challengers/${encodeURIComponent(name.value)}`), { method: "PUT", body });
-        } catch (error) {
-            const left = error.errors?.length ? refuseFields(form, error) : null;
-            if (left === null) throw error;
-            if (left.length)
-                say(
-                    said,
-                    h(
-                        "div.notice.bad",
-                        {},
-                        left.map((line) => h("p", {}, line)),
-                    ),
-                );
-            return;
-        }
+        const to = model.path(`challengers/${encodeURIComponent(name.value)}`);
+        if (!(await answered(form, said, to, { method: "PUT", body }))) return;
         const added = name.value;
         form.reset();
         explain();

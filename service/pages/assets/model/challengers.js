@@ -3,7 +3,7 @@
  */
 
 import { json } from "../api.js";
-import { Frame, intervalMark, LineChart, number, sparkline } from "../charts.js";
+import { Frame, intervalMark, LineChart, number, numbersBy, scrolled, sparkline, tableOf } from "../charts.js";
 import { fill, h, patch } from "../dom.js";
 import { actionButton, confirmed, sayer } from "./actions.js";
 import { challengerForm } from "./challenger_form.js";
@@ -30,7 +30,7 @@ export function challengers(model) {
     model.when(["challengers", "model", "metrics"], ({ challengers: shown, model: own, metrics }) => {
         const some = shown.challengers.length > 0;
         const task = own.config.task;
-        frame.note(some ? noteOf(task) : "");
+        frame.note(some ? noteOf(own.config, shown.challengers[0].difference) : "");
         patch(
             frame.body,
             some ? table(model, shown, task, said) : h("p.quiet", {}, "No learner runs beside this one."),
@@ -41,11 +41,12 @@ export function challengers(model) {
     });
 }
 
-function noteOf(task) {
-    const loss = task === "classification" ? "share of errors" : "mean squared error, clipped";
+function noteOf({ task, class_costs: costs }, { confidence }) {
+    const loss = costs ? "cost a row" : task === "classification" ? "share of errors" : "mean squared error, clipped";
     return (
-        `The model's ${loss} minus the challenger's, on the rows both have predicted, with its 95 % interval: right ` +
-        "of zero the challenger is better. The interval holds whenever it is looked at."
+        `The model's ${loss} minus the challenger's, on the rows both have predicted, with its ` +
+        `${percent(confidence)} interval: right of zero the challenger is better. The interval holds whenever ` +
+        "it is looked at."
     );
 }
 
@@ -56,32 +57,13 @@ function table(model, shown, task, said) {
         1e-12,
     );
     const names = ["Challenger", "Rows", SCORES[key].name, "Course", "Difference, around zero", "", ""];
-    return h(
-        "div.scroll",
-        { tabindex: "0", role: "region", "aria-label": "Challengers" },
-        h(
-            "table.data.challengers",
-            {},
-            h("caption.visually-hidden", {}, "Challengers and their paired difference to the model"),
-            h(
-                "thead",
-                {},
-                h(
-                    "tr",
-                    {},
-                    names.map((name, at) =>
-                        h([1, 2].includes(at) ? "th.num" : name ? "th" : "td", name ? { scope: "col" } : {}, name),
-                    ),
-                ),
-            ),
-            h(
-                "tbody",
-                {},
-                championRow(shown.champion, model.docs.metrics, key),
-                shown.challengers.map((own, at) => challengerRow(model, own, { key, reach, said, tone: toneOf(at) })),
-            ),
-        ),
-    );
+    const rows = [
+        championRow(shown.champion, model.docs.metrics, key),
+        ...shown.challengers.map((own, at) => challengerRow(model, own, { key, reach, said, tone: toneOf(at) })),
+    ];
+    const how = { numeric: (at) => [1, 2].includes(at), kind: ".challengers" };
+    const caption = "Challengers and their paired difference to the model";
+    return scrolled("Challengers", tableOf(caption, names, rows, how));
 }
 
 function championRow({ algorithm }, metrics, key) {
@@ -152,26 +134,60 @@ function challengerRow(model, own, { key, reach, said, tone }) {
     );
 }
 
+/** A confidence as it is said: 95 %, 97.5 %. */
+function percent(confidence) {
+    return `${Number((100 * confidence).toFixed(2))} %`;
+}
+
 function signed(value) {
     if (value === null || value === undefined) return "–";
     return `${value > 0 ? "+" : value < 0 ? "−" : ""}${number(Math.abs(value))}`;
 }
 
+/** Rows a challenger is compared on before it is promoted without force. */
+const ROWS_MIN = 200;
+
+/** What has been compared, in words. */
+function comparedText({ rows, mean, low, high, confidence }) {
+    if (!rows) return "No row has been compared yet.";
+    return (
+        `Over ${number(rows)} compared ${rows === 1 ? "row" : "rows"} the difference is ${signed(mean)} ` +
+        `(${percent(confidence)} interval: ${signed(low)} to ${signed(high)}).`
+    );
+}
+
 function promoteButton(model, own, said) {
     const action = async () => {
-        const text =
+        // The button outlives the document that it was drawn from.
+        const now = model.docs.challengers.challengers.find(({ name }) => name === own.name) ?? own;
+        const { difference } = now;
+        const force = own.name !== "previous" && (difference.rows < ROWS_MIN || !(difference.low > 0));
+        const text = [
+            comparedText(difference),
+            force &&
+                `It has not been shown to be better: that takes ${ROWS_MIN} rows and an interval above zero. It has ` +
+                    `learned ${rowsText(now.rows)}.`,
             `${own.name} (${own.config.algorithm}) answers from then on; the present learner goes on as the ` +
-            'challenger "previous". All differences start anew.';
-        if (!(await confirmed({ title: `Promote ${own.name}?`, text, action: "Promote", danger: false }))) return;
-        await json(model.path(`challengers/${encodeURIComponent(own.name)}/promote`), { method: "POST" });
-        await model.refresh("model", "metrics", "challengers");
+                'challenger "previous". All differences start again from zero. A snapshot is written first.',
+        ].filter(Boolean);
+        const question = { title: `Promote ${own.name}?`, text, action: "Promote", danger: false };
+        const forced = { ...question, action: "Promote nevertheless", danger: true };
+        if (!(await confirmed(force ? forced : question))) return;
+        await json(model.path(`challengers/${encodeURIComponent(own.name)}/promote`), {
+            method: "POST",
+            ...(force ? { body: { force } } : {}),
+        });
+        await model.refresh("model", "challengers");
     };
     return actionButton("Promote", action, { kind: ".small", said, name: `Promote ${own.name}` });
 }
 
 function deleteButton(model, own, said) {
     const action = async () => {
-        const text = "It is gone, with everything that it has learned.";
+        const text = [
+            "It is gone, with everything that it has learned.",
+            "A snapshot is written first; a restore of it brings back the whole model as it was then.",
+        ];
         if (!(await confirmed({ title: `Delete challenger ${own.name}?`, text, action: "Delete" }))) return;
         await json(model.path(`challengers/${encodeURIComponent(own.name)}`), { method: "DELETE" });
         await model.refresh("challengers");
@@ -201,30 +217,15 @@ function linesOf(shown, task, metrics) {
 }
 
 function numbersOf({ challengers: shown }) {
-    const list = shown?.challengers ?? [];
-    return {
-        columns: [
-            "challenger",
-            "algorithm",
-            "rows",
-            "since version",
-            "mean difference",
-            "low",
-            "high",
-            "compared rows",
-            "promote",
-        ],
-        rows: list.map((own) => [
-            own.name,
-            own.config.algorithm,
-            own.rows,
-            own.since_version,
-            own.difference.mean,
-            own.difference.low,
-            own.difference.high,
-            own.difference.rows,
-            own.promote,
-        ]),
-        json: list,
-    };
+    return numbersBy(shown?.challengers ?? [], {
+        challenger: (own) => own.name,
+        algorithm: (own) => own.config.algorithm,
+        rows: (own) => own.rows,
+        "since version": (own) => own.since_version,
+        "mean difference": (own) => own.difference.mean,
+        low: (own) => own.difference.low,
+        high: (own) => own.difference.high,
+        "compared rows": (own) => own.difference.rows,
+        promote: (own) => own.promote,
+    });
 }

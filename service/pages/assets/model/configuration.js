@@ -2,9 +2,9 @@
  * The configuration: as JSON, and a form for what can be changed, which sends only what was changed.
  */
 
-import { json } from "../api.js";
+import { copyButton } from "../copy.js";
 import { fill, h } from "../dom.js";
-import { acceptFields, acting, clear, refuseFields, say, sayer } from "./actions.js";
+import { acting, answered, clear, say, sayer } from "./actions.js";
 import { needing } from "./rights.js";
 import { changesOf, settingsFields } from "./settings.js";
 
@@ -18,7 +18,8 @@ export function configuration(model) {
     const text = h("pre", { tabindex: "0", role: "region", "aria-label": "The configuration as JSON" });
     const form = h("form.stack.settings");
     const said = sayer();
-    fill(place, h("div", {}, needing("admin", h("div.stack", {}, form, said))), codeOf(text));
+    const code = h("div.code", {}, text, copyButton());
+    fill(place, h("div", {}, needing("admin", h("div.stack", {}, form, said))), code);
     let base = null;
     model.when(["model"], ({ model: shown }) => {
         text.textContent = JSON.stringify(shown.config, null, 2);
@@ -39,16 +40,6 @@ export function configuration(model) {
         base = written;
         drawForm(model, form, said, shown.config, labels);
     });
-}
-
-function codeOf(text) {
-    const copy = h("button.button.small.copy", { type: "button" }, "Copy");
-    copy.addEventListener("click", async () => {
-        await navigator.clipboard.writeText(text.textContent);
-        copy.textContent = "Copied";
-        setTimeout(() => (copy.textContent = "Copy"), 1500);
-    });
-    return h("div.code", {}, text, navigator.clipboard ? copy : null);
 }
 
 function drawForm(model, form, said, config, labels) {
@@ -85,25 +76,9 @@ function drawForm(model, form, said, config, labels) {
 }
 
 async function send(model, form, said, fields) {
-    acceptFields(form);
     const body = changesOf(fields);
-    try {
-        await json(model.path(), { method: "PATCH", body });
-    } catch (error) {
-        if (!error.errors?.length) throw error;
-        const left = refuseFields(form, error);
-        if (left.length)
-            say(
-                said,
-                h(
-                    "div.notice.bad",
-                    {},
-                    left.map((line) => h("p", {}, line)),
-                ),
-            );
-        return;
-    }
+    if (!(await answered(form, said, model.path(), { method: "PATCH", body }))) return;
     form.dataset.touched = "no";
-    await model.refresh("model", "metrics");
+    await model.refresh("model");
     say(said, h("p.notice.good", {}, `Changed: ${Object.keys(body).join(", ")}.`));
 }

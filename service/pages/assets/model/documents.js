@@ -1,22 +1,25 @@
 /**
- * The documents of one model as they are now: what the stream has sent, and who is told when one of them changes.
+ * The documents of one model as they are now, looked at every two seconds, and who is told when one of them changes.
  */
 
-import { json, modelPath } from "../api.js";
-import { follow } from "../live.js";
+import { modelPath, request } from "../api.js";
+import { poll } from "../poll.js";
 
-/** Where the GET of each event of the stream is, and how many items of a list the stream sends. */
+/** Where each document is. */
 const BELOW = {
     model: "",
-    metrics: "metrics",
     features: "features",
-    drift: "drift",
+    drift: "drift?order=newest",
     challengers: "challengers",
-    pending: "pending",
+    pending: "pending?limit=20",
     snapshots: "snapshots",
-    log: "log",
+    log: "log?limit=6",
 };
-const LIMITED = { pending: 20, log: 50 };
+/** Documents that the store has, one in each look; drift events also where the marks say that there are new ones. */
+const IN_TURN = ["pending", "drift", "log", "drift", "snapshots", "drift"];
+
+/** Headers of looks: what was rendered for another page half a second ago will do. */
+export const SHARED = { "Cache-Control": "max-age=1" };
 
 /** A model and its documents. */
 export class ModelDocuments {
@@ -25,9 +28,11 @@ export class ModelDocuments {
         this.name = name;
         this.docs = {};
         this.texts = {};
+        this.tags = {};
         this.listeners = [];
+        this.looks = 0;
+        this.whole = false; // whether the last look has seen everything that it wanted to
         this.speed = new Speed();
-        this.stop = new AbortController();
     }
 
     /**
@@ -43,7 +48,7 @@ export class ModelDocuments {
     /**
      * Be told of the documents named, as soon as all are there and whenever one of them changes.
      *
-     * @param {string[]} names events of the stream
+     * @param {string[]} names of BELOW, or "metrics", which are part of the model's
      * @param {function(Object): void} listener takes all documents by name
      */
     when(names, listener) {
@@ -51,56 +56,71 @@ export class ModelDocuments {
     }
 
     /**
-     * Be told of a document once, when it is there for the first time.
+     * Look at the model for as long as the page is looked at.
      *
-     * @param {string} name event of the stream
-     * @param {function(Object): void} listener
-     */
-    once(name, listener) {
-        let told = false;
-        this.when([name], (docs) => {
-            if (!told) listener(docs);
-            told = true;
-        });
-    }
-
-    /**
-     * Follow the stream of the model.
-     *
-     * @param {function(string, Error|undefined): void} onState told of the state of the stream
+     * @param {function(string, Error|undefined): void} onState told whether that works
      */
     follow(onState) {
-        const handlers = Object.fromEntries(Object.keys(BELOW).map((name) => [name, (data) => this.take(name, data)]));
-        return follow(this.path("stream"), handlers, { signal: this.stop.signal, onState });
+        return poll((signal) => this.look(signal), { onState });
     }
 
-    address(name) {
-        const limit = LIMITED[name] ? `?limit=${LIMITED[name]}` : "";
-        return this.path(BELOW[name]) + limit;
+    /** Look at what a new version may have changed, and at the rest now and then; at everything after a failure. */
+    async look(signal) {
+        const how = { signal, headers: SHARED };
+        const changed = await this.read("model", how);
+        const { phase, info } = this.docs.model;
+        const space = JSON.stringify([phase, info.features]);
+        const names = new Set([IN_TURN[this.looks++ % IN_TURN.length], changed ? "challengers" : "drift"]);
+        if (changed && (phase !== "steady" || space !== this.space)) names.add("features");
+        this.space = space;
+        const wanted = this.whole ? [...names] : Object.keys(BELOW).slice(1);
+        this.whole = false;
+        await Promise.all(wanted.map((name) => this.read(name, how)));
+        const learners = [this.docs.model, ...this.docs.challengers.challengers];
+        const marks = JSON.stringify(learners.map((own) => own.metrics.marks));
+        if (marks !== this.marks && !wanted.includes("drift")) await this.read("drift", how);
+        this.marks = marks;
+        this.whole = true;
     }
 
     /**
      * Ask for documents now, after an action of this page.
      *
-     * @param {...string} names
+     * @param {...string} names of BELOW
      */
     async refresh(...names) {
-        await Promise.all(names.map(async (name) => this.take(name, await json(this.address(name)))));
+        await Promise.all(names.map((name) => this.read(name)));
+    }
+
+    /** Ask for a document; whether it is another one than before. */
+    async read(name, { signal, headers = {} } = {}) {
+        const known = this.tags[name] ? { "If-None-Match": this.tags[name] } : {};
+        const answer = await request(this.path(BELOW[name]), { signal, headers: { ...headers, ...known } });
+        if (answer.status === 304) return false;
+        const data = await answer.json();
+        this.tags[name] = answer.headers.get("ETag");
+        const text = JSON.stringify(name === "model" ? data : { ...data, version: null });
+        if (signal?.aborted || this.texts[name] === text) return false;
+        this.texts[name] = text;
+        this.take(name, data);
+        return true;
     }
 
     take(name, data) {
-        const text = JSON.stringify(data);
-        if (this.texts[name] === text) return;
-        this.texts[name] = text;
         this.incarnation ??= data.incarnation;
         if (data.incarnation !== this.incarnation) {
             location.reload(); // another model of this name, of another task perhaps
             return;
         }
         this.docs[name] = data;
-        if (data.rows !== undefined) this.speed.note(data.rows);
+        const news = [name];
+        if (name === "model") {
+            this.docs.metrics = data.metrics;
+            news.push("metrics");
+            this.speed.note(data.rows);
+        }
         for (const { names, listener } of this.listeners) {
-            if (!names.includes(name) || !names.every((own) => own in this.docs)) continue;
+            if (!names.some((own) => news.includes(own)) || !names.every((own) => own in this.docs)) continue;
             try {
                 listener(this.docs);
             } catch (error) {

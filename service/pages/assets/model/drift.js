@@ -2,7 +2,7 @@
  * Drift: one line for each drift, whoever of the model and its challengers found it; below it, what was found.
  */
 
-import { Frame } from "../charts.js";
+import { Frame, numbersBy } from "../charts.js";
 import { fill, h, patch } from "../dom.js";
 import { ago } from "../format.js";
 import { episodes, finder, finders, leading } from "./episodes.js";
@@ -101,33 +101,17 @@ function otherDetail(event) {
 }
 
 function numbersOf(events) {
-    return {
-        columns: [
-            "row",
-            "time",
-            "test",
-            "class",
-            "action",
-            "challenger",
-            "rows before",
-            "rows after",
-            "before",
-            "after",
-            "later alarms",
-        ],
-        rows: events.map((own) => [
-            own.row,
-            own.time,
-            own.kind,
-            own.class === null ? null : String(own.class),
-            own.action,
-            own.challenger,
-            own.windows.before,
-            own.windows.after,
-            own.before,
-            own.after,
-            own.alarm_count,
-        ]),
-        json: events,
-    };
+    return numbersBy(events, {
+        row: (own) => own.row,
+        time: (own) => own.time,
+        test: (own) => own.kind,
+        class: (own) => (own.class === null ? null : String(own.class)),
+        action: (own) => own.action,
+        challenger: (own) => own.challenger,
+        "rows before": (own) => own.windows.before,
+        "rows after": (own) => own.windows.after,
+        before: (own) => own.before,
+        after: (own) => own.after,
+        "later alarms": (own) => own.alarm_count,
+    });
 }

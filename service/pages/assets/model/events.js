@@ -2,8 +2,8 @@
  * What happened: a mark of a chart, and the drift event behind it.
  */
 
-import { dataTable, number } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { dataTable, number, scrolled } from "../charts.js";
+import { fact, fill, h } from "../dom.js";
 import { ago } from "../format.js";
 import { actionOf, eventSentence, markSentence, rowsText, when } from "./words.js";
 
@@ -64,18 +64,14 @@ export function eventDetail(event) {
     const { before, after } = event.windows;
     const windows = `${rowsText(before)} before, ${rowsText(after)} after`;
     const facts = [
-        ["When", `${when(event.time)} (${ago(event.time)}), version ${event.version}`],
-        ["Compared", `${windows}; threshold ${number(event.epsilon_cut)}`],
-        ["Done", actionOf(event)],
+        fact("When", `${when(event.time)} (${ago(event.time)}), version ${event.version}`),
+        fact("Compared", `${windows}; threshold ${number(event.epsilon_cut)}`),
+        fact("Done", actionOf(event)),
     ];
     return h(
         "div.event-detail",
         {},
-        h(
-            "dl.facts",
-            {},
-            facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", {}, text))),
-        ),
+        h("dl.facts", {}, facts),
         event.features.length ? movedTable(event.features) : null,
         event.alarm_count ? alarmList(event) : null,
     );
@@ -83,14 +79,8 @@ export function eventDetail(event) {
 
 function movedTable(features) {
     const rows = features.slice(0, SHOWN_MAX).map(({ name, before, after }) => [name, before, after, after - before]);
-    return h(
-        "div.scroll",
-        { tabindex: "0", role: "region", "aria-label": "Features that moved" },
-        dataTable(
-            { columns: ["feature", "mean before", "mean after", "change"], rows },
-            "Features that moved, most first",
-        ),
-    );
+    const columns = ["feature", "mean before", "mean after", "change"];
+    return scrolled("Features that moved", dataTable({ columns, rows }, "Features that moved, most first"));
 }
 
 function alarmList(event) {
@@ -101,6 +91,7 @@ function alarmList(event) {
         own.class === null ? null : String(own.class),
         own.features[0]?.name ?? null,
     ]);
+    const columns = ["row", "test", "class", "feature that moved most"];
     return h(
         "details",
         {},
@@ -109,11 +100,7 @@ function alarmList(event) {
             {},
             `${event.alarm_count} later ${event.alarm_count === 1 ? "alarm" : "alarms"} of the same episode`,
         ),
-        h(
-            "div.scroll",
-            { tabindex: "0", role: "region", "aria-label": "Later alarms" },
-            dataTable({ columns: ["row", "test", "class", "feature that moved most"], rows }, "Later alarms"),
-        ),
+        scrolled("Later alarms", dataTable({ columns, rows }, "Later alarms")),
         rest > 0 ? h("p.muted.small", {}, `${rest} more are not kept.`) : null,
     );
 }

@@ -4,8 +4,9 @@
  */
 
 import { json } from "../api.js";
-import { Frame, number } from "../charts.js";
-import { fill, h, patch } from "../dom.js";
+import { Frame, number, numbersBy, scrolled, tableOf } from "../charts.js";
+import { fact, fill, h, patch } from "../dom.js";
+import { SHARED } from "./documents.js";
 import { featureOf, rowsText } from "./words.js";
 
 const SHOWN_MAX = 60;
@@ -86,7 +87,7 @@ class WeightsReader {
 
     async read(incarnation) {
         try {
-            this.found = await json(this.model.path("weights"));
+            this.found = await json(this.model.path("weights"), { headers: SHARED });
             const share =
                 this.found.share === undefined
                     ? ""
@@ -165,30 +166,9 @@ function table(rows, found) {
     const most = Math.max(1e-300, ...rows.map(({ weight }) => weight ?? 0));
     const heads = ["Feature", "Kind", ...(found ? ["Weight"] : []), `Mean in the last ${EPISODES} drifts`];
     const left = rows.length - SHOWN_MAX;
+    const shown = rows.slice(0, SHOWN_MAX).map((own) => featureRow(own, found, most));
     return [
-        h(
-            "div.scroll.tall",
-            { tabindex: "0", role: "region", "aria-label": "Features" },
-            h(
-                "table.data",
-                {},
-                h("caption.visually-hidden", {}, "Features in use"),
-                h(
-                    "thead",
-                    {},
-                    h(
-                        "tr",
-                        {},
-                        heads.map((name) => h("th", { scope: "col" }, name)),
-                    ),
-                ),
-                h(
-                    "tbody",
-                    {},
-                    rows.slice(0, SHOWN_MAX).map((own) => featureRow(own, found, most)),
-                ),
-            ),
-        ),
+        scrolled("Features", tableOf("Features in use", heads, shown), ".tall"),
         left > 0 ? h("p.quiet.small", {}, `${left} more features are in the table and the CSV.`) : null,
     ];
 }
@@ -253,18 +233,14 @@ function bounds({ min, max, outside }) {
 }
 
 function numbersOf(rows) {
-    return {
-        columns: ["feature", "kind", "weight", "moved at row", "mean before", "mean after"],
-        rows: rows.map((own) => [
-            own.name,
-            kindText(own),
-            own.weight,
-            own.moves[0]?.row ?? null,
-            own.moves[0]?.before ?? null,
-            own.moves[0]?.after ?? null,
-        ]),
-        json: rows,
-    };
+    return numbersBy(rows, {
+        feature: ({ name }) => name,
+        kind: kindText,
+        weight: ({ weight }) => weight,
+        "moved at row": ({ moves: [last] }) => last?.row,
+        "mean before": ({ moves: [last] }) => last?.before,
+        "mean after": ({ moves: [last] }) => last?.after,
+    });
 }
 
 // ------------------------------------------------------------------------------------------------ a change of features
@@ -276,24 +252,20 @@ function changeOf(shown) {
             ? "not known yet"
             : `${number(shown.mapping_error)} (0 is perfect, 1 no better than the mean)`;
     const facts = [
-        [
+        fact(
             "Phase",
             shown.phase === "overlap"
                 ? "Overlap: rows carry both sets of features"
                 : "Ensemble: old and new learners predict together",
-        ],
-        shown.next ? ["Next features", names(shown.next)] : null,
-        ["Rows with both sets", rowsText(shown.overlap_rows)],
-        ["Error of the mapping", mapping],
-    ].filter(Boolean);
+        ),
+        shown.next && fact("Next features", names(shown.next)),
+        fact("Rows with both sets", rowsText(shown.overlap_rows)),
+        fact("Error of the mapping", mapping),
+    ];
     return h(
         "div.notice",
         {},
         h("h3", {}, "Change of features"),
-        h(
-            "dl.facts",
-            {},
-            facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", {}, text))),
-        ),
+        h("dl.facts", {}, facts),
     );
 }

@@ -7,7 +7,7 @@ import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
 import { percent, whole } from "../format.js";
 import { key } from "../key.js";
-import { acceptFields, acting, actionButton, field, refuseFields, say, sayer } from "./actions.js";
+import { acting, actionButton, answered, field, refusable, say, sayer } from "./actions.js";
 import { predictionShown, valueOf } from "./prediction.js";
 import { needing } from "./rights.js";
 import { RowForm } from "./row_form.js";
@@ -108,24 +108,8 @@ class Hand {
     }
 
     /** Send something; what is wrong with the row is said at its fields, and null comes back. */
-    async asked(route, body, query) {
-        acceptFields(this.element);
-        try {
-            return await json(this.model.path(route), { method: "POST", body, query });
-        } catch (error) {
-            if (!error.errors?.length) throw error;
-            const left = refuseFields(this.element, error);
-            if (left.length)
-                say(
-                    this.said,
-                    h(
-                        "div.notice.bad",
-                        {},
-                        left.map((line) => h("p", {}, line)),
-                    ),
-                );
-            return null;
-        }
+    asked(route, body, query) {
+        return answered(this.element, this.said, this.model.path(route), { method: "POST", body, query });
     }
 
     // -------------------------------------------------------------------------------------------- teach
@@ -183,10 +167,7 @@ class Hand {
         const submit = h("button.button", { type: "submit" }, "Teach");
         const form = h("form.label-form", { data: { path: "label" } }, control, submit);
         const error = h("p.error", { hidden: true });
-        form.refuse = (text) => {
-            error.textContent = text ?? "";
-            error.hidden = !text;
-        };
+        refusable(form, error, control);
         form.append(error);
         form.addEventListener("submit", (event) => {
             event.preventDefault();

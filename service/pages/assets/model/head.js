@@ -2,7 +2,7 @@
  * The head of the page: what the model is, how far it has come, and whether the page is live.
  */
 
-import { fill, h } from "../dom.js";
+import { fact, fill, h } from "../dom.js";
 import { ago } from "../format.js";
 import { number } from "../charts.js";
 import { bytes, when } from "./words.js";
@@ -65,14 +65,19 @@ function phaseBadge(phase) {
 
 function stats(shown, updated, speed) {
     const stat = (name, value) => h("div", {}, h("dt", {}, name), value);
-    const text = (value, title) => h("dd", { title }, value);
     return [
         stat("Rows", h("dd", { id: "model-rows" }, number(shown.rows))),
+        shown.info.learner_rows !== undefined &&
+            fact(
+                "Learned by its learner",
+                number(shown.info.learner_rows),
+                "Of the rows, those that the learner that answers has learned",
+            ),
         stat("Rows per second", speed),
-        stat("Version", text(number(shown.version), "Entries of the model's log")),
+        fact("Version", number(shown.version), "Entries of the model's log"),
         stat("Updated", updated),
-        stat("Learner’s state", text(bytes(shown.info.state_bytes ?? 0))),
-        stat("Created", text(when(shown.created).slice(0, 16), when(shown.created))),
+        fact("Learner’s state", bytes(shown.info.state_bytes ?? 0)),
+        fact("Created", when(shown.created).slice(0, 16), when(shown.created)),
         stat(
             "Incarnation, new when created again",
             h("dd.mono.incarnation", {}, shown.incarnation),

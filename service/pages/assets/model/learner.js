@@ -4,7 +4,7 @@
  */
 
 import { BarChart, LineChart, number, Recording } from "../charts.js";
-import { fill, h } from "../dom.js";
+import { fact, fill, h } from "../dom.js";
 import { rowsText } from "./words.js";
 
 const LINES_MAX = 7;
@@ -96,7 +96,6 @@ function share(value) {
 }
 
 function factsOf({ info }) {
-    const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
     const gaussians = (info.gaussians ?? [])
         .slice(0, 8)
         .map((own, at) => fact(`Rows behind Gaussian ${at + 1}`, number(own.mean_rows, 0)));

@@ -2,7 +2,7 @@
  * The latest entries of the model's log.
  */
 
-import { number } from "../charts.js";
+import { number, scrolled, tableOf } from "../charts.js";
 import { h, patch } from "../dom.js";
 import { ago } from "../format.js";
 import { when } from "./words.js";
@@ -18,34 +18,18 @@ export function log(model) {
     const place = document.getElementById("log-inside");
     const draw = () => {
         const { log: shown } = model.docs;
-        if (shown) patch(place, table(shown.entries.slice(0, SHOWN_MAX)));
+        if (shown) patch(place, latest(shown.entries.slice(0, SHOWN_MAX)));
     };
     model.when(["log"], draw);
     setInterval(draw, 10_000);
 }
 
-function table(entries) {
+function latest(entries) {
     if (!entries.length) return h("p.quiet.small", {}, "No entry is kept.");
+    const how = { numeric: (at) => at % 2 === 0, kind: ".dense.log" };
     const heads = ["Version", "Kind", "Rows", "When"];
-    return h(
-        "div.scroll",
-        { tabindex: "0", role: "region", "aria-label": "Latest entries" },
-        h(
-            "table.data.dense.log",
-            {},
-            h("caption.visually-hidden", {}, "Latest entries of the log, newest first"),
-            h(
-                "thead",
-                {},
-                h(
-                    "tr",
-                    {},
-                    heads.map((name, at) => h(at % 2 ? "th" : "th.num", { scope: "col" }, name)),
-                ),
-            ),
-            h("tbody", {}, entries.map(row)),
-        ),
-    );
+    const table = tableOf("Latest entries of the log, newest first", heads, entries.map(row), how);
+    return scrolled("Latest entries", table);
 }
 
 function row({ version, kind, rows, time, writer }) {

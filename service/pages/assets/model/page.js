@@ -36,5 +36,6 @@ const PARTS = [
 const name = decodeURIComponent(location.pathname.split("/").pop());
 const model = new ModelDocuments(name);
 for (const part of PARTS) part(model);
+let rights = null;
+model.when(["model"], () => (rights ??= showRights())); // once a key has been given where one is asked for
 model.follow(stateShown(model));
-model.once("model", showRights);

@@ -3,7 +3,7 @@
  */
 
 import { number } from "../charts.js";
-import { h, patch } from "../dom.js";
+import { fact, h, patch } from "../dom.js";
 import { ago } from "../format.js";
 import { clipped, when } from "./words.js";
 
@@ -26,7 +26,6 @@ export function pending(model) {
 
 function facts(shown) {
     const { pending: waiting } = shown;
-    const fact = (name, value, title) => h("div", {}, h("dt", {}, name), h("dd", { title }, value));
     const first = waiting.reduce((soonest, own) => (!soonest || own.expires < soonest.expires ? own : soonest), null);
     return h(
         "dl.stats.small-stats",

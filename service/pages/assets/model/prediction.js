@@ -3,7 +3,7 @@
  */
 
 import { bars, number } from "../charts.js";
-import { h } from "../dom.js";
+import { fact, h } from "../dom.js";
 import { percent } from "../format.js";
 
 const CLASSES_MAX = 12;
@@ -50,7 +50,6 @@ function probabilities(found, before) {
 }
 
 function numberFacts({ std, interval }, before, level) {
-    const fact = (name, text) => h("div", {}, h("dt", {}, name), h("dd", {}, text));
     const known = interval ? `${number(interval[0])} to ${number(interval[1])}` : "not before more rows are learned";
     return h(
         "dl.facts",

@@ -3,7 +3,7 @@
  * the coverage of intervals.
  */
 
-import { ConfusionTable, dataTable, Frame, number, ReliabilityChart } from "../charts.js";
+import { ConfusionTable, dataTable, Frame, number, ReliabilityChart, scrolled, tableOf } from "../charts.js";
 import { fill, h, patch } from "../dom.js";
 import { percent, share } from "../format.js";
 import { choice } from "./choice.js";
@@ -95,17 +95,15 @@ function baselineRow(metrics, name, key) {
 }
 
 function scoreTable(metrics) {
-    const region = { tabindex: "0", role: "region", "aria-label": "All scores" };
     const table = dataTable(scoreNumbers(metrics), "All scores");
     table.classList.add("dense");
-    return h("div.scroll", region, table);
+    return scrolled("All scores", table);
 }
 
 // ------------------------------------------------------------------------------------------------ classification
 
 function classParts(model) {
     const confusion = new ConfusionTable({
-        title: "Confusion",
         note: "Rows by label and answer.",
         file: `${model.name}-confusion`,
     });
@@ -144,33 +142,11 @@ function classTable(scores) {
     const all = Object.entries(scores.per_class ?? {});
     if (!all.length) return h("p.quiet", {}, "No class has come yet");
     const whole = all.reduce((sum, [, own]) => sum + own.support, 0);
+    const heads = ["Class", "Rows", "Share", "Precision", "Recall", "F1"];
+    const rows = all.slice(0, CLASSES_SHOWN).map(([name, own]) => classRow(name, own, whole));
+    const table = tableOf("Scores by class", heads, rows, { numeric: (at) => at > 0 });
     return [
-        h(
-            "div.scroll.tall",
-            { tabindex: "0", role: "region", "aria-label": "Scores by class" },
-            h(
-                "table.data",
-                {},
-                h("caption.visually-hidden", {}, "Scores by class"),
-                h(
-                    "thead",
-                    {},
-                    h(
-                        "tr",
-                        {},
-                        h("th", { scope: "col" }, "Class"),
-                        ["Rows", "Share", "Precision", "Recall", "F1"].map((name) =>
-                            h("th.num", { scope: "col" }, name),
-                        ),
-                    ),
-                ),
-                h(
-                    "tbody",
-                    {},
-                    all.slice(0, CLASSES_SHOWN).map(([name, own]) => classRow(name, own, whole)),
-                ),
-            ),
-        ),
+        scrolled("Scores by class", table, ".tall"),
         all.length > CLASSES_SHOWN
             ? h("p.quiet.small", {}, `${all.length - CLASSES_SHOWN} more classes are in the CSV.`)
             : null,

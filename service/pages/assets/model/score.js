@@ -4,7 +4,7 @@
 
 import { bars, LineChart, number } from "../charts.js";
 import { comparison } from "../comparison.js";
-import { fill, h, patch } from "../dom.js";
+import { fact, fill, h, patch } from "../dom.js";
 import { share } from "../format.js";
 import { markDetails } from "./events.js";
 import { choice } from "./choice.js";
@@ -191,9 +191,7 @@ function scoreNow(config, { window, paired }) {
         h(
             "dl.score-more",
             {},
-            further(config.task, window).map((key) =>
-                h("div", {}, h("dt", {}, SCORES[key].name), h("dd", {}, writtenAs(key)(window[key]))),
-            ),
+            further(config.task, window).map((key) => fact(SCORES[key].name, writtenAs(key)(window[key]))),
         ),
     ];
 }

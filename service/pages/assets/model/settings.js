@@ -4,7 +4,7 @@
  */
 
 import { h } from "../dom.js";
-import { field } from "./actions.js";
+import { field, refusable } from "./actions.js";
 
 /**
  * A field of the form.
@@ -245,9 +245,6 @@ function group(name, path, help, children) {
         children,
         error,
     );
-    element.refuse = (text) => {
-        error.textContent = text ?? "";
-        error.hidden = !text;
-    };
+    refusable(element, error);
     return element;
 }

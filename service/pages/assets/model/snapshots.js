@@ -59,7 +59,7 @@ function restoreButton(model, own, said) {
             `(${rowsText(own.rows)}). What it has learned since is gone from it; the version goes on.`;
         if (!(await confirmed({ title: `Restore version ${own.version}?`, text, action: "Restore" }))) return;
         await json(model.path("restore"), { method: "POST", body: { version: own.version } });
-        await model.refresh("model", "metrics", "features", "challengers", "snapshots");
+        await model.refresh("model", "features", "challengers", "snapshots");
     };
     const name = `Restore version ${own.version}`;
     return actionButton("Restore", action, { kind: ".small.needs-admin", said, name });

@@ -4,10 +4,10 @@
 
 import { root } from "../api.js";
 import { fill, h } from "../dom.js";
-import { STATES } from "../live.js";
+import { STATES } from "../poll.js";
 
 /**
- * Show the state of the stream.
+ * Show whether the model is looked at.
  *
  * @param {import("./documents.js").ModelDocuments} model
  * @returns {function(string, Error|undefined): void} to be told of each state

@@ -131,16 +131,6 @@ export function clipped(text, most) {
 }
 
 /**
- * The name of a declared feature.
- *
- * @param {string|Object} feature of the configuration
- * @returns {string}
- */
-export function featureName(feature) {
-    return typeof feature === "string" ? feature : feature.name;
-}
-
-/**
  * A declared feature, whole: bare names are numeric.
  *
  * @param {string|Object} feature of the configuration

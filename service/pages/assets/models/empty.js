@@ -3,6 +3,7 @@
  */
 
 import { json, root } from "../api.js";
+import { copyButton } from "../copy.js";
 import { key } from "../key.js";
 import { h } from "../dom.js";
 
@@ -90,21 +91,6 @@ function call([said, how, path, body]) {
 }
 
 /** Text with a button that copies it. */
-export function code(text) {
-    const button = h("button.button.small.copy", { type: "button" }, "Copy");
-    button.addEventListener("click", async () => {
-        button.textContent = (await copied(text)) ? "Copied" : "Not copied";
-        setTimeout(() => { button.textContent = "Copy"; }, 2000);
-    });
-    return h("div.code", {}, h("pre", { tabindex: "0" }, text), button);
-}
-
-/** Over plain HTTP there is a clipboard on this machine's own address only. */
-async function copied(text) {
-    try {
-        await navigator.clipboard.writeText(text);
-        return true;
-    } catch {
-        return false;
-    }
+function code(text) {
+    return h("div.code", {}, h("pre", { tabindex: "0" }, text), copyButton());
 }

@@ -1,5 +1,5 @@
 /**
- * The service in a line of figures: the event "service" of the stream.
+ * The service in a line of figures.
  */
 
 import { h } from "../dom.js";

@@ -2,10 +2,12 @@
  * The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
  */
 
+import { json } from "../api.js";
 import { fill, h } from "../dom.js";
 import { whole } from "../format.js";
 import { askForKey } from "../key.js";
-import { follow, STATES } from "../live.js";
+import { poll, STATES } from "../poll.js";
+import { whenRead } from "../shell.js";
 import { calls, firstModel, nothingFound } from "./empty.js";
 import { Health } from "./health.js";
 import { List } from "./list.js";
@@ -60,9 +62,14 @@ function show() {
         button.setAttribute("aria-pressed", String(button.dataset.sort === view.sort));
     }
     if (at("search").value.trim() !== view.search) at("search").value = view.search;
-    const query = { sort: view.sort, limit: LIMIT, search: view.search || null, cursor: view.cursor };
-    const handlers = { models: showModels, service: showService };
-    follow("stream", handlers, { query, signal: following.signal, onState: showState });
+    const query = { sort: view.sort, limit: LIMIT, search: view.search || null, cursor: view.cursor, totals: true };
+    const look = async (signal) => {
+        const page = await json("models", { query, signal });
+        if (signal.aborted) return;
+        showService({ models: page.total, rows_per_s: page.rows_per_s });
+        await showModels(page);
+    };
+    poll(look, { signal: following.signal, onState: showState });
 }
 
 async function showModels(page) {
@@ -115,8 +122,8 @@ async function showCalls() {
 }
 
 function showService(found) {
-    service = found;
-    health.update(service);
+    service = { ...service, ...found };
+    if ("ready" in service) health.update(service);
     showCount();
 }
 
@@ -189,4 +196,5 @@ function listen() {
 }
 
 listen();
+whenRead(showService);
 show();

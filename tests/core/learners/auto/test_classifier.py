@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.contract import Spec
+from core.contract import Prediction, Spec
 from core.learners.auto import mixing
 from core.learners.auto.experts import PRODUCTS, RANDOM, expert_spec, recipes
 from core.learners.auto.mixture import Mixture
@@ -30,7 +30,7 @@ def ring(rows, seed=0, columns=3):
 
 
 def said(rows, classes, experts=3, seed=0):
-    """Probabilities of experts, the second of which is right mostly, and labels."""
+    """Probabilities (E, n, K) of experts, the second of which is right mostly, and labels."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, rows)
     P = rng.dirichlet(np.full(classes, 0.7), (experts, rows))
@@ -39,8 +39,12 @@ def said(rows, classes, experts=3, seed=0):
     return np.ascontiguousarray(P), y
 
 
+def predictions(P):
+    return [Prediction(p.argmax(axis=1), p) for p in P]
+
+
 def mixture(classes, experts=3):
-    built = Mixture([f"e{number}" for number in range(experts)])
+    built = Mixture([f"e{number}" for number in range(experts)], regression=False)
     for _ in range(classes):
         built.add_class()
     return built
@@ -54,22 +58,23 @@ def test_the_mixture_is_that_of_its_equations(classes, weighted):
     weights = np.random.default_rng(1).uniform(0.1, 3.0, 300)
     built, oracle = mixture(classes), Oracle(3, classes)
     expected = [oracle.learn(P[:, i], int(y[i]), weights[i] if weighted else 1.0) for i in range(300)]
-    value, p = built.learn(P, y, weights if weighted else np.empty(0))
+    value, p, _ = built.learn(predictions(P), y, weights if weighted else np.empty(0))
     assert_allclose(expected, p, rtol=1e-9, atol=1e-12)
     assert_array_equal(np.argmax(expected, axis=1), value)
-    names = mixing.SLOPE, mixing.POOL, mixing.CHOICE, mixing.RIGHT
-    for expected_column, name in zip((oracle.a, oracle.v, oracle.b, oracle.right), names, strict=True):
-        assert_allclose(expected_column, built.table[:, name], rtol=1e-9, atol=1e-12)
+    names = mixing.SLOPE, mixing.POOL, mixing.WEIGHT, mixing.FIGURE
+    for expected_row, name in zip((oracle.a, oracle.v, oracle.b, oracle.right), names, strict=True):
+        assert_allclose(expected_row, built.table[name], rtol=1e-9, atol=1e-12)
     assert oracle.c == pytest.approx(built.counters[mixing.POOLED], rel=1e-9)
 
 
 def test_a_mixture_that_cannot_be_is_refused():
     """Every break of its declared arrays, a last label of no class, and a choice of another sum."""
     built = mixture(3)
-    built.learn(*said(50, 3), np.empty(0))
+    P, y = said(50, 3)
+    built.learn(predictions(P), y, np.empty(0))
     arrays, header = built.to_arrays()
-    wrong = [*hostile(Mixture.layout, arrays, **Mixture.sizes(3, 3))]
-    for name, place, value in (("tally", mixing.LAST, 4.0), ("table", (0, mixing.CHOICE), 0.9)):
+    wrong = [*hostile(built.layout, arrays, **built.sizes(3))]
+    for name, place, value in (("tally", mixing.LAST, 4.0), ("table", (mixing.WEIGHT, 0), 0.9)):
         changed = {**arrays, name: arrays[name].copy()}
         changed[name][place] = value
         wrong.append((name, changed))

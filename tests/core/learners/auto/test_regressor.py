@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from core.contract import Spec
-from core.learners.auto import number_mixing as mixing
-from core.learners.auto.number_mixture import NumberMixture
+from core.contract import Prediction, Spec
+from core.learners.auto.mixture import Mixture
 from core.learners.catalogue import find
 from tests.core.state.hostile import hostile
 
@@ -30,7 +29,7 @@ def series(rows, seed=0):
 
 
 def oracle(P, S, y, weights):
-    """The equations of number_mixing, row by row: what is said, its deviations, and the weights at the end."""
+    """The equations of core.learners.auto.mixing: predictions, their deviations, and the weights at the end."""
     E, n = len(P) + 1, len(y)
     w, m, D, last, low, high, said = np.full(E, 1 / E), np.zeros(E), 0.0, 0.0, 0.0, 0.0, []
     for t in range(n):
@@ -48,6 +47,14 @@ def oracle(P, S, y, weights):
     return np.array(said), w
 
 
+def mixture(names):
+    return Mixture(names, regression=True)
+
+
+def predictions(P, S):
+    return [Prediction(*own) for own in zip(P, [None] * len(P), S, strict=True)]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_mixture_is_that_of_its_equations(weighted):
     """Values, deviations and weights of a plain Python loop, with and without row weights."""
@@ -56,8 +63,8 @@ def test_the_mixture_is_that_of_its_equations(weighted):
     P = y + rng.normal(size=(4, 300)) * np.array([[0.1], [1.0], [3.0], [0.3]])
     P[3, 100:] += 5.0
     S, weights = rng.uniform(0.5, 1.0, P.shape), rng.uniform(0.1, 3.0, 300) if weighted else np.ones(300)
-    built = NumberMixture("abcd")
-    value, std = built.learn(P, S, y, weights if weighted else np.empty(0))
+    built = mixture("abcd")
+    value, _, std = built.learn(predictions(P, S), y, weights if weighted else np.empty(0))
     expected, w = oracle(P, S, y, weights)
     assert_allclose(expected[:, 0], value, rtol=1e-9)
     assert_allclose(expected[:, 1], std, rtol=1e-9)
@@ -66,13 +73,13 @@ def test_the_mixture_is_that_of_its_equations(weighted):
 
 def test_a_mixture_that_cannot_be_is_refused():
     """Every break of its declared arrays, and weights of another sum."""
-    built = NumberMixture("ab")
-    built.learn(np.ones((2, 30)), np.ones((2, 30)), np.arange(30.0), np.empty(0))
+    built = mixture("ab")
+    built.learn(predictions(*np.ones((2, 2, 30))), np.arange(30.0), np.empty(0))
     arrays, header = built.to_arrays()
-    changed = {**arrays, "table": arrays["table"] * [[0.5, 1.0, 1.0, 1.0, 1.0]]}
-    for what, broken in [*hostile(NumberMixture.layout, arrays, E=3), ("sum", changed)]:
+    changed = {**arrays, "table": arrays["table"] * [[0.5], [1.0], [1.0], [1.0], [1.0]]}
+    for what, broken in [*hostile(built.layout, arrays, E=3), ("sum", changed)]:
         with pytest.raises(ValueError, match=r".") as refused:
-            NumberMixture("ab").load_arrays(broken, header)
+            mixture("ab").load_arrays(broken, header)
         assert refused.value.args, what
 
 
@@ -91,8 +98,8 @@ def test_one_wild_row_of_an_expert_decides_little():
     y = rng.normal(size=400)
     P = y + rng.normal(size=(2, 400)) * np.array([[0.1], [0.5]])
     P[0, 200] += 50.0
-    built = NumberMixture("ab")
-    built.learn(P[:, :220].copy(), np.ones((2, 220)), y[:220], np.empty(0))
+    built = mixture("ab")
+    built.learn(predictions(P[:, :220], np.ones((2, 220))), y[:220], np.empty(0))
     assert built.weights[0] > 0.9
 
 
@@ -103,7 +110,7 @@ def test_it_tells_what_each_expert_counts_for_and_says():
     X, y = series(500)
     built.learn(X, y)
     told = {one["expert"]: one for one in built.info()["experts"]}
-    assert [*built.experts, mixing.LAST_VALUE] == [*told]
+    assert [*built.experts, "last_value"] == [*told]
     assert 1.0 == pytest.approx(sum(one["weight"] for one in told.values()))
     assert told["rls_lagged"]["mse"] < 0.1 * told["last_value"]["mse"] < told["dfop"]["mse"]
     explained = built.explain(X[:1])

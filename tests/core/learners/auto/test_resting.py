@@ -81,21 +81,21 @@ def test_all_wake_when_it_goes_worse(task):
 
 def test_a_rest_is_longer_every_time_and_the_most_used_never_rests():
     """Use below a share of an even one; free experts and the first rows aside."""
-    table = np.array([[1e-9, 0, 0], [1e-8, 0, 0], [0.5, 0, 0], [0.0, 0, 0]])
+    table = np.array([[1e-9, 1e-8, 0.5, 0.0], [0.0] * 4, [0.0] * 4])
     decide(table, 0.1, 1, BEGIN - REST_ROWS, False)
-    assert not table[:, 1].any()
+    assert not table[1].any()
     decide(table, 0.1, 1, BEGIN, False)
-    assert [BEGIN + FIRST_REST] * 2 + [0, 0] == table[:, 1].tolist()
-    rows = int(table[0, 1])
+    assert [BEGIN + FIRST_REST] * 2 + [0, 0] == table[1].tolist()
+    rows = int(table[1, 0])
     decide(table, 0.1, 1, rows, False)
-    assert not table[:, 1].any()
+    assert not table[1].any()
     assert 0.25 == table[0, 0]
     table[0, 0] = 0.0
     decide(table, 0.1, 1, rows + REST_ROWS, False)
-    assert [rows + REST_ROWS + 2 * FIRST_REST, 0, 0, 0] == table[:, 1].tolist()
-    assert 0 == table[1, 2]
-    decide(alone := np.zeros((2, 3)), 0.1, 1, BEGIN, False)
-    assert not alone[:, 1].any()
+    assert [rows + REST_ROWS + 2 * FIRST_REST, 0, 0, 0] == table[1].tolist()
+    assert 0 == table[2, 1]
+    decide(alone := np.zeros((3, 2)), 0.1, 1, BEGIN, False)
+    assert not alone[1].any()
 
 
 def test_nobody_rests_where_rows_are_learned_in_blocks():
@@ -106,6 +106,6 @@ def test_nobody_rests_where_rows_are_learned_in_blocks():
     assert [] == resting(built)
     arrays, header = built.to_arrays()
     changed = {**arrays, "mixture.table": arrays["mixture.table"].copy()}
-    changed["mixture.table"][0, 3] = 5000.0
+    changed["mixture.table"][2, 0] = 5000.0
     with pytest.raises(ValueError, match="never rest"):
         built.load_arrays(changed, header)

@@ -156,7 +156,7 @@ def test_blocks_end_on_the_absolute_grid(monkeypatch):
     seen, learn_block = [], core.learners.dfop.learner.learn_block
 
     def spy(rows, state, *rest, **options):
-        seen.append((int(state.counters[ROWS]), len(rows.X)))
+        seen.append((int(state[-1][ROWS]), len(rows.X)))
         return learn_block(rows, state, *rest, **options)
 
     monkeypatch.setattr(core.learners.dfop.learner, "learn_block", spy)

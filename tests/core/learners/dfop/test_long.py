@@ -1,4 +1,4 @@
-"""Many rows with every column that winds forgetting up; ten million are in tests/benchmarks/stability.py."""
+"""Many rows with every column that winds forgetting up."""
 
 import numpy as np
 import pytest

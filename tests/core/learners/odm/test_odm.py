@@ -122,7 +122,7 @@ def test_splitting_leaves_the_tail_most_of_its_weight():
     learner.learn(X, y)
     assert not learner.W[0, :2].any()
     assert learner.W[0, 2].any()
-    assert_allclose(2.0, learner.shares[0, 2] / learner.shares[0, 1], rtol=1e-12)
+    assert_allclose(2.0, learner.shares[2] / learner.shares[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("explicit", [False, True])
@@ -151,15 +151,13 @@ def test_two_classes_with_a_column_each_are_one_column():
         assert_allclose([-binary.w, binary.w], classes.W, atol=1e-10)
 
 
-def test_the_weights_of_candidates_are_those_of_all_classes():
-    """Every column mixes the candidates alike, and after a change prefers those that have seen the present."""
+def test_several_classes_follow_a_change():
+    """After it the candidates that have seen the present weigh most."""
     X, _ = stream(3000)
     y = np.argmax(X[:, :3], axis=1)
     y[2000:] = (y[2000:] + 1) % 3
     learner = built(classes=3)
     told = learner.learn(X, y).value
-    assert_array_equal(learner.shares[0], learner.shares[1])
-    assert_array_equal(learner.shares[0], learner.shares[2])
     assert (told == y)[2100:].mean() > 0.8
 
 
@@ -174,7 +172,7 @@ def test_in_a_majority_vote_each_candidate_votes_for_one_class():
     f = np.einsum("ckd,nd->nck", learner.W[:, :K], np.c_[X, np.ones(len(X))])
     votes = np.where(f == f.max(axis=1, keepdims=True), 1.0, -1.0)
     votes[:, :, K - 2] = 0.0
-    scores = votes @ learner.shares[0, :K]
+    scores = votes @ learner.shares[:K]
     p = np.exp(learner.calibration[0] * scores)
     assert_allclose(p / p.sum(axis=1, keepdims=True), learner.predict(X).probabilities, atol=1e-5)
 

@@ -1,0 +1,117 @@
+r"""Experts that are weighed by their losses, compiled: exponential weights, fixed share, and a pool moved by AdaGrad.
+
+For a row, l_k the loss of expert k = 1 ... K and w_k its weight, 1/K at the start:
+
+    exponential weights   w_k <- w_k exp(-min(eta (l_k - least), 700))   least: min l, or 0 where losses are in [0, 1]
+    fixed share           w_k <- (1 - eps) w_k / sum w + eps / K         an expert without weight can regain it
+    loss to expect        D <- D + r ((o - y)^2 - D)                     r = min(c max(1/t, .001), 1)
+
+    logarithmic pool      q ~ exp(sum_k v_k f_k)                         f_k: centred log probabilities of the classes
+    AdaGrad               g_k = c (f_ky - E_q[f_k])                      y the row's class, c its weight
+                          G_k <- .9995 G_k + g_k^2                       v_k <- v_k + .15 g_k / sqrt(G_k), within +-20
+
+The loss of a number is its squared error in units of D. A row that is far off counts whole in the D that it is weighed
+by, and as at most 1e6 D in the D of later rows. Otherwise one label of 1e20 would make all later losses negligible.
+
+These functions are compiled into the kernels that call them. Numba's cache watches only the kernels' own files; `make`
+compiles them again when this one changes.
+
+Sources: exponential weights, fixed share: Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998;
+logarithmic pools: Hinton, Training Products of Experts, Neural Computation 14, 2002; AdaGrad: Duchi, Hazan, Singer,
+JMLR 12, 2011.
+"""
+
+import math
+
+from numba import njit
+
+from core.contract import Floats
+
+FIXED_SHARE = 1e-3
+"""The eps of most mixtures."""
+LOSS_RATE = 1e-3
+POOL_MAX = 20.0
+
+_EXPONENT_MAX = 700.0
+_SQUARED_MAX, _LOSS_MIN, _WINSOR = 1e150, 1e-300, 1e6
+_POOL_RATE, _POOL_DECAY = 0.15, 0.9995
+
+
+@njit(cache=True, nogil=True)
+def weigh_by_losses(weights: Floats, losses: Floats, least: float, eta: float) -> float:
+    """Exponential weights (K,), in place, not normalised; their sum."""
+    total = 0.0
+    for k in range(weights.shape[0]):
+        weights[k] *= math.exp(-min(eta * (losses[k] - least), _EXPONENT_MAX))
+        total += weights[k]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fixed_share(weights: Floats, kept: float, total: float, even: float) -> None:
+    """The fixed share of weights (K,), in place: kept = 1 - eps, total = sum w, even = eps / K."""
+    for k in range(weights.shape[0]):
+        weights[k] = kept * weights[k] / total + even
+
+
+@njit(cache=True, nogil=True)
+def weigh_and_share(weights: Floats, losses: Floats, least: float, eta: float) -> None:
+    """Exponential weights and a fixed share of FIXED_SHARE."""
+    total = weigh_by_losses(weights, losses, least, eta)
+    fixed_share(weights, 1.0 - FIXED_SHARE, total, FIXED_SHARE / weights.shape[0])
+
+
+@njit(cache=True, nogil=True)
+def bounded_square(difference: float) -> float:
+    """difference^2, finite."""
+    bounded = min(abs(difference), _SQUARED_MAX)
+    return bounded * bounded
+
+
+@njit(cache=True, nogil=True)
+def expect(loss: float, miss: float, weight: float, rows: float, winsorised: bool) -> tuple[float, float, float]:
+    """D for this row and for later ones, from the D so far and the row's squared error; and what that counted as.
+
+    ``rows`` were learned before. ``winsorised``: whether the row may count for less than it is.
+    """
+    rate = min(weight * max(1.0 / (rows + 1.0), LOSS_RATE), 1.0)
+    counted = _WINSOR * loss if winsorised and 0.0 < _WINSOR * loss < miss else miss
+    return max(loss + rate * (miss - loss), _LOSS_MIN), loss + rate * (counted - loss), counted
+
+
+@njit(cache=True, nogil=True)
+def deviation(weights: Floats, variances: Floats, numbers: Floats, mixed: float) -> float:
+    """sqrt(sum_k w_k (s_k + (p_k - o)^2)) of numbers p (K,) with variances s (K,), their mixture o."""
+    variance = 0.0
+    for k in range(weights.shape[0]):
+        variance += weights[k] * (variances[k] + bounded_square(numbers[k] - mixed))
+    return math.sqrt(variance)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_pool(weights: Floats, features: Floats, q: Floats) -> None:
+    """The pool q (classes,) of centred log probabilities (K, classes) by weights v (K,)."""
+    q[:] = 0.0
+    for k in range(weights.shape[0]):
+        for c in range(q.shape[0]):
+            q[c] += weights[k] * features[k, c]
+    top, total = q.max(), 0.0
+    for c in range(q.shape[0]):
+        q[c] = math.exp(q[c] - top)
+        total += q[c]
+    for c in range(q.shape[0]):
+        q[c] /= total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fit_pool(weights: Floats, squares: Floats, features: Floats, q: Floats, y: int, weight: float) -> None:
+    """A step of AdaGrad on v and G (K,) after a row of class y that ``log_pool`` gave q."""
+    for k in range(weights.shape[0]):
+        pooled = 0.0
+        for c in range(q.shape[0]):
+            pooled += q[c] * features[k, c]
+        g = weight * (features[k, y] - pooled)
+        squares[k] = _POOL_DECAY * squares[k] + g * g
+        if squares[k] > 0.0:
+            v = weights[k] + _POOL_RATE * g / math.sqrt(squares[k])
+            weights[k] = min(max(v, -POOL_MAX), POOL_MAX)

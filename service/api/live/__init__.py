@@ -1,1 +1,0 @@
-"""Streams that show documents as they change: made once for all who look at the same."""

@@ -1,0 +1,64 @@
+// What changes, as it changes: looked at again and again while somebody looks at the page.
+
+import { Problem } from "./api.js";
+
+/** What pages call the states of a poll. */
+export const STATES = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Ended" };
+
+const POLL_MS = 2000;
+const PAUSE_MAX_MS = 15_000;
+
+/**
+ * Look now and every so often, until the signal or a refusal that trying again would not change. A hidden page does
+ * not look; one that is shown again does at once. After a failure the pause doubles, with jitter.
+ * @param {(signal: AbortSignal) => Promise<void>} look ends when everything is there, or fails
+ * @param {{every?: number, signal?: AbortSignal, onState?: (state: "connecting" | "live" | "reconnecting" | "ended",
+ *     problem?: Problem) => void}} [how] `every`: milliseconds
+ * @returns {Promise<void>}
+ */
+export async function poll(look, { every = POLL_MS, signal = new AbortController().signal, onState: tell = () => {} }) {
+    let failures = 0;
+    tell("connecting");
+    while (!signal.aborted) {
+        const begun = performance.now();
+        if (!document.hidden) {
+            try {
+                await look(signal);
+                failures = 0;
+                if (!signal.aborted) tell("live");
+            } catch (error) {
+                if (signal.aborted) return;
+                if (final(error)) return tell("ended", error);
+                if (!(error instanceof Problem)) console.error(error);
+                tell("reconnecting", error instanceof Problem ? error : undefined);
+                failures += 1;
+            }
+        }
+        const longer = Math.min(PAUSE_MAX_MS, every * 2 ** (failures - 1)) * (0.5 + Math.random());
+        const ms = (failures ? longer : every) - (performance.now() - begun);
+        await pause(document.hidden ? null : ms, signal);
+    }
+}
+
+/** Whether the service refuses what it is asked for, and would refuse it again. */
+function final(error) {
+    return error instanceof Problem && error.status >= 400 && error.status < 500 && error.status !== 429;
+}
+
+/** Wait for so long, or for as long as the page is hidden; less where it is shown, or the network goes or is back. */
+function pause(ms, signal) {
+    return new Promise((resolve) => {
+        const over = new AbortController();
+        const finish = () => {
+            over.abort();
+            clearTimeout(timer);
+            resolve();
+        };
+        const timer = ms === null ? null : setTimeout(finish, Math.max(0, ms));
+        const on = (target, event, handler) => target.addEventListener(event, handler, { signal: over.signal });
+        on(document, "visibilitychange", () => document.hidden || finish());
+        on(window, "online", finish);
+        on(window, "offline", finish);
+        on(signal, "abort", finish);
+    });
+}

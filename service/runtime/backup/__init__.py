@@ -1,1 +1,0 @@
-"""Backups made from the models as they stand, and restored into a store."""

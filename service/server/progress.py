@@ -1,0 +1,44 @@
+"""Bodies and answers that stand still are cut off: else a client could make the service hold them for ever."""
+
+import asyncio
+from collections.abc import Callable
+
+STALL_S = 10.0
+BYTES_PER_S = 4_096
+"""Less than this over STALL_S is no progress."""
+
+
+class Progress:
+    """A watch on bytes that are awaited; one that ends in time costs a timer, and one that is never begun nothing.
+
+    Args:
+        loop: the connection's.
+        moved: a number that grows with the bytes.
+        stalled: called once where too few have moved since ``begin`` or the last look.
+    """
+
+    __slots__ = ("_loop", "_moved", "_seen", "_stalled", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, moved: Callable[[], int], stalled: Callable[[], None]) -> None:
+        self._loop, self._moved, self._stalled = loop, moved, stalled
+        self._timer: asyncio.TimerHandle | None = None
+        self._seen = 0
+
+    def begin(self) -> None:
+        """Bytes are awaited; nothing changes where they are already."""
+        if self._timer is None:
+            self._seen = self._moved()
+            self._timer = self._loop.call_later(STALL_S, self._look)
+
+    def end(self) -> None:
+        """All have come, or the connection is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._moved() - self._seen < BYTES_PER_S * STALL_S:
+            self._stalled()
+        else:
+            self.begin()

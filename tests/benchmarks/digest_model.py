@@ -1,0 +1,140 @@
+"""A model in a client's terms: all that tests.benchmarks.state_digests knows of core, and the one seam of it.
+
+A change of core's surface changes this file in the same commit, and this file then drives the old surface as well
+(``try`` the new import, else the old one) for as long as the commit that is compared with may have it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from core.config import Config
+from core.drift.outbox import Drift
+from core.entry import Configure, Entry, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
+from core.features import Schema, parse_features, propose
+from core.machine import Machine
+from tests.benchmarks.digest_streams import Request
+
+LEVELS = (0.5, 0.9, 0.95)
+OUTCOME = ("predictions", "losses", "p_true", "rows", "learned", "mapped", "joined", "phase", "overlap_rows", "taught")
+
+
+class Late(NamedTuple):
+    """A prediction that was tracked: its row as it was read, and what was said of it."""
+
+    space: str
+    raw: Any
+    served: ServedPrediction
+
+
+class Model:
+    """What a client does with a model, in the client's terms: all that this program knows of core."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._machine = Machine(Config.parse(config))
+        self._version = 0
+
+    def _commit(self, *segments: Any) -> list[dict[str, Any]]:
+        """An entry; what is answered, which for a refusal is nothing."""
+        self._version += 1
+        outcomes = self._machine.apply(Entry(self._version, 1000 * self._version, segments))
+        return [{name: getattr(one, name) for name in OUTCOME if hasattr(one, name)} for one in outcomes]
+
+    def _read(self, rows: list[dict[str, Any]], space: Any) -> Any:
+        missing = self._machine.config.missing != "error"
+        return np.concatenate([space.row(row, missing) for row in rows])
+
+    def learn(self, *requests: "Request") -> list[dict[str, Any]]:
+        """Rows with labels, as one entry."""
+        space, features = self._machine.feedback_schema or self._machine.config.space, None
+        if space is None:
+            first = requests[0].rows[0]
+            features = propose([*first], [*first.values()], False, (), "features", lambda _, name: name)
+            space = Schema(features)
+        return self._commit(
+            *(
+                Rows(space.id, features, self._read(one.rows, space), one.labels, one.discounts, weights=one.weights)
+                for one in requests
+            )
+        )
+
+    def predict(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """What is answered of rows of the features in force."""
+        machine = self._machine
+        found = machine.predict(self._read(rows, machine.prediction_schema))
+        told = {"predictions": machine.named(found.value), "std": found.std}
+        if machine.regression:
+            return {**told, "intervals": [machine.intervals_of(found, level) for level in LEVELS]}
+        return {**told, "probabilities": found.probabilities, "labels": machine.answers.said.labels}
+
+    def track(self, row: dict[str, Any]) -> Late:
+        """A prediction whose label will come."""
+        space = self._machine.prediction_schema
+        raw = self._read([row], space)
+        return Late(space.id, raw, self._machine.predict_to_keep(raw)[1])
+
+    def label(self, late: Late, labels: Any) -> list[dict[str, Any]]:
+        """The label of a tracked prediction."""
+        return self._commit(Rows(late.space, None, late.raw, labels, served=late.served))
+
+    def switch(self, action: Any, features: tuple[Any, ...] | None = None, mapping: Any = None) -> list[dict[str, Any]]:
+        """A step in a change of features."""
+        return self._commit(Switch(action, None if features is None else parse_features([*features]), mapping))
+
+    def overlap(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows without labels, with old and new features."""
+        space = self._machine.feedback_schema
+        return self._commit(Overlap(space.id, self._read(rows, space)))
+
+    def challenge(self, name: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Put a challenger beside the model."""
+        return self._commit(self._machine.plan_challenge(name, body, 8)[0])
+
+    def promote(self, name: str) -> list[dict[str, Any]]:
+        """Make a challenger the model, and take the former model away."""
+        return self._commit(Promote(name)) + self._commit(Withdraw("previous"))
+
+    def configure(self, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Change the configuration."""
+        return self._commit(Configure(changes))
+
+    def reset(self) -> list[dict[str, Any]]:
+        """Begin anew."""
+        return self._commit(Reset())
+
+    def snapshot(self) -> bytes:
+        """The state, for ``restore``."""
+        return bytes(self._machine.to_bytes())
+
+    def restore(self, state: bytes) -> list[dict[str, Any]]:
+        """Take over a snapshot."""
+        return self._commit(Restore(state, size=len(state)))
+
+    def restart(self) -> None:
+        """Save the model, and go on with what is loaded."""
+        self._machine, _ = Machine.from_bytes(self._machine.to_bytes())
+
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return self._machine.rows
+
+    def metrics(self) -> list[Any]:
+        """Metrics, phase and experts, and the challengers with theirs."""
+        machine = self._machine
+        beside = [
+            [name, one.promote, one.member.metrics_report(), one.difference.report()]
+            for name, one in machine.challengers.items()
+        ]
+        phase = [machine.phase, machine.overlap_rows, machine.mapping_error, machine.ensemble]
+        return [machine.metrics_report(), machine.coverage(), phase, beside]
+
+    def drift(self) -> list[dict[str, Any]]:
+        """The events, oldest first."""
+        return [self._event(one) for one in self._machine.outbox.after((0, 0, 0))]
+
+    @staticmethod
+    def _event(drift: Drift) -> dict[str, Any]:
+        later = {"held_back": drift.held_back, "joined": drift.joined, "time_ms": drift.time_ms}
+        return {**drift.to_json(), **later, "alarms": [alarm.to_json() for alarm in drift.alarms]}

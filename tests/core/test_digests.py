@@ -1,0 +1,42 @@
+"""The digests that changes are compared by: of everything in the catalogue, repeatable, and of values alone."""
+
+import math
+import struct
+
+import numpy as np
+import pytest
+
+from core.learners.catalogue import ALGORITHMS
+from tests.benchmarks.digest_streams import STREAMS
+from tests.benchmarks.life_digests import VARIANTS
+from tests.benchmarks.state_digests import Life, canonical
+
+
+def test_every_algorithm_lives_with_every_task():
+    """An algorithm that is added gets a stream, and random lives."""
+    assert {*ALGORITHMS} == {*VARIANTS}
+    assert {(one.id, task) for one in ALGORITHMS.values() for task in one.tasks} == {
+        (stream.algorithm, stream.task) for stream in STREAMS.values()
+    }
+    assert 30 == len(STREAMS)
+
+
+@pytest.mark.parametrize("name", ["odm", "rls regression"])
+def test_a_digest_repeats_and_shows_a_change(name):
+    """Rows, events and three digests; other tests for drift find other events, and answer as before."""
+    stream = STREAMS[name]
+    told = Life(stream).live().split()
+    assert told == Life(stream).live().split()
+    other = Life(stream._replace(config={**stream.config, "watch": {"error_rate": {"batch_size": 80}}})).live().split()
+    assert (told[0], told[2]) == (other[0], other[2])
+    assert told[4] != other[4]
+
+
+def test_values_count_and_not_how_they_are_held():
+    """Keys in any order, arrays or lists, any NaN; but 1 is not 1.0, nor 0.0 the same as -0.0."""
+    other_nan = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))[0]
+    assert canonical({"a": [1.5, math.nan], "b": None}) == canonical({"b": None, "a": np.array([1.5, other_nan])})
+    different = [1, 1.0, True, "1", None, 0.0, -0.0, [1], [[1]], [1, 1], "1,1", math.nextafter(1, 2)]
+    assert len(different) == len({canonical(value) for value in different})
+    with pytest.raises(TypeError):
+        canonical(object())

@@ -1,1 +1,0 @@
-"""Stores as the code of each format of states has left them, and what it answered then."""

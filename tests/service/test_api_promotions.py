@@ -1,0 +1,192 @@
+"""Promotions on request: shown to be better or forced, and after a snapshot that is kept."""
+
+import numpy as np
+import pytest
+
+from core.machine.challengers import ASKED_ROWS_MIN
+from service.errors import RequestConflict
+from service.runtime.snapshots import Snapshotter
+from tests.service.api_fixtures import RLS, problem
+from tests.service.test_store_full import without_memory
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FAST = {"algorithm": "dfop", "params": {"forgetting_rate": 0.05}}
+FORCED = ("POST", "fast/promote", {"json": {"force": True}})
+DELETED = ("DELETE", "fast", {})
+
+
+def moving(rows, start=0):
+    """Labelled rows of a plane that never stands still: without forgetting nothing is learned of it."""
+    X, angle = np.random.default_rng(1).normal(size=(start + rows, 2))[start:], np.arange(start, start + rows) / 20
+    y = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)
+    return {"columns": ["a", "b"], "data": X.tolist(), "labels": y.tolist()}
+
+
+async def contest(api, rows=20):
+    """The path of a model that learned some rows, and then as many beside a challenger: version 3."""
+    path = await api.new({**RLS, "features": ["a", "b"]})
+    await api.post(f"{path}/feedback/batch", moving(rows))
+    assert 201 == (await api.ask("PUT", f"{path}/challengers/fast", json=FAST)).status_code
+    await api.post(f"{path}/feedback/batch", moving(rows, rows))
+    return path
+
+
+async def promote(api, path, name="fast", **how):
+    return await api.ask("POST", f"{path}/challengers/{name}/promote", **how)
+
+
+async def listed(api, path):
+    return (await api.get(f"{path}/challengers"))["challengers"]
+
+
+async def versions(api, path):
+    return [one["version"] for one in (await api.get(f"{path}/snapshots"))["snapshots"]]
+
+
+async def test_a_challenger_that_is_not_shown_to_be_better_is_promoted_by_force_only(api):
+    """409 says how many rows were compared, the interval, and what to send; nothing changes and nothing is written."""
+    path = await contest(api)
+    before = await api.state(path)
+    for how in ({}, {"json": {}}, {"json": {"force": False}}, {"headers": {"Idempotency-Key": "one"}}):
+        refused = problem(await promote(api, path, **how), 409, "force")
+        assert True is refused["errors"][0]["allowed"]
+    (one,) = await listed(api, path)
+    difference = one["difference"]
+    assert f"{difference['rows']} rows were compared; difference {difference['mean']:.4g}, " in refused["detail"]
+    assert (
+        f"interval {difference['low']:.4g} to {difference['high']:.4g}; it takes {ASKED_ROWS_MIN} rows"
+        in (refused["detail"])
+    )
+    for body in ({"force": "yes"}, {"force": 1}, {"colour": True}):
+        problem(await promote(api, path, json=body), 422, next(iter(body)))
+    for content, status in ((b"nonsense", 400), (b"[]", 422), (b" ", 409)):
+        problem(await promote(api, path, content=content, headers={"Content-Type": "application/json"}), status)
+    problem(await promote(api, path, content=b"{}", headers={"Content-Type": "text/plain"}), 415)
+    problem(await promote(api, path, content=b"{}", headers={"Origin": "http://onepass"}), 415)
+    assert (before, []) == (await api.state(path), await versions(api, path))
+    told = await promote(api, path, json={"force": True}, headers={"Idempotency-Key": "one"})
+    assert 200 == told.status_code
+    model = told.json()
+    assert ("dfop", 40, 20) == (model["config"]["algorithm"], model["rows"], model["info"]["learner_rows"])
+    assert [3] == await versions(api, path)
+    assert "rls" == (await promote(api, path, "previous")).json()["config"]["algorithm"]
+    assert "learner_rows" not in (await api.get(path))["info"]
+
+
+async def test_one_that_is_shown_to_be_better_needs_no_force(api):
+    """From 200 rows on, and an interval above 0."""
+    path = await contest(api, ASKED_ROWS_MIN + 20)
+    (one,) = await listed(api, path)
+    assert one["difference"]["rows"] >= ASKED_ROWS_MIN
+    assert one["difference"]["low"] > 0
+    assert 200 == (await promote(api, path)).status_code
+
+
+async def test_with_class_costs_the_difference_is_a_cost(api):
+    """What the answers of both cost a row, one minus the other; other costs begin it anew."""
+    path = await api.new({"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "labels": [0, 1]})
+    await api.ask("PATCH", path, json={"class_costs": {"1": 5}})
+    await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "vigo"})
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    labels = (X[:, 0] + rng.normal(size=300) > 1).astype(int).tolist()
+    await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
+    (one,) = await listed(api, path)
+    own = (await api.get(f"{path}/metrics"))["overall"]["costs"]["mean"]
+    assert own - one["metrics"]["overall"]["costs"]["mean"] == pytest.approx(one["difference"]["mean"])
+    assert 300 == one["difference"]["rows"]
+    await api.ask("PATCH", path, json={"class_costs": {"1": 7}})
+    assert 0 == (await listed(api, path))[0]["difference"]["rows"]
+
+
+async def test_confidence_is_shared_among_challengers(api):
+    """With k of them each interval has 1 - 0.05 / k, and is wider."""
+    path = await contest(api, 60)
+    (before,) = [one["difference"] for one in await listed(api, path)]
+    await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "fesl_c"})
+    after, _ = [one["difference"] for one in await listed(api, path)]
+    assert [0.95, 0.975] == [before["confidence"], after["confidence"]]
+    assert after["low"] < before["low"] < before["mean"] < before["high"] < after["high"]
+    assert before["mean"] == after["mean"]
+
+
+async def test_the_snapshot_before_outlives_others_and_the_log(start):
+    """It is listed and restored after many others, while the log is trimmed; the next one takes its place."""
+    api = await start(snapshots_kept=2)
+    path = await contest(api)
+    await api.post(f"{path}/challengers/fast/promote", {"force": True})  # version 4, after a snapshot of version 3
+    for part in range(4):
+        await api.post(f"{path}/feedback/batch", moving(5, 40 + 5 * part))
+        await api.post(f"{path}/snapshots", status=201)
+    assert [8, 7, 3] == await versions(api, path)
+    entries = (await api.get(f"{path}/log"))["entries"]
+    assert 8 == min(one["version"] for one in entries)  # the log begins behind the oldest of the others
+    later = await start()
+    assert await api.state(path) == await later.state(path)
+    assert 9 == (await api.post(f"{path}/restore", {"version": 3}))["version"]
+    back = await api.get(path)
+    assert ("rls", 40) == (back["config"]["algorithm"], back["rows"])
+    assert ["fast"] == [one["name"] for one in await listed(api, path)]
+    await later.get(f"{path}?min_version=9")
+    assert await api.state(path) == await later.state(path)
+    await api.post(f"{path}/feedback/batch", moving(5, 60))
+    assert 204 == (await api.ask(DELETED[0], f"{path}/challengers/{DELETED[1]}")).status_code
+    assert [10, 8] == await versions(api, path)
+    await api.post(f"{path}/restore", {"version": 10})
+    assert ["fast"] == [one["name"] for one in await listed(api, path)]
+
+
+async def test_a_retry_keeps_the_snapshot_of_before(start):
+    """It is answered as the first time was, and writes none of what the model is by now."""
+    api = await start(snapshots_kept=1)
+    path = await contest(api)
+    await api.post(f"{path}/challengers/fast/promote", {"force": True})
+    key = {"headers": {"Idempotency-Key": "back"}}
+    for _ in range(2):
+        told = (await promote(api, path, "previous", **key)).json()
+        assert (5, "rls") == (told["version"], told["config"]["algorithm"])
+        assert [4] == await versions(api, path)
+    problem(await promote(api, path, "previous", json={"force": True}, **key), 409)
+
+
+async def test_without_the_snapshot_nothing_changes(start, store_url, monkeypatch):
+    """503, and the same request works once it can be written: by a full store, or a log that others went on with."""
+    api = await start()
+    path = await contest(api)
+    before = await api.state(path), await listed(api, path)
+    async with without_memory(store_url):
+        for method, end, how in (FORCED, DELETED):
+            problem(await api.ask(method, f"{path}/challengers/{end}", **how), 503)
+    assert before == (await api.state(path), await listed(api, path))
+
+    async def refused(*_, **__):
+        raise RequestConflict("it is behind")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Snapshotter, "take", refused)
+        for method, end, how in (FORCED, DELETED):
+            answer = await api.ask(method, f"{path}/challengers/{end}", **how)
+            assert "nothing was changed" in problem(answer, 503)["detail"]
+            assert "1" == answer.headers["retry-after"]
+    assert (before, []) == ((await api.state(path), await listed(api, path)), await versions(api, path))
+    for (method, end, how), status in ((FORCED, 200), (("DELETE", "previous", {}), 204)):
+        assert status == (await api.ask(method, f"{path}/challengers/{end}", **how)).status_code
+    assert [4, 3] == await versions(api, path)
+
+
+async def test_what_another_service_did_first_is_seen_by_the_log(api, start, monkeypatch):
+    """A challenger that was shown to be better when it was asked for is refused where the log came to know better."""
+    other = await start()
+    path = await contest(api, ASKED_ROWS_MIN + 20)
+    guard = Snapshotter.guard
+
+    async def late(self, replica):
+        await guard(self, replica)
+        await other.post(f"{path}/reset")
+
+    monkeypatch.setattr(Snapshotter, "guard", late)
+    assert "0 rows were compared; it takes" in problem(await promote(api, path), 409)["detail"]
+    assert "rls" == (await api.get(path))["config"]["algorithm"]
+    await other.get(f"{path}?min_version=5")
+    assert await api.state(path) == await other.state(path)

@@ -1,0 +1,277 @@
+"""Conditional reads: what depends on a model's version only carries an ETag, is rendered once, and may be 304."""
+
+import asyncio
+import threading
+
+import pytest
+import pytest_asyncio
+from starlette.responses import Response
+
+from core.learners.catalogue import ALGORITHMS
+from service.api import conditional, documents, rendered
+from service.api.conditional import matches
+from service.api.rendered import RELEASE, Rendered, RenderedAnswers, Stamp
+from service.runtime.threads import THREAD_BYTES
+from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.sparse_rows import SPAM, lists
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROW = {"features": features(0), "label": "UP"}
+TAGGED = ("", "/metrics", "/features", "/weights", "/challengers")
+UNTAGGED = ("/pending", "/snapshots", "/log", "/drift")
+ANY = {"If-None-Match": "*"}
+TAG = '"5f3a9c0d1e2b4a68-18-0.1.0"'
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def elsewhere(start):
+    """Another service on the same store."""
+    return await start()
+
+
+async def tag_of(api, path, **how):
+    answer = await api.ask("GET", path, **how)
+    assert 200 == answer.status_code, answer.text
+    return answer.headers["etag"]
+
+
+def unchanged(answer, tag):
+    """Whether an answer says, and only says, that the client has this version."""
+    assert (304, b"", tag) == (answer.status_code, answer.content, answer.headers["etag"])
+    assert not {"content-type", "content-length"} & answer.headers.keys()
+    return True
+
+
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [
+        (TAG, True),
+        (f"W/{TAG}", True),
+        ("*", True),
+        (" * ", True),
+        (f'"another", W/"one",{TAG}', True),
+        (f'"a, b" ,\t{TAG} , "c"', True),
+        ("", False),
+        (TAG.strip('"'), False),
+        (TAG.upper().replace("A", "a"), False),
+        (f'"{TAG[1:-1]}x"', False),
+        (f'"x{TAG[1:-1]}"', False),
+        (f'"another", "{TAG[1:-3]}"', False),
+        ('"*"', False),
+    ],
+)
+async def test_the_forms_of_if_none_match(given, held):
+    """A tag, weak or strong, a list of some, or any; nothing else."""
+    assert held == matches(given, TAG)
+
+
+async def test_what_depends_on_the_version_only_has_its_tag(api):
+    """The same at every such address and query, until the version is another one; the rest has none."""
+    path = await api.learnt()
+    shown = await api.get(path)
+    tag = f'"{shown["incarnation"]}-3-{RELEASE}"'
+    for below in (*TAGGED, "/metrics?format=csv", "/features?means=true", "/weights?sparsity=1"):
+        answer = await api.ask("GET", path + below)
+        assert (tag, "private, no-cache") == (answer.headers["etag"], answer.headers["cache-control"])
+        for field in (tag, f'"x", W/{tag}', "*"):
+            assert unchanged(await api.ask("GET", path + below, headers={"If-None-Match": field}), tag)
+        assert unchanged(await api.ask("HEAD", path + below, headers={"If-None-Match": tag}), tag)
+        assert 200 == (await api.ask("GET", path + below, headers={"If-None-Match": '"x"'})).status_code
+        several = [("If-None-Match", '"x"'), ("If-None-Match", tag)]
+        assert unchanged(await api.ask("GET", path + below, headers=several), tag)
+    for below in UNTAGGED:
+        answer = await api.ask("GET", path + below, headers=ANY)
+        assert (200, False) == (answer.status_code, "etag" in answer.headers)
+    head, whole = [await api.ask(method, path) for method in ("HEAD", "GET")]
+    assert (200, b"", whole.headers["content-length"]) == (
+        head.status_code,
+        head.content,
+        head.headers["content-length"],
+    )
+    await api.post(f"{path}/feedback", ROW)
+    for below in TAGGED:
+        again = await api.ask("GET", path + below, headers={"If-None-Match": tag})
+        assert (200, f'"{shown["incarnation"]}-4-{RELEASE}"') == (again.status_code, again.headers["etag"])
+        assert 4 == again.json()["version"]
+
+
+async def test_every_change_has_a_tag_of_its_own_and_what_changes_nothing_has_none(api):
+    """Rows, settings, challengers and the state; predictions leave the tag as it is."""
+    path = await api.learnt()
+    snapshot = (await api.post(f"{path}/snapshots", status=201))["version"]
+    tags = [await tag_of(api, path)]
+    for method, below, body in [
+        ("POST", "/feedback", ROW),
+        ("PATCH", "", {"description": "seen"}),
+        ("PUT", "/challengers/one", {"algorithm": "rls"}),
+        ("PUT", "/challengers/one", {"algorithm": "rls", "promote": "auto"}),
+        ("POST", "/challengers/one/promote", {"force": True}),
+        ("DELETE", "/challengers/previous", None),
+        ("POST", "/features/switch", {"action": "begin", "features": ["b", "c"]}),
+        ("POST", "/features/switch", {"action": "abort"}),
+        ("POST", "/reset", None),
+        ("POST", "/restore", {"version": snapshot}),
+    ]:
+        assert (await api.ask(method, path + below, **({} if body is None else {"json": body}))).status_code < 300
+        tags.append(await tag_of(api, path))
+    assert len(tags) == len({*tags})
+    predicted = await api.post(f"{path}/predict", {"features": features(0), "track": True})
+    assert unchanged(await api.ask("GET", path, headers={"If-None-Match": tags[-1]}), tags[-1])
+    await api.post(f"{path}/feedback", {"prediction_id": predicted["prediction_id"], "label": "UP"})
+    assert tags[-1] != await tag_of(api, path)
+
+
+async def test_a_model_that_was_created_again_is_another_one(api):
+    """Also at the same version, with the same body."""
+    path = await api.learnt()
+    tag, body = await tag_of(api, path), (await api.get(path))["config"]
+    await api.ask("DELETE", path)
+    problem(await api.ask("GET", path, headers=ANY), 404)
+    assert 201 == (await api.ask("PUT", path, json=DFOP)).status_code
+    for row in range(3):
+        await api.post(f"{path}/feedback", {"features": features(row), "label": DFOP["labels"][row % 2]})
+    again = await api.ask("GET", path, headers={"If-None-Match": tag})
+    assert (200, 3, body) == (again.status_code, again.json()["version"], again.json()["config"])
+
+
+async def test_a_request_is_checked_before_it_is_answered_304(start):
+    """Its key, the model's, its queries, and whether there is anything to show."""
+    api = await start(api_keys="all:s3cret-all:admin,some:s3cret-some:read:z*")
+    own, some = ({"X-API-Key": f"s3cret-{who}"} for who in ("all", "some"))
+    body = {"algorithm": "vigo", "task": "classification", "features": ["a", "b"], "labels": ["UP", "DOWN"]}
+    await api.ask("PUT", "/models/looked-at", json=body, headers=own)
+    tag = await tag_of(api, "/models/looked-at", headers=own)
+    for field in (tag, "*"):
+        given = {"If-None-Match": field}
+        problem(await api.ask("GET", "/models/looked-at", headers=given), 401)
+        problem(await api.ask("GET", "/models/looked-at", headers={**given, "X-API-Key": "wrong"}), 401)
+        problem(await api.ask("GET", "/models/looked-at", headers={**given, **some}), 403)
+        problem(await api.ask("GET", "/models/none", headers={**given, **own}), 404)
+        problem(await api.ask("GET", "/models/looked-at?x=1", headers={**given, **own}), 422, "x")
+        problem(await api.ask("GET", "/models/looked-at?min_version=-1", headers={**given, **own}), 422, "min_version")
+        problem(await api.ask("GET", "/models/looked-at/features?means=no_", headers={**given, **own}), 422, "means")
+        problem(await api.ask("GET", "/models/looked-at?incarnation=other", headers={**given, **own}), 409)
+        refused = await api.ask("GET", "/models/looked-at/weights", headers={**given, **own})
+        assert (409, False) == (refused.status_code, "etag" in refused.headers)
+        assert unchanged(await api.ask("GET", "/models/looked-at", headers={**given, **own}), tag)
+
+
+async def test_an_answer_is_as_fresh_as_it_is_asked_to_be(start):
+    """A version that is not reached is 504; one that another service has written is waited for, then compared."""
+    api, other = await start(wait_timeout_s=0.05), await start()
+    path = await api.learnt()
+    tag = await tag_of(api, path)
+    given = {"If-None-Match": tag, "Cache-Control": "max-age=60"}
+    problem(await api.ask("GET", f"{path}?min_version=4", headers=given), 504)
+    for query in ("min_version=3", "consistency=strong", "min_version=3&incarnation=" + tag[1:].partition("-")[0]):
+        assert unchanged(await api.ask("GET", f"{path}?{query}", headers=given), tag)
+    for version, query in ((4, "min_version=4"), (5, "consistency=strong")):
+        await other.post(f"{path}/feedback", ROW)
+        answer = await api.ask("GET", f"{path}?{query}", headers=given)
+        assert (200, version) == (answer.status_code, answer.json()["version"])
+
+
+async def test_a_version_is_rendered_once_for_all_who_ask(api, monkeypatch):
+    """At once or one after the other, and whoever has it already; each query by itself, each version anew."""
+    path, made, whole = await api.learnt(), [], documents.features
+
+    def counted(replica, **how):
+        made.append((replica.version, how["means"], threading.current_thread() is threading.main_thread()))
+        return whole(replica, **how)
+
+    monkeypatch.setattr(documents, "features", counted)
+    monkeypatch.setattr(documents, "FEATURE_BYTES", THREAD_BYTES)  # in a thread: others ask meanwhile
+    bodies = await asyncio.gather(*[api.get(f"{path}/features") for _ in range(20)])
+    assert [bodies[0]] * 20 == bodies
+    tag = await tag_of(api, f"{path}/features?means=false&min_version=3&consistency=eventual")
+    assert unchanged(await api.ask("GET", f"{path}/features", headers={"If-None-Match": tag}), tag)
+    await api.get(f"{path}/features?means=true")
+    await api.post(f"{path}/feedback", ROW)
+    for _ in range(3):
+        assert 4 == (await api.get(f"{path}/features"))["version"]
+    assert [(3, False, False), (3, False, False), (3, True, False), (4, False, False)] == made
+
+
+async def test_some_age_is_allowed_by_those_who_say_so(api, monkeypatch):
+    """Half a second at most, and never by others; what has been created again is no older version of it."""
+    path = await api.learnt()
+    aged = {"Cache-Control": "no-transform, max-age=60"}
+    assert 0.5 == conditional.SHARED_S
+    monkeypatch.setattr(conditional, "SHARED_S", 60.0)
+    assert 3 == (await api.get(path))["version"]
+    await api.post(f"{path}/feedback", ROW)
+    answer = await api.ask("GET", path, headers=aged)
+    assert 3 == answer.json()["version"]
+    assert unchanged(
+        await api.ask("GET", path, headers={**aged, "If-None-Match": answer.headers["etag"]}), answer.headers["etag"]
+    )
+    for headers in ({"Cache-Control": "max-age=0"}, {"Cache-Control": "no-cache"}):
+        assert 4 == (await api.get(path, headers=headers))["version"]
+    await api.post(f"{path}/feedback", ROW)
+    assert 5 == (await api.get(f"{path}?min_version=5", headers=aged))["version"]
+    await api.ask("DELETE", path)
+    await api.ask("PUT", path, json=DFOP)
+    assert 0 == (await api.get(path, headers=aged))["version"]
+
+
+async def _bodies(api, path):
+    answers = [await api.ask("GET", path + below) for below in TAGGED]
+    return [(answer.status_code, answer.headers.get("etag"), answer.content) for answer in answers]
+
+
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+async def test_a_version_shows_the_same_wherever_and_whenever(api, elsewhere, algorithm):
+    """At another service, and after the model was loaded again, from its log and from a snapshot."""
+    task = ALGORITHMS[algorithm].tasks[0]
+    labels = ["UP", "DOWN"] if task == "classification" else [1.5, -0.5]
+    if ALGORITHMS[algorithm].sparse:
+        path = await api.new({**SPAM, "algorithm": algorithm})
+        await api.post(f"{path}/feedback/batch", lists(labels=SPAM["labels"] * 2 + ["ham"]))
+    else:
+        path = await api.new({"algorithm": algorithm, "task": task, "features": ["a", "b"]})
+        await api.ask("PUT", f"{path}/challengers/one", json={"algorithm": "dfop"})
+        for row in range(12):
+            await api.post(f"{path}/feedback", {"features": features(row), "label": labels[row % 2]})
+    name, engine = path.rpartition("/")[2], api.app.state.context.engine
+    shown = await _bodies(api, path)
+    assert (200, True) == (shown[0][0], b'"updated"' in shown[0][2])
+    for snapshot in (False, True):
+        if snapshot:
+            await api.post(f"{path}/snapshots", status=201)
+        engine.models._drop(name)
+        api.app.state.context.rendered.__init__()
+        assert shown == await _bodies(api, path)
+    assert shown == await _bodies(elsewhere, path)
+
+
+def _answer(stamp, size):
+    return Rendered(Response(b"x" * size), stamp)
+
+
+async def test_what_is_kept_is_bounded(monkeypatch):
+    """In answers and in bytes, keys included; the least recently used one goes first, one too large is not kept."""
+    kept, stamp = RenderedAnswers(), Stamp("5f", 1, "u")
+    monkeypatch.setattr(rendered, "ENTRIES_MAX", 3)
+    for name in "abc":
+        kept.put((name,), 0.0, _answer(stamp, 10))
+    assert kept.get(("a",), stamp, 0.0)
+    kept.put(("d",), 0.0, _answer(stamp, 10))
+    assert [True, False, True, True] == [kept.get((name,), stamp, 0.0) is not None for name in "abcd"]
+    monkeypatch.setattr(rendered, "BYTES_MAX", 3 * rendered.ENTRY_BYTES)
+    kept.put(("e", "q" * 1000), 0.0, _answer(stamp, 500))
+    assert (1, True) == (len(kept), kept.nbytes <= rendered.BYTES_MAX)
+    kept.put(("e", "q" * 1000), 0.0, _answer(stamp, 100))
+    assert (1, 1000 + 1001 + 100) == (len(kept), kept.nbytes)
+    kept.put(("f",), 0.0, _answer(stamp, rendered.BYTES_MAX))
+    assert (0, 0) == (len(kept), kept.nbytes)
+
+
+async def test_a_version_of_a_log_that_has_lost_its_tail_is_not_taken_for_the_new_one():
+    """Both have the number; the entries that made them differ."""
+    kept = RenderedAnswers()
+    kept.put(("a",), 1.0, _answer(Stamp("5f", 4, "lost"), 1))
+    assert None is kept.get(("a",), Stamp("5f", 4, "new"), 2.0)
+    assert None is kept.get(("a",), Stamp("6f", 4, "lost"), 0.0)
+    assert kept.get(("a",), Stamp("5f", 4, "lost"), 2.0)
+    assert kept.get(("a",), Stamp("5f", 5, "later"), 1.0)

@@ -1,0 +1,105 @@
+"""Models leave memory by the budget alone, least recently used first; one that is needed here stays."""
+
+import asyncio
+
+import pytest
+import pytest_asyncio
+
+from tests.service.api_fixtures import features
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROW = {"features": features(0), "label": "UP"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pair(start):
+    """Two services on one store."""
+    return [await start() for _ in range(2)]
+
+
+async def _until(seen):
+    async with asyncio.timeout(30):
+        while not seen():
+            await asyncio.sleep(0.005)
+
+
+def _models(api):
+    return api.app.state.context.engine.models
+
+
+async def _followed(pair):
+    """A model that the first service learns and the second one follows: path, name, replica of the second."""
+    first, second = pair
+    path = await first.learnt()
+    name = path.removeprefix("/models/")
+    await second.get(path)
+    replica = _models(second).peek(name)
+    await first.post(f"{path}/feedback", ROW)
+    await _until(lambda: replica.version == 4)
+    return path, name, replica
+
+
+async def _shrunk(api, monkeypatch, room=None):
+    """So many bytes over the budget, or all of them, and another model is the one used last."""
+    await api.new()
+    models = _models(api)
+    with monkeypatch.context() as patch:
+        patch.setattr(models, "_budget_bytes", 0 if room is None else models.ledger.used - room)
+        models.shrink()
+
+
+async def test_a_model_that_leaves_is_loaded_again(pair, monkeypatch):
+    """The next request loads it, at the head of its log; until then its log is not listened to."""
+    path, name, _ = await _followed(pair)
+    second = pair[1]
+    before = second.app.state.context.engine.stats.evictions
+    await _shrunk(second, monkeypatch)
+    assert _models(second).peek(name) is None
+    assert before < second.app.state.context.engine.stats.evictions
+    assert name not in second.app.state.context.engine.notices._wanted
+    await pair[0].post(f"{path}/feedback", ROW)
+    assert await pair[0].state(path) == await second.state(path)
+
+
+async def test_the_least_recently_used_leaves_first(pair, monkeypatch):
+    """A prediction is use; to follow what others learn is none."""
+    second = pair[1]
+    await _shrunk(second, monkeypatch)
+    [oldest] = _models(second).loaded
+    (used, _, _), (path, name, followed) = await _followed(pair), await _followed(pair)
+    await second.post(f"{used}/predict", {"features": features(0)})
+    await pair[0].post(f"{path}/feedback", ROW)
+    await _until(lambda: followed.version == 5)
+    await _shrunk(second, monkeypatch, oldest.nbytes + 1)
+    assert (None, None) == (_models(second).peek(oldest.name), _models(second).peek(name))
+    assert _models(second).peek(used.removeprefix("/models/")) is not None
+
+
+@pytest.mark.parametrize("need", ["reader", "lock", "alarms", "lost", "request"])
+async def test_a_model_that_is_needed_stays(pair, need, monkeypatch):
+    """By one who waits for a version, a thread that works on it, alarms to be published, a store that has lost it."""
+    _, name, replica = await _followed(pair)
+    second = pair[1]
+    await second.new()
+    monkeypatch.setattr(_models(second), "_budget_bytes", 0)
+    waits = asyncio.create_task(replica.reach(5)) if need == "reader" else None
+    sync = replica.inbox.sync() if need == "request" else None
+    if need == "lock":
+        await replica.lock.acquire()
+    elif need == "alarms":
+        replica.published, replica.on_alarm = (-1, -1, -1), print
+    elif need == "lost":
+        replica.lost = True
+    await asyncio.sleep(0)
+    _models(second).shrink()
+    assert replica is _models(second).peek(name)
+    replica.lost, replica.published = False, replica.machine.outbox.last
+    if need == "lock":
+        replica.lock.release()
+    if waits is not None:
+        waits.cancel()
+    if sync is not None:
+        await sync
+    await asyncio.sleep(0)
+    _models(second).shrink()
+    assert _models(second).peek(name) is None

@@ -1,0 +1,173 @@
+"""Pipelined requests: those of an ordinary client are answered in order, and no more may wait than a bound."""
+
+import asyncio
+import itertools
+import json
+import socket
+from collections import deque
+
+import psutil
+import pytest
+from starlette.responses import StreamingResponse
+
+from service.server.pipelining import WAITING_MAX
+from tests.service.local_server import LocalServer, running
+from tests.service.test_cli import serving
+from tests.service.test_http_protocol import GET, echo, status
+from tests.service.test_short_way import ROW, answered, read_answer
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+POST = b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+MODEL = {"task": "regression", "algorithm": "rls", "features": ["a"]}
+
+
+class Server(LocalServer):
+    """A server of ``echo``; its path /short has a short way, /endless sends until its client is gone.
+
+    Attributes:
+        waiting: the most requests of a connection that waited when one began.
+        endless: answers under way that have no end.
+    """
+
+    def __init__(self) -> None:
+        async def app(scope, receive, send) -> None:
+            self.waiting = max([self.waiting, *(len(one.pipeline) for one in self.state.connections)])
+            endless = scope["path"] == "/endless"
+            await (StreamingResponse(self.numbers()) if endless else echo)(scope, receive, send)
+
+        super().__init__(app, short_way=lambda scope: answered if scope["path"] == "/short" else None)
+        self.waiting = self.endless = 0
+
+    async def numbers(self):
+        self.endless += 1
+        try:
+            for number in itertools.count():
+                yield b"%d" % number
+                await asyncio.sleep(0.01)
+        finally:
+            self.endless -= 1
+
+
+@pytest.fixture
+async def server():
+    async with running(Server()) as made:
+        yield made
+
+
+async def test_a_flood_of_requests_is_bounded(server):
+    """Of 20 000 at once those are answered that may wait; the last answer says that the connection closes."""
+    reader, writer = await server.connect()
+    writer.write(HEALTH * 20_000)
+    answer = await asyncio.wait_for(reader.read(), 10)
+    assert 1 + WAITING_MAX == answer.count(b"HTTP/1.1 200 OK")
+    *others, last = answer.split(b"HTTP/1.1 200 OK")
+    assert b"connection: close" in last
+    assert b"connection: close" not in b"".join(others)
+    assert (WAITING_MAX, []) == (server.waiting, server.refused)
+
+
+async def test_a_flood_behind_a_slow_request_is_bounded(server):
+    """Nothing is read while requests wait, however long the one in work takes and however much it reads."""
+    reader, writer = await server.connect()
+    writer.write(GET.replace(b" / ", b" /slow ") + b"\r\n")
+    for _ in range(40):
+        writer.write(HEALTH * 500)
+        await asyncio.sleep(0.01)
+    answer = await asyncio.wait_for(reader.read(), 10)
+    assert 1 + WAITING_MAX == answer.count(b"HTTP/1.1 200 OK")
+    assert b"connection: close" in answer.rpartition(b"HTTP/1.1 200 OK")[2]
+    assert WAITING_MAX >= server.waiting
+
+
+async def test_as_many_as_may_wait_are_answered_in_order(server):
+    """With and without bodies, by both ways, again and again on a connection that stays open."""
+    reader, writer = await server.connect()
+    for turn in range(5):
+        sent, expected = b"", []
+        for number in range(1 + WAITING_MAX):
+            body = b"%04d" % (turn * 100 + number)
+            kind = number % 3
+            path = b"/long%d" % number
+            sent += (ROW + body, POST % (path, 4, body), GET.replace(b" / ", b" %b " % path) + b"\r\n")[kind]
+            expected.append((body + b"first", b"%b 4" % path, b"%b 0" % path)[kind])
+        writer.write(sent)
+        answers = [await read_answer(reader) for _ in expected]
+        assert expected == [body for _, body in answers]
+        assert not any(b"connection: close" in head for head, _ in answers)
+
+
+async def test_a_body_that_comes_in_parts_is_taken_behind_others(server):
+    """The last request waits with half of its body; the rest is read when the others are answered."""
+    reader, writer = await server.connect()
+    body = b"x" * 300_000
+    for _ in range(2):
+        writer.write(HEALTH * 15 + POST % (b"/last", len(body), body[:1000]))
+        await asyncio.sleep(0.02)
+        writer.write(body[1000:])
+        assert [b"/healthz 0"] * 15 + [b"/last 300000"] == [(await read_answer(reader))[1] for _ in range(16)]
+
+
+async def test_a_window_of_sixteen_goes_on_for_ever(server):
+    """A client that sends the next request with each answer has none refused, and gets them in order."""
+    reader, writer = await server.connect()
+    sent = deque()
+    for number in range(1000):
+        path = b"/%d" % number
+        writer.write(GET.replace(b" / ", b" %b " % path) + b"\r\n")
+        sent.append(path + b" 0")
+        if len(sent) == WAITING_MAX:
+            assert sent.popleft() == (await read_answer(reader))[1]
+    for expected in sent:
+        assert expected == (await read_answer(reader))[1]
+
+
+async def test_a_client_that_leaves_ends_what_is_in_work(server):
+    """Also where another request of its connection waits behind it."""
+    _, writer = await server.connect()
+    writer.write(GET.replace(b" / ", b" /endless ") + b"\r\n" + HEALTH)
+    while not server.endless:
+        await asyncio.sleep(0.01)
+    writer.transport.abort()
+    for _ in range(200):
+        await asyncio.sleep(0.01 if server.endless else 0)
+    assert 0 == server.endless
+
+
+def test_a_flood_does_not_grow_the_service(tmp_path):
+    """200 000 requests at once to the real command; then rows with ids by sixteen on one connection, all learned."""
+    with serving(tmp_path) as (child, url):
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with socket.create_connection(address, 60) as client, client.makefile("rb") as answers:
+            client.sendall(HEALTH)
+            assert 200 == _answer(answers)[0]
+            before = psutil.Process(child.pid).memory_info().rss
+            with socket.create_connection(address, 60) as flooding:
+                try:
+                    flooding.sendall(HEALTH * 200_000)
+                    while flooding.recv(2**20):
+                        pass
+                except ConnectionError:  # it went on sending after the connection was closed
+                    pass
+            assert 30 * 2**20 > psutil.Process(child.pid).memory_info().rss - before
+            model = json.dumps(MODEL).encode()
+            client.sendall((POST % (b"/models/m", len(model), model)).replace(b"POST", b"PUT"))
+            assert 201 == _answer(answers)[0]
+            for turn in range(10):
+                rows = [
+                    json.dumps({"features": {"a": at / 16}, "label": at, "id": turn * 16 + at}).encode()
+                    for at in range(15)
+                ]
+                sent = [POST % (b"/models/m/feedback", len(row), row) for row in rows]
+                client.sendall(b"".join(sent[:8]) + HEALTH + b"".join(sent[8:]))
+                found = [_answer(answers) for _ in range(16)]
+                assert [200] * 16 == [each for each, _ in found]
+                assert found.pop(8)[1] == {"alive": True}
+                assert [turn * 15 + at + 1 for at in range(15)] == [answer["rows"] for _, answer in found]
+
+
+def _answer(answers) -> tuple[int, dict]:
+    """Status and JSON of the next answer."""
+    head = b"".join(iter(answers.readline, b"\r\n"))
+    assert b"connection: close" not in head.lower()
+    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    return status(head), json.loads(answers.read(length))
