@@ -133,6 +133,7 @@ async def test_the_first_calls_stay_within_reach(visits, listed, axe, dark):
     page = await visits.open("/?search=list-", dark=dark)
     calls = page.get_by_text("Calls that create a model, teach it and ask it")
     await expect(page.get_by_text("-X PUT")).to_have_count(0)
+    await expect(calls).to_be_visible()  # what is hidden takes no focus
     await calls.focus()
     await page.keyboard.press("Enter")
     await expect(page.locator(".calls pre")).to_have_count(3)
