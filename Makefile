@@ -27,6 +27,7 @@ PY := $(BIN)/python
 LOCK := env -u UV_DEFAULT_INDEX -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS $(BIN)/uv pip compile \
 	--no-config --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-header --no-annotate $(LOCK_ARGS)
+PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 UV_LOCK := service/first_run/uv-requirements.txt
 # A phase is one line: what it does as it begins, its seconds as it ends.
@@ -57,7 +58,10 @@ run: setup ## set everything up and serve on 127.0.0.1:8000 (ONEPASS_* variables
 
 setup: .venv/stamp-kernels ## what run needs, without running it
 
-test: test-setup lint pytest ## set everything up, lint, check types and imports, run every test; pages want a browser (apt install chromium)
+test: test-setup lint pytest ## set everything up, lint, check types and imports, run the tests; pages want a browser (apt install chromium)
+
+test-all: test-setup lint ## the same with the tests that are slow by nature: browsers, proxies, storms, installing, whole lives
+	$(PYTEST) $(PYTEST_ARGS)
 
 test-setup: .venv/stamp-test .venv/stamp-kernels
 
@@ -67,11 +71,11 @@ lint: test-setup ## ruff, mypy, import contracts
 	$(PY) -m mypy
 	$(BIN)/lint-imports --no-logo
 
-pytest: test-setup ## the tests alone
-	$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+pytest: test-setup ## the tests alone, without those marked slow
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-schedules: test-setup ## ten thousand schedules of the simulator; SCHEDULES=1000000 looks further
-	SCHEDULES=$(or $(SCHEDULES),10000) $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/simulator $(PYTEST_ARGS)
+	SCHEDULES=$(or $(SCHEDULES),10000) $(PYTEST) tests/simulator $(PYTEST_ARGS)
 
 test-faults: test-setup ## storms of kills and failovers, two minutes each, and histories that one log must explain
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py tests/faults/test_histories.py $(PYTEST_ARGS)
@@ -101,7 +105,7 @@ digests: test-setup ## what 30 fixed streams come to; BASE=<commit> compares wit
 	$(PY) -m tests.benchmarks.state_digests $(if $(BASE),--base $(BASE))
 
 test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
-	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/core/life $(PYTEST_ARGS)
+	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PYTEST) tests/core/life $(PYTEST_ARGS)
 
 bench-pages: test-setup ## twenty open pages: what they cost a service that learns; ten thousand models: first paint, bytes
 	$(PY) -m tests.benchmarks.pages $(BENCH_ARGS)

@@ -57,6 +57,7 @@ def clone(tmp_path: Path, environment: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow_but("*bin/uv")
 @pytest.mark.parametrize("uv", [UV, "no", "", "false", "/nowhere/uv"])
 def test_what_is_locked_is_installed(clone: Path, uv: str) -> None:
     """By uv, by pip on demand, and by pip where uv cannot be fetched, fails, or is not there; once."""
@@ -67,6 +68,7 @@ def test_what_is_locked_is_installed(clone: Path, uv: str) -> None:
     assert "up to date" in make(clone, ".venv/stamp-run").stdout
 
 
+@pytest.mark.slow_but("change0-*bin/uv")
 @pytest.mark.parametrize("uv", [UV, "no"])
 @pytest.mark.parametrize("change", [("two==1.0", "two==2.0"), ("sha256:", "sha256:0"), (" --hash=", " # ")])
 def test_nothing_else_is_installed(clone: Path, uv: str, change: tuple[str, str]) -> None:
@@ -78,6 +80,7 @@ def test_nothing_else_is_installed(clone: Path, uv: str, change: tuple[str, str]
     assert "PIP_INDEX_URL names another index" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_usable_environment_is_kept(tmp_path: Path) -> None:
     """And gets the pip that it lacks; without one a Python that cannot be used is named."""
     assert "make PYTHON=python3.12 run" in make(tmp_path, ".venv/stamp-venv", "PYTHON=/nowhere/python").stderr
@@ -128,6 +131,7 @@ class Pack:
         return done.stdout.splitlines() + done.stderr.splitlines()
 
 
+@pytest.mark.slow
 def test_kernels_are_compiled_once(tmp_path: Path) -> None:
     """Not by the process that starts; and again when what they import has changed, which Numba does not see."""
     pack = Pack(tmp_path)
@@ -148,6 +152,7 @@ def test_kernels_are_compiled_once(tmp_path: Path) -> None:
     assert (["None", "8.0"], said) == (pack.start(**nowhere), pack.start(**nowhere)[0])
 
 
+@pytest.mark.slow
 def test_kernels_for_any_processor_are_taken_where_there_are_no_others(tmp_path: Path) -> None:
     """Also from a copy; the name of a processor leaves no choice, and a change makes all of them stale."""
     pack = Pack(tmp_path)
@@ -173,6 +178,7 @@ def test_what_cannot_be_compiled_is_named(tmp_path: Path) -> None:
     assert ["None", compiling.ENDED] == pack.start()
 
 
+@pytest.mark.slow_but("15")
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_compiling_stops_at_once(tmp_path: Path, kind: signal.Signals) -> None:
     """Without a word, and its workers with it, even if it is killed."""

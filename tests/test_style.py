@@ -289,6 +289,7 @@ sys.exit(threading.active_count() - 1)
 """
 
 
+@pytest.mark.slow
 def test_importing_starts_nothing() -> None:
     """Every module can be imported, in either order, and importing them says nothing and starts no thread."""
     names = [_name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in SOURCES]

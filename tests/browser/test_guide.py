@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 PAGES = ["/guide", "/guide/strings-and-gaps", "/problems", "/problems/clash"]
 
 
+@pytest.mark.slow_but("/guide/*-True", "/problems-False")
 @pytest.mark.parametrize(("path", "dark"), [*((path, False) for path in PAGES), (PAGES[1], True), (PAGES[3], True)])
 async def test_a_page_is_accessible(visits, axe, path, dark):
     """No serious finding, in either set of colours."""
@@ -42,6 +43,7 @@ async def test_the_guide_is_read_from_page_to_page(visits):
     await expect(page.locator("a[rel=next]")).to_have_count(0)
 
 
+@pytest.mark.slow_but("/guide", "/problems")
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_page_fits_a_phone(visits, path):
     """Nothing is wider than 360 pixels but what scrolls by itself."""

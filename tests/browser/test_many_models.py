@@ -42,6 +42,7 @@ async def many_url(empty_url, store):
     return empty_url
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
 async def test_the_calls_of_an_empty_service_work(visits, axe, empty_url):
     """Copied as they stand, they make a model, which the page then shows by itself."""

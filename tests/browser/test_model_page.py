@@ -136,6 +136,7 @@ async def test_charts_thin_out_evenly_and_marks_never_overlap(seen):
     assert (0, 100) == (overlaps, marks)
 
 
+@pytest.mark.slow_but("*dark")
 @pytest.mark.parametrize("kind", ["classes", "numbers", "classes on a phone, dark"])
 async def test_a_model_page_is_accessible_and_fits_a_phone(seen, look, axe, kind):
     """No serious finding, and nothing wider than the screen, with everything unfolded: tables, events, forms."""
@@ -333,6 +334,7 @@ async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api
     await expect(page.locator("#model-rows")).to_have_text("250")
 
 
+@pytest.mark.slow
 async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets):
     """A key for looking gets no buttons that change anything; one for other models is told so."""
     streams.numbers(locked_api, "seen-locked")

@@ -28,6 +28,7 @@ HIDE = """(hidden) => {
 }"""
 
 
+@pytest.mark.slow
 async def test_errors_are_compared_with_the_baselines(visits):
     """Shares of wrong answers, costs and squared errors alike: from -1, twice as much, over 0 to 1, none at all."""
     page = await visits.open("/guide")
@@ -101,6 +102,7 @@ async def test_rows_that_can_stay_do_not_move(visits):
     assert "xyz" == await kept("ab", "xyz")
 
 
+@pytest.mark.slow
 async def test_a_page_that_is_not_looked_at_asks_for_nothing(visits, api):
     """Neither a list nor a model; shown again, each asks at once."""
     api.put("/models/hidden", json={"task": "regression"}).raise_for_status()
@@ -119,6 +121,7 @@ async def test_a_page_that_is_not_looked_at_asks_for_nothing(visits, api):
     api.delete("/models/hidden")
 
 
+@pytest.mark.slow
 async def test_a_page_asks_every_two_seconds_and_less_often_while_that_fails(visits):
     """The pause doubles, with jitter, up to a quarter of a minute; once it works all is as before."""
     page = await visits.open("/", statuses=[503])

@@ -163,6 +163,7 @@ async def test_haproxy_refuses_as_onepass_does(site):
         assert found["detail"]
 
 
+@pytest.mark.slow_but("localhost")
 @pytest.mark.parametrize("host", ["", "localhost"])
 async def test_haproxy_takes_addresses_or_a_name(host):
     """As for the processes of one machine, and as for the services of a compose file."""

@@ -88,6 +88,7 @@ def test_only_the_models_of_a_killed_service_move(pair, router, store):
         _judge(pair[1], store, name, (loads[name], tables[name]))
 
 
+@pytest.mark.slow
 def test_services_are_replaced_one_after_the_other(pair, router, store):
     """Each is not ready first and stops when the router has seen it: no connection breaks, no row is refused."""
 

@@ -23,6 +23,7 @@ def ask(service, method, path, body=None, *, fine=(200, 201, 204), **headers):
     return answer.status
 
 
+@pytest.mark.slow_but("applied")
 @pytest.mark.parametrize("point", ["appended", "applied"])
 def test_a_promotion_that_crashed_the_service_is_made_once(serve, point):
     """It died between append and answer: the promotion is there after the start, and its retry does not swap back."""
@@ -79,6 +80,7 @@ def test_challengers_come_and_go_under_the_rows_of_two_services(serve, store):
     assert 0 == sum(service.metric("models_down") for service in pair)
 
 
+@pytest.mark.slow
 def test_a_crash_loses_no_event_of_a_challenger(serve, store):
     """Of a model that was created without drift tests: after a restart it is published, though nobody asks for it."""
     service = serve(REDIS_URL=store.url).start()

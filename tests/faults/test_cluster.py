@@ -67,6 +67,7 @@ def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
         assert 404 == eventually(404, lambda name=name: pair[0].request("GET", f"/models/{name}").status)
 
 
+@pytest.mark.slow
 def test_tars_move_models_into_a_cluster_and_back(serve, pair, cluster, tmp_path, monkeypatch):
     """From a private store onto all nodes, whose services learn on, and into another private store."""
     monkeypatch.delenv("ONEPASS_KEY", raising=False)
@@ -111,6 +112,7 @@ def test_drift_events_of_models_on_all_nodes(pair):
     assert sorted(expected) == sorted(event["id"] for name in NAMES[:3] for event in events(pair[1], name))
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_is_replaced_by_its_replica(pair, cluster):
     """Killed under load: its models get 503 until the replica has taken over, the others go on, none learns twice."""
     victim = cluster.primary("m0")

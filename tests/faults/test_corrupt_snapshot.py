@@ -46,6 +46,7 @@ def _snapshots_between(service, table, count):
     return loads
 
 
+@pytest.mark.slow_but("flipped")
 @pytest.mark.parametrize("damage", ["flipped", "missing"])
 def test_a_corrupt_snapshot_is_passed_over_for_the_one_before(service, store, damage):
     """The newest is damaged: the state is the same from the one before and a longer tail, and the operator is told."""

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.faults
 TABLE = rows(24, 5)
 
 
+@pytest.mark.slow_but("1-applied", "13-appended")
 @pytest.mark.parametrize("point", ["appended", "applied"])
 @pytest.mark.parametrize("number", [1, 13])
 def test_the_retry_of_a_row_that_crashed_the_service_is_told_what_it_was(serve, clean, point, number):

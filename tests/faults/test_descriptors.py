@@ -56,6 +56,7 @@ def port(store, tmp_path):
             child.wait()
 
 
+@pytest.mark.slow
 def test_idle_connections_leave_descriptors_for_the_store(port, store):
     """400 idle connections where 256 files may be open: feedback is acknowledged, also after the store was away."""
     with contextlib.closing(Client(port)) as client:

@@ -57,6 +57,7 @@ def test_a_drift_becomes_events(serve, store):
     )
 
 
+@pytest.mark.slow_but("appended")
 @pytest.mark.parametrize("point", ["appended", "applied", "alarmed", "half-published"])
 def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):
     """Killed at the entry that raises alarms, or between its two streams: after a restart it publishes them, once."""

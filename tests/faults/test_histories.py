@@ -43,6 +43,7 @@ def test_a_storm_leaves_a_history_that_one_log_explains(serve, store):
     print(f"{len(historians.history)} calls", dict(historians.counts))
 
 
+@pytest.mark.slow_but("ids_are*", "entries_of_others_are_left_out")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_the_judge_finds_what_is_broken(serve, store, plant):
     """Two services that are broken in one way: within some rounds their clients see what no serial log explains."""

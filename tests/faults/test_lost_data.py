@@ -49,6 +49,7 @@ def _from_memory(_store, _rdb, services, folder):
     return 40
 
 
+@pytest.mark.slow_but("_restored-_empty", "_from_memory-_flushed")
 @pytest.mark.parametrize("loss", [_flushed, _empty])
 @pytest.mark.parametrize("way", [_restored, _from_memory])
 def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path, monkeypatch, loss, way):

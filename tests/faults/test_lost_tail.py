@@ -35,6 +35,7 @@ def _readiness(service):
     return ready.status, ready.json["checks"]["log"]
 
 
+@pytest.mark.slow_but("True")
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_a_log_whose_tail_is_gone_is_what_counts(service, store, snapshot):
     """A replica ahead of its log detects and reports it, reloads from snapshot and log, and goes on from there."""

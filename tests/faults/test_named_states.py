@@ -43,6 +43,7 @@ def pieces(store):
         return {key: client.pttl(key) > 0 for key in client.scan_iter(match="*:state:*")}
 
 
+@pytest.mark.slow
 def test_a_service_that_dies_while_it_writes_the_pieces_leaves_the_model_as_it_was(serve, store, state):
     """What it has written expires; sent again the state is taken over, here and by a service that followed."""
     services = [serve(REDIS_URL=store.url).start() for _ in range(2)]
@@ -64,6 +65,7 @@ def test_a_service_that_dies_while_it_writes_the_pieces_leaves_the_model_as_it_w
     assert {False} == {*pieces(store).values()}
 
 
+@pytest.mark.slow_but("applied")
 @pytest.mark.parametrize("point", ["appended", "applied"])
 def test_a_service_that_dies_after_it_has_appended_has_taken_the_state_over(serve, state, point):
     """Nobody was told; the log names the state, and it is read again at the next start."""

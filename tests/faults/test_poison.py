@@ -62,6 +62,7 @@ def _append(url, blob, name="m"):
     assert "ok" == answer.code
 
 
+@pytest.mark.slow_but("_foreign")
 @pytest.mark.parametrize("poison", [_too_wide, _not_a_segment, _foreign])
 def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store, poison):
     """Its model is 503, before and after a restart; another learns on, and the name can be used again."""

@@ -51,6 +51,7 @@ def _late(service, identity, label):
     return told.json["duplicate"]
 
 
+@pytest.mark.slow_but("_rdb")
 @pytest.mark.parametrize("copied", [_rdb, _aof])
 def test_a_copy_taken_under_load(serve, store, second, copied):
     """Models are at versions that they had, to the last bit; ids are known, labels of tracked predictions taken."""

@@ -29,6 +29,7 @@ def _all_at_once(service, table):
         return list(pool.map(lambda row: Client(service).send(row), table))
 
 
+@pytest.mark.slow_but("killed")
 @pytest.mark.parametrize("way", ["stopped", "killed", "frozen"])
 def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
     """Predictions go on, feedback is 503 with Retry-After, readiness turns; once the store is back all is as before."""

@@ -56,6 +56,7 @@ def test_one_store_that_writes_always(serve, store):
     assert 0 == found["acknowledged rows lost"] + found["lost tails reported"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [0, 1])
 def test_a_cluster_with_failovers(serve, replicas):
     """What an asynchronous failover loses is counted and reported; nothing is in twice, nothing else is lost."""

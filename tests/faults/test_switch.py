@@ -69,6 +69,7 @@ class Following(Client):
         return answer
 
 
+@pytest.mark.slow_but("ensemble")
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
     """Killed under load in each phase: where the model stood it stands, and every acknowledged row is in once."""
@@ -95,6 +96,7 @@ def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
     judge(service, whole_log(service.store_url), [*fed, *table], load)
 
 
+@pytest.mark.slow_but("overlap")
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_snapshot_holds_the_phase(serve, phase):
     """Snapshot in each phase, a tail behind it, kill: state and standing are those of before, bit by bit."""
@@ -109,6 +111,7 @@ def test_a_snapshot_holds_the_phase(serve, phase):
     assert (0, 0) == (service.metric("corrupt_snapshots"), service.metric("models_down"))
 
 
+@pytest.mark.slow_but("complete-applied")
 @pytest.mark.parametrize("point", ["appended", "applied"])
 @pytest.mark.parametrize("action", ["begin", "complete", "abort"])
 def test_a_crash_in_the_middle_of_a_switch(serve, undisturbed, point, action):
@@ -154,6 +157,7 @@ def _story(service, action, disturbed):
     return told, service.get("/models/m/features")
 
 
+@pytest.mark.slow_but("appended")
 @pytest.mark.parametrize("point", ["appended", "applied"])
 def test_a_crash_in_the_middle_of_overlap_rows(serve, point):
     """They teach once, and the retry gets the first answer."""

@@ -50,6 +50,7 @@ def tls_store(tmp_path, certificate):
     made.end()
 
 
+@pytest.mark.slow
 def test_services_share_a_store_behind_tls(serve, tls_store):
     """Rows, snapshots and notices go over TLS, and the user needs no key or channel that is not Onepass's."""
     settings = {"REDIS_URL": tls_store, "SNAPSHOT_MIN_KB": 10**6}

@@ -63,6 +63,7 @@ def test_one_takes_snapshots_while_the_other_learns(serve, store):
     assert 0 == lagging.metric("lost_tails")
 
 
+@pytest.mark.slow_but("applied")
 @pytest.mark.parametrize("point", ["appended", "applied"])
 def test_a_retry_at_the_other_service_is_told_what_the_first_would_have_said(serve, store, clean, point):
     """One dies with a row in the log and no answer recorded; the other answers its retry, and so do snapshots."""
@@ -85,6 +86,7 @@ def test_a_retry_at_the_other_service_is_told_what_the_first_would_have_said(ser
     assert other.state() == dying.state()
 
 
+@pytest.mark.slow_but("before-the-tail")
 @pytest.mark.parametrize("moment", ["before-the-first", "before-a-piece", "before-the-tail"])
 def test_a_snapshot_by_one_while_the_other_loads(serve, store, proxy, moment):
     """What is being read is trimmed and replaced under the reader: it begins again and calls nothing corrupt."""

@@ -10,7 +10,7 @@ import pytest
 from tests.faults.processes import Service
 from tests.fuzzing.hooks import MODELS
 
-SECONDS = int(os.environ.get("FUZZ_S", "45"))
+SECONDS = int(os.environ.get("FUZZ_S", "25"))
 KEY = "fuzz-of-all-scopes"
 FOLDER = Path(__file__).parent
 STREAMS = "/stream$"

@@ -58,6 +58,7 @@ async def test_a_change_from_begin_to_the_next(api, config):
     assert ("overlap", 0) == (third["phase"], third["overlap_rows"])
 
 
+@pytest.mark.slow_but("auto", "dfop", "fesl_s", "vigod")
 @pytest.mark.parametrize("algorithm", [name for name, entry in ALGORITHMS.items() if not entry.sparse])
 async def test_every_algorithm_lives_through_changes(api, algorithm):
     """Rows, predictions, explanations, weights and the state itself, in every phase of two changes."""

@@ -148,6 +148,7 @@ def test_no_chart_without_the_extra(capsys: pytest.CaptureFixture[str], monkeypa
         assert "no-such-file.csv" in said[-1]
 
 
+@pytest.mark.slow
 def test_the_service_needs_nothing_of_the_extra() -> None:
     """Every module that serves is imported where matplotlib cannot be."""
     code = "import sys; sys.modules.update(matplotlib=None); import service.app, uvicorn; print('up')"
@@ -177,6 +178,7 @@ def test_a_start_compiles_what_is_missing(monkeypatch: pytest.MonkeyPatch, caplo
     """Before it serves; where that fails one line says why, and nothing starts."""
     monkeypatch.setattr(serve, "_run_server", lambda *_: 0)
     monkeypatch.setattr(logs, "configure", lambda *_: None)  # caplog goes on
+    monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
     for found, error, status in (("kernels", None, 0), (None, None, 0), (None, kernels.CannotCompile("no kernel"), 1)):
         monkeypatch.setattr(kernels, "kernels_at_hand", lambda found=found: found)
         monkeypatch.setattr(compiling, "compile_missing", missing := Mock(side_effect=error))
@@ -206,6 +208,7 @@ def test_what_serve_looks_at_first_needs_no_kernels() -> None:
     assert (0, "[]\n") == (finished.returncode, finished.stdout), finished.stderr
 
 
+@pytest.mark.slow_but("15")
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_a_start_that_compiles_can_be_stopped(tmp_path: Path, kind: signal.Signals) -> None:
     """Status 0 and no traceback, long before the service is up."""
@@ -218,6 +221,7 @@ def test_a_start_that_compiles_can_be_stopped(tmp_path: Path, kind: signal.Signa
         assert (0, []) == (child.returncode, others)
 
 
+@pytest.mark.slow_but("127*")
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]")])
 def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, shown: str) -> None:
     """Once the service is ready, with the port that it was given; then, as it is new, the demo is named."""

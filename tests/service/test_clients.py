@@ -82,6 +82,7 @@ def run(*command, folder):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_python(served, document, tmp_path):
     """Generated without a warning, with every operation, by openapi-python-client."""
     config = tmp_path / "config.yml"
@@ -96,6 +97,7 @@ def test_python(served, document, tmp_path):
     assert (1, 64, 3782.25) == (rows, round(prediction), mse)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node.js and npm: apt install npm")
 def test_typescript(served, document, tmp_path):
     """Typed by openapi-typescript, checked strictly by tsc, run by Node.js."""

@@ -48,6 +48,7 @@ def entrant(name: str, score: float | None, seconds: float = 1e-5, rows: int = 5
     return Entrant(name, name, params, metrics, None, seconds)
 
 
+@pytest.mark.slow
 def test_each_does_as_it_does_alone(tmp_path: Path, compare: Callable, url: str) -> None:
     """The result names the best; the request that creates it makes a model that a replay brings to the same score."""
     file = stream(tmp_path / "my stream.csv")

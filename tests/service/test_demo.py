@@ -181,7 +181,7 @@ def test_all_happens(url: str, capsys: pytest.CaptureFixture[str], monkeypatch: 
     monkeypatch.setattr(Teller, "tell", tell)
     monkeypatch.setattr(command.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(command, "_over", lambda now, end_at: done.is_set() or now > end_at)
-    httpx.put(f"{url}/models/own", json={"task": "regression"}).raise_for_status()
+    httpx.put(f"{url}/models/own", json={"task": "regression"}, timeout=60).raise_for_status()
     assert 0 == cli.main(["demo", "--url", url, "--speed", "100", "--for", "60"])
     assert done.is_set(), told
     assert {"demo-sensors", "demo-sea"} <= {name for name, _ in told}

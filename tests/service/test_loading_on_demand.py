@@ -85,6 +85,7 @@ def test_what_is_loaded_with_the_first_model_is_all_that_waits() -> None:
     assert [] == [name for name in others if not name.startswith("core.learners.")]
 
 
+@pytest.mark.slow
 def test_linear_algebra_leaves_scipy_s_package_as_it_is() -> None:
     """The extension modules that are loaded alone are those that the package finds later."""
     code = (

@@ -58,6 +58,7 @@ def room():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.slow
 def test_ten_thousand_idle_connections(tmp_path, room):
     """Rows are learned and predicted beside them; where none is left one more gets 503."""
     with serving(tmp_path) as (child, url), contextlib.ExitStack() as held:

@@ -85,6 +85,7 @@ def test_a_start_keeps_to_the_limit(
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
     budgets = []
     monkeypatch.setattr(serve, "_compile_kernels", lambda: True)
     monkeypatch.setattr(serve, "_run_server", lambda settings, *_: budgets.append(settings.memory_budget_mb) or 0)

@@ -143,6 +143,7 @@ BY_MEANING = (
 """Refusals for what a field's schema cannot say: another field, the catalogue, or the model excludes the value."""
 
 
+@pytest.mark.slow_but("PUT /models/{name}", "POST /models/{name}/feedback*", "POST /models/{name}/features/switch")
 @pytest.mark.parametrize(("route", "model", "below", "body"), CASES, ids=[case[0] for case in CASES])
 async def test_bodies_at_their_bounds(api, route, model, below, body):
     """A value is refused where the document refuses it, and otherwise only for what it means beside others."""

@@ -222,6 +222,7 @@ def test_a_long_list_of_what_is_allowed_ends_with_a_count() -> None:
     assert f"refused with HTTP 422: features.x: {wording.in_flags(problem.problem)} {shown}" == said
 
 
+@pytest.mark.slow_but("0-*", "300-c*")
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("points", [0, 1, 300])
 def test_charts_of_any_length(task: str, points: int, tmp_path: Path) -> None:

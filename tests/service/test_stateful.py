@@ -195,8 +195,9 @@ class Story(RuleBasedStateMachine):
         self._ask(0, "DELETE")
 
 
+@pytest.mark.timeout(300)
 def test_both_services_do_what_the_simple_model_does(pair):
     """Random stories of requests; a failing one is shrunk to the shortest that fails."""
     checks = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    limits = settings(max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=checks)
+    limits = settings(max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=checks)
     run_state_machine_as_test(lambda: Story(pair), settings=limits)

@@ -111,6 +111,7 @@ def agree(config, entries, seed):
     return count
 
 
+@pytest.mark.slow_but("auto-c*", "dfop-r*", "fesl_c-c*")
 @pytest.mark.parametrize(("algorithm", "task"), CASES)
 def test_a_life_that_meets_everything_is_the_same(algorithm, task):
     """Late labels, new classes, switches, resets, restores and drifts between rows, with one of the actions in turn."""
@@ -121,6 +122,7 @@ def test_a_life_that_meets_everything_is_the_same(algorithm, task):
     assert agree(Config.parse(body), log, seed) > len(log) / 10
 
 
+@pytest.mark.slow_but("auto-c*", "rls-r*", "vigo-c*", "fesl_s-r*")
 @pytest.mark.parametrize(("algorithm", "task"), CASES)
 @settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))

@@ -131,6 +131,7 @@ def test_a_model_that_was_made_without_its_state_gets_it(shell: Shell, filled: s
     assert digest(filled, "a") == digest(other, "a")
 
 
+@pytest.mark.slow_but("../*", "x.safetensors-2*", "a.safe*")
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [

@@ -113,6 +113,7 @@ def test_a_wrong_key_ends_the_start_before_kernels_are_compiled(ca, pem, tmp_pat
     assert "ONEPASS_TLS_CERT, ONEPASS_TLS_KEY: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_commands_talk_to_an_https_service(ca, pem, tmp_path, capsys, monkeypatch):
     """A service that asks for certificates: commands with --ca and --client-cert, and whom it lets in."""
     trusted, client, rows = tmp_path / "ca.pem", tmp_path / "client.pem", tmp_path / "rows.csv"

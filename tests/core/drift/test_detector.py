@@ -50,6 +50,7 @@ def absorbed(built, X, y, loss, cuts=()):
     return alarms
 
 
+@pytest.mark.slow_but("False-2-classes", "True-7-numbers", "False-50-numbers", "True-8-classes")
 @kinds
 @batches
 @pytest.mark.parametrize("declared", [False, True])

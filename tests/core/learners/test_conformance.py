@@ -92,6 +92,7 @@ def test_a_block_equals_its_rows(algorithm, task, classes):
     assert state(whole) == state(cut) == state(single)
 
 
+@pytest.mark.slow_but("*-regression", "*-classification2", "*random_features", "*forgetting_rate", "*vote")
 @every_case
 def test_a_wide_block_equals_its_rows_to_round_off(algorithm, task, classes):
     """With many columns (matrix products) another cut gives the same numbers, and the same cut the same bits.

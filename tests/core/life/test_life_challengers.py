@@ -27,6 +27,7 @@ class Contested(Life):
             self.withdraw()
 
 
+@pytest.mark.slow_but("rls-*")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("algorithm", "task"), [("dfop", "classification"), ("rls", "regression")])
 def test_models_with_challengers_live_through_everything(algorithm, task):

@@ -21,6 +21,7 @@ REACHED = (
 )
 
 
+@pytest.mark.slow_but("*-regression")
 @pytest.mark.timeout(900)  # a life that fails is made shorter before it is shown
 @pytest.mark.parametrize(("algorithm", "task"), CASES)
 def test_it_lives_through_everything(algorithm, task):

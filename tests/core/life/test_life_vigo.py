@@ -10,6 +10,7 @@ CASES = cases("vigo")
 COUNTS = Counter()
 
 
+@pytest.mark.slow_but("vigod-*")
 @pytest.mark.timeout(900)  # a life that fails is made shorter before it is shown
 @pytest.mark.parametrize(("algorithm", "task"), CASES)
 def test_it_lives_through_everything(algorithm, task):

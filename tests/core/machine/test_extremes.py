@@ -109,6 +109,7 @@ def reached():
         yield found
 
 
+@pytest.mark.slow_but("auto-c*", "dfop-r*", "dynamic_odm*", "fesl_c-c*", "vigod*")
 @pytest.mark.parametrize(("algorithm", "task"), CASES)
 def test_what_has_been_learned_is_loaded(algorithm, task, reached):
     """After 1, 2, 10, 100 and 1000 rows of every kind, with weights, discounts or none: the same bytes."""

@@ -12,6 +12,7 @@ ROWS = 300_000
 RATES = pytest.mark.parametrize("rate", [0.01, 0.1, 0.5])
 
 
+@pytest.mark.slow_but("0.5-*")
 @pytest.mark.parametrize(("rate", "share"), [(0.01, 1.0), (0.1, 1.0), (0.5, 0.998)])
 def test_many_exciting_rows_equal_the_plain_recursion(rate, share):
     """Constant, zero, collinear and one-hot columns beside exciting ones, scales 1e6 and 1e-6: four digits agree.
@@ -27,6 +28,7 @@ def test_many_exciting_rows_equal_the_plain_recursion(rate, share):
     assert finite(learner)
 
 
+@pytest.mark.slow_but("rows-0.1", "blocks-0.5")
 @RATES
 @pytest.mark.parametrize("path", ["rows", "blocks"])
 def test_many_starved_rows_stay_finite(rate, path, monkeypatch):

@@ -75,6 +75,7 @@ def test_mean_squares_are_winsorised_row_by_row(where):
     assert_array_equal(blocks.mean_square, cut.mean_square)
 
 
+@pytest.mark.slow_but("rows-*-0.5", "blocks-*-0.01")
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.01])
 @pytest.mark.parametrize("scales", [(1.0, 1e6), (1.0, 1e-6), (1e-6, 1.0, 1e6), (1e6, 1.0, 1e-6)])

@@ -46,6 +46,7 @@ ROWS = 30_000
 KINDS = ("constant", "zeros", "zero_feature", "collinear", "one_hot", "rare", "repeated", "scales")
 
 
+@pytest.mark.slow_but("rows-0.5-*", "blocks-None-*")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.01, 1e-4, None])
 def test_wind_up_never_happens(kind, rate):
@@ -59,6 +60,7 @@ def test_wind_up_never_happens(kind, rate):
     assert np.abs(told.value - y)[-1000:].max() <= 1e-3 * max(1.0, y.std())
 
 
+@pytest.mark.slow_but("rows")
 def test_a_long_silence():
     """After an exciting start, 3e5 zero rows without bias keep the state finite, and learning goes on."""
     X, y = exciting(500)

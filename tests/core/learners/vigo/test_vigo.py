@@ -53,6 +53,7 @@ def whole(X):
     return tuple(zip(X.min(axis=0).tolist(), X.max(axis=0).tolist(), strict=True))
 
 
+@pytest.mark.slow_but("0-*")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_default_is_the_repaired_form(kind, seed):
