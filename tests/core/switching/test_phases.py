@@ -10,6 +10,7 @@ from core.machine import Machine
 from core.problems import Conflict, Invalid
 from tests.core.switching.switch_streams import CASES, NAMES, SCHEMAS, SPACES, Driver
 
+few = pytest.mark.slow_but("*auto-c*", "*dfop-r*", "*fesl_s-r*", "vigod-*2*", "*dynamic_odm-*-4*")
 every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 every_mapping = pytest.mark.parametrize(
     ("algorithm", "task", "classes", "mapping"),
@@ -47,7 +48,7 @@ def test_a_model_lives_through_three_switches(algorithm, task, classes, mapping)
     assert driver.machine.rows == driver.machine.metrics.rows == 220
 
 
-@pytest.mark.slow_but("auto-c*", "dfop-r*", "fesl_s-r*-kernel", "vigod-*2*", "*odm-classification-4*")
+@few
 @every_mapping
 def test_a_crash_in_any_phase_is_not_noticed(algorithm, task, classes, mapping):
     """After every step the state as bytes and back goes on with the same bits."""
@@ -95,7 +96,7 @@ def test_how_requests_are_cut_does_not_matter(algorithm, task, classes, mapping)
     assert block.machine.to_bytes() == parts.machine.to_bytes() == single.machine.to_bytes()
 
 
-@pytest.mark.slow_but("auto-c*", "dfop-r*", "fesl_s-r*-kernel", "vigod-*2*", "*odm-classification-4*")
+@few
 @every_case
 def test_the_state_does_not_grow_with_switches(algorithm, task, classes):
     """Going to and fro between two spaces costs what one change costs, with the front of the kept expert or without."""
@@ -162,7 +163,7 @@ def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes
     assert all(np.array_equal(new[name], array) for name, array in after.items())
 
 
-@pytest.mark.slow_but("auto-c*", "dfop-r*", "fesl_s-r*-kernel", "vigod-*2*", "*odm-classification-4*")
+@few
 @every_case
 def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, classes):
     """What was told counts in the metrics; no model learns; without anything told the row is refused."""
@@ -186,7 +187,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     assert isinstance(driver.learn(1, SCHEMAS[0]), Refused)
 
 
-@pytest.mark.slow_but("*-auto-c*", "*-dfop-r*", "*-fesl_s-c*", "*-dynamic_odm-*-4")
+@few
 @every_case
 @pytest.mark.parametrize("action", ["complete", "abort"])
 def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
@@ -368,7 +369,7 @@ def test_a_restored_state_brings_its_phase(phase):
     assert_array_equal(twin.predict().probabilities, driver.predict().probabilities)
 
 
-@pytest.mark.slow_but("*-auto-c*", "*-dfop-r*", "*-fesl_s-c*", "*-dynamic_odm-*-4")
+@few
 @every_case
 @pytest.mark.parametrize("missing", ["zero", "mean"])
 def test_missing_values_go_through_a_switch(algorithm, task, classes, missing):
@@ -383,7 +384,7 @@ def test_missing_values_go_through_a_switch(algorithm, task, classes, missing):
 WILD = np.array([0.0, 1.0, -1.0, 1e308, -1e308, 1e155, 1e-155, 5e-324, 1e75])
 
 
-@pytest.mark.slow_but("auto-c*", "dfop-r*", "fesl_s-r*-kernel", "vigod-*2*", "*odm-classification-4*")
+@few
 @every_mapping
 @pytest.mark.filterwarnings("error")
 def test_no_finite_row_makes_any_phase_non_finite(algorithm, task, classes, mapping):
