@@ -241,7 +241,7 @@ def _http_problem(request: Request, error: Exception) -> Response:
     if status == 405:
         methods = _methods(request)
         headers = {"Allow": ", ".join(methods)}
-        detail = f"this route has no such method, but {', '.join(methods)}; see /docs"
+        detail = f"this route takes {', '.join(methods)} only; see /docs"
         problems = [Problem("method", "is not one of this route", methods)]
     if INFERENCE.match(route_path(request.scope)):
         return _render_inference(status, slug, detail, (), None, headers)

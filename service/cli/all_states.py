@@ -1,6 +1,7 @@
 """All models of a service as a tar of their states, and the models of a tar brought into a service."""
 
 import json
+import sys
 import tarfile
 import time
 from collections.abc import Iterator
@@ -69,6 +70,9 @@ def export(connection: Connection, name: str, as_json: bool) -> None:
         print(json.dumps({"file": name, "models": models, "bytes": size, "left_out": left_out}))
     elif name != "-":
         console().print(f"{_models(models)}, {size:,} bytes in {name}", soft_wrap=True)
+    only = connection.ask("GET", "key").json()["models"]
+    if only:
+        print(f"this key sees {', '.join(only)} only; other models are not in the file", file=sys.stderr)
     if left_out:
         raise Refused("\n".join([f"{_models(len(left_out))} left out", *_lines(left_out)]))
 
@@ -114,7 +118,7 @@ def bring(connection: Connection, name: str, overwrite: bool, as_json: bool) -> 
         with Path(name).open("rb") as file:
             found, whole = members(file, name)
             if not whole:
-                damage = f"{name} is cut off or damaged behind {_models(len(found))}"
+                damage = f"{name} is cut off or damaged after {_models(len(found))}"
             for member in found:
                 _bring_one(connection, file, member, overwrite, done)
     except OSError as error:
@@ -155,7 +159,9 @@ def _bring_one(connection: Connection, file: IO[bytes], member: StateMember, ove
     except Refused as refused:
         if refused.status in ENDING:
             raise
-        done.refused.append({"name": model, "detail": str(refused)})
+        other = f"take {model}{SUFFIX} out of the tar and import it under another name"
+        said = str(refused).replace("import it under another name", other)
+        done.refused.append({"name": model, "detail": said})
 
 
 def _state_there(connection: Connection, model: str) -> tuple[bool, str | None]:

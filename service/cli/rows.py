@@ -69,7 +69,7 @@ def _feedback(connection: Connection, options: argparse.Namespace) -> None:
     if options.values == [STANDARD_INPUT]:
         return _send(connection, options, read_json(STANDARD_INPUT))
     if options.label is None:
-        raise Misused("--label says what was right")
+        raise Misused("needs --label: what was right")
     told = {"id": options.id, "prediction_id": options.prediction_id, "weight": options.weight}
     body = {name: value for name, value in told.items() if value is not None}
     if given := _typed(options.values):

@@ -90,8 +90,8 @@ def _taken(settings: Settings) -> str:
     if settings.port in (0, free):
         return ""
     return (
-        f"port {settings.port} of {settings.host} is taken; {free} is free: onepass serve --port {free}, "
-        f"or ONEPASS_PORT={free} make run"
+        f"port {settings.port} of {settings.host} is taken; {free} is free: ONEPASS_PORT={free}; "
+        "a second service also needs ONEPASS_DATA_DIR, or ONEPASS_REDIS_URL to share the models"
     )
 
 

@@ -37,7 +37,7 @@ MEASURES = {
 }
 SPANS = {
     "overall": "all rows",
-    "paired": "rows of last value",
+    "paired": "rows the baseline predicted",
     "no_change": "no change",
     "last_value": "last value",
 }

@@ -27,7 +27,7 @@ model's own, the others learn the same rows as its challengers. Each row is pred
 that creates the best one is printed at the end."""
 TASKS = ("classification", "regression")
 CONTENDERS_MAX = 32
-ADDRESS = "http://localhost:8000"
+ADDRESS = "http://127.0.0.1:8000"
 """Of the service that is named where nobody has said which one."""
 FLAGS = {"class_costs": "--cost LABEL=COST", "missing": "--missing", "task": "--task"}
 """Fields of a configuration beside its parameters, and how commands say them."""

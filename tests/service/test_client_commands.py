@@ -55,7 +55,14 @@ def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
     tracked = said.split("prediction id")[1].strip()
     assert 0 == shell("feedback", "kiln", "--prediction-id", tracked, "--label", 15)[0]
     shown = shell("show", "kiln")[1]
-    for words in ("regression by dfop", "9 rows", "features: gas, air", "rows of last value", "last value ", "mse"):
+    for words in (
+        "regression by dfop",
+        "9 rows",
+        "features: gas, air",
+        "rows the baseline predicted",
+        "last value ",
+        "mse",
+    ):
         assert words in shown
     assert "kiln" in shell("models", "--sort", "worst", "--search", "KIL")[1]
     assert 0 == shell("create", "kiln-2", "--task", "regression")[0]

@@ -184,7 +184,7 @@ def test_a_tar_that_is_cut_off(shell: Shell, other: str, tar: Path, where: str) 
     tar.write_bytes(changed)
     status, done, complained = brought(shell, tar, other)
     assert (1, told(imported=["a", "b"])) == (status, done)
-    assert f"{tar} is cut off or damaged behind 2 models\n  imported: a, b\n" in complained
+    assert f"{tar} is cut off or damaged after 2 models\n  imported: a, b\n" in complained
     assert ["a", "b"] == listed(other)
     tar.write_bytes(whole)
     assert (0, told(imported=["c"], skipped=["a", "b"]), "") == brought(shell, tar, other)
@@ -261,6 +261,7 @@ DOWN = b'{"detail": "model b is out of service"}'
 def test_models_out_of_service_are_left_out(shell: Shell, plain: Callable[[Answer], str], tmp_path: Path) -> None:
     """They are named, and the status is 1; one that was deleted meanwhile is not."""
     found = {"/models": (200, PAGE), "/models/a/state": (200, b"state"), "/models/b/state": (503, DOWN)}
+    found["/key"] = (200, b'{"models": []}')
     url = plain(lambda path: found.get(path, (404, b"{}")))
     status, said, complained = shell("export", "--all", tmp_path / "tar", "--url", url, "--json")
     left_out = [{"name": "b", "detail": "model b is out of service"}]

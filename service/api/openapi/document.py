@@ -30,7 +30,7 @@ what to do. Feedback with an `id` can be sent again safely. Every body may be se
 """
 TAGS = [
     {"name": "one row", "description": "Create a model, then the test-then-train loop."},
-    {"name": "batches", "description": "Rows in order, each tested, then trained."},
+    {"name": "batches", "description": "Rows in order, each predicted, then learned."},
     {"name": "models", "description": "Models, their metrics and their weights."},
     {"name": "challengers", "description": "Learners beside a model's own, compared with it on every row."},
     {"name": "drift", "description": "Changes in the data: events, listed and live."},

@@ -79,7 +79,7 @@ function stats(shown, updated, speed) {
         fact("Learner’s state", bytes(shown.info.state_bytes ?? 0)),
         fact("Created", when(shown.created).slice(0, 16), when(shown.created)),
         stat(
-            "Incarnation, new when created again",
+            "Incarnation (changes if the model is recreated)",
             h("dd.mono.incarnation", {}, shown.incarnation),
         ),
     ];

@@ -217,7 +217,7 @@ function headline(task, { costs, baselines = {}, ...window }, paired) {
     const shown = { name: SCORES[key].name, others, text: writtenAs(key), most, word: "error" };
     if (!Number.isFinite(paired?.mse)) return { ...shown, own: judgedBy(window[key]) };
     const without = window.rows - paired.rows;
-    const left = without > 0 ? `, without ${number(without)} that last value could not predict` : "";
+    const left = without > 0 ? `, without ${number(without)} that the baseline could not predict` : "";
     return { ...shown, own: judgedBy(paired.mse), left };
 }
 
@@ -252,6 +252,6 @@ function costsText(costs) {
     if (!costs) return null;
     const dearest = Object.entries(costs).sort(([, one], [, other]) => other - one);
     const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${label} ${number(cost)}`);
-    const past = "Rows from before a change of these costs are counted by the present ones.";
-    return h("p.muted.small", {}, `Missing costs: ${shown.join(", ")}, others 1. ${past}`);
+    const past = "Earlier rows are counted at these costs, too.";
+    return h("p.muted.small", {}, `Cost of a miss: ${shown.join(", ")}, others 1. ${past}`);
 }

@@ -104,7 +104,7 @@ function labelsSetting(labels) {
         if (types.has("number")) return /^-?\d+$/.test(line) ? Number(line) : line;
         return { true: true, false: false }[line] ?? line;
     };
-    const help = `One per line, behind ${labels.length} that are there.`;
+    const help = `One per line; added after the existing ${labels.length}.`;
     return {
         key: "add_labels",
         element: field("Further labels", area, { path: "add_labels", help }),
@@ -179,11 +179,11 @@ function watchSetting(watch) {
         h(
             "div.form-grid",
             {},
-            field("Rows of an episode", episode, {
+            field("Episode, rows", episode, {
                 path: "watch.episode_rows",
                 help: "Alarms within them are one event.",
             }),
-            field("Rows of the cooldown", cooldown, {
+            field("Cool-down, rows", cooldown, {
                 path: "watch.cooldown_rows",
                 help: "Events within them are not acted upon.",
             }),
