@@ -1,60 +1,113 @@
-"""A whole state as bytes that cannot be mistaken for anything else.
+"""A state as bytes: named arrays and a JSON header in a safetensors file, with a digest over both.
 
-    safetensors( named arrays, header = {"format", "digest", "config", ...stamp..., "state": {...}} )
+    8 bytes    length of the head, little-endian
+    head       JSON {"__metadata__": {"onepass": header}, NAME: {"dtype": "F64", "shape", "data_offsets"}, ...}, padded
+               with spaces to a multiple of 8 bytes; the header is a text, compact JSON with sorted keys:
+               {"format", "digest", "config", ...stamp..., "state": {...}}
+    buffer     the arrays without gaps, in the order of their names
 
-The digest covers every array (name, type, shape, bytes) and the rest of the header, so a truncated, edited or
-foreign state is refused instead of being learned from. Equal states give equal bytes. A state of another format is
-refused, whether older or newer.
+Equal states give equal bytes, and only these bytes are read: a state that is truncated, edited, foreign or of another
+format is refused instead of being learned from. The safetensors library writes and reads the same bytes. It is not used
+here, because it copies an array of any size without letting another thread run, and needs twice the memory.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from io import BytesIO
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Buffer, Header
-from core.state import arrays as packing
-from core.state import container
 
-FORMAT = 7
-"""Version of the layout; another one is refused, never guessed at."""
+FORMAT = 1
+"""Version of the layout; another one is refused, never guessed at. The next one is 8."""
+DEVELOPMENT_FORMATS = range(2, 8)
+"""Those of versions before the first release."""
+METADATA_KEY = "onepass"
+PIECE_BYTES = 2**20
+"""Most bytes that are copied at a time while other threads wait."""
+HEAD_BYTES_MAX = 100_000_000
+"""Longest head, as in the library."""
+_LENGTH_BYTES = 8
 
 
 def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
-    """Arrays and header as bytes, with format version and digest.
+    """Arrays and header as bytes, with format version and digest; the same content gives the same bytes.
 
     Args:
-        arrays: named arrays of any shape and numeric type.
-        header: JSON-able; must not hold "format" or "digest".
+        arrays: float64 arrays of any shape, by name.
+        header: JSON-able, with finite numbers; must not hold "format" or "digest".
+
+    Raises:
+        ValueError: the header holds NaN or infinity, an array is not float64, or a name is no Unicode.
+        TypeError: the header holds something that JSON does not know.
     """
     body = {"format": FORMAT, **header}
-    return packing.pack(arrays, {**body, "digest": _digest(arrays, body)})
+    packed = BytesIO()
+    packed.writelines(pieces(arrays, {**body, "digest": _digest(arrays, body)}))
+    return packed.getvalue()
 
 
 def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
-    """Arrays and header of bytes that ``dump`` gave, in this version.
+    """Arrays and header that ``dump`` was given; the arrays are read-only views of the bytes, sorted by name.
 
     Raises:
         ValueError: truncated, corrupt, not a state at all, or of another format version.
     """
-    arrays, header = packing.unpack(data)
-    found = header.pop("digest", None)
-    written = header.get("format")
+    arrays, header = _read(memoryview(data).toreadonly())
+    digest, written = header.pop("digest", None), header.get("format")
+    if written in DEVELOPMENT_FORMATS:
+        raise ValueError(f"this state has format {written} of a development version; only format {FORMAT} can be read")
     if type(written) is not int or written != FORMAT:
         raise ValueError(f"state has format {written!r}, this version reads {FORMAT}")
-    if found != _digest(arrays, header):
+    if digest != _digest(arrays, header):
         raise ValueError("state is corrupt: its digest does not match its content")
+    del header["format"]
     return arrays, header
+
+
+def pieces(arrays: Mapping[str, NDArray[Any]], header: object) -> Iterator[bytes | memoryview]:
+    """The bytes of a state: its length and head, then the arrays in C order, at most ``PIECE_BYTES`` at a time."""
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    described: dict[str, Any] = {"__metadata__": {METADATA_KEY: text}}
+    end = 0
+    for name in sorted(arrays):
+        if arrays[name].dtype != np.float64:
+            raise ValueError(f"an array of type {arrays[name].dtype} cannot be packed")
+        start, end = end, end + arrays[name].nbytes
+        described[name] = {"dtype": "F64", "shape": arrays[name].shape, "data_offsets": (start, end)}
+    head = json.dumps(described, ensure_ascii=False, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % _LENGTH_BYTES)
+    yield len(head).to_bytes(_LENGTH_BYTES, "little") + head
+    for name in sorted(arrays):
+        plain = np.asarray(arrays[name], order="C").reshape(-1).view(np.uint8).data
+        for at in range(0, len(plain), PIECE_BYTES):
+            yield plain[at : at + PIECE_BYTES]
 
 
 def _digest(arrays: Mapping[str, NDArray[Any]], header: Header) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-        for piece in container.pieces(array):  # hashing one lets other threads run
-            digest.update(piece)
-    digest.update(json.dumps(header, sort_keys=True).encode())
+    for piece in pieces(arrays, header):
+        digest.update(piece)
     return digest.hexdigest()
+
+
+def _read(view: memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
+    """Arrays and header of anything that ``pieces`` can give."""
+    end = _LENGTH_BYTES + min(int.from_bytes(view[:_LENGTH_BYTES], "little"), HEAD_BYTES_MAX)
+    try:
+        described = json.loads(bytes(view[_LENGTH_BYTES:end]))
+        header = json.loads(described.pop("__metadata__")[METADATA_KEY])
+        arrays, at = {}, end
+        for name, each in described.items():
+            arrays[name] = np.ndarray(each["shape"], np.float64, view, at)
+            at += arrays[name].nbytes
+        head = next(pieces(arrays, header))
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"not a state: {error!r}") from error
+    if not isinstance(header, dict) or view[:end] != head or len(view) != at:
+        raise ValueError("not a state: it is not as it was written")
+    return arrays, header

@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
-from core.state.arrays import symmetric, triangle
 
 LARGEST = float(np.finfo(np.float64).max)
 ROWS_MAX = 2**53 - 1
@@ -183,15 +182,19 @@ class Triangle(Array):
 
 
 class Symmetric(Triangle):
-    """A symmetric matrix (D, D) of which only the upper triangle is looked at; saved as ``triangle`` has it."""
+    """A symmetric matrix (D, D) of which only the upper triangle is looked at, and saved column by column."""
 
     def pack(self, array: Floats) -> Floats:
         """The triangle, as a copy."""
-        return triangle(array.T)
+        lower: Floats = array.T[np.tri(len(array), dtype=bool)]
+        return lower
 
     def unpack(self, packed: Floats) -> Floats:
-        """The matrix."""
-        return symmetric(packed)
+        """The matrix, exactly symmetric."""
+        lower = np.tri(_side(packed), dtype=bool)
+        matrix = np.empty(lower.shape)
+        matrix[lower] = matrix.T[lower] = packed
+        return matrix
 
     def _pivots(self, D: int) -> NDArray[np.int64]:
         return np.cumsum(np.arange(1, D + 1)) - 1

@@ -19,7 +19,7 @@ BLOCK = tarfile.BLOCKSIZE
 STATE_BYTES_MAX = 2**36
 """More than a service takes of one model, however it is configured."""
 HEAD_BYTES_MAX = 100_000_000
-"""Of a state, as core.state.container has it."""
+"""Of a state, as core.state.envelope has it."""
 
 
 class StateMember(NamedTuple):

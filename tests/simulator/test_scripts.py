@@ -68,6 +68,11 @@ def _bare(reply):
     return TIMES.sub(b"time", reply) if isinstance(reply, bytes) else reply
 
 
+def _other(state_version):
+    """One of two state versions by the other."""
+    return 2 * STATE_VERSION + 1 - state_version
+
+
 class Writer:
     """Somebody who appends, reads on and takes snapshots, and is not always up to date."""
 
@@ -117,7 +122,7 @@ class Writer:
             id_cap=draw.choice((3, 1000)),
             max_bytes=draw.choice((1, 100, 10_000)),
             summary=self._summary() if draw.random() < 0.3 else b"",
-            state_version=self._state_version ^ (draw.random() < 0.02),
+            state_version=_other(self._state_version) if draw.random() < 0.02 else self._state_version,
         )
         await self._send()
 
@@ -130,7 +135,7 @@ class Writer:
             if self._draw.random() < 0.8:
                 self._version, self._uid = answer.head, answer.head_uid
         elif answer.code == "other":  # as the first append had it
-            self._state_version = self._last.state_version ^ 1
+            self._state_version = _other(self._last.state_version)
         elif answer.code != "ok":
             await self._catch_up()
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from core.drift.config import Test as Settings
 from core.drift.detector import DriftDetector, detector_bytes
-from core.state.arrays import pack, unpack
+from core.state.envelope import dump, load
 from tests.core.drift.drift_oracle import Oracle
 
 D, CLASSES = 4, 3
@@ -37,7 +37,7 @@ def stream(regression=False, rows=3000, seed=0):
 
 
 def state(built):
-    return pack(*built.to_arrays())
+    return dump(*built.to_arrays())
 
 
 def absorbed(built, X, y, loss, cuts=()):
@@ -106,7 +106,7 @@ def test_a_saved_watch_goes_on_as_if_never_saved(regression):
     for stop in (0, 1, 30, 41, 500, 1337):
         kept, restored = watch(regression), watch(regression)
         kept.absorb(X[:stop], y[:stop], loss[:stop])
-        restored.load_arrays(*unpack(state(kept)))
+        restored.load_arrays(*load(state(kept)))
         assert state(kept) == state(restored)
         assert kept.absorb(X[stop:], y[stop:], loss[stop:]) == restored.absorb(X[stop:], y[stop:], loss[stop:])
         assert state(kept) == state(restored)
@@ -129,7 +129,7 @@ def test_no_finite_row_makes_it_non_finite(regression, share):
     alarms = absorbed(built, X, y, loss, range(0, 3000, 7))
     assert all(np.isfinite([*a.before, *a.after, a.epsilon]).all() for a in alarms)
     assert all(np.isfinite(array).all() for array in built.to_arrays()[0].values())
-    watch(regression).load_arrays(*unpack(state(built)))
+    watch(regression).load_arrays(*load(state(built)))
 
 
 @pytest.mark.parametrize("scale", [1e-298, 1e-160, 1e-80, 1.0, 1e80, 1e160, 1e290])
@@ -228,7 +228,7 @@ def test_a_state_that_cannot_be_is_refused(forge):
     built = watch()
     built.absorb(X, y, loss)
     before = state(built)
-    arrays, header = unpack(before)
+    arrays, header = load(before)
     arrays = {name: array.copy() for name, array in arrays.items()}
     forge(arrays)
     with pytest.raises(ValueError, match="means|tallies|counters|reference|started"):
@@ -240,13 +240,13 @@ def test_a_state_that_cannot_be_is_refused(forge):
 def test_a_reference_that_cannot_be_is_refused(forged):
     """Of a regression: more rows than a batch, batches that are none, a negative limit."""
     built = watch(regression=True)
-    arrays, header = unpack(state(built))
+    arrays, header = load(state(built))
     arrays["reference"] = arrays["reference"].copy()
     arrays["reference"][forged[0]] = forged[1]
     with pytest.raises(ValueError, match="means|tallies|counters|reference|started"):
         built.load_arrays(arrays, header)
     with pytest.raises(ValueError, match="means|tallies|counters|reference|started"):
-        built.load_arrays(unpack(state(built))[0], {"started": 1})
+        built.load_arrays(load(state(built))[0], {"started": 1})
 
 
 @kinds

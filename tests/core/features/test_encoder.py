@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.features.encoder import Encoder
-from core.state.arrays import pack
+from core.state.envelope import dump
 from tests.core.features.schemas import FINITE, MIXED, NAN, schema
 from tests.core.state.hostile import hostile
 
@@ -145,4 +145,4 @@ def test_a_state_that_cannot_be_is_refused(missing):
     for wrong in broken:
         with pytest.raises(ValueError):
             encoder.load_arrays(*wrong)
-    assert pack(arrays, header) == pack(*encoder.to_arrays())
+    assert dump(arrays, header) == dump(*encoder.to_arrays())

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.features.scaling import Scaler
 from core.features.scaling_parameter import SCALING, START_ROWS
-from core.state.arrays import pack, unpack
+from core.state.envelope import dump, load
 from tests.core.state.hostile import hostile
 
 KINDS = ("none", "standard", "robust")
@@ -77,7 +77,7 @@ def test_a_block_equals_its_rows(kind):
     whole, single = Scaler(kind, X.shape[1]), Scaler(kind, X.shape[1])
     expected = whole.absorb(X)
     assert_array_equal(expected, np.concatenate([single.absorb(X[i : i + 1]) for i in range(len(X))]))
-    assert pack(*whole.to_arrays()) == pack(*single.to_arrays())
+    assert dump(*whole.to_arrays()) == dump(*single.to_arrays())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,9 +86,9 @@ def test_scale_says_what_absorb_will_say(kind):
     X = table(60)
     scaler = Scaler(kind, X.shape[1])
     for i in range(len(X)):
-        before = pack(*scaler.to_arrays())
+        before = dump(*scaler.to_arrays())
         seen = scaler.scale(X)
-        assert before == pack(*scaler.to_arrays())
+        assert before == dump(*scaler.to_arrays())
         assert_array_equal(scaler.absorb(X[i : i + 1]), seen[i : i + 1])
 
 
@@ -152,10 +152,10 @@ def test_a_saved_state_goes_on_as_if_never_saved(kind, rows):
     scaler, restored = Scaler(kind, X.shape[1]), Scaler(kind, X.shape[1])
     scaler.absorb(X[:rows])
     restored.absorb(X[:7])
-    restored.load_arrays(*unpack(pack(*scaler.to_arrays())))
+    restored.load_arrays(*load(dump(*scaler.to_arrays())))
     assert scaler.nbytes == restored.nbytes
     assert_array_equal(scaler.absorb(X[rows:]), restored.absorb(X[rows:]))
-    assert pack(*scaler.to_arrays()) == pack(*restored.to_arrays())
+    assert dump(*scaler.to_arrays()) == dump(*restored.to_arrays())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,11 +173,11 @@ def test_a_state_that_cannot_be_is_refused(kind, rows):
     broken += [({**arrays, "moments": np.ones_like(arrays["moments"])}, header)] if kind != "none" and not rows else []
     held = rows if rows < START_ROWS else 0
     broken += [(changed, header) for _, changed in hostile(scaler.layout, arrays, D=X.shape[1], held=held) if arrays]
-    before = pack(arrays, header)
+    before = dump(arrays, header)
     for wrong in broken:
         with pytest.raises(ValueError):
             scaler.load_arrays(*wrong)
-    assert before == pack(*scaler.to_arrays())
+    assert before == dump(*scaler.to_arrays())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from core.contract import Spec
 from core.learners.random_features import expanded
-from core.state.arrays import pack
+from core.state.envelope import dump
 from tests.core.state.hostile import hostile
 
 D = 4
@@ -68,7 +68,7 @@ def feed(learner, rows, cuts=()):
 
 def state(learner):
     """The whole state as bytes."""
-    return pack(*learner.to_arrays())
+    return dump(*learner.to_arrays())
 
 
 def joined(told, part):

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.contract import Spec
 from core.learners.catalogue import ALGORITHMS, find
 from core.problems import Invalid
-from core.state.arrays import pack, unpack
+from core.state.envelope import dump, load
 from tests.core.learners.streams import (
     ROWS,
     D,
@@ -160,7 +160,7 @@ def test_a_saved_state_goes_on_as_if_never_saved(algorithm, task, classes):
         if cut:
             feed(learner, Stream(*(part if part is None else part[:cut] for part in rows)))
         restored = build(algorithm, task)
-        restored.load_arrays(*unpack(state(learner)))
+        restored.load_arrays(*load(state(learner)))
         assert state(learner) == state(restored)
         rest = Stream(*(part if part is None else part[cut:] for part in rows))
         known = int(rows.y[:cut].max()) + 1 if task == "classification" and cut else 0
@@ -174,16 +174,16 @@ def test_a_saved_state_is_its_own(algorithm, task, classes):
     rows = stream(algorithm, task, classes)
     learner = build(algorithm, task)
     feed(learner, rows)
-    arrays, header = unpack(state(learner))
+    arrays, header = load(state(learner))
     arrays = {name: array.copy() for name, array in arrays.items()}
     given, _ = learner.to_arrays()
-    before = pack(given, header)
+    before = dump(given, header)
     other = build(algorithm, task)
     other.load_arrays(arrays, header)
     for array in arrays.values():
         array.fill(0)
     learner.learn(rows.X[:5], rows.y[:5])
-    assert before == pack(given, header)
+    assert before == dump(given, header)
     assert before == state(other)
 
 
@@ -293,9 +293,9 @@ def test_weights_have_one_row_per_output(algorithm, task, classes):
 def test_info_is_json(algorithm, task, classes):
     """Info fits into a header, before and after rows."""
     learner = build(algorithm, task)
-    pack({}, learner.info())
+    dump({}, learner.info())
     feed(learner, stream(algorithm, task, classes))
-    pack({}, learner.info())
+    dump({}, learner.info())
 
 
 @every_case
@@ -313,7 +313,7 @@ def test_a_learner_that_forgets_learns_anew(algorithm, task, classes):
         feed(fed, rows)
     learner.forget()
     restored = build(algorithm, task)
-    restored.load_arrays(*unpack(state(learner)))
+    restored.load_arrays(*load(state(learner)))
     batch = params.get("batch_size")  # what is learned batch by batch is not learned sooner
     soon = 100 if batch is None else 4 * batch.default
     later = Stream(-rows.X[:soon], rows.y[:soon], None)
@@ -336,7 +336,7 @@ def test_algorithms_describe_themselves(algorithm):
         assert param.default == param.check(param.default)
     described = algorithm.describe()
     assert [param.name for param in algorithm.params] == list(described["params"]["properties"])
-    pack({}, described)
+    dump({}, described)
 
 
 def test_an_unknown_algorithm_is_refused_with_the_known_ones():

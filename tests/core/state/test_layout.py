@@ -4,6 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays as numpy_arrays
 from numpy.testing import assert_array_equal
 
 from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Shares, Symmetric, Triangle, counts
@@ -53,6 +56,24 @@ def test_matrices_travel_as_triangles():
     assert_array_equal([4.0, 1.0, 5.0, 0.0, 2.0, 6.0], arrays["covariance"])
     assert_array_equal([1.0, 2.0, 3.0, 5.0, 6.0, 9.0], arrays["factors"][0])
     assert_array_equal(holder().Q, LAYOUT.read(arrays, **SIZES)["Q"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12).flatmap(lambda d: numpy_arrays(np.float64, (d, d))))
+def test_symmetric_matrices_come_back(A):
+    """Bit for bit, negative zeros and all, as copies."""
+    Q, one = np.where(np.tri(len(A), dtype=bool), A, A.T), Symmetric("D")
+    packed = one.pack(Q)
+    assert not np.shares_memory(Q, packed)
+    assert Q.tobytes() == one.unpack(packed).tobytes()
+
+
+@pytest.mark.parametrize("shape", [(2,), (5,), (3, 1)])
+@pytest.mark.parametrize("kind", [Symmetric, Triangle])
+def test_no_triangle_has_this_shape(kind, shape):
+    """Lengths that are not D (D + 1) / 2 are refused."""
+    with pytest.raises(ValueError):
+        Layout({"Q": kind("D")}).read({"Q": np.zeros(shape)}, D=2)
 
 
 @pytest.mark.parametrize("sizes", [SIZES, {**SIZES, "K": 2, "n": 3}])

@@ -9,7 +9,7 @@ from core.entry import Entry, Rows, Switch
 from core.features import Feature, Schema, parse_features
 from core.machine import Machine
 from core.machine.drift_response import DriftResponse
-from core.state.arrays import pack
+from core.state.envelope import dump
 from tests.core.switching.switch_streams import NAMES, SCHEMAS, Driver
 
 WATCH = {"class_mean": {"batch_size": 20}, "error_rate": {"batch_size": 20}}
@@ -44,7 +44,7 @@ def test_the_watch_of_a_new_space_is_a_new_watch():
     fresh = DriftResponse(driver.machine.config, SCHEMAS[1])
     for _ in driver.machine.labels.labels:
         fresh.add_class()
-    assert pack(*fresh.detector.to_arrays()) == pack(*driver.machine.drift_response.detector.to_arrays())
+    assert dump(*fresh.detector.to_arrays()) == dump(*driver.machine.drift_response.detector.to_arrays())
     driver.reborn().learn(50)
 
 
@@ -59,7 +59,7 @@ def test_the_watch_goes_on_in_the_overlap_and_after_an_abort():
     driver.abort()
     driver.learn(30)
     twin.learn(70)
-    assert pack(*twin.machine.drift_response.detector.to_arrays()) == pack(
+    assert dump(*twin.machine.drift_response.detector.to_arrays()) == dump(
         *driver.machine.drift_response.detector.to_arrays()
     )
 
@@ -69,9 +69,9 @@ def test_late_rows_of_the_old_space_are_not_shown():
     driver = watched()
     driver.learn(100)
     driver.live(1)
-    before = pack(*driver.machine.drift_response.detector.to_arrays())
+    before = dump(*driver.machine.drift_response.detector.to_arrays())
     driver.learn(5, SCHEMAS[0])
-    assert before == pack(*driver.machine.drift_response.detector.to_arrays())
+    assert before == dump(*driver.machine.drift_response.detector.to_arrays())
 
 
 @pytest.mark.parametrize("algorithm", ["dfop", "fesl_c", "rls"])
@@ -93,7 +93,7 @@ def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
     assert drifts(block)
     assert phase == block.machine.phase
     for part in ("pipeline", "watch", "episodes", "metrics"):  # the outbox names the entry of an alarm
-        assert pack(*block.machine.parts()[part].to_arrays()) == pack(*single.machine.parts()[part].to_arrays())
+        assert dump(*block.machine.parts()[part].to_arrays()) == dump(*single.machine.parts()[part].to_arrays())
     block.reborn().learn(20)
     if phase == "overlap":
         block.complete()
@@ -116,13 +116,13 @@ def test_what_a_drift_asks_for_reaches_every_learner(phase, action):
     now = driver.machine.pipeline
     experts = {"steady": lambda: [now], "overlap": lambda: [now.old],
                "ensemble": lambda: [now.old, *now.experts.values()]}[phase]()  # fmt: skip
-    before = [pack(*expert.learner.to_arrays()) for expert in experts]
+    before = [dump(*expert.learner.to_arrays()) for expert in experts]
     if action == "reset":
         now.reset_learner(2)
         assert all(expert.learner.rows == 0 for expert in experts)
     else:
         now.forget()
-    assert all(one != pack(*expert.learner.to_arrays()) for one, expert in zip(before, experts, strict=True))
+    assert all(one != dump(*expert.learner.to_arrays()) for one, expert in zip(before, experts, strict=True))
     if phase == "ensemble":
         assert experts[0].learner is experts[1].learner
     driver.reborn().learn(20)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
-from core.state.arrays import pack, unpack
+from core.state.envelope import dump, load
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.linear_mapping import LinearMapping
 
@@ -74,7 +74,7 @@ def test_where_nothing_vanished_all_is_copied(targets, kind):
     recovery.learn(X, recovery.recover(X))
     assert (40, before) == (recovery.rows, recovery.nbytes)
     restored = FeatureRecovery(NEW, targets, kind, False)
-    restored.load_arrays(*unpack(pack(*recovery.to_arrays())))
+    restored.load_arrays(*load(dump(*recovery.to_arrays())))
     recovery.freeze()
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
     assert recovery.error is None
@@ -87,6 +87,6 @@ def test_it_is_built_again_from_what_it_says_of_itself(kind):
     one = learned(kind)
     described = one.describe()
     other = FeatureRecovery(NEW, described["targets"], described["kind"], described["paper"])
-    other.load_arrays(*unpack(pack(*one.to_arrays())))
+    other.load_arrays(*load(dump(*one.to_arrays())))
     assert_array_equal(one.recover(X), other.recover(X))
     assert one.nbytes == other.nbytes

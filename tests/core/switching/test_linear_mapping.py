@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
-from core.state.arrays import pack, unpack
+from core.state.envelope import dump, load
 from core.switching.kernel_mapping import LAYOUT, KernelMapping
 from core.switching.linear_mapping import ERROR_MAX, WITH_SUMS, LinearMapping
 from core.switching.mapping_limits import CHOICE_ROWS_MAX, STORED_MAX
@@ -26,7 +26,7 @@ def rows(count, seed=0, d2=D2, d1=D1):
 
 
 def state(mapping):
-    return pack(*mapping.to_arrays())
+    return dump(*mapping.to_arrays())
 
 
 @pytest.mark.parametrize("count", [2, 3, 6, 7, 40, 128, 129, 150])
@@ -135,7 +135,7 @@ def test_a_block_is_its_rows_and_a_saved_mapping_goes_on(kind, paper, count):
     whole, single, restored = (kind(D2, D1, paper) for _ in range(3))
     whole.learn(X2, X1)
     single.learn(X2[:count], X1[:count])
-    restored.load_arrays(*unpack(state(single)))
+    restored.load_arrays(*load(state(single)))
     for mapping in (single, restored):
         for i in range(count, total):
             mapping.learn(X2[i : i + 1], X1[i : i + 1])
@@ -153,7 +153,7 @@ def test_a_frozen_mapping_recovers_as_before_and_is_saved(kind, paper):
     mapping.solve()
     expected = mapping.recover(X2)
     mapping.freeze()
-    restored.load_arrays(*unpack(state(mapping)))
+    restored.load_arrays(*load(state(mapping)))
     assert_array_equal(expected, mapping.recover(X2))
     assert_array_equal(expected, restored.recover(X2))
     assert state(mapping) == state(restored)

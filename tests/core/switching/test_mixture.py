@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction
 from core.numerics.rng import uniform
-from core.state.arrays import pack, unpack
+from core.state.envelope import dump, load
 from core.switching.mixture import LAYOUT, Mixture
 from tests.core.state.hostile import hostile
 
@@ -32,7 +32,7 @@ def numbers(rng, experts=E):
 
 
 def state(one):
-    return pack(*one.to_arrays())
+    return dump(*one.to_arrays())
 
 
 def cut(predictions, part):
@@ -132,7 +132,7 @@ def test_a_block_is_its_rows_and_a_saved_mixture_goes_on(task, selects, horizon)
     expected = whole.learn(predictions, y)
     for i in range(N):
         if i == 30:
-            restored.load_arrays(*unpack(state(single)))
+            restored.load_arrays(*load(state(single)))
         row, part = cut(predictions, slice(i, i + 1)), slice(i, i + 1)
         before = single.predict(row)
         said = single.learn(row, y[part])

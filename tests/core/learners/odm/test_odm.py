@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from core.contract import Spec
 from core.learners.catalogue import find
-from core.state.arrays import pack
+from core.state.envelope import dump
 from tests.core.learners.odm.odm_oracle import Anytime, Candidate, Classes, MeanSquare, Paper, loss
 
 
@@ -256,5 +256,5 @@ def test_random_features_find_what_is_not_linear():
     assert (plain.learn(X, y).value == y)[2000:].mean() < 0.7
     assert (rich.learn(X, y).value == y)[2000:].mean() > 0.9
     again.learn(X, y)
-    assert pack(*rich.to_arrays()) == pack(*again.to_arrays())
+    assert dump(*rich.to_arrays()) == dump(*again.to_arrays())
     assert rich.weights() is None

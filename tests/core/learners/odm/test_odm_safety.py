@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.state.arrays import pack
+from core.state.envelope import dump
 from tests.core.learners.odm.test_odm import built, stream
 
 STEPS = (
@@ -86,7 +86,7 @@ def test_a_state_goes_on_from_anywhere(params, rows):
     restored.load_arrays(*learner.to_arrays())
     told = [each.learn(X[rows:], y[rows:]).probabilities for each in (learner, restored)]
     assert_array_equal(*told)
-    assert pack(*learner.to_arrays()) == pack(*restored.to_arrays())
+    assert dump(*learner.to_arrays()) == dump(*restored.to_arrays())
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_values_that_cannot_be_are_refused(name, change):
     learner = built()
     learner.learn(*stream(100))
     arrays, header = learner.to_arrays()
-    before = pack(arrays, header)
+    before = dump(arrays, header)
     with pytest.raises(ValueError):
         learner.load_arrays({**arrays, name: change(arrays[name])}, header)
-    assert before == pack(*learner.to_arrays())
+    assert before == dump(*learner.to_arrays())
 
 
 def test_states_of_classes_that_were_learned_one_against_the_rest_go_on():

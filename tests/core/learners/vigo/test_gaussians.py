@@ -12,7 +12,7 @@ from core.algorithm import CLASS_BOUND
 from core.contract import Spec
 from core.learners.catalogue import find
 from core.learners.vigo.kernels import BETA, COUNT, HIGH, LOGDET, LOW, NU, SHARE
-from core.state.arrays import pack, unpack
+from core.state.envelope import dump, load
 
 KINDS = ("vigo", "vigod", "vigow")
 VARIANTS = ("default", "paper")
@@ -96,7 +96,7 @@ def test_the_explanation_explains_the_prediction(kind):
     X, y = two_classes(300, 3)
     learner = built(kind, 3, 2, batch_size=30)
     learner.learn(X, y)
-    before = pack(*learner.to_arrays())
+    before = dump(*learner.to_arrays())
     for i in range(0, 300, 10):
         told, predicted = learner.explain(X[i : i + 1]), learner.predict(X[i : i + 1])
         assert np.argmax(np.log(told["share"]) + told["log_density"]) == predicted.value[0]
@@ -104,7 +104,7 @@ def test_the_explanation_explains_the_prediction(kind):
         p = np.exp(p - p.max()) / np.exp(p - p.max()).sum()
         assert_allclose(p, predicted.probabilities[0], rtol=1e-9)
         assert_allclose(-(p * np.log2(p)).sum(), told["ambiguity"]["entropy"], rtol=1e-6, atol=1e-12)
-    assert before == pack(*learner.to_arrays())
+    assert before == dump(*learner.to_arrays())
 
 
 def test_ambiguity_tells_doubt_from_strangeness():
@@ -250,7 +250,7 @@ def test_forgetting_makes_the_next_rows_count(kind):
     params = {"batch_size": 50} | ({"delta": 1e-300} if kind == "vigod" else {})  # no resets
     kept, forgot, again = (built(kind, 3, 2, **params) for _ in range(3))
     kept.learn(X, y)
-    forgot.load_arrays(*unpack(pack(*kept.to_arrays())))
+    forgot.load_arrays(*load(dump(*kept.to_arrays())))
     before = covariance(forgot, 0)
     forgot.forget()
     stats = forgot.state.stats
@@ -258,12 +258,12 @@ def test_forgetting_makes_the_next_rows_count(kind):
     assert (stats[:, NU] <= 100).all()
     assert stats[:, COUNT].sum() <= 50 + 1e-9
     assert_array_equal(before, covariance(forgot, 0))
-    again.load_arrays(*unpack(pack(*forgot.to_arrays())))
+    again.load_arrays(*load(dump(*forgot.to_arrays())))
     moved, labels = -X[:100], y[:100]
     slow, fast = (learner.learn(moved, labels).value != labels for learner in (kept, forgot))
     assert fast.mean() < slow.mean() - 0.05
     again.learn(moved, labels)
-    assert pack(*again.to_arrays()) == pack(*forgot.to_arrays())
+    assert dump(*again.to_arrays()) == dump(*forgot.to_arrays())
 
 
 def broken_states(arrays):
@@ -290,11 +290,11 @@ def test_a_state_that_no_rows_lead_to_is_refused():
     X, y = two_classes(50, 2)
     learner = built("vigod", 2, 2)
     learner.learn(X, y)
-    before = pack(*learner.to_arrays())
+    before = dump(*learner.to_arrays())
     arrays, header = learner.to_arrays()
     for changed in broken_states(arrays):
         with pytest.raises(ValueError):
             learner.load_arrays(changed, header)
     with pytest.raises(ValueError):
         learner.load_arrays(arrays, {"kind": "vigow"})
-    assert before == pack(*learner.to_arrays())
+    assert before == dump(*learner.to_arrays())
