@@ -102,7 +102,7 @@ class Restore:
     Attributes:
         state: the state's bytes as ``Machine.to_bytes`` gave them; empty where they have not been read yet.
         source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model) or "import".
-        digest: of the bytes (blake2b-16, hexadecimal), by which the log names them; "" where the log holds them.
+        digest: of the bytes (blake2b-16, hexadecimal), by which the log names them.
         size: their number.
     """
 
@@ -185,7 +185,7 @@ class Withdraw:
 class Promote:
     """Make a challenger the model's own learner; the former one becomes the challenger "previous".
 
-    ``force``: also one that has not been shown to be better, as by all entries of earlier versions.
+    ``force``: also one that has not been shown to be better.
     """
 
     name: str

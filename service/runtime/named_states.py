@@ -116,11 +116,11 @@ async def with_states(states: States, name: str, incarnation: str, entry: Entry)
         StateLost: they are not in the store.
         StoreDown: the store did not answer.
     """
-    if not any(isinstance(segment, Restore) and segment.digest for segment in entry.segments):
+    if not any(isinstance(segment, Restore) for segment in entry.segments):
         return entry
     segments = [
         replace(segment, state=await states.read(name, incarnation, segment.digest, segment.size))
-        if isinstance(segment, Restore) and segment.digest
+        if isinstance(segment, Restore)
         else segment
         for segment in entry.segments
     ]

@@ -39,7 +39,6 @@ from core.features.labels import Label
 from service.store.entries import RawEntry
 from service.store.records import (
     FORMAT,
-    WEIGHTED,
     Bounds,
     ChallengeRecord,
     ConfigureRecord,
@@ -50,7 +49,6 @@ from service.store.records import (
     ResetRecord,
     RowsRecord,
     SaidRecord,
-    StateRecord,
     SwitchRecord,
     WithdrawRecord,
 )
@@ -119,13 +117,13 @@ Shares = list[tuple[str | int | bool, float]] | None
 R = TypeVar("R", bound=_Versioned)
 
 
-def decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str, newest: int = FORMAT) -> R:
-    """A record of a version up to ``newest`` from bytes; ValueError for anything else."""
+def decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str) -> R:
+    """A record from bytes; ValueError for anything else, or another version."""
     try:
         record = decoder.decode(blob)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(f"{what} is corrupt: {error}") from error
-    if not FORMAT <= record.format <= newest:
+    if record.format != FORMAT:
         raise ValueError(f"{what} has format {record.format}, this version reads {FORMAT}")
     return record
 
@@ -143,11 +141,10 @@ def _record(segment: Segment) -> tuple[Any, ...]:
         beside = () if segment.served is None else beside_served(segment.served)
         x, n, features = float_bytes(segment.X), len(segment.X), _declared(segment.features)
         plain = segment.space, features, n, x, labels, discounts, served, segment.ids
-        if segment.weights is None and beside in ((), (None, None, None)):
+        weights = None if segment.weights is None else float_bytes(segment.weights)
+        if weights is None and beside in ((), (None, None, None)):
             return "rows", FORMAT, *plain
-        if segment.weights is None:
-            return "rows", FORMAT, *plain, None, *beside
-        return "rows", WEIGHTED, *plain, float_bytes(segment.weights), *beside
+        return "rows", FORMAT, *plain, weights, *beside
     if isinstance(segment, Reset):
         return "reset", FORMAT, segment.ids
     if isinstance(segment, Switch):
@@ -190,9 +187,7 @@ def record_of(blob: Buffer) -> Record:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    record: Record = decoded(_segments, blob, "log segment", WEIGHTED)
-    if record.format != (FORMAT if getattr(record, "weights", None) is None else WEIGHTED):
-        raise ValueError("log segment is corrupt: its format is that of other content")
+    record: Record = decoded(_segments, blob, "log segment")
     return record
 
 
@@ -213,9 +208,7 @@ def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
         return Withdraw(record.name, record.ids)
     if isinstance(record, PromoteRecord):
         return Promote(record.name, record.ids, record.force)
-    if isinstance(record, StateRecord):
-        return Restore(b"", record.source, record.ids, record.digest, record.size)
-    return Restore(record.state, record.source, record.ids)
+    return Restore(b"", record.source, record.ids, record.digest, record.size)
 
 
 def _features(declared: list[str | dict[str, Any]] | None) -> tuple[Feature, ...] | None:

@@ -52,7 +52,6 @@ local function record(blob)
   if tag == 'challenge' then return 'challenger put', false end
   if tag == 'withdraw' then return 'challenger delete', false end
   if tag == 'promote' then return 'challenger promote', false end
-  if tag == 'restore' then take() return take(), false end
   if tag == 'state' then take() take() return take(), false end
   return tag == 'reset' and tag or 'unknown', false
 end

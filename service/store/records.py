@@ -2,20 +2,19 @@
 
     rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
               served, ids]
-             ["rows", 2, ... the same ..., weights]                    rows that count more or less than once
+             [... the same ..., weights]                    rows that count more or less than once
              [... the same ..., weights | nil, baselines, intervals | nil, lag columns float64 | nil]
                                               what was said beside what was served, and what it was made with
              [... the same ..., learner, [said, ...]]      who said it, and what the challengers did:
               said = [learner, prediction, probabilities | nil, baselines, intervals | nil, lag columns | nil]
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
-    restore  ["restore", 1, state, source, ids]         the same as written by earlier versions
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
     overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
     config   ["config", 1, {field: new value}, ids]     a change of the configuration
     challenge ["challenge", 1, name, {field: value}, most, ids]     a challenger beside the model
     withdraw ["withdraw", 1, name, ids]
-    promote  ["promote", 1, name, ids, force]           without force, as earlier versions wrote it: true
+    promote  ["promote", 1, name, ids, force]
 
 Arrays are little-endian float64 in C order.
 """
@@ -26,8 +25,6 @@ import msgspec
 
 FORMAT = 1
 """Version of the records."""
-WEIGHTED = 2
-"""That of rows with weights: code that does not know weights must not learn such rows without them."""
 Predicted = str | int | bool | float | None
 """A prediction: a label, a number, or nothing."""
 Bounds = tuple[tuple[float, float] | None, ...] | None
@@ -54,9 +51,9 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     count: int
     x: bytes
     labels: list[str | int | bool] | bytes
-    discounts: bytes | None = None
-    served: tuple[Predicted, list[tuple[str | int | bool, float]] | None] | None = None
-    ids: tuple[str, ...] = ()
+    discounts: bytes | None
+    served: tuple[Predicted, list[tuple[str | int | bool, float]] | None] | None
+    ids: tuple[str, ...]
     weights: bytes | None = None
     baselines: tuple[Predicted, ...] | None = None
     interval: Bounds = None
@@ -69,16 +66,7 @@ class ResetRecord(msgspec.Struct, array_like=True, tag="reset", frozen=True):
     """``reset`` as bytes; see the layout above."""
 
     format: int
-    ids: tuple[str, ...] = ()
-
-
-class RestoreRecord(msgspec.Struct, array_like=True, tag="restore", frozen=True):
-    """``restore`` as bytes; see the layout above."""
-
-    format: int
-    state: bytes
-    source: str
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...]
 
 
 class StateRecord(msgspec.Struct, array_like=True, tag="state", frozen=True):
@@ -88,7 +76,7 @@ class StateRecord(msgspec.Struct, array_like=True, tag="state", frozen=True):
     digest: str
     size: int
     source: str
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...]
 
 
 class SwitchRecord(msgspec.Struct, array_like=True, tag="switch", frozen=True):
@@ -96,9 +84,9 @@ class SwitchRecord(msgspec.Struct, array_like=True, tag="switch", frozen=True):
 
     format: int
     action: Literal["begin", "complete", "abort"]
-    features: list[str | dict[str, Any]] | None = None
-    mapping: Literal["linear", "kernel"] | None = None
-    ids: tuple[str, ...] = ()
+    features: list[str | dict[str, Any]] | None
+    mapping: Literal["linear", "kernel"] | None
+    ids: tuple[str, ...]
 
 
 class OverlapRecord(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
@@ -108,7 +96,7 @@ class OverlapRecord(msgspec.Struct, array_like=True, tag="overlap", frozen=True)
     space: str
     count: int
     x: bytes
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...]
 
 
 class ConfigureRecord(msgspec.Struct, array_like=True, tag="config", frozen=True):
@@ -116,7 +104,7 @@ class ConfigureRecord(msgspec.Struct, array_like=True, tag="config", frozen=True
 
     format: int
     changes: dict[str, Any]
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...]
 
 
 class ChallengeRecord(msgspec.Struct, array_like=True, tag="challenge", frozen=True):
@@ -126,7 +114,7 @@ class ChallengeRecord(msgspec.Struct, array_like=True, tag="challenge", frozen=T
     name: str
     config: dict[str, Any]
     most: int
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...]
 
 
 class WithdrawRecord(msgspec.Struct, array_like=True, tag="withdraw", frozen=True):
@@ -134,7 +122,7 @@ class WithdrawRecord(msgspec.Struct, array_like=True, tag="withdraw", frozen=Tru
 
     format: int
     name: str
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...]
 
 
 class PromoteRecord(msgspec.Struct, array_like=True, tag="promote", frozen=True):
@@ -142,14 +130,13 @@ class PromoteRecord(msgspec.Struct, array_like=True, tag="promote", frozen=True)
 
     format: int
     name: str
-    ids: tuple[str, ...] = ()
-    force: bool = True
+    ids: tuple[str, ...]
+    force: bool
 
 
 Record = (
     RowsRecord
     | ResetRecord
-    | RestoreRecord
     | StateRecord
     | SwitchRecord
     | OverlapRecord

@@ -3,8 +3,7 @@
     [1, space, X float64 (1, F), prediction, probabilities | nil, version, what the baselines said | nil,
      intervals | nil, lag columns float64 | nil, learner, what the challengers said [...]]
 
-Records of earlier versions end before what the baselines said, or before the lag columns; those of a model that never
-had challengers end before the learner (records.py has what follows).
+Records of a model that never had challengers end before the learner (records.py has what follows).
 """
 
 import msgspec
@@ -26,8 +25,8 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
         prediction: as it was served.
         probabilities: (label, probability) pairs, or None.
         version: the version it was predicted with.
-        baselines: what the baselines said then; None in records of earlier versions.
-        interval: of a regression, the intervals around the prediction, level by level; None likewise.
+        baselines: what the baselines said then.
+        interval: of a regression, the intervals around the prediction, level by level.
         lags: the lag columns that it was made with, float64; None for a model without.
         by: the learner that made it.
         beside: what the challengers said.
@@ -39,9 +38,9 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
     prediction: Predicted
     probabilities: list[tuple[str | int | bool, float]] | None
     version: int
-    baselines: tuple[Predicted, ...] | None = None
-    interval: Bounds = None
-    lags: bytes | None = None
+    baselines: tuple[Predicted, ...] | None
+    interval: Bounds
+    lags: bytes | None
     by: str = ""
     beside: tuple[SaidRecord, ...] = ()
 

@@ -49,22 +49,20 @@ def test_a_segment_comes_back_as_it_was(segment):
 
 
 def test_proposed_features_come_back_with_their_kinds():
-    """A bare name where that is enough, as records were written when every proposed feature was numeric."""
+    """A bare name where that is enough."""
     X = np.ones((1, 3))
     back = codec.decode(codec.encode(Rows("space", FEATURES, X, ["UP"])))
     assert FEATURES == back.features
-    old = msgspec.msgpack.encode(("rows", FORMAT, "space", ("a", "b", "c"), 1, X.tobytes(), ["UP"]))
-    assert parse_features(["a", "b", "c"]) == codec.decode(old).features
-    assert old[1:17] == codec.encode(Rows("space", parse_features(["a", "b", "c"]), X, ["UP"]))[1:17]
+    short = msgspec.msgpack.encode(("rows", FORMAT, "space", ("a", "b", "c"), 1, X.tobytes(), ["UP"], None, None, ()))
+    assert parse_features(["a", "b", "c"]) == codec.decode(short).features
+    assert short == codec.encode(Rows("space", parse_features(["a", "b", "c"]), X, ["UP"]))
 
 
 def test_a_state_is_named_not_held():
-    """What is written has the digest alone; an entry of an earlier version, which holds the state, is still read."""
+    """What is written has the digest alone."""
     assert b"bytes" not in codec.encode(Restore(b"bytes", "import", (), "00ff", 5))
     with pytest.raises(ValueError, match="digest"):
         codec.encode(Restore(b"bytes"))
-    held = msgspec.msgpack.encode(("restore", FORMAT, b"bytes", "import", ("id",)))
-    assert Restore(b"bytes", "import", ("id",)) == codec.decode(held)
 
 
 def test_overlap_rows_come_back_bit_for_bit():
@@ -97,13 +95,6 @@ def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
     assert [b"", b""] == [codec.decode_answer(blob).feature_state for _, blob in found]
 
 
-def test_an_answer_without_a_standing_is_read():
-    """As records of the same format were written before there were switches."""
-    old = msgspec.msgpack.encode([1, 7, 3, ["UP"], [0.0], True, [0.5], None])
-    assert codec.decode_answer(old).mapped
-    assert (b"", None) == (codec.decode_answer(old).feature_state, codec.decode_answer(old).switch)
-
-
 SERVED = [
     ServedPrediction("UP", (("UP", 0.75), (0, 0.25)), ("UP", 0)),
     ServedPrediction(None, None, (None, None)),
@@ -124,17 +115,6 @@ def test_what_was_served_comes_back_with_its_baselines(served):
     assert X.tobytes() == kept.raw.tobytes()
     back = codec.decode(codec.encode(Rows("space", None, X, ["UP"], served=served, ids=("p:1",))))
     assert (repr(served), ("p:1",)) == (repr(back.served), back.ids)
-
-
-def test_records_from_before_there_were_baselines_are_read():
-    """Nothing is known of what the baselines said then."""
-    x = np.array([1.0]).tobytes()
-    old = msgspec.msgpack.encode([1, "space", x, "UP", [["UP", 1.0]], 7])
-    expected = ServedPrediction("UP", (("UP", 1.0),))
-    assert (expected, 7) == (tracked.decode(old).served, tracked.decode(old).version)
-    row = ["rows", 1, "space", None, 1, x, ["UP"], None, ["UP", [["UP", 1.0]]], ["p:1"]]
-    assert expected == codec.decode(msgspec.msgpack.encode(row)).served
-    assert codec.decode(msgspec.msgpack.encode([*row[:8], None, ["p:1"]])).served is None
 
 
 @pytest.mark.parametrize("blob", [b"", b"\xc1", codec.encode(Reset())[:-1], codec.encode(Reset(("x",))) + b"\0"])
@@ -182,17 +162,6 @@ def test_a_served_prediction_comes_back_as_it_was():
         assert (served, 7) == (kept.served, kept.version)
 
 
-def test_predictions_that_were_served_without_intervals_are_read():
-    """As rows and tracked predictions were written before there were intervals."""
-    x = np.ones((1, 2)).tobytes()
-    old = msgspec.msgpack.encode(["rows", 1, "space", None, 1, x, x[:8], None, [1.5, None], ["p:x"]])
-    back = codec.decode(old)
-    assert isinstance(back, Rows)
-    assert ServedPrediction(1.5) == back.served
-    assert ("p:x",) == back.ids
-    assert ServedPrediction(1.5) == tracked.decode(msgspec.msgpack.encode([1, "space", x, 1.5, None, 7])).served
-
-
 @pytest.mark.parametrize(
     "segment",
     [
@@ -205,8 +174,3 @@ def test_predictions_that_were_served_without_intervals_are_read():
 def test_challengers_survive_the_log(segment):
     """Put, taken away, promoted."""
     assert segment == codec.decode(codec.encode(segment))
-
-
-def test_promotions_of_earlier_versions_are_forced():
-    """Their entries say nothing of force, and promoted whatever had been compared."""
-    assert Promote("b", ("k:1",), force=True) == codec.decode(msgspec.msgpack.encode(["promote", 1, "b", ["k:1"]]))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest import mock
 
@@ -20,12 +21,13 @@ from core.switching.pipeline import Pipeline
 from service.errors import ModelDown
 from service.runtime import loader
 from service.runtime.loader import Loader
+from service.runtime.named_states import with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.steps import One
 from service.store import codec, stretches
 from service.store.entries import RawEntry
-from service.store.records import FORMAT
+from service.store.pieces import digest
 from tests.core.life.logs import single_rows, written
 from tests.core.life.steps import STORY, WHOLE_LIFE
 from tests.core.life.streams import bodies, plain_body
@@ -40,16 +42,34 @@ def replica(config):
     return Replica("m", "inc", 0, Machine(config), 0, "uid 0", 0, Stats())
 
 
+class States:
+    """The states that entries name."""
+
+    def __init__(self):
+        self._held = {}
+
+    def named(self, segment):
+        """A segment as the log names its state."""
+        if not isinstance(segment, Restore):
+            return segment
+        state = bytes(segment.state)
+        self._held[digest(state)] = state
+        return replace(segment, digest=digest(state), size=len(state))
+
+    async def read(self, _name, _incarnation, named, _size):
+        """A state, as the store has it."""
+        return self._held[named]
+
+
+STATES = States()
+
+
 def raw(entry):
-    """An entry as it is read from the log; states stand in it, as earlier versions have written them."""
+    """An entry as it is read from the log."""
     segments = []
     for at, segment in enumerate(entry.segments):
-        if isinstance(segment, Restore):
-            record = ("restore", FORMAT, bytes(segment.state), segment.source, segment.ids)
-            segments.append((at, msgspec.msgpack.encode(record), ()))
-        else:
-            skip = segment.skip if isinstance(segment, Rows | Overlap) else ()
-            segments.append((at, codec.encode(segment), skip))
+        skip = segment.skip if isinstance(segment, Rows | Overlap) else ()
+        segments.append((at, codec.encode(STATES.named(segment)), skip))
     version = entry.version
     uids = f"uid {version}", f"uid {version - 1}"
     return RawEntry(version, *uids, entry.time_ms, len(segments), tuple(segments), STATE_VERSION)
@@ -59,7 +79,8 @@ def one_by_one(config, raws, wanted):
     """Every entry by itself; what is visible at the versions that are wanted."""
     found, seen = replica(config), {}
     for each in raws:
-        found.apply_now(One(codec.entry(each), each.uid, each.size))
+        entry = asyncio.run(with_states(STATES, "m", "inc", codec.entry(each)))
+        found.apply_now(One(entry, each.uid, each.size))
         if each.version in wanted:
             seen[each.version] = visible(found)
     return seen
@@ -85,7 +106,7 @@ def merged(config, raws, seed):
         counts["entries"] += stop - first
         return stop, learned
 
-    reader = Loader(SimpleNamespace(states=None), Stats(), 1)
+    reader = Loader(SimpleNamespace(states=STATES), Stats(), 1)
     while model.version < len(raws):
         count, bounds = len(raws), {"MERGED_ENTRIES_MAX": stretches.MERGED_ENTRIES_MAX}
         if seed is not None:
@@ -212,7 +233,7 @@ def narrow(count, **changed):
 
 def read(model, raws):
     """Apply a reading."""
-    asyncio.run(Loader(SimpleNamespace(states=None), Stats(), 1).apply(model, raws))
+    asyncio.run(Loader(SimpleNamespace(states=STATES), Stats(), 1).apply(model, raws))
 
 
 def test_every_id_is_told_of_its_own_entry():
@@ -231,7 +252,7 @@ def test_readers_of_a_version_within_wake_once_it_is_applied():
         model = replica(NARROW)
         waiting = [asyncio.create_task(model.reach(version)) for version in (2, 5, 6)]
         await asyncio.sleep(0)
-        await Loader(SimpleNamespace(states=None), Stats(), 1).apply(model, narrow(5))
+        await Loader(SimpleNamespace(states=STATES), Stats(), 1).apply(model, narrow(5))
         await asyncio.sleep(0)
         assert [True, True, False] == [task.done() for task in waiting]
         assert (5, 5) == (model.version, model.machine.rows)
