@@ -38,11 +38,11 @@ from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
 from service.pages import api_pages, reading, refusals
 from service.pages import routes as pages
+from service.runtime.broadcast import OWNER
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
 from service.runtime.job_queue import TICK_SEGMENTS_MAX
 from service.runtime.loader import Store
-from service.runtime.stream_places import OWNER, STREAMS_MAX, StreamPlaces
 from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
 from service.settings import Settings
@@ -137,7 +137,6 @@ def attach(
     engine: Engine,
     keys: Keys,
     monitor: DriftMonitor,
-    places: StreamPlaces,
     commit: str | None = None,
     guard: Guard | None = None,
     metrics_models: int = 0,
@@ -149,14 +148,14 @@ def attach(
     budget = BodyBudget(engine.bounds.bodies_bytes_max, lambda scope: OWNER.get() or guard.client(scope))
     watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
     telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries)
-    context = Context(engine, keys, telemetry, *watched, budget, places, commit, guard)
+    context = Context(engine, keys, telemetry, *watched, budget, commit, guard)
     app.state.context = context
 
 
 def end_streams(app: FastAPI) -> None:
     """End the open streams, before the server waits for its last requests."""
     if hasattr(app.state, "context"):
-        app.state.context.places.stop()
+        app.state.context.broadcast.stop()
 
 
 def leave(app: FastAPI) -> None:
@@ -235,10 +234,9 @@ def build(
                 raise
         engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
-        places = StreamPlaces(STREAMS_MAX)
         commit = await asyncio.to_thread(build_commit, settings.commit)
-        monitor = drift_monitor(engine, own, settings, places, failpoint)
-        attach(app, engine, keys, monitor, places, commit, checked.guard, settings.metrics_models)
+        monitor = drift_monitor(engine, own, settings, failpoint)
+        attach(app, engine, keys, monitor, commit, checked.guard, settings.metrics_models)
         if keys_file is not None:
             engine.companions["keys"] = KeyFile(keys_file, keys).run
         keys.warn_expired()
@@ -294,7 +292,6 @@ def drift_monitor(
     engine: Engine,
     own: Connection,
     settings: Settings,
-    places: StreamPlaces,
     failpoint: Callable[[str], None] | None,
 ) -> DriftMonitor:
     """The drift monitor."""
@@ -309,7 +306,6 @@ def drift_monitor(
         engine,
         streams,
         UnlabelledEvents(engine.store.connection, EVENTS_ALL_MAX),
-        places=places,
         urls=hooks.parse(settings.webhooks.get_secret_value()),
         key=hooks.key_of(settings.webhook_secret.get_secret_value()),
         failpoint=failpoint,

@@ -8,7 +8,7 @@ import logging
 
 from starlette.types import Scope
 
-from service.runtime.stream_places import OWNER
+from service.runtime.broadcast import OWNER
 
 PATH_MAX = 200
 """Characters of a path in a line."""

@@ -28,7 +28,6 @@ from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.replica import Replica
 from service.runtime.rows.reader_process import ReaderProcess
-from service.runtime.stream_places import StreamPlaces
 from service.store.drift import DriftStreams
 from service.store.events import iso as iso
 
@@ -74,7 +73,6 @@ class Context:
     unlabelled: Unlabelled
     broadcast: Broadcast
     budget: BodyBudget
-    places: StreamPlaces
     commit: str | None = None
     guard: Guard = field(default_factory=Guard)
     reader: ReaderProcess = field(default_factory=ReaderProcess)

@@ -16,7 +16,7 @@ from service.api.answer_headers import ALWAYS, MODEL, PAGES
 from service.api.context import NAME
 from service.api.route import Handler
 from service.api.row_answer import RowAnswer
-from service.runtime.stream_places import OWNER
+from service.runtime.broadcast import OWNER
 
 
 def identified(handler: Handler) -> Handler:

@@ -24,7 +24,7 @@ from time import time
 from typing import Literal, cast
 
 from service.errors import Forbidden, TooManyRequests, Unauthorized
-from service.runtime.stream_places import OWNER
+from service.runtime.broadcast import OWNER
 
 logger = logging.getLogger("onepass.audit")
 Scope = Literal["read", "learn", "admin"]

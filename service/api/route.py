@@ -27,7 +27,7 @@ from service.api.context import NAME, Context, known_queries
 from service.api.media import JSON
 from service.api.problems import disconnected, invalid, problem, slug_of, status_of
 from service.errors import NotFound, Unavailable
-from service.runtime.stream_places import OWNER
+from service.runtime.broadcast import OWNER
 from service.runtime.threads import in_process_if_large
 
 logger, audit = logging.getLogger(__name__), logging.getLogger("onepass.audit")

@@ -8,7 +8,6 @@ from service.monitor.unlabelled import Unlabelled
 from service.monitor.webhooks import Webhook, group_of, quiet
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine
-from service.runtime.stream_places import StreamPlaces
 from service.store.deliveries import Deliveries
 from service.store.drift import DriftStreams
 from service.store.unlabelled import UnlabelledEvents
@@ -21,7 +20,6 @@ class DriftMonitor:
         engine: whose models are watched; not started yet.
         streams: where events are kept.
         unlabelled: likewise of drift that shows before the labels come.
-        places: of which each client takes one that is sent events live.
         urls: webhooks.
         key: signs what they are sent.
         failpoint: called at named points; fault tests crash there.
@@ -33,13 +31,12 @@ class DriftMonitor:
         streams: DriftStreams,
         unlabelled: UnlabelledEvents,
         *,
-        places: StreamPlaces,
         urls: Sequence[str] = (),
         key: bytes = b"",
         failpoint: Callable[[str], None] | None = None,
     ) -> None:
         self.streams = streams
-        self.broadcast = Broadcast(streams, places)
+        self.broadcast = Broadcast(streams)
         self.publisher = Publisher(engine, streams, failpoint)
         self.unlabelled = Unlabelled(unlabelled)
         consumer = secrets.token_hex(8)

@@ -207,7 +207,5 @@ class _Drift(Collector):
             for outcome, count in hook.outcomes.items()
         ]
         yield counter("webhook_events", text, ("webhook", "outcome"), outcomes)
-        text = "Open streams of drift events"
+        text = "Open streams of drift events; 100 at most"
         yield gauge("drift_streams", text, (), [((), self._drift.broadcast.open)])
-        text = "Open streams of events; 100 at most"
-        yield gauge("streams", text, (), [((), self._drift.broadcast.all_open)])

@@ -1,23 +1,28 @@
 """New drift events for the clients of this process: one reader of the service's stream, any number of listeners.
 
 A listener has a bounded queue. One that does not keep up is dropped, neither waited for nor buffered without bound: its
-client reconnects and resumes where it was, since the stream has everything it missed.
+client reconnects and resumes where it was, since the stream has everything it missed. One owner, a key of the API, has
+at most half of the listeners there may be: the others are left to everybody else.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 
-from service.errors import StoreDown
+from service.errors import StoreDown, StreamsFull
 from service.runtime.backoff import Backoff
-from service.runtime.stream_places import StreamPlaces
 from service.store.drift import DriftStreams
 from service.store.events import StoredEvent, StreamPosition
 
 logger = logging.getLogger(__name__)
 
+OWNER: ContextVar[str | None] = ContextVar("onepass_owner", default=None)
+"""Whose request is answered; None: nobody's in particular."""
+STREAMS_MAX = 100
+"""Most listeners of a service."""
 QUEUE_MAX = 1000
 """Events that may wait for one listener."""
 READ_MAX = 200
@@ -93,15 +98,15 @@ class Broadcast:
 
     Args:
         streams: what is read.
-        places: of which each listener takes one.
 
     Attributes:
         waiters: events that are set whenever something was read; each waiter clears its own.
     """
 
-    def __init__(self, streams: DriftStreams, places: StreamPlaces) -> None:
-        self._streams, self._places = streams, places
-        self._listeners: set[Listener] = set()
+    def __init__(self, streams: DriftStreams) -> None:
+        self._streams = streams
+        self._listeners: dict[Listener, str | None] = {}  # with their owners
+        self._stopping = False
         self._position: StreamPosition | None = None
         self._begun = asyncio.Event()
         self.waiters: set[asyncio.Event] = set()
@@ -111,11 +116,6 @@ class Broadcast:
         """How many listeners there are."""
         return len(self._listeners)
 
-    @property
-    def all_open(self) -> int:
-        """How many places are taken."""
-        return len(self._places)
-
     async def listen(self, wanted: Callable[[str], bool]) -> Listener:
         """A new listener; ``leave`` ends it.
 
@@ -124,13 +124,19 @@ class Broadcast:
             StoreDown: the stream could not be read yet.
         """
         await self._begin()
+        self._check_room()
         if self._position is None:
-            self._places.check()
             raise StoreDown("the store does not answer; there is nothing to stream yet")
         listener = Listener(wanted, self._position)
-        self._places.take(listener, listener.end)
-        self._listeners.add(listener)
+        self._listeners[listener] = OWNER.get()
         return listener
+
+    def _check_room(self) -> None:
+        if self._stopping or self.open >= STREAMS_MAX:
+            raise StreamsFull("the service stops" if self._stopping else "as many streams are open as may be")
+        owner = OWNER.get()
+        if owner is not None and [*self._listeners.values()].count(owner) >= max(1, STREAMS_MAX // 2):
+            raise StreamsFull(f"as many streams of key {owner} are open as one key may have")
 
     async def _begin(self) -> None:
         """Wait for the first read of a service that has just started."""
@@ -143,8 +149,13 @@ class Broadcast:
     def leave(self, listener: Listener) -> None:
         """Remove a listener whose client is gone."""
         listener.end()
-        self._places.leave(listener)
-        self._listeners.discard(listener)
+        self._listeners.pop(listener, None)
+
+    def stop(self) -> None:
+        """End all listeners: a service that stops must not wait for connected clients."""
+        self._stopping = True
+        for listener in self._listeners:
+            listener.end()
 
     async def run(self) -> None:
         """Read for ever; the supervisor restarts it should it die, and it goes on where it was."""

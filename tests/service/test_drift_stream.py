@@ -232,7 +232,7 @@ async def test_a_key_hears_of_its_models(start):
 
 async def test_there_are_only_so_many_streams(start, monkeypatch):
     """One more is 503 with Retry-After; one that ends makes room; the gauge knows."""
-    monkeypatch.setattr("service.app.STREAMS_MAX", 2)
+    monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 2)
     small = await start()
     async with listening(small), listening(small):
         answer = await small.ask("GET", "/drift/stream")
@@ -275,7 +275,7 @@ async def test_a_service_that_stops_ends_its_streams(start):
     """In good order, and takes no new ones."""
     api = await start()
     async with listening(api) as client:
-        api.app.state.context.places.stop()
+        api.app.state.context.broadcast.stop()
         await client.over()
         assert client.ended
     problem(await api.ask("GET", "/drift/stream"), 503)

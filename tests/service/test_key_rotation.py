@@ -16,8 +16,9 @@ from service.api.keys import Keys
 from service.app import build
 from service.cli import sources
 from service.errors import Forbidden, StreamsFull, TooManyRequests, Unauthorized
-from service.runtime.stream_places import OWNER, StreamPlaces
+from service.runtime.broadcast import OWNER, Broadcast
 from service.settings import Settings
+from service.store.events import START
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import EventClient
 
@@ -228,44 +229,60 @@ async def test_what_needs_admin_is_in_the_audit_log(start, caplog):
     assert {"/models/{name}"} == {record.route for record in said}
 
 
-def test_one_key_takes_half_of_the_places():
-    """The attack: one key opens streams until nobody else can; now the rest is left to others, and comes back."""
-    places = StreamPlaces(10)
+class Silent:
+    """A stream without events."""
 
-    def taken(owner):
+    async def newest(self):
+        """Where it ends."""
+        return START
+
+    async def news(self, _position, _most):
+        """None for ever."""
+        await asyncio.Event().wait()
+
+
+@in_loop
+async def test_one_key_takes_half_of_the_streams(monkeypatch):
+    """The attack: one key opens streams until nobody else can; now the rest is left to others, and comes back."""
+    monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 10)
+    broadcast = Broadcast(Silent())
+    reading, held = asyncio.create_task(broadcast.run()), {}
+
+    async def taken(owner):
         OWNER.set(owner)
-        count = 0
-        while count < 20:
+        held[owner] = []
+        while len(held[owner]) < 20:
             try:
-                places.take((owner, count), lambda: None)
+                held[owner].append(await broadcast.listen(lambda _: True))
             except StreamsFull:
                 break
-            count += 1
-        return count
+        return len(held[owner])
 
     try:
-        assert [5, 5, 0] == [taken("greedy"), taken("other"), taken("third")]
-        for at in range(2):
-            places.leave(("greedy", at))
-            places.leave(("greedy", at))
-        assert 8 == len(places)
-        assert [2, 0] == [taken("third"), taken(None)]
-        assert 1 == StreamPlaces(1)._most
-        OWNER.set("only")
-        StreamPlaces(1).take("one", lambda: None)
+        assert [5, 5, 0] == [await taken("greedy"), await taken("other"), await taken("third")]
+        for listener in held["greedy"][:2]:
+            broadcast.leave(listener)
+            broadcast.leave(listener)
+        assert 8 == broadcast.open
+        assert [2, 0] == [await taken("third"), await taken(None)]
+        monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
+        for listener in [listener for owned in held.values() for listener in owned]:
+            broadcast.leave(listener)
+        assert 1 == await taken("only")
     finally:
         OWNER.set(None)
+        reading.cancel()
 
 
 @in_loop
 async def test_one_key_leaves_streams_to_others(start, monkeypatch):
     """They are 503 to it, while others still open theirs."""
-    monkeypatch.setattr("service.app.STREAMS_MAX", 4)
+    monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 4)
     api = await start(api_keys="one:s1:admin,two:s2:admin")
     context = api.app.state.context
     OWNER.set("one")
-    for at in range(2):
-        context.places.take(at, lambda: None)
+    for _ in range(2):
+        await context.broadcast.listen(lambda _: True)
     OWNER.set(None)
     found = problem(await api.ask("GET", "/drift/stream", headers={"X-API-Key": "s1"}), 503)
     assert "key one" in found["detail"]
