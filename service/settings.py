@@ -51,8 +51,8 @@ class Settings(BaseSettings):
     )
     trusted_proxies: str = Field(
         "",
-        description="Without keys: addresses and networks of proxies, comma-separated, whose X-Forwarded-Host stands "
-        "for Host, and X-Forwarded-For for the client; empty: none.",
+        description="Without keys: addresses and networks of proxies, comma-separated, whose X-Forwarded-For names the "
+        "client; empty: none.",
     )
     connections_max: int = Field(
         10_000,

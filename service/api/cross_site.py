@@ -4,7 +4,6 @@ A browser sends what a page of another site tells it to, and where no key is ask
 
 - a name in ``Host`` that may be anybody's is refused: a page may let its own name lead here (DNS rebinding). Addresses,
   ``localhost`` and names without a dot are nobody's; others are listed in ``ONEPASS_ALLOWED_HOSTS``.
-  Behind a proxy of ``ONEPASS_TRUSTED_PROXIES`` the name is that of ``X-Forwarded-Host``, where there is one.
 - a request that may change something is refused where the browser says that it is of another site (``Sec-Fetch-Site``,
   or else ``Origin``), unless ``ONEPASS_CORS_ORIGINS`` lists it.
 
@@ -27,8 +26,7 @@ OWN_SITE = frozenset({b"same-origin", b"none"})
 """What a browser says of a request of our own pages, and of one that its user has made."""
 KNOWN_MAX = 1000
 """Hosts whose verdict is remembered."""
-_HOST, _SITE, _ORIGIN = b"host", b"sec-fetch-site", b"origin"
-_FORWARDED, _CLIENTS = b"x-forwarded-host", b"x-forwarded-for"
+_HOST, _SITE, _ORIGIN, _CLIENTS = b"host", b"sec-fetch-site", b"origin", b"x-forwarded-for"
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _PORT = re.compile(r":\d*$")
 _ORIGIN_FORM = re.compile(r"https?://[^/?#@\s]+")
@@ -80,8 +78,6 @@ class Guard:
         """
         sent = dict(scope["headers"])
         host = _text(sent, _HOST)
-        if self._proxies and _FORWARDED in sent and self._trusts(_address(scope)):
-            host = _text(sent, _FORWARDED).rpartition(",")[2].strip()  # of several names the proxy's own is the last
         if not is_known(host, self._hosts):
             problem = Problem("Host", "is a name that is not known to be this service's", "ONEPASS_ALLOWED_HOSTS")
             raise Forbidden("without keys the service answers to addresses and to names it knows", [problem])
@@ -98,7 +94,8 @@ class Guard:
 
     def client(self, scope: Scope) -> str:
         """The address that a request is from: of those that trusted proxies name, the last that is not their own."""
-        found, lines = _address(scope), [value for name, value in scope["headers"] if name == _CLIENTS]
+        found = (scope.get("client") or ("",))[0]
+        lines = [value for name, value in scope["headers"] if name == _CLIENTS]
         named = b",".join(lines).decode("latin-1").split(",")
         while self._trusts(found) and named:
             found = named.pop().strip()
@@ -111,10 +108,6 @@ class Guard:
             return False
         mapped = getattr(address, "ipv4_mapped", None)
         return any((mapped or address) in network for network in self._proxies)
-
-
-def _address(scope: Scope) -> str:
-    return (scope.get("client") or ("",))[0]
 
 
 def _text(sent: Mapping[bytes, bytes], name: bytes) -> str:

@@ -128,21 +128,13 @@ def asked(client: str, **headers: str) -> dict:
     return {"method": "POST", "client": (client, 1), "headers": found}
 
 
-async def test_a_host_is_taken_from_trusted_proxies_only():
-    """What is asked of the proxy counts in place of what it asks, unless anybody could have said so."""
+async def test_a_host_is_what_was_asked_for():
+    """A header that any client may send names no other."""
     guard = Guard("shop.example", (), proxies_of("10.0.0.0/8, ::1"))
-    good = {"host": "inner.example", "x_forwarded_host": "shop.example"}
-    guard.check(asked("10.1.2.3", **good))
-    guard.check(asked("::1", **good, origin="https://shop.example"))
-    guard.check(asked("::ffff:10.1.2.3", host="inner.example", x_forwarded_host="evil.example, shop.example"))
-    for request in (
-        asked("11.1.2.3", **good),
-        asked("10.1.2.3", host="shop.example", x_forwarded_host="evil.example"),
-        asked("10.1.2.3", **good, origin="https://inner.example"),
-        {**asked("", **good), "client": None},
-    ):
+    guard.check(asked("10.1.2.3", host="shop.example", x_forwarded_host="evil.example"))
+    for client in ("10.1.2.3", "11.1.2.3", "::1"):
         with pytest.raises(Forbidden):
-            guard.check(request)
+            guard.check(asked(client, host="evil.example", x_forwarded_host="shop.example"))
 
 
 async def test_what_is_no_network_is_said():
