@@ -32,7 +32,7 @@ from core.machine.drift_response import DriftResponse
 from core.machine.label_range import LabelRange
 from core.machine.unknown_categories import UnknownCategories
 from core.metrics import ClassificationMetrics, RegressionMetrics
-from core.state.nesting import flatten, unflatten
+from core.state.envelope import flatten, unflatten
 from core.switching.phases import Phase, Switching
 from core.switching.structure import describe
 

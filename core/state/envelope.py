@@ -8,11 +8,13 @@
 
 Equal states give equal bytes, and only these bytes are read: a state that is truncated, edited, foreign or of another
 format is refused instead of being learned from. The safetensors library writes and reads the same bytes. It is not used
-here, because it copies an array of any size without letting another thread run, and needs twice the memory.
+here, because it copies an array of any size without letting another thread run, and needs twice the memory. The state
+of a holder with parts is flat: the arrays of a part stand under ``part.name``.
 """
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import Any
@@ -111,3 +113,52 @@ def _read(view: memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
     if not isinstance(header, dict) or view[:end] != head or len(view) != at:
         raise ValueError("not a state: it is not as it was written")
     return arrays, header
+
+
+def flatten(parts: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:
+    """The states of named parts as one: arrays as ``part.name``, headers by part."""
+    arrays: dict[str, NDArray[Any]] = {}
+    header: Header = {}
+    for part, holder in parts.items():
+        own, header[part] = holder.to_arrays()
+        arrays.update({f"{part}.{name}": array for name, array in own.items()})
+    return arrays, header
+
+
+def unflatten(parts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+    """Load named parts from what ``flatten`` gave.
+
+    Raises:
+        ValueError: arrays of a part that is not there, or a state that its part does not take.
+    """
+    if any(name.partition(".")[0] not in parts for name in arrays):
+        raise ValueError("the state has parts that this model has not")
+    for part, holder in parts.items():
+        start = len(part) + 1
+        own = {name[start:]: array for name, array in arrays.items() if name.startswith(f"{part}.")}
+        holder.load_arrays(own, header[part])
+
+
+class Nested(ABC):
+    """A holder of state that is the state of its parts."""
+
+    @abstractmethod
+    def parts(self) -> dict[str, Any]:
+        """The parts there are, by their names in a state."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return sum(part.nbytes for part in self.parts().values())
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state of the parts, each under its name."""
+        return flatten(self.parts())
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave; after an error the holder is of no use.
+
+        Raises:
+            ValueError: not a state of these parts.
+        """
+        unflatten(self.parts(), arrays, header)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.contract import Alarm, Floats, Header, Ints, Prediction, Transferable, Weights
 from core.features.schema import Schema
-from core.state.nesting import Nested
+from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.pipeline import Expert, Pipeline
 

@@ -22,7 +22,7 @@ from core.features.feature import Feature
 from core.features.feature_space import union
 from core.features.row_part import RowPart
 from core.features.schema import Schema
-from core.state.nesting import Nested
+from core.state.envelope import Nested
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import FeatureRecovery, Kind
 from core.switching.initial_weights import InitialWeights

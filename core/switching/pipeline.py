@@ -31,7 +31,7 @@ from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
 from core.features.scaling_parameter import Kind
-from core.state.nesting import Nested
+from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
 if TYPE_CHECKING:

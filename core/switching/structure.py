@@ -1,6 +1,6 @@
 """The structure of a change of features in a saved state: described, checked, and built again, empty.
 
-A saved state is arrays (core.state.nesting) and this description of the models that hold them: after a switch they are
+A saved state is arrays (core.state.envelope) and this description of the models that hold them: after a switch they are
 no longer those that the configuration alone would give.
 
     {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",

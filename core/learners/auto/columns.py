@@ -10,7 +10,7 @@ from core.features.lags import LagColumns
 from core.features.scaling import Scaler
 from core.learners.auto.experts import LAGGED, LAGGED_LABELS, PRODUCTS, RANDOM, RAW, SCALED, Recipe, random_features
 from core.numerics.random_features import RandomFeatures
-from core.state.nesting import Nested
+from core.state.envelope import Nested
 
 
 @njit("void(Array(f8, 2, 'C', readonly=True), f8[:,::1])", cache=True, nogil=True)

@@ -18,7 +18,7 @@ from core.learners.auto.columns import Columns
 from core.learners.auto.experts import OBJECT_BYTES, expert_spec, recipes
 from core.learners.auto.mixture import Mixture
 from core.learners.auto.resting import REST_ROWS
-from core.state.nesting import Nested
+from core.state.envelope import Nested
 
 _NONE = np.empty(0)
 _CHUNK_ROWS = 1024
