@@ -37,8 +37,7 @@ from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
 from core.machine.calibration import LAYOUT, calibrate_row, fit_row
 from core.machine.class_priors import log_priors, others_are_rare, with_labels
-from core.metrics.class_kernels import GONE, NOTHING
-from core.metrics.losses import FACTS, note_facts
+from core.metrics.class_kernels import FACTS, GONE, NOTHING, note_facts
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""
@@ -53,7 +52,7 @@ class Answered(NamedTuple):
     Attributes:
         predicted: (n,) indices of the labels said, -1 where nothing was.
         truth: (n,) indices of the labels that came.
-        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see core.metrics.losses.
+        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see ``class_kernels``.
         errors: (n,) 1.0 where what the error-rate test watches was wrong: with ``class_costs`` the label said, else the
             learner's own class, which shows sooner that the data have left the learner behind.
     """

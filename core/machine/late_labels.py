@@ -13,8 +13,7 @@ from core.contract import Floats, Ints
 from core.entry import ServedPrediction
 from core.machine.answers import Answers
 from core.machine.training import Scored, scored_numbers
-from core.metrics.class_kernels import AS_NOW, NOTHING
-from core.metrics.losses import LOSS, facts_of
+from core.metrics.class_kernels import AS_NOW, LOSS, NOTHING, facts_of
 from core.metrics.regression import AS_NOW as NUMBER_AS_NOW
 from core.metrics.regression import NOTHING as NO_NUMBER
 

@@ -12,8 +12,7 @@ from core.entry import ServedPrediction
 from core.features import Schema
 from core.machine.estimates import Estimates
 from core.machine.summary import Summary
-from core.metrics import RegressionMetrics
-from core.metrics.quality import Quality
+from core.metrics import Quality, RegressionMetrics
 from core.switching.ensemble import Ensemble
 
 
@@ -111,7 +110,8 @@ class Readings(Estimates):
             for span, coverage in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
                 found[span]["coverage"] = coverage
         else:
-            found = self.metrics.report(self.answers.said, self.answers.costs)
+            said = self.answers.said
+            found = self.metrics.report(said.labels, said.keys, self.answers.costs)
         if self.before:
             found["history"] = [{**point, "row": point["row"] + self.before} for point in found["history"]]
         return found
@@ -143,15 +143,9 @@ class Readings(Estimates):
 
     def summary(self) -> Summary:
         """What a list of models shows of this one."""
-        config, metrics = self.config, self.metrics
-        score, baseline = metrics.headline(), metrics.best_baseline()
-        found = Summary(config.algorithm_id, config.task, self.rows, score, baseline, self.phase)
-        if isinstance(metrics, RegressionMetrics):
-            return found._replace(paired_score=metrics.paired_score())
-        if (costs := self.answers.costs) is None:
-            return found
-        cost = metrics.mean_cost(costs)
-        return found if cost is None else found._replace(mean_cost=cost.mean, baseline_cost=cost.constant)
+        costs = None if self.regression else self.answers.costs
+        scores = self.metrics.headline(costs)
+        return Summary(self.config.algorithm_id, self.config.task, self.rows, phase=self.phase, **scores)
 
     def info(self) -> Header:
         """What the model has become: its features, its labels, its size, and what its learner reports."""

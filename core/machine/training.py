@@ -15,7 +15,8 @@ from core.features.labels import Label
 from core.machine.answers import Answered, Answers, Given
 from core.machine.drift_response import DriftResponse
 from core.machine.label_range import LabelRange
-from core.metrics.losses import FACTS, LOSS, P_TRUE, squared_errors
+from core.metrics.class_kernels import FACTS, LOSS, P_TRUE
+from core.metrics.regression import squared_errors
 from core.switching.phases import RowRoute
 
 _NO_FACTS = np.empty((FACTS, 0))
@@ -28,7 +29,7 @@ class Scored(NamedTuple):
         predicted: indices of labels (core.machine.answers), -1 where none was said, -2 for one that the model knows no
             more; or numbers; for tracked rows as served.
         truth: indices of labels, or numbers.
-        facts: what the probabilities said of each row, (FACTS, n) as core.metrics.losses has it; (FACTS, 0) for
+        facts: what the probabilities said of each row, (FACTS, n) as core.metrics.class_kernels has it; (FACTS, 0) for
             regression.
         losses: 0 or 1, or squared errors; NaN where nothing was said: such a row is not scored.
     """

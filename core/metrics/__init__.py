@@ -1,8 +1,7 @@
 """Prequential metrics: test, then train, and score the prediction made before each label came.
 
 ``ClassificationMetrics`` and ``RegressionMetrics`` are state machines with the same verbs (absorb, mark, report,
-headline, best_baseline, baselines, to_arrays, load_arrays); here too are the metrics of just one batch. Other parts
-import from this file.
+headline, quality, baselines, to_arrays, load_arrays); the metrics of just one batch are here, too.
 """
 
 import numpy as np
@@ -11,17 +10,17 @@ from core.contract import Floats, Header, Ints
 from core.metrics.class_kernels import NOTHING, P_MIN
 from core.metrics.class_report import balanced_accuracy, kappa
 from core.metrics.classification import ClassificationMetrics
-from core.metrics.prequential import number
+from core.metrics.prequential import Quality, number
 from core.metrics.regression import ERROR_MAX, RegressionMetrics, scores, variance
 
-__all__ = ["ClassificationMetrics", "RegressionMetrics", "classification_batch", "regression_batch"]
+__all__ = ["ClassificationMetrics", "Quality", "RegressionMetrics", "classification_batch", "regression_batch"]
 
 
 def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header:
     """Accuracy, kappa and log loss of n rows alone.
 
     Args:
-        predicted: (n,) class indices; -1: nothing could be said, the row is unscored.
+        predicted: (n,) class indices; -1: no answer, the row is unscored.
         truth: (n,) class indices.
         p_true: (n,) probabilities of the true label, or NaN.
     """

@@ -1,18 +1,27 @@
 """How scored rows of a classifier are counted, compiled.
 
-A *span* is all rows, the window, or all rows fading. Of each is counted
+A row of probabilities q (K,) of all labels, with the answer ``a`` and the label ``y`` that came, is reduced to facts:
+
+    LOSS     0 where a = y, else 1
+    P_TRUE   q_y
+    BRIER    sum_k (q_k - [k = y])^2
+    P_SAID   q_a, the confidence of the answer; NaN for a label that is no longer known
+    SCORE    q_1, the score of the second label
+
+Where K = 1, what is missing to 1 belongs to a label not known yet, the second one. All facts are NaN for a row without
+an answer. Of each span (all rows, the window, all rows fading) is counted
 
     sums       (SUMS,)     rows, right ones and losses; behind them the bins of the reliability
-    tallies    (3, K)      of each class: its labels, how often it was said, how often rightly
+    tallies    (3, K)      of each class: its labels, its answers, its right answers
     confusion  (S, S)      rows by true class (first) and answer, at the *places* of the classes
-    scores     (2, B)      rows of the first and the second class by what the second was given; only up to two classes
+    scores     (2, B)      rows of the first and the second class by SCORE; only up to two classes
 
 Overall, a row counts 1. Fading, it counts ``WEIGHT``, which grows by 1 / 0.999 a row; every 1000 rows weight and counts
 are divided by it. The window is counted from the ring whenever it is asked for.
 
 Up to 50 classes have a place each. Of more, 50 do, and all others share the last one: the first 50 to begin with, and a
-class seen more than twice as often as the rarest one with a place takes that over. What was counted of the rarest then
-moves to the shared place, where rows of the other from before remain.
+class seen more than twice as often as the rarest one with a place takes that over. The counts of the rarest then move
+to the shared place, where earlier rows of the other remain.
 """
 
 from typing import Final
@@ -21,8 +30,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
-from core.metrics.losses import BRIER, P_SAID, P_TRUE, SCORE
-from core.metrics.prequential import FADING, READ_INTS, WINDOW, add_point
+from core.metrics.prequential import FADING, READ_INTS, ROWS, STRIDE, WINDOW, add_point
 
 P_MIN: Final = 1e-15
 """Probabilities below count as this much in the log loss, which is then at most 34.5."""
@@ -35,13 +43,16 @@ SCORE_BINS: Final = 384
 PER_LOG_ODDS: Final = 16.0
 """Bins of the scores in one unit of log-odds; they reach from -12 to 12."""
 
-# Scalars; the row count first, the stride and the number of points of the history last.
-ROWS, LAST, LEADER, WEIGHT, STRIDE = 0, 1, 2, 3, 4  # LAST, LEADER: latest and most frequent label, -1: none
+LOSS, P_TRUE, BRIER, P_SAID, SCORE = range(5)
+FACTS: Final = 5
+"""Facts of a row; rows of the array that has them of all rows."""
+# Scalars; the row count is the first one, the stride and the number of points the last ones.
+LAST, LEADER, WEIGHT = 1, 2, 3  # LAST, LEADER: latest and most frequent label, NOTHING before the first
 SCALARS: Final = 6
 # Sums of a span.
 SCORED, UNSCORED, RIGHT, NO_CHANGE, MAJORITY, LOSS_ROWS, LOSS_SUM, BRIER_ROWS, BRIER_SUM, BIN = range(10)
 SUMS: Final = BIN + 3 * BINS  # of each bin: rows, sum of their probabilities, right ones
-# Rows of what is kept of classes (8, K): labels of all rows, places, then the tallies overall and fading.
+# Rows of the array of classes (8, K): labels of all rows, places, then the tallies overall and fading.
 SEEN, PLACE, OVERALL, FADED = 0, 1, 2, 5
 CLASS_ROWS: Final = 8
 LABELS, GUESSES, HITS = range(3)
@@ -50,11 +61,45 @@ GUESS, TRUTH, FLAGS, R_LOSS, R_BRIER, R_SAID, R_SCORE = range(7)
 RING: Final = 7
 
 NOTHING: Final = -1
-"""No label was known, so nothing was said. As a baseline it says the first class then, as a model does."""
+"""No label was known, so there was no answer. A baseline then answers the first class, as a model does."""
 GONE: Final = -2
-"""A label was said that the model does not know any more."""
+"""The answer was a label that is no longer known."""
 AS_NOW: Final = -3
-"""What a baseline was told to have said: nothing is known, it is taken to say what it says now."""
+"""The answer of a baseline is not known: it counts as the one it would give now."""
+
+
+@njit(cache=True, nogil=True)
+def note_facts(q: Floats, said: int, came: int, facts: Floats, i: int) -> None:
+    """Write the facts of a row with probabilities q (K,), an answer and a label into column i of facts (FACTS, n)."""
+    K = q.shape[0]
+    if said == NOTHING:
+        facts[:, i] = np.nan
+        return
+    squares = 0.0
+    for k in range(K):
+        off = q[k] - (1.0 if k == came else 0.0)
+        squares += off * off
+    facts[LOSS, i] = 0.0 if said == came else 1.0
+    facts[P_TRUE, i] = q[came]
+    facts[BRIER, i] = squares if K > 1 else 2.0 * squares
+    facts[P_SAID, i] = q[said] if said >= 0 else np.nan
+    facts[SCORE, i] = q[1] if K > 1 else 1.0 - q[0]
+
+
+@njit(f"f8[:,::1](Array(f8, 2, 'C', readonly=True), {READ_INTS}, {READ_INTS})", cache=True, nogil=True)
+def facts_of(probabilities: Floats, predicted: Ints, truth: Ints) -> Floats:
+    """The facts (FACTS, n) of n rows with probabilities (n, K), answers (n,) and labels (n,).
+
+    Raises:
+        IndexError: an answer or a label that is none of the K.
+    """
+    n, K = probabilities.shape
+    facts = np.empty((FACTS, n))
+    for i in range(n):
+        if not (predicted[i] < K and 0 <= truth[i] < K):
+            raise IndexError("a class without a probability")
+        note_facts(probabilities[i], predicted[i], truth[i], facts, i)
+    return facts
 
 
 @njit(cache=True)
@@ -87,12 +132,10 @@ def _count(
     if guess >= 0:
         tallies[GUESSES, guess] += weight
         confusion[int(places[y]), int(places[guess])] += weight
-    if not np.isnan(row[R_LOSS]):
-        sums[LOSS_ROWS] += weight
-        sums[LOSS_SUM] += weight * row[R_LOSS]
-    if not np.isnan(row[R_BRIER]):
-        sums[BRIER_ROWS] += weight
-        sums[BRIER_SUM] += weight * row[R_BRIER]
+    for column, at in ((R_LOSS, LOSS_ROWS), (R_BRIER, BRIER_ROWS)):
+        if not np.isnan(row[column]):
+            sums[at] += weight
+            sums[at + 1] += weight * row[column]
     if not np.isnan(row[R_SAID]):
         at = BIN + 3 * int(min(BINS * row[R_SAID], BINS - 1.0))
         sums[at] += weight
@@ -105,15 +148,14 @@ def _count(
 @njit(cache=True)
 def _note(row: Floats, guess: int, y: int, facts: Floats, i: int, told: Ints, s: Floats) -> None:
     """Write what is known of a row into the ring, before its label is seen."""
-    no_change, majority = int(s[LAST]), int(s[LEADER])
-    if told.shape[0]:
-        no_change = no_change if told[i, 0] == AS_NOW else told[i, 0]
-        majority = majority if told[i, 1] == AS_NOW else told[i, 1]
-    no_change = 0 if no_change == NOTHING else no_change
-    majority = 0 if majority == NOTHING else majority
+    row[GUESS], row[TRUTH], row[FLAGS] = guess, y, 0.0
+    for baseline in range(2):
+        answer = int(s[LAST + baseline])
+        if told.shape[0] and told[i, baseline] != AS_NOW:
+            answer = told[i, baseline]
+        if y == (0 if answer == NOTHING else answer):
+            row[FLAGS] += 1.0 + baseline
     p_true = facts[P_TRUE, i]
-    row[GUESS], row[TRUTH] = guess, y
-    row[FLAGS] = (1.0 if no_change == y else 0.0) + (2.0 if majority == y else 0.0)
     row[R_LOSS] = np.nan if np.isnan(p_true) else 0.0 - np.log(min(max(p_true, P_MIN), 1.0))
     row[R_BRIER], row[R_SAID], row[R_SCORE] = facts[BRIER, i], facts[P_SAID, i], facts[SCORE, i]
 
@@ -134,31 +176,12 @@ def _see(y: int, s: Floats, classes: Floats, confusion: Floats) -> None:
                 rarest = k
         if classes[SEEN, y] > 2.0 * classes[SEEN, rarest]:
             place = int(classes[PLACE, rarest])
-            _empty_place(confusion[0], place)
-            _empty_place(confusion[1], place)
+            for counts in confusion:
+                counts[PLACES_MAX] += counts[place]
+                counts[place] = 0.0
+                counts[:, PLACES_MAX] += counts[:, place]
+                counts[:, place] = 0.0
             classes[PLACE, y], classes[PLACE, rarest] = place, PLACES_MAX
-
-
-@njit(cache=True)
-def _empty_place(confusion: Floats, place: int) -> None:
-    """Move what is counted at a place to the shared one."""
-    for k in range(PLACES_MAX + 1):
-        confusion[PLACES_MAX, k] += confusion[place, k]
-        confusion[place, k] = 0.0
-    for k in range(PLACES_MAX + 1):
-        confusion[k, PLACES_MAX] += confusion[k, place]
-        confusion[k, place] = 0.0
-
-
-@njit(cache=True)
-def _weigh_anew(s: Floats, sums: Floats, tallies: Floats, confusion: Floats, scores: Floats) -> None:
-    """Divide the weight of the newest row, and all that fades, by that weight."""
-    share = 1.0 / s[WEIGHT]
-    s[WEIGHT] = 1.0
-    sums *= share
-    tallies *= share
-    confusion *= share
-    scores *= share
 
 
 @njit(cache=True)
@@ -202,11 +225,7 @@ def _possible(predicted: Ints, truth: Ints, facts: Floats, told: Ints, K: int) -
         for fact in (P_TRUE, BRIER, P_SAID, SCORE):
             if facts[fact, i] < 0.0 or facts[fact, i] == np.inf:
                 return False
-    for i in range(told.shape[0]):
-        for said in (told[i, 0], told[i, 1]):
-            if not AS_NOW <= said < K:
-                return False
-    return True
+    return told.size == 0 or (told.min() >= AS_NOW and told.max() < K)
 
 
 @njit(
@@ -229,18 +248,7 @@ def absorb(
 ) -> bool:
     """Score rows one by one; False, with nothing changed, where an index or a probability cannot be.
 
-    Args:
-        predicted: (n,) class indices, NOTHING or GONE.
-        truth: (n,) class indices.
-        facts: (FACTS, n), see ``losses``.
-        told: (n, 2) what ``no_change`` and ``majority`` said, or (0, 2): what they say now.
-        s: scalars.
-        sums: (2, SUMS) overall and fading, as confusion (2, S, S) and scores (2, 2, B).
-        classes: (CLASS_ROWS, K).
-        confusion: see above.
-        scores: see above.
-        ring: (rows, RING).
-        history: points of five metrics.
+    The rows are as ``ClassificationMetrics.absorb`` has them, then come the arrays of its state.
     """
     K = classes.shape[1]
     if not _possible(predicted, truth, facts, told, K):
@@ -255,7 +263,12 @@ def absorb(
         _count(row, 1.0, sums[0], overall, places, confusion[0], scores[0])
         _count(row, s[WEIGHT], sums[1], faded, places, confusion[1], scores[1])
         if s[ROWS] % WINDOW == 0.0:
-            _weigh_anew(s, sums[1], faded, confusion[1], scores[1])
+            share = 1.0 / s[WEIGHT]
+            s[WEIGHT] = 1.0
+            sums[1] *= share
+            faded *= share
+            confusion[1] *= share
+            scores[1] *= share
         if s[ROWS] % s[STRIDE] == 0.0:
             accuracy, kappa, no_change, majority = _window_scores(ring, int(min(s[ROWS], float(WINDOW))), K)
             so_far = sums[0, RIGHT] / sums[0, SCORED] if sums[0, SCORED] > 0.0 else np.nan

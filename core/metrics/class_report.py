@@ -9,9 +9,13 @@
     ece                 sum over the bins of the reliability of |right - sum of p| / rows, p given to the answer
     roc_auc             share of pairs of a row of each class in which the second class's row has the higher score
     average_precision   sum over falling scores of (gain in recall)(precision), for the second class
+    costs               with class costs: sum_k c_k (n_k - r_k) / n, n_k the rows of label k, r_k the right ones of
+                        them; and of the constant answer j, (sum_k c_k n_k - c_j n_j) / n, the least of all j
 
-The last two take the scores as the middles of their bins would have them: exact but for rows of one bin, which count as
-equal. A number without rows is None.
+``roc_auc`` and ``average_precision`` take each score as the middle of its bin: exact but for rows of one bin, which
+count as equal. The cheapest constant answer is known only in hindsight, so it is at least as hard a baseline as any
+chosen beforehand; a model with costs is judged by it, not by its accuracy, which it gives up where errors are cheap.
+A number without rows is None.
 """
 
 from collections.abc import Sequence
@@ -19,30 +23,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import core.metrics.class_kernels as at
 from core.contract import Floats, Header, Ints
-from core.metrics.class_kernels import (
-    BIN,
-    BRIER_ROWS,
-    BRIER_SUM,
-    GUESSES,
-    HITS,
-    LABELS,
-    LOSS_ROWS,
-    LOSS_SUM,
-    MAJORITY,
-    NO_CHANGE,
-    PLACES_MAX,
-    RIGHT,
-    SCORED,
-    UNSCORED,
-    beyond_chance,
-)
-from core.metrics.costs import mean_cost
-from core.metrics.prequential import DIGITS, Named, number
-from core.metrics.quality import Quality, error_ratio
+from core.metrics.prequential import DIGITS, Quality, error_ratio, number
 
 OTHER = "other"
 """The label of all classes that share the last place of the confusion."""
+
+
+class MeanCost(NamedTuple):
+    """Costs per row of a span: ``mean`` of the answers, ``constant`` of the cheapest constant one, ``answer``."""
+
+    mean: float
+    constant: float
+    answer: int
 
 
 class Span(NamedTuple):
@@ -54,6 +48,7 @@ class Span(NamedTuple):
         confusion: (S, S).
         scores: (2, B); B = 0 with more than two classes.
         places: (K,) of the classes in the confusion.
+        whole: whether rows are counted, not weighed.
     """
 
     sums: Floats
@@ -61,90 +56,86 @@ class Span(NamedTuple):
     confusion: Floats
     scores: Floats
     places: Ints
+    whole: bool = True
+
+    def per_scored(self, *sums: int) -> list[float]:
+        """Some of the sums per scored row."""
+        return [_ratio(self.sums[one], self.sums[at.SCORED]) for one in sums]
+
+    def mean_of(self, total: int, rows: int) -> float:
+        """The mean of a sum over its rows."""
+        return _ratio(self.sums[total], self.sums[rows])
+
+    @property
+    def reliability(self) -> Floats:
+        """Rows, sums of the answers' probabilities and right answers of the bins, (BINS, 3)."""
+        return self.sums[at.BIN :].reshape(-1, 3)
+
+    @property
+    def calibration_error(self) -> float:
+        """The ece; NaN where no probabilities were scored."""
+        rows, p, right = self.reliability.T
+        return _ratio(float(np.abs(right - p).sum()), rows.sum())
+
+    def mean_cost(self, costs: Floats) -> MeanCost | None:
+        """What the answers cost, with costs (at least K,) of missing each class; None without rows."""
+        return mean_cost(self.tallies[at.LABELS], self.tallies[at.HITS], costs[: len(self.places)])
+
+    def rows(self, count: float) -> float | int:
+        """A number of rows; a sum of fading weights is rounded, so that tables can be read."""
+        return int(count) if self.whole else round(float(count), DIGITS)
 
 
-def report(span: Span, names: Named, whole: bool, costs: Floats | None = None) -> Header:
-    """The scores of one span, and the baselines; rows are integers where they count as ``whole``.
+def report(span: Span, labels: Sequence[Any], keys: Sequence[str], costs: Floats | None = None) -> Header:
+    """The scores of one span, and the baselines.
 
     Args:
         span: what is counted.
-        names: of all classes.
-        whole: whether rows are counted, or weighed.
-        costs: (at least K,) of missing each class; None: nobody has said, and nothing is told of costs.
+        labels: of all classes.
+        keys: of them in JSON objects.
+        costs: (at least K,) of missing each class; None: costs are not reported.
     """
-    accuracy, no_change, majority = _of_scored(span.sums, RIGHT, NO_CHANGE, MAJORITY)
-    brier = _ratio(span.sums[BRIER_SUM], span.sums[BRIER_ROWS])
-    bins = span.sums[BIN:].reshape(-1, 3)
+    accuracy, no_change, majority = span.per_scored(at.RIGHT, at.NO_CHANGE, at.MAJORITY)
+    labelled, guesses, hits = span.tallies
+    brier, two = span.mean_of(at.BRIER_SUM, at.BRIER_ROWS), len(span.places) == 2
     return {
         "accuracy": number(accuracy),
-        "balanced_accuracy": number(balanced_accuracy(span.tallies[LABELS], span.tallies[HITS])),
-        "kappa": number(kappa(accuracy, span.tallies[LABELS], span.tallies[GUESSES])),
-        "kappa_temporal": number(beyond_chance(accuracy, no_change)),
-        "log_loss": number(_ratio(span.sums[LOSS_SUM], span.sums[LOSS_ROWS])),
+        "balanced_accuracy": number(balanced_accuracy(labelled, hits)),
+        "kappa": number(kappa(accuracy, labelled, guesses)),
+        "kappa_temporal": number(at.beyond_chance(accuracy, no_change)),
+        "log_loss": number(span.mean_of(at.LOSS_SUM, at.LOSS_ROWS)),
         "brier": number(brier / 2 if len(span.places) <= 2 else brier),
-        "ece": number(calibration_error(span.sums)),
-        **(_ranking(span.scores) if len(span.places) == 2 else {}),
-        **({} if costs is None else {"costs": _costs(span, names.labels, costs)}),
-        "unscored": _rows(span.sums[UNSCORED], whole),
-        "per_class": _per_class(span, names.keys, whole),
-        "confusion": _confusion(span, names.labels, whole),
+        "ece": number(span.calibration_error),
+        **(_ranking(span.scores) if two else {}),
+        **({} if costs is None else {"costs": _costs(span.mean_cost(costs), labels)}),
+        "unscored": span.rows(span.sums[at.UNSCORED]),
+        "per_class": _per_class(span, keys),
+        "confusion": _confusion(span, labels),
         "reliability": [
-            {"mean": p / rows, "share": right / rows, "rows": _rows(rows, whole)}
-            for rows, p, right in bins.tolist()
+            {"mean": p / rows, "share": right / rows, "rows": span.rows(rows)}
+            for rows, p, right in span.reliability.tolist()
             if rows > 0
         ],
         "baselines": {"no_change": {"accuracy": number(no_change)}, "majority": {"accuracy": number(majority)}},
     }
 
 
-def quality(span: Span, unscored: float, costs: Floats | None) -> Quality:
-    """What ``quality`` of the metrics tells, from the window.
-
-    Args:
-        span: the window.
-        unscored: rows of all.
-        costs: (K,) of missing each class; None: all alike.
-    """
-    accuracy, no_change, majority = _of_scored(span.sums, RIGHT, NO_CHANGE, MAJORITY)
-    baseline = max(no_change, majority)
+def quality(window: Span, unscored: float, costs: Floats | None) -> Quality:
+    """How well the model did in the window; with rows without an answer of all rows, and costs (at least K,)."""
+    accuracy, *baselines = window.per_scored(at.RIGHT, at.NO_CHANGE, at.MAJORITY)
+    baseline = max(baselines)
+    ratio = np.nan
     if costs is None:
         ratio = error_ratio(1.0 - accuracy, 1.0 - baseline)
-    else:
-        found = mean_cost(span.tallies[LABELS], span.tallies[HITS], costs)
-        ratio = np.nan if found is None else error_ratio(found.mean, found.constant)
-    return Quality(accuracy, baseline, ratio, calibration_error(span.sums), int(unscored))
-
-
-def calibration_error(sums: Floats) -> float:
-    """ece, from the sums (SUMS,) of a span; NaN where no probabilities were scored."""
-    bins = sums[BIN:].reshape(-1, 3)
-    return _ratio(float(np.abs(bins[:, 2] - bins[:, 1]).sum()), bins[:, 0].sum())
+    elif (found := window.mean_cost(costs)) is not None:
+        ratio = error_ratio(found.mean, found.constant)
+    return Quality(accuracy, baseline, ratio, window.calibration_error, int(unscored))
 
 
 def kappa(accuracy: float, labels: Floats, guesses: Floats) -> float:
-    """Beyond the chance agreement of the marginals (K,) and (K,); NaN where there is none to tell."""
+    """Beyond the chance agreement of the marginals (K,) and (K,); NaN without rows."""
     total = labels.sum()
-    return beyond_chance(accuracy, float(labels / total @ (guesses / total))) if total else np.nan
-
-
-def _costs(span: Span, labels: Sequence[Any], costs: Floats) -> Header:
-    found = mean_cost(span.tallies[LABELS], span.tallies[HITS], costs[: len(span.places)])
-    if found is None:
-        return {"mean": None, "constant": None, "label": None}
-    return {"mean": number(found.mean), "constant": number(found.constant), "label": labels[found.answer]}
-
-
-def _of_scored(sums: Floats, *places: int) -> tuple[float, ...]:
-    return tuple(_ratio(sums[place], sums[SCORED]) for place in places)
-
-
-def _ratio(part: float, whole: float) -> float:
-    return float(part) / float(whole) if whole else np.nan
-
-
-def _rows(count: float, whole: bool) -> float | int:
-    """A number of rows; a sum of fading weights is rounded, so that tables can be read."""
-    return int(count) if whole else round(float(count), DIGITS)
+    return at.beyond_chance(accuracy, float(labels / total @ (guesses / total))) if total else np.nan
 
 
 def balanced_accuracy(labels: Floats, hits: Floats) -> float:
@@ -153,17 +144,46 @@ def balanced_accuracy(labels: Floats, hits: Floats) -> float:
     return float((hits[there] / labels[there]).mean()) if there.any() else np.nan
 
 
-def shown(places: Ints) -> Ints:
+def mean_cost(labels: Floats, hits: Floats, costs: Floats) -> MeanCost | None:
+    """The costs of a span; None without rows; of equally cheap constant answers the one of lowest index.
+
+    Args:
+        labels: (K,), rows, or their weights, by label.
+        hits: (K,), those answered right.
+        costs: (K,) of missing a row of each label.
+    """
+    rows = float(labels.sum())
+    if rows == 0.0:
+        return None
+    unit = float(costs.max())  # sums of costs themselves may be too large for a number
+    shares = costs / unit
+    at_stake = shares * labels
+    answer = int(np.argmax(at_stake))
+    mean, constant = shares @ (labels - hits), at_stake.sum() - at_stake[answer]
+    return MeanCost(unit * (float(mean) / rows), unit * (float(constant) / rows), answer)
+
+
+def _costs(found: MeanCost | None, labels: Sequence[Any]) -> Header:
+    if found is None:
+        return {"mean": None, "constant": None, "label": None}
+    return {"mean": number(found.mean), "constant": number(found.constant), "label": labels[found.answer]}
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part) / float(whole) if whole else np.nan
+
+
+def _shown(places: Ints) -> Ints:
     """The classes that have a place of their own, by index."""
-    return np.flatnonzero(places < PLACES_MAX)
+    return np.flatnonzero(places < at.PLACES_MAX)
 
 
-def _per_class(span: Span, keys: Sequence[str], whole: bool) -> Header:
+def _per_class(span: Span, keys: Sequence[str]) -> Header:
     found: Header = {}
-    for at in shown(span.places).tolist():
-        labels, guesses, hits = span.tallies[:, at].tolist()
-        found[keys[at]] = {
-            "support": _rows(labels, whole),
+    for k in _shown(span.places).tolist():
+        labels, guesses, hits = span.tallies[:, k].tolist()
+        found[keys[k]] = {
+            "support": span.rows(labels),
             "precision": number(_ratio(hits, guesses)),
             "recall": number(_ratio(hits, labels)),
             "f1": number(_ratio(2.0 * hits, labels + guesses)),
@@ -171,15 +191,15 @@ def _per_class(span: Span, keys: Sequence[str], whole: bool) -> Header:
     return found
 
 
-def _confusion(span: Span, labels: Sequence[Any], whole: bool) -> Header:
+def _confusion(span: Span, labels: Sequence[Any]) -> Header:
     """Counts by true label (rows) and answer (columns); behind the classes shown, all others."""
-    classes = shown(span.places)
+    classes = _shown(span.places)
     several = len(classes) < len(span.places)
-    order = [*span.places[classes].tolist(), *([PLACES_MAX] if several else [])]
+    order = [*span.places[classes].tolist(), *([at.PLACES_MAX] if several else [])]
     counts = span.confusion[np.ix_(order, order)]
     return {
-        "labels": [*(labels[at] for at in classes.tolist()), *([OTHER] if several else [])],
-        "counts": counts.astype(np.int64).tolist() if whole else counts.round(DIGITS).tolist(),
+        "labels": [*(labels[k] for k in classes.tolist()), *([OTHER] if several else [])],
+        "counts": counts.astype(np.int64).tolist() if span.whole else counts.round(DIGITS).tolist(),
     }
 
 

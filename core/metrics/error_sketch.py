@@ -4,7 +4,7 @@ An error |e| = m 2^x with m in [1, 2) lies in octave x, which is cut into 16 bin
 
     bin = 16 (x + 64) + floor(16 (m - 1))        x from -64 to 63
 
-The median told, of an even number the lower one, is the middle of its bin: at most 1/32 (3.2 %) from it. Errors below
+The reported median (of an even number the lower one) is the middle of its bin, at most 1/32 (3.2 %) away. Errors below
 2^-64 (5e-20) count as 0, those of 2^64 (2e19) and more are in the last bin. Bins depend on mantissa and exponent alone:
 no logarithm, no round-off.
 
@@ -40,23 +40,15 @@ def bin_of(error: float) -> int:
     return (x - 1 - _LOWEST) * PER_OCTAVE + int((2.0 * m - 1.0) * PER_OCTAVE)
 
 
-def _middle_of(place: int) -> float:
-    octave, part = divmod(place, PER_OCTAVE)
-    return math.ldexp(1.0 + (part + 0.5) / PER_OCTAVE, octave + _LOWEST)
+def octaves(sizes: Floats) -> tuple[int, int]:
+    """The lowest and the highest octave of some |e| (n,), from 0 to 127; the highest is below where all are 0."""
+    counted = np.minimum(sizes[sizes >= _LEAST], _MOST)
+    found = np.minimum(np.frexp(counted)[1] - 1 - _LOWEST, OCTAVES - 1)
+    return int(found.min(initial=OCTAVES - 1)), int(found.max(initial=0))
 
 
 def covering(counts: Floats, first: int, low: int, high: int) -> tuple[Floats, int]:
-    """The counts, made to hold the octaves from ``low`` to ``high`` as well.
-
-    Args:
-        counts: of the octaves from ``first`` on.
-        first: counted from 0.
-        low: the same.
-        high: the last one; below ``low``: none.
-
-    Returns:
-        The counts and their first octave.
-    """
+    """The counts of the octaves from ``first`` on, with room for those from ``low`` to ``high``; their first octave."""
     held = (counts.shape[1] - 1) // PER_OCTAVE
     if held:
         low, high = min(low, first), max(high, first + held - 1)
@@ -73,4 +65,7 @@ def median(counts: Floats, first: int) -> float:
     if not total:
         return math.nan
     place = int(np.searchsorted(counts.cumsum(), total / 2))
-    return 0.0 if place == 0 else _middle_of(first * PER_OCTAVE + min(place, len(counts) - 1) - 1)
+    if place == 0:
+        return 0.0
+    octave, part = divmod(min(place, len(counts) - 1) - 1, PER_OCTAVE)
+    return math.ldexp(1.0 + (part + 0.5) / PER_OCTAVE, first + octave + _LOWEST)

@@ -1,28 +1,27 @@
-"""What the prequential metrics of both tasks share: the window, the fading, the history, the marks and the state.
+"""What the prequential metrics of both tasks share: the three spans, the history, the marks and the state.
 
-Every row is scored three ways: over all rows (``overall``), over the last 1000 (``window``), and with a weight
-that fades by 0.999 a row (``fading``). The arrays below grow with the rows until they reach their bound, by
-doubling from 16, so that an idle model is small; how large they are depends on the number of rows alone.
+Every row is scored in three spans: all rows (``overall``), the last 1000 (``window``), and all rows with a weight that
+fades by 0.999 a row (``fading``). A state has at least these arrays:
 
     scalars  running sums; the row count first, the stride and the number of points of the history last
     ring     what the window needs of each of the last 1000 rows
-    history  a bounded curve for charts: one point every ``stride`` rows, beginning with every tenth. When 512 points
-             are there, every second one goes and the stride doubles
-    marks    at which row something happened
+    history  a bounded curve for charts: one point every ``stride`` rows, at first every tenth. At 512 points every
+             second one is dropped and the stride doubles
+
+Ring and history double from 16 rows up to their bound, so that an idle model is small; their lengths depend on the
+number of rows alone. The marks say at which row something happened.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
-from core.metrics.marks import Marks
-from core.metrics.quality import Quality
 from core.state.layout import FINITE, Array, Layout, Range
 
 WINDOW: Final = 1000
@@ -34,9 +33,14 @@ POINTS_MAX: Final = 512
 STRIDE_FIRST: Final = 10
 """Rows between the points of a young history."""
 DIGITS: Final = 3
-"""Decimals of sums of fading weights, as they are told."""
+"""Decimals of reported sums of fading weights."""
+MARKS_MAX: Final = 100
+"""Marks kept."""
+FREQUENT: Final = "drift"
+"""The kind of mark that may be frequent: others are dropped only where none of this kind can be."""
 UNDEFINED: Final = Range(undefined=True)
-_CAPACITY_FIRST: Final = 16
+ROWS, STRIDE, POINTS = 0, -2, -1
+"""Places of the scalars."""
 
 READ_FLOATS: Final = "Array(f8, 1, 'C', readonly=True)"
 READ_INTS: Final = "Array(i8, 1, 'C', readonly=True)"
@@ -44,48 +48,119 @@ READ_INTS: Final = "Array(i8, 1, 'C', readonly=True)"
 
 @njit("void(f8[::1], f8[:,::1], f8[::1])", cache=True)
 def add_point(s: Floats, history: Floats, metrics: Floats) -> None:
-    """One more point of some metrics; a full history keeps its 2nd, 4th ... point and doubles the stride."""
-    point = int(s[-1])
-    history[point, 0] = s[0]
+    """Add a point of some metrics; a full history keeps its 2nd, 4th ... point and doubles the stride."""
+    point = int(s[POINTS])
+    history[point, 0] = s[ROWS]
     history[point, 1:] = metrics
-    s[-1] += 1.0
-    if s[-1] == POINTS_MAX:
+    s[POINTS] += 1.0
+    if s[POINTS] == POINTS_MAX:
         for kept in range(POINTS_MAX // 2):
             history[kept] = history[2 * kept + 1]
-        s[-1] = POINTS_MAX // 2
-        s[-2] *= 2.0
+        s[POINTS] = POINTS_MAX // 2
+        s[STRIDE] *= 2.0
 
 
-class Named(Protocol):
-    """The labels of classes, and the keys that they have in JSON objects, in the order of their indices."""
+class Quality(NamedTuple):
+    """How well a model did in its window, comparable between models, for monitoring; NaN where unknown.
 
-    @property
-    def labels(self) -> Sequence[Any]:
-        """The labels."""
+    Attributes:
+        score: accuracy, or mean squared error.
+        baseline: the same of the best baseline, on the rows that it predicted.
+        error_ratio: the model's error divided by that of its best baseline: of the shares of wrong rows; with class
+            costs of the costs, the baseline being the best single label in hindsight; or of the mean squared errors on
+            the baseline's rows. Below 1 the model is of use.
+        calibration_error: the expected calibration error (ece); NaN for a regression.
+        unscored: rows without an answer, of all rows.
+    """
 
-    @property
-    def keys(self) -> Sequence[str]:
-        """The keys."""
+    score: float
+    baseline: float
+    error_ratio: float
+    calibration_error: float
+    unscored: int
+
+
+def error_ratio(error: float, baseline: float) -> float:
+    """The ratio of two errors, neither below 0; 1 if both are 0, NaN if one is unknown."""
+    if math.isnan(error) or math.isnan(baseline):
+        return math.nan
+    if baseline > 0.0:
+        return error / baseline
+    return 1.0 if error <= 0.0 else math.inf
+
+
+class Marks:
+    """At which rows something happened to a model; bounded, and thinned out evenly.
+
+    Attributes:
+        kept: each with ``row`` and ``kind`` at least.
+        thinned: how many were dropped.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[Header] = []
+        self.thinned = 0
+
+    def add(self, mark: Header) -> None:
+        """Add a mark at the latest row. Beyond the bound, the one whose neighbours are closest together is dropped.
+
+        The first and the latest always stay; of equals the oldest goes.
+        """
+        self.kept.append(mark)
+        if len(self.kept) > MARKS_MAX:
+            inner = range(1, len(self.kept) - 1)
+            least = [at for at in inner if self.kept[at]["kind"] == FREQUENT] or inner
+            del self.kept[min(least, key=lambda at: self.kept[at + 1]["row"] - self.kept[at - 1]["row"])]
+            self.thinned += 1
+
+    def to_header(self) -> Header:
+        """The marks as JSON-able scalars."""
+        return {"marks": [dict(mark) for mark in self.kept], "marks_thinned": self.thinned}
+
+    @classmethod
+    def from_header(cls, header: Header) -> "Marks":
+        """The marks of a ``to_header``.
+
+        Raises:
+            ValueError: not such a header.
+        """
+        kept, thinned = header.get("marks"), header.get("marks_thinned")
+        if not isinstance(kept, list) or len(kept) > MARKS_MAX or not all(map(_is_mark, kept)):
+            raise ValueError("marks: not a list of them")
+        if type(thinned) is not int or thinned < 0 or (thinned and len(kept) < MARKS_MAX):
+            raise ValueError("marks_thinned: not how many were dropped")
+        marks = cls()
+        marks.kept, marks.thinned = [dict(mark) for mark in kept], thinned
+        return marks
+
+
+def _is_mark(mark: object) -> bool:
+    return isinstance(mark, dict) and "kind" in mark and type(mark.get("row")) is int
 
 
 class PrequentialMetrics(ABC):
     """Metrics as a state machine over scored rows.
 
     Attributes:
-        rows: rows scored.
-        LAYOUT: the arrays of a state, of which "scalars", "ring" and "history" are common to both tasks.
+        scalars, ring, history: see above.
+        LAYOUT: the arrays of a state.
         POINT: names of the metrics in a point of the history.
     """
 
     LAYOUT: ClassVar[Layout]
     POINT: ClassVar[tuple[str, ...]]
 
-    def __init__(self, scalars: Floats, ring_columns: int) -> None:
-        self.rows = 0
-        self._scalars = scalars
-        self._ring = np.zeros((capacity(0, WINDOW), ring_columns))
-        self._history = np.zeros((capacity(0, POINTS_MAX), 1 + len(self.POINT)))
+    def __init__(self, scalars: int, ring_columns: int) -> None:
+        self.scalars = np.zeros(scalars)
+        self.scalars[STRIDE] = STRIDE_FIRST
+        self.ring = np.zeros((capacity(0, WINDOW), ring_columns))
+        self.history = np.zeros((capacity(0, POINTS_MAX), 1 + len(self.POINT)))
         self._marks = Marks()
+
+    @property
+    def rows(self) -> int:
+        """Rows scored."""
+        return int(self.scalars[ROWS])
 
     def mark(self, row: int, kind: str, **extra: Any) -> None:
         """Remember that something (a drift, a switch, a reset) happened after ``row`` rows; ``extra`` is JSON-able."""
@@ -96,37 +171,23 @@ class PrequentialMetrics(ABC):
         other._marks, self._marks = self._marks, Marks()  # noqa: SLF001 - of the same class
 
     @abstractmethod
-    def headline(self) -> float | None:
-        """The one number that a list of models shows, None before the first row."""
+    def baselines(self) -> tuple[Any, ...]:
+        """What the baselines predict now."""
 
     @abstractmethod
-    def best_baseline(self) -> float | None:
-        """The same number of the best baseline, None where none has been scored yet."""
+    def headline(self, costs: Floats | None = None) -> Header:
+        """The scores over all rows that a list of models shows, by the names they have there; None where undefined.
 
-    @abstractmethod
-    def report(self, names: Named | None = None) -> Header:
-        """Everything, as ``GET /models/{name}/metrics`` answers it; undefined numbers are None.
-
-        Args:
-            names: of all classes that are known; None: their indices.
+        Costs are (at least K,), of missing each class; None: they are alike, or there are no classes.
         """
 
     @abstractmethod
     def quality(self, costs: Floats | None = None) -> Quality:
-        """How well the model has done in the window.
-
-        Args:
-            costs: (K,) of missing each class; None: they are alike, or there are no classes.
-        """
-
-    @abstractmethod
-    def baselines(self) -> tuple[Any, ...]:
-        """What the baselines say now."""
+        """How well the model did in the window; ``costs`` as in ``headline``."""
 
     def _report(self, overall: Header, window: Header, fading: Header) -> Header:
-        """Everything, from the scores of the three spans, each with its ``baselines``."""
+        """The answer of ``GET /models/{name}/metrics``, from the scores of the spans, each with its ``baselines``."""
         baselines = overall.pop("baselines")
-        marks = self._marks.to_header()
         return {
             "rows": self.rows,
             "overall": overall,
@@ -135,27 +196,23 @@ class PrequentialMetrics(ABC):
             "baselines": baselines,
             "unscored": overall.get("unscored", 0),
             "history": self._points(),
-            "history_every": int(self._scalars[-2]),
-            **marks,
+            "history_every": int(self.scalars[STRIDE]),
+            **self._marks.to_header(),
         }
 
     def _points(self) -> list[Header]:
         """The history, undefined numbers as None."""
-        points = self._history[: int(self._scalars[-1])]
+        points = self.history[: int(self.scalars[POINTS])]
         scores = points.astype(object)
         scores[~np.isfinite(points)] = None
         scores[:, 0] = points[:, 0].astype(np.int64)
         names = ("row", *self.POINT)
         return [dict(zip(names, point, strict=True)) for point in scores.tolist()]
 
-    def _room(self, rows: int) -> tuple[Floats, Floats]:
-        """The ring and the history, larger where so many rows need it."""
-        ring, history = self._ring, self._history
-        if len(ring) < min(rows, WINDOW):
-            ring = grown(ring, capacity(rows, WINDOW))
-        if len(history) < min(rows // STRIDE_FIRST, POINTS_MAX):
-            history = grown(history, capacity(rows // STRIDE_FIRST, POINTS_MAX))
-        return ring, history
+    def _room(self, more: int) -> tuple[Floats, Floats]:
+        """The ring and the history with room for more rows."""
+        rows = self.rows + more
+        return grown(self.ring, rows, WINDOW), grown(self.history, rows // STRIDE_FIRST, POINTS_MAX)
 
     @property
     def nbytes(self) -> int:
@@ -167,66 +224,47 @@ class PrequentialMetrics(ABC):
         return self.LAYOUT.to_arrays(self), self._marks.to_header()
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
+        """Take over a state of ``to_arrays``.
 
         Raises:
             ValueError: shapes or values that no such state can have; the state is unchanged.
         """
-        found = self.LAYOUT.read(arrays)
-        rows = int(found["_scalars"][0])
-        for name, count, bound in (("ring", rows, WINDOW), ("history", rows // STRIDE_FIRST, POINTS_MAX)):
-            if len(found[f"_{name}"]) != capacity(count, bound):
-                raise ValueError(f"{name}: of another length than so many rows make")
-        if tuple(found["_scalars"][-2:]) != _points_expected(rows):
+        marks = Marks.from_header(header)
+        self.LAYOUT.load(self, arrays, self._check)
+        self._marks = marks
+
+    def _check(self, found: Mapping[str, Floats]) -> None:
+        """Refuse arrays that do not go together."""
+        rows, stride = int(found["scalars"][ROWS]), STRIDE_FIRST
+        check_capacity("ring", found["ring"], rows, WINDOW)
+        check_capacity("history", found["history"], rows // STRIDE_FIRST, POINTS_MAX)
+        while rows // stride >= POINTS_MAX:
+            stride *= 2
+        if tuple(found["scalars"][[STRIDE, POINTS]]) != (stride, rows // stride):
             raise ValueError("scalars: the history has another length")
-        self._check(found, rows)
-        self.__dict__.update(found, rows=rows, _marks=Marks.from_header(header))
-
-    @staticmethod
-    def _check(found: Mapping[str, Floats], rows: int) -> None:
-        """Refuse arrays, by their attributes, that do not go together; here all that fit the layout do."""
-        del found, rows
 
 
-def layout(scalars: Array, ring: Array, metrics: int, undefined: Collection[int], **more: Array) -> Layout:
-    """The layout of a task's state.
-
-    Args:
-        scalars: the running sums.
-        ring: what the window needs of each row.
-        metrics: how many there are in a point of the history.
-        undefined: the columns of the history that may be NaN.
-        more: further arrays.
-    """
-    columns = {column: FINITE for column in range(1 + metrics) if column not in undefined}
-    history = Array("points", 1 + metrics, within=UNDEFINED, places=columns)
-    arrays = {"scalars": scalars, **more, "ring": ring, "history": history}
-    for name, array in arrays.items():
-        array.at = f"_{name}"
-    return Layout(arrays)
+def history_of(metrics: tuple[str, ...]) -> Array:
+    """The history of these metrics in a layout; any of them may be undefined."""
+    return Array("points", 1 + len(metrics), within=UNDEFINED, places={0: FINITE})
 
 
 def capacity(count: int, bound: int) -> int:
-    """Rows an array has room for when it must hold ``count`` of at most ``bound``: 16, 32, ... bound."""
-    room = _CAPACITY_FIRST
-    while room < min(count, bound):
-        room *= 2
-    return min(room, bound)
+    """Rows of an array that has to hold ``count`` of at most ``bound``: 16, 32, ... bound."""
+    return min(1 << max(count - 1, 15).bit_length(), bound)
 
 
-def grown(array: Floats, rows: int) -> Floats:
-    """The array (n, columns) with zeros behind it, (rows, columns)."""
-    larger = np.zeros((rows, array.shape[1]))
-    larger[: len(array)] = array
-    return larger
+def grown(array: Floats, count: int, bound: int) -> Floats:
+    """The array (n, ...) with zeros behind it, or itself where it holds ``count`` rows of at most ``bound``."""
+    if len(array) >= min(count, bound):
+        return array
+    return np.concatenate([array, np.zeros((capacity(count, bound) - len(array), *array.shape[1:]))])
 
 
-def _points_expected(rows: int) -> tuple[int, int]:
-    """The stride and the number of points that a history has after so many rows."""
-    stride = STRIDE_FIRST
-    while rows // stride >= POINTS_MAX:
-        stride *= 2
-    return stride, rows // stride
+def check_capacity(name: str, array: Floats, count: int, bound: int) -> None:
+    """Refuse an array of a state that ``grown`` would have made longer or shorter."""
+    if len(array) != capacity(count, bound):
+        raise ValueError(f"{name}: of another length than so many rows make")
 
 
 def number(value: float) -> float | None:

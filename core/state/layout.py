@@ -12,8 +12,8 @@ Dimensions are numbers or names; ``at`` is the holder's attribute where that is 
 
     LAYOUT.to_arrays(self)                  copies, triangles packed: what ``to_arrays`` returns
     LAYOUT.load(self, arrays, m=2, D=5)     checks all arrays, then sets the attributes: all of them or none
-    LAYOUT.read(arrays, m=2, D=5)           the same without setting: {attribute: array}, for a holder that compares
-                                            arrays with each other before it takes them over, or keeps a NamedTuple
+    LAYOUT.load(self, arrays, check, D=5)   the same, where ``check`` refuses arrays that do not go together
+    LAYOUT.read(arrays, m=2, D=5)           without setting: {attribute: array}, for a holder that keeps a NamedTuple
     LAYOUT.held_bytes(self)                 bytes of the arrays a holder has
     LAYOUT.bytes(m=2, D=5)                  bytes they would have, before anything is built
 
@@ -24,7 +24,7 @@ with the holder. ``tests/core/state/hostile.py`` breaks every declared array in 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +69,8 @@ WHOLE = Range(0.0, float(ROWS_MAX), whole=True)
 
 Selection = tuple[Any, ...]
 """An index into an array as the state has it."""
+Check = Callable[[dict[str, Floats]], None]
+"""Refuses arrays, by attribute, that do not go together."""
 
 
 class Array:
@@ -220,13 +222,24 @@ class Layout:
         """Copies of a holder's arrays, as the state has them."""
         return {name: array.pack(getattr(holder, self._attributes[name])) for name, array in self.arrays.items()}
 
-    def load(self, holder: object, arrays: Mapping[str, NDArray[Any]], **sizes: int) -> None:
+    def load(
+        self, holder: object, arrays: Mapping[str, NDArray[Any]], check: Check | None = None, **sizes: int
+    ) -> None:
         """Check a state and set the holder's arrays.
+
+        Args:
+            holder: what the arrays are attributes of.
+            arrays: the state.
+            check: refuses arrays, by attribute, that do not go together, with a ValueError.
+            sizes: of the named dimensions.
 
         Raises:
             ValueError: as ``read``; the holder is unchanged.
         """
-        for attribute, array in self.read(arrays, **sizes).items():
+        found = self.read(arrays, **sizes)
+        if check is not None:
+            check(found)
+        for attribute, array in found.items():
             setattr(holder, attribute, array)
 
     def read(self, arrays: Mapping[str, NDArray[Any]], **sizes: int) -> dict[str, Floats]:

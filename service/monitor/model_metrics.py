@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
-from core.metrics.quality import Quality
+from core.metrics import Quality
 from service.errors import Unavailable
 from service.monitor.families import counter, gauge
 from service.runtime.replica import Replica

@@ -18,7 +18,7 @@ from core.learners.catalogue import ALGORITHMS
 from core.machine import Machine
 from core.machine.answers import Answers, Given
 from core.machine.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
-from core.metrics.losses import LOSS, P_SAID, P_TRUE
+from core.metrics.class_kernels import LOSS, P_SAID, P_TRUE
 from tests.benchmarks.generators import fraud, sea
 
 NO_ROWS = 10**12

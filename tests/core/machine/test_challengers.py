@@ -250,13 +250,13 @@ def test_a_tracked_row_is_compared_by_what_both_said_then():
     challenge(model, "late", {"algorithm": "fesl_c"})
     model.commit(Promote("fast"))
     model.learn(X[41:], y[41:])
-    before = [(one.metrics.rows, one.metrics._scalars[2]) for one in machine.members]
+    before = [(one.metrics.rows, one.metrics.series[0, 2]) for one in machine.members]
     (learned,) = [model.commit(Rows(machine.feedback_schema.id, None, X[40:41], y[40:41], served=told))]
     assert isinstance(learned, Learned)
     assert [told.prediction] == learned.predictions
     assert [(told.prediction - y[40]) ** 2] == learned.losses.tolist()
     errors = [
-        one.metrics._scalars[2] * (rows + 1) - mae * rows
+        one.metrics.series[0, 2] * (rows + 1) - mae * rows
         for one, (rows, mae) in zip(machine.members, before, strict=True)
     ]
     assert [abs(5.0 - y[40]), abs(told.prediction - y[40])] == pytest.approx([errors[0], errors[2]])

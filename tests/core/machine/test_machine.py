@@ -257,7 +257,7 @@ def test_a_tracked_answer_before_the_first_class_is_unscored():
     )
     assert [None] == outcome.predictions
     assert np.isnan(outcome.losses).all()
-    assert (1, None) == (model.metrics.report()["unscored"], model.metrics.headline())
+    assert (1, None) == (model.metrics.report()["unscored"], model.metrics.headline()["score"])
 
 
 @every_kind

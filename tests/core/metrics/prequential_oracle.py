@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from core.metrics.losses import BRIER, FACTS, LOSS, P_SAID, P_TRUE, SCORE, facts_of
+from core.metrics.class_kernels import BRIER, FACTS, LOSS, P_SAID, P_TRUE, SCORE, facts_of
 
 
 class Row(NamedTuple):

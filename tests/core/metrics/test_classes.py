@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from core.metrics import ClassificationMetrics
-from core.metrics.losses import P_TRUE, SCORE, facts_of
+from core.metrics.class_kernels import P_TRUE, SCORE, facts_of
 from tests.core.metrics.prequential_oracle import bits, classes_of, fed, random_classes, rows_of
 
 SPANS = ("overall", "window", "fading")
@@ -25,7 +25,7 @@ class Names:
 def test_every_class_is_told_as_the_full_list_gives_it(n):
     """Support, precision, recall, F1 and the confusion of all rows and of the window, by labels."""
     arrays = random_classes(n)
-    report = fed(ClassificationMetrics(), arrays, [], 3).report(Names())
+    report = fed(ClassificationMetrics(), arrays, [], 3).report(Names.labels, Names.keys)
     for span, last in (("overall", n), ("window", 1000)):
         rows = [row for row in rows_of(*arrays)[-last:] if row.guess >= 0]
         counts = [[sum(row.truth == y and row.guess == a for row in rows) for a in range(3)] for y in range(3)]

@@ -8,7 +8,7 @@ import pytest
 from core.config import Config
 from core.entry import Entry, Rows
 from core.machine import Machine
-from core.metrics.costs import mean_cost
+from core.metrics.class_report import mean_cost
 
 LABELS = ["fine", "fraud", "odd"]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.metrics.class_kernels import GONE, NOTHING
-from core.metrics.losses import BRIER, LOSS, P_SAID, P_TRUE, SCORE, facts_of, squared_errors
+from core.metrics.class_kernels import BRIER, GONE, LOSS, NOTHING, P_SAID, P_TRUE, SCORE, facts_of
+from core.metrics.regression import squared_errors
 
 
 def test_squared_errors_are_capped_without_a_warning():

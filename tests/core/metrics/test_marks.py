@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from core.metrics import ClassificationMetrics, RegressionMetrics
-from core.metrics.marks import MARKS_MAX, Marks
+from core.metrics.prequential import MARKS_MAX, Marks
 
 
 @pytest.mark.parametrize("metrics", [ClassificationMetrics(), RegressionMetrics()])

@@ -32,7 +32,7 @@ def ratios(metrics):
     found = [own[score] / last[score] for own, last in pairs for score in last]
     point = report["history"][-1]
     found += [point["paired"] / point["last_value"], point["paired_overall"] / point["last_value"]]
-    return [*found, quality.error_ratio, metrics.paired_score() / metrics.best_baseline()]
+    return [*found, quality.error_ratio, metrics.headline()["paired_score"] / metrics.headline()["baseline"]]
 
 
 @settings(max_examples=25)
@@ -73,7 +73,7 @@ def test_without_a_row_of_the_baseline_nothing_is_compared():
     metrics = fed(RegressionMetrics(), (np.zeros(1), np.ones(1)), [])
     none = {"rows": 0, "mse": None, "mae": None}
     assert [none] * 3 == [*metrics.report()["paired"].values()]
-    assert metrics.paired_score() is None
+    assert metrics.headline()["paired_score"] is None
     assert np.isnan(metrics.quality().error_ratio)
 
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn import metrics as theirs
 
 from core.metrics import ClassificationMetrics
-from core.metrics.losses import facts_of
+from core.metrics.class_kernels import facts_of
 from tests.core.metrics.prequential_oracle import score_bin
 
 PRIORS = {2: [0.95, 0.05], 4: [0.5, 0.3, 0.15, 0.05]}
