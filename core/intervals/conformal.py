@@ -39,22 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
-from core.intervals import kernels
-from core.intervals.kernels import (
-    COVERED,
-    FADING_COVERED,
-    FADING_TOLD,
-    LARGEST,
-    LEVEL_COLUMNS,
-    NOT_TRACKED,
-    RING,
-    SHIFT,
-    SHIFT_MAX,
-    STEPS,
-    TOLD,
-)
+from core.intervals import kernels as at
 from core.intervals.levels import LEVELS, Told
-from core.metrics.prequential import WINDOW, capacity
+from core.metrics.prequential import WINDOW, capacity, check_capacity, grown
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Range, Shares, counts
 
 _BITS = Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)
@@ -75,19 +62,17 @@ class Intervals:
 
     LAYOUT = Layout(
         {
-            "alphas": Array(len(LEVELS), len(STEPS), within=Range(0.0, 1.0)),
-            "weights": Shares(len(LEVELS), len(STEPS)),
+            "alphas": Array(len(LEVELS), len(at.STEPS), within=Range(0.0, 1.0)),
+            "weights": Shares(len(LEVELS), len(at.STEPS)),
             "levels": Array(
                 len(LEVELS),
-                LEVEL_COLUMNS,
+                at.LEVEL_COLUMNS,
                 places={
-                    SHIFT: Range(-SHIFT_MAX, SHIFT_MAX),
-                    TOLD: WHOLE,
-                    COVERED: WHOLE,
-                    FADING_TOLD: NOT_NEGATIVE,
-                    FADING_COVERED: NOT_NEGATIVE,
+                    at.SHIFT: Range(-at.SHIFT_MAX, at.SHIFT_MAX),
+                    **dict.fromkeys((at.TOLD, at.COVERED), WHOLE),
+                    **dict.fromkeys((at.FADING_TOLD, at.FADING_COVERED), NOT_NEGATIVE),
                 },
-                ordered=[(COVERED, TOLD), (FADING_COVERED, FADING_TOLD)],
+                ordered=[(at.COVERED, at.TOLD), (at.FADING_COVERED, at.FADING_TOLD)],
             ),
             "residuals": Array("residuals"),
             "bits": Array("rows", within=_BITS),
@@ -96,10 +81,10 @@ class Intervals:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.alphas = np.repeat(1.0 - _LEVELS, len(STEPS)).reshape(len(LEVELS), len(STEPS))
-        self.weights = np.full(self.alphas.shape, 1.0 / len(STEPS))
-        self.levels = np.zeros((len(LEVELS), LEVEL_COLUMNS))
-        self.residuals, self.bits = np.zeros(capacity(0, RING)), np.zeros(capacity(0, WINDOW))
+        self.alphas = np.repeat(1.0 - _LEVELS, len(at.STEPS)).reshape(len(LEVELS), len(at.STEPS))
+        self.weights = np.full(self.alphas.shape, 1.0 / len(at.STEPS))
+        self.levels = np.zeros((len(LEVELS), at.LEVEL_COLUMNS))
+        self.residuals, self.bits = np.zeros(capacity(0, at.RING)), np.zeros(capacity(0, WINDOW))
         self._ordered = np.zeros(len(self.residuals))
 
     def absorb(self, predicted: Floats, truth: Floats, served: Floats | None = None) -> None:
@@ -114,43 +99,30 @@ class Intervals:
             ValueError: a number is not finite; nothing changed.
         """
         after = self.rows + len(truth)
-        residuals, ordered, bits = self.residuals, self._ordered, self.bits
-        if self.rows < WINDOW:
-            residuals, ordered = _grown(residuals, after, RING), _grown(ordered, after, RING)
-            bits = _grown(bits, after, WINDOW)
+        residuals, ordered = grown(self.residuals, after, at.RING), grown(self._ordered, after, at.RING)
+        bits = grown(self.bits, after, WINDOW)
         told = _NONE_TRACKED if served is None else served
         state = self.alphas, self.weights, self.levels, ordered
-        if not kernels.absorb(predicted, truth, told, self.rows, *state, residuals, bits):
+        if not at.absorb(predicted, truth, told, self.rows, *state, residuals, bits):
             raise ValueError("a number is not finite")
         self.residuals, self.bits, self._ordered, self.rows = residuals, bits, ordered, after
 
-    def offsets(self, levels: Floats) -> Floats:
-        """What the intervals of some levels (m,) add to a prediction now: (m, 2), low and high; NaN: none yet."""
-        out = np.empty((len(levels), 2))
-        n = min(self.rows, RING)
-        kernels.offsets(levels, self.alphas, self.weights, self.levels, self._ordered, n, out)
-        return out
+    def bounds(self, predicted: Floats, levels: Floats) -> Floats:
+        """The intervals of some levels (m,) around predictions (n,): (n, m, 2), low and high, finite; NaN: none yet."""
+        state = self.alphas, self.weights, self.levels, self._ordered, min(self.rows, at.RING)
+        found: Floats = at.bounds(predicted, levels, *state)
+        return found
 
     def around(self, predicted: Floats, level: float) -> Floats | None:
-        """The intervals of a level around predictions (n,): (n, 2), low and high, finite; None: none yet.
-
-        Args:
-            predicted: the predictions.
-            level: above 0, at most ``LEVEL_MAX``.
-        """
-        offset = self.offsets(np.array([level]))[0]
-        if np.isnan(offset[0]):
+        """The intervals (n, 2) of a level, above 0 and at most ``LEVEL_MAX``, as of ``bounds``; None: none yet."""
+        if self.rows < at.rows_needed(level):
             return None
-        with np.errstate(over="ignore"):
-            bounds: Floats = np.clip(predicted[:, None] + offset, -LARGEST, LARGEST)
-        return bounds
+        return np.ascontiguousarray(self.bounds(predicted, np.array([level]))[:, 0])
 
     def served(self, predicted: float) -> Told:
         """The intervals of all ``LEVELS`` around one prediction, as they are kept with it until its label comes."""
-        pairs = self.offsets(_LEVELS).tolist()
-        return tuple(
-            None if math.isnan(low) else (_within(predicted + low), _within(predicted + high)) for low, high in pairs
-        )
+        (found,) = self.bounds(np.array([predicted]), _LEVELS).tolist()
+        return tuple(None if math.isnan(low) else (low, high) for low, high in found)
 
     def spans(self) -> tuple[Header, Header, Header]:
         """The share of rows that each level covered: overall, in the window, fading; None where it had no interval."""
@@ -158,9 +130,9 @@ class Intervals:
         told, covered = np.split(flags.sum(axis=0), 2)
         known = self.levels.T
         return (
-            _shares(known[TOLD], known[COVERED]),
+            _shares(known[at.TOLD], known[at.COVERED]),
             _shares(told, covered),
-            _shares(known[FADING_TOLD], known[FADING_COVERED]),
+            _shares(known[at.FADING_TOLD], known[at.FADING_COVERED]),
         )
 
     @property
@@ -179,20 +151,15 @@ class Intervals:
             ValueError: shapes or values that no such state can have; the state is unchanged.
         """
         (rows,) = counts(header, rows=ROWS_MAX)
-        found = self.LAYOUT.read(arrays)
-        for name, bound in (("residuals", RING), ("bits", WINDOW)):
-            if len(found[name]) != capacity(rows, bound):
-                raise ValueError(f"{name}: of another length than so many rows make")
-        self.__dict__.update(found, rows=rows)
-        n = min(rows, RING)
+
+        def check(found: Mapping[str, Floats]) -> None:
+            check_capacity("residuals", found["residuals"], rows, at.RING)
+            check_capacity("bits", found["bits"], rows, WINDOW)
+
+        self.LAYOUT.load(self, arrays, check)
+        self.rows, n = rows, min(rows, at.RING)
         self._ordered = np.zeros(len(self.residuals))
         self._ordered[:n] = np.sort(self.residuals[:n])
-
-
-def _grown(ring: Floats, rows: int, bound: int) -> Floats:
-    """A ring with room for so many rows, itself where it has."""
-    room = capacity(rows, bound)
-    return ring if len(ring) == room else np.concatenate([ring, np.zeros(room - len(ring))])
 
 
 def as_told(served: Sequence[Told | None]) -> Floats:
@@ -204,15 +171,11 @@ def as_told(served: Sequence[Told | None]) -> Floats:
     told = np.full((len(served), len(LEVELS), 2), np.nan)
     for row, own in enumerate(served):
         if own == ():
-            told[row, 0, 0] = NOT_TRACKED
+            told[row, 0, 0] = at.NOT_TRACKED
         for j, bounds in enumerate(own or ()):
             if bounds is not None:
                 told[row, j] = bounds
     return told
-
-
-def _within(value: float) -> float:
-    return min(max(value, -LARGEST), LARGEST)
 
 
 def _shares(told: NDArray[Any], covered: NDArray[Any]) -> Header:

@@ -64,17 +64,10 @@ def _told_alphas(alphas: Floats, weights: Floats, levels: Floats, out: Floats) -
 
 
 @njit(cache=True)
-def _low(ordered: Floats, n: int, a: float) -> float:
-    """The residual with a share of a/2 below it, at most 0."""
-    value: float = min(ordered[min(max(math.floor((n + 1) * 0.5 * a), 1), n) - 1], 0.0)
-    return value
-
-
-@njit(cache=True)
-def _high(ordered: Floats, n: int, a: float) -> float:
-    """The residual with a share of a/2 above it, at least 0."""
-    value: float = max(ordered[n - min(max(math.floor((n + 1) * 0.5 * a), 1), n)], 0.0)
-    return value
+def _tails(ordered: Floats, n: int, a: float) -> tuple[float, float]:
+    """The residual with a share of a/2 below it, at most 0, and the one with as much above it, at least 0."""
+    place = min(max(math.floor((n + 1) * 0.5 * a), 1), n)
+    return min(ordered[place - 1], 0.0), max(ordered[n - place], 0.0)
 
 
 @njit(cache=True)
@@ -97,19 +90,20 @@ def _finite(value: float) -> float:
     return min(max(value, -LARGEST), LARGEST)
 
 
-@njit(f"void({READ_FLOATS}, {_STATE}, i8, f8[:,::1])", cache=True)
-def offsets(
-    wanted: Floats, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats, n: int, out: Floats
-) -> None:
-    """What intervals of some levels (m,) add to a prediction, into out (m, 2): low and high; NaN: too few residuals."""
+@njit(f"f8[:,:,::1]({READ_FLOATS}, {READ_FLOATS}, {_STATE}, i8)", cache=True)
+def bounds(
+    predicted: Floats, wanted: Floats, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats, n: int
+) -> Floats:
+    """Intervals of some levels (m,) around predictions (p,): (p, m, 2), low and high; NaN: too few residuals."""
     told = np.empty(_LEVELS.shape[0])
     _told_alphas(alphas, weights, levels, told)
-    for i in range(wanted.shape[0]):
-        if n >= rows_needed(wanted[i]):
-            a = _between(told, wanted[i])
-            out[i, 0], out[i, 1] = _low(ordered, n, a), _high(ordered, n, a)
-        else:
-            out[i, 0], out[i, 1] = np.nan, np.nan
+    out = np.full((predicted.shape[0], wanted.shape[0], 2), np.nan)
+    for j in range(wanted.shape[0]):
+        if n >= rows_needed(wanted[j]):
+            low, high = _tails(ordered, n, _between(told, wanted[j]))
+            for i in range(predicted.shape[0]):
+                out[i, j, 0], out[i, j, 1] = _finite(predicted[i] + low), _finite(predicted[i] + high)
+    return out
 
 
 @njit(cache=True)
@@ -140,15 +134,6 @@ def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
         ordered[free] = ordered[free + 1]
         free += 1
     ordered[free] = value
-
-
-@njit(cache=True)
-def _count(levels: Floats, j: int, has: int, covered: int) -> None:
-    """Count a row of a level."""
-    levels[j, TOLD] += has
-    levels[j, COVERED] += covered
-    levels[j, FADING_TOLD] = FADING * levels[j, FADING_TOLD] + has
-    levels[j, FADING_COVERED] = FADING * levels[j, FADING_COVERED] + covered
 
 
 @njit(f"b1({READ_FLOATS}, {READ_FLOATS}, {_TOLD}, i8, {_STATE}, f8[::1], f8[::1])", cache=True)
@@ -185,13 +170,16 @@ def absorb(
             enough = n >= rows_needed(_LEVELS[j])
             low = high = np.nan
             if enough:
-                below, above = _low(ordered, n, told[j]), _high(ordered, n, told[j])
+                below, above = _tails(ordered, n, told[j])
                 low, high = _finite(said + below), _finite(said + above)
                 _adapt(alphas, weights, levels, j, beta, residual < below or residual > above)
             if tracked:
                 low, high = served[i, j, 0], served[i, j, 1]
             has, covered = 0 if math.isnan(low) else 1, 1 if low <= came <= high else 0
-            _count(levels, j, has, covered)
+            levels[j, TOLD] += has
+            levels[j, COVERED] += covered
+            levels[j, FADING_TOLD] = FADING * levels[j, FADING_TOLD] + has
+            levels[j, FADING_COVERED] = FADING * levels[j, FADING_COVERED] + covered
             flags += (has << j) + (covered << (L + j))
         _insert(ordered, n, residuals[(rows + i) % RING], residual)
         residuals[(rows + i) % RING], bits[(rows + i) % WINDOW] = residual, flags

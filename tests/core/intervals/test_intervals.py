@@ -45,6 +45,11 @@ def state(intervals):
     return {name: array.tobytes() for name, array in arrays.items()}, header
 
 
+def offsets(intervals, levels=LEVELS):
+    """What the intervals add to a prediction, (m, 2)."""
+    return intervals.bounds(np.zeros(1), np.array(levels))[0]
+
+
 def test_intervals_are_those_of_the_plainest_computation():
     """Before every row, at every level, while the ring fills and after it is full; and the coverage they come to."""
     predicted, truth = stream(2300)
@@ -52,7 +57,7 @@ def test_intervals_are_those_of_the_plainest_computation():
     covered = []
     for said, came in zip(predicted, truth, strict=True):
         expected = plain.offsets()
-        found = [tuple(pair) for pair in intervals.offsets(np.array(LEVELS)).tolist()]
+        found = [tuple(pair) for pair in offsets(intervals).tolist()]
         assert [pair or (None, None) for pair in expected] == [
             tuple(None if math.isnan(end) else end for end in pair) for pair in found
         ]
@@ -92,7 +97,7 @@ def test_no_finite_number_makes_an_interval_overflow(rows, level):
     restored = Intervals()
     restored.load_arrays(*intervals.to_arrays())
     assert state(intervals) == state(restored)
-    assert_array_equal(intervals.offsets(np.array(LEVELS)), restored.offsets(np.array(LEVELS)))
+    assert_array_equal(offsets(intervals), offsets(restored))
     json.dumps(restored.spans(), allow_nan=False)
 
 
@@ -119,7 +124,7 @@ def test_levels_lie_within_each_other():
     """Those that adapt and those between, after a change of the errors; down to no width at all."""
     levels = np.linspace(0.01, 0.99, 99)
     for rows in (200, 900, 1200, 2000):
-        low, high = fed(stream(rows)).offsets(levels).T
+        low, high = offsets(fed(stream(rows)), levels).T
         assert (np.diff(low) <= 0).all()
         assert (np.diff(high) >= 0).all()
         assert (low <= 0).all()
@@ -129,7 +134,7 @@ def test_levels_lie_within_each_other():
 def test_a_series_without_errors_has_intervals_without_width():
     """And covers all of it."""
     intervals = fed((np.full(300, 0.1), np.full(300, 0.1)))
-    assert_array_equal(np.zeros((5, 2)), intervals.offsets(np.array(LEVELS)))
+    assert_array_equal(np.zeros((5, 2)), offsets(intervals))
     assert {"0.5": 1.0, "0.8": 1.0, "0.9": 1.0, "0.95": 1.0, "0.99": 1.0} == intervals.spans()[0]
 
 
