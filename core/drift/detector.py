@@ -60,54 +60,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints
+from core.drift import kernels as at
 from core.drift.config import Tests
-from core.drift.kernels import (
-    ADDED_MAX,
-    BATCHES,
-    CELLS,
-    COLLECTED,
-    COUNT,
-    COUNTERS,
-    FIRST,
-    HIGH,
-    KEPT,
-    LOW,
-    MEAN,
-    ORIGIN,
-    PARTIAL,
-    PAST,
-    PER_CLASS,
-    RECENT,
-    REFERENCE,
-    STEPS,
-    SUMS,
-    TO_RECENT,
-    VALUE_MAX,
-    WRONG,
-    absorb_rows,
-    close_batch,
-    close_window,
-    error_cut,
-    error_inflation,
-    mean_cut,
-    rows_to_test,
-)
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
 WINDOWS = 4.0
 """Lengths of the recent window in one error test."""
 _LAYOUT = Layout(
     {
-        "means": Array("windows", "D", axis=0, ordered=[(LOW, HIGH)], at="_means"),
+        "means": Array("windows", "D", axis=0, ordered=[(at.LOW, at.HIGH)]),
         "tallies": Array(
             "classes",
-            COUNTERS,
+            at.COUNTERS,
             within=NOT_NEGATIVE,
-            places=dict.fromkeys((PAST, RECENT, COUNT, PARTIAL), WHOLE),
-            ordered=[(place, WRONG) for place in range(SUMS, COUNTERS)],
-            at="_counters",
+            places=dict.fromkeys((at.PAST, at.RECENT, at.COUNT, at.PARTIAL), WHOLE),
+            ordered=[(place, at.WRONG) for place in range(at.SUMS, at.COUNTERS)],
+            at="counters",
         ),
-        "reference": Array("reference", within=NOT_NEGATIVE, at="_reference"),
+        "reference": Array("reference", within=NOT_NEGATIVE),
     }
 )
 OBJECT_BYTES = 900
@@ -128,87 +98,73 @@ class DriftDetector:
     def __init__(self, tests: Tests, ranges: Floats, regression: bool) -> None:
         mean, error = tests.get("class_mean"), tests.get("error_rate")
         self.regression = regression
-        self._limits = np.zeros(4)
+        self.limits = np.zeros(4)
         D = ranges.shape[1] if mean else 0
         if mean:
-            self._limits[:2] = mean.batch_size, math.log(4.0 * D / mean.delta)
+            self.limits[:2] = mean.batch_size, math.log(4.0 * D / mean.delta)
         if error:
-            self._limits[2:] = error.batch_size, math.log(WINDOWS / error.delta)
+            self.limits[2:] = error.batch_size, math.log(WINDOWS / error.delta)
         self._error_batch = error.batch_size if error else 0
-        self._cell = self._error_batch // max(min(CELLS, self._error_batch), 1)
+        self._cell = self._error_batch // max(min(at.CELLS, self._error_batch), 1)
         self._ranges = ranges[:, :D].copy()
-        self.reset()
-
-    def reset(self) -> None:
-        """Back to the first state: no classes, no ranges but the declared ones."""
-        self._started = False
-        self._means = np.zeros((FIRST, self._ranges.shape[1]))
-        self._counters = np.zeros((0, COUNTERS))
-        self._reference = np.zeros(REFERENCE + self._error_batch if self.regression and self._error_batch else 0)
-        if self.regression:
+        self.started = False
+        self.means = np.zeros((at.FIRST, D))
+        self.counters = np.zeros((0, at.COUNTERS))
+        self.reference = np.zeros(at.REFERENCE + self._error_batch if regression and error else 0)
+        if regression:
             self.add_class()
 
     def restart(self) -> None:
         """Empty all windows; classes and ranges are kept. Later rows are not compared with earlier ones."""
-        classes = self.classes
-        self._means = np.concatenate([self._means[:FIRST], np.zeros((PER_CLASS * classes, self._means.shape[1]))])
-        self._counters = np.zeros((classes, COUNTERS))
-        self._reference[:] = 0.0
+        for windows in (self.means[at.FIRST :], self.counters, self.reference):
+            windows.fill(0.0)
 
     def forget_errors(self) -> None:
         """Empty the windows of the error test: what counts as an error from now on is not what counted before."""
-        self._counters[:, COUNT:] = 0.0
-        self._reference[:] = 0.0
+        self.counters[:, at.COUNT :] = 0.0
+        self.reference[:] = 0.0
 
     def adopt(self, other: "DriftDetector") -> None:
         """Take over the windows of another detector of the same columns and classes, of tests with as long batches."""
-        (mean_batch, error_batch), means, counters, reference, started = other.windows
-        if self._means.shape[1] and mean_batch == self._limits[0]:
-            self._means[:], self._started = means, started
-            self._counters[:, :COUNT] = counters[:, :COUNT]
-        if self._error_batch and error_batch == self._error_batch:
-            self._counters[:, COUNT:] = counters[:, COUNT:]
-            self._reference[:] = reference
+        if self.means.shape[1] and other.limits[at.MEAN_BATCH] == self.limits[at.MEAN_BATCH]:
+            self.means[:], self.started = other.means, other.started
+            self.counters[:, : at.COUNT] = other.counters[:, : at.COUNT]
+        if self._cell and other.limits[at.ERROR_BATCH] == self.limits[at.ERROR_BATCH]:
+            self.counters[:, at.COUNT :] = other.counters[:, at.COUNT :]
+            self.reference[:] = other.reference
 
     def extend(self, other: "DriftDetector", places: Ints) -> None:
         """Go on for a detector of fewer columns, those at ``places``; the others have been 0 in every row."""
-        _, means, counters, reference, self._started = other.windows
-        self._counters, self._reference = counters.copy(), reference.copy()
-        if self._means.shape[1]:
-            if self._started:
-                self._means[LOW] = np.fmin(self._ranges[0], 0.0)
-                self._means[HIGH] = np.fmax(self._ranges[1], 0.0)
-            self._means[:, places] = means
-
-    @property
-    def windows(self) -> tuple[tuple[float, int], Floats, Floats, Floats, bool]:
-        """The batch sizes of both tests (0: it does not run), the arrays, and whether there has been a row."""
-        batches = float(self._limits[0]), self._error_batch
-        return batches, self._means, self._counters, self._reference, self._started
+        self.counters, self.reference, self.started = other.counters.copy(), other.reference.copy(), other.started
+        if self.means.shape[1]:
+            if self.started:
+                self.means[at.LOW] = np.fmin(self._ranges[0], 0.0)
+                self.means[at.HIGH] = np.fmax(self._ranges[1], 0.0)
+            self.means[:, places] = other.means
 
     @property
     def classes(self) -> int:
         """Classes there are windows for."""
-        return self._counters.shape[0]
+        return self.counters.shape[0]
 
     def column_means(self) -> Floats | None:
         """Means (D,) of the rows in the windows of class means, of all classes; None without rows, or the test."""
-        windows = self._means[FIRST:].reshape(self.classes, PER_CLASS, self._means.shape[1])
-        past, rows = self._counters[:, PAST], self._counters[:, [PAST, RECENT]].sum()
+        windows = self.means[at.FIRST :].reshape(self.classes, at.PER_CLASS, self.means.shape[1])
+        past, rows = self.counters[:, at.PAST], self.counters[:, [at.PAST, at.RECENT]].sum()
         if not windows.size or not rows:
             return None
-        shares = past / rows @ windows[:, MEAN] + (windows[:, TO_RECENT + MEAN] / rows).sum(axis=0)
-        means: Floats = self._means[ORIGIN] + shares
+        shares = past / rows @ windows[:, at.MEAN] + (windows[:, at.TO_RECENT + at.MEAN] / rows).sum(axis=0)
+        means: Floats = self.means[at.ORIGIN] + shares
         return means
 
     def add_class(self) -> None:
         """One more class, called before its first row comes."""
-        self._means = np.concatenate([self._means, np.zeros((PER_CLASS, self._means.shape[1]))])
-        self._counters = np.concatenate([self._counters, np.zeros((1, COUNTERS))])
+        self.means = np.concatenate([self.means, np.zeros((at.PER_CLASS, self.means.shape[1]))])
+        self.counters = np.concatenate([self.counters, np.zeros((1, at.COUNTERS))])
 
     def rows_to_test(self, classes: Ints) -> int:
         """How many of the next rows, of these classes (n,), come up to and including one whose alarm is possible."""
-        return int(rows_to_test(classes, self._counters, self._reference, self._limits))
+        return int(at.rows_to_test(classes, self.counters, self.reference, self.limits))
 
     def absorb(self, X: Floats, classes: Ints, loss: Floats) -> list[Alarm]:
         """Take in rows after they were tested and learned.
@@ -221,51 +177,54 @@ class DriftDetector:
         Returns:
             The alarms, in the order of their rows.
         """
-        if not self._started and X.shape[0]:
+        if not self.started and X.shape[0]:
             self._start(X[0])
         alarms: list[Alarm] = []
         row = 0
         while True:
-            row, differ, window = absorb_rows(
-                X, classes, loss, row, self._means, self._counters, self._reference, self._limits
+            row, differ, window = at.absorb_rows(
+                X, classes, loss, row, self.means, self.counters, self.reference, self.limits
             )
             if row >= X.shape[0]:
                 return alarms
             k = int(classes[row])
             if differ:
                 alarms.append(self._means_alarm(row, k))
-                close_batch(self._means, self._counters, k, True)
+                at.close_batch(self.means, self.counters, k, True)
             if window:
                 alarms.append(self._errors_alarm(row, k, window))
-                self._close_errors(k, window)
+                if self.regression:
+                    self.forget_errors()
+                else:
+                    at.close_window(self.counters, k, window // self._cell, self._cell)
             row += 1
 
     def _start(self, x: Floats) -> None:
         """The first row is the origin, and the range where none is declared."""
-        columns = self._means.shape[1]
-        origin = np.clip(x[:columns], -VALUE_MAX, VALUE_MAX)
-        declared = np.clip(self._ranges, -VALUE_MAX, VALUE_MAX)
-        self._means[ORIGIN] = origin
-        self._means[LOW] = np.fmin(declared[0] - origin, 0.0)
-        self._means[HIGH] = np.fmax(declared[1] - origin, 0.0)
-        self._started = True
+        columns = self.means.shape[1]
+        origin = np.clip(x[:columns], -at.VALUE_MAX, at.VALUE_MAX)
+        declared = np.clip(self._ranges, -at.VALUE_MAX, at.VALUE_MAX)
+        self.means[at.ORIGIN] = origin
+        self.means[at.LOW] = np.fmin(declared[0] - origin, 0.0)
+        self.means[at.HIGH] = np.fmax(declared[1] - origin, 0.0)
+        self.started = True
 
     def _means_alarm(self, row: int, k: int) -> Alarm:
-        M, first = self._means, FIRST + PER_CLASS * k
-        past, recent = self._counters[k, PAST], self._counters[k, RECENT]
-        after = M[first + TO_RECENT + MEAN] / recent
-        apart = np.abs(after - M[first + MEAN])
-        cuts = np.array([mean_cut(M, first, j, past, recent, self._limits[1]) for j in range(M.shape[1])])
-        spread = M[HIGH] - M[LOW]
+        M, first = self.means, at.FIRST + at.PER_CLASS * k
+        past, recent = self.counters[k, at.PAST], self.counters[k, at.RECENT]
+        after = M[first + at.TO_RECENT + at.MEAN] / recent
+        apart = np.abs(after - M[first + at.MEAN])
+        cuts = np.array([at.mean_cut(M, first, j, past, recent, self.limits[1]) for j in range(M.shape[1])])
+        spread = M[at.HIGH] - M[at.LOW]
         found = np.flatnonzero((cuts > 0.0) & (apart >= cuts))
         found = found[np.argsort(-apart[found] / spread[found], kind="stable")][:ALARM_COLUMNS_MAX]
-        origin = M[ORIGIN, found]
+        origin = M[at.ORIGIN, found]
         return Alarm(
             kind="class_mean",
             row=row,
             cls=k,
             columns=tuple(found.tolist()),
-            before=tuple((origin + M[first + MEAN, found]).tolist()),
+            before=tuple((origin + M[first + at.MEAN, found]).tolist()),
             after=tuple((origin + after[found]).tolist()),
             epsilon=float(cuts[found[0]] / spread[found[0]]),
             n_before=int(past),
@@ -273,18 +232,11 @@ class DriftDetector:
         )
 
     def _errors_alarm(self, row: int, k: int, window: int) -> Alarm:
-        count, wrong = self._counters[k, COUNT], self._counters[k, WRONG]
-        before = self._counters[k, SUMS + int(count - window) // self._cell % KEPT]
-        inflation = error_inflation(self._counters, k, self._cell)
-        a, b, cut = error_cut(count - window, before, float(window), wrong - before, self._limits[3], inflation)
+        count, wrong = self.counters[k, at.COUNT], self.counters[k, at.WRONG]
+        before = self.counters[k, at.SUMS + int(count - window) // self._cell % at.KEPT]
+        inflation = at.error_inflation(self.counters, k, self._cell)
+        a, b, cut = at.error_cut(count - window, before, float(window), wrong - before, self.limits[3], inflation)
         return Alarm("error_rate", row, k, (), (a,), (b,), cut, int(count) - window, window)
-
-    def _close_errors(self, k: int, window: int) -> None:
-        if self.regression:
-            self._counters[k, COUNT:] = 0.0
-            self._reference[:] = 0.0
-        else:
-            close_window(self._counters, k, window // self._cell, self._cell)
 
     @property
     def nbytes(self) -> int:
@@ -293,7 +245,7 @@ class DriftDetector:
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
-        return _LAYOUT.to_arrays(self), {"started": self._started}
+        return _LAYOUT.to_arrays(self), {"started": self.started}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``.
@@ -303,25 +255,25 @@ class DriftDetector:
         """
         if set(header) != {"started"} or type(header["started"]) is not bool:
             raise ValueError("started must be true or false, and nothing else in the header")
-        found = _LAYOUT.read(arrays, D=self._means.shape[1], reference=len(self._reference))
-        self._check(*found.values())
-        self.__dict__.update(found, _started=header["started"])
+        _LAYOUT.load(self, arrays, self._check, D=self.means.shape[1], reference=len(self.reference))
+        self.started = header["started"]
 
-    def _check(self, means: Floats, counters: Floats, reference: Floats) -> None:
+    def _check(self, found: Mapping[str, Floats]) -> None:
         """What the kernel takes on trust: as many windows as classes, none of them full, no more errors than rows."""
+        means, counters, reference = found["means"], found["counters"], found["reference"]
         classes = len(counters)
-        if len(means) != FIRST + PER_CLASS * classes or (self.regression and classes != 1):
+        if len(means) != at.FIRST + at.PER_CLASS * classes or (self.regression and classes != 1):
             raise ValueError("means: windows of other classes")
-        unfinished = (counters[:, [RECENT, PARTIAL]] >= np.maximum([self._limits[0], self._cell], 1)).any()
-        if unfinished or (counters[:, COUNT] % max(self._cell, 1)).any():
+        unfinished = (counters[:, [at.RECENT, at.PARTIAL]] >= np.maximum([self.limits[0], self._cell], 1)).any()
+        if unfinished or (counters[:, at.COUNT] % max(self._cell, 1)).any():
             raise ValueError("counters: counts that cannot be")
-        if (counters[:, WRONG] > counters[:, COUNT] + counters[:, PARTIAL]).any():
+        if (counters[:, at.WRONG] > counters[:, at.COUNT] + counters[:, at.PARTIAL]).any():
             raise ValueError("counters: more wrong rows than rows")
-        if (counters[:, STEPS] > self._cell * counters[:, COUNT]).any():
+        if (counters[:, at.STEPS] > self._cell * counters[:, at.COUNT]).any():
             raise ValueError("counters: larger steps than cells")
-        if (np.abs(means) > ADDED_MAX * max(self._limits[0], 1)).any():
+        if (np.abs(means) > at.ADDED_MAX * max(self.limits[0], 1)).any():
             raise ValueError("means beyond what rows can have")
-        batches = (reference[BATCHES], reference[COLLECTED]) if len(reference) else (0.0, 0.0)
+        batches = (reference[at.BATCHES], reference[at.COLLECTED]) if len(reference) else (0.0, 0.0)
         if batches[0] not in {0.0, 1.0, 2.0} or batches[1] not in range(max(self._error_batch, 1)):
             raise ValueError("reference: batches that cannot be")
 
@@ -329,5 +281,5 @@ class DriftDetector:
 def detector_bytes(tests: Tests, dimension: int, classes: int, regression: bool) -> int:
     """Bytes the state of these tests takes, for so many encoded columns and classes (one for regression)."""
     columns = dimension if "class_mean" in tests else 0
-    reference = REFERENCE + tests["error_rate"].batch_size if regression and "error_rate" in tests else 0
-    return 8 * (columns * (FIRST + 2 + PER_CLASS * classes) + COUNTERS * classes + reference) + OBJECT_BYTES
+    reference = at.REFERENCE + tests["error_rate"].batch_size if regression and "error_rate" in tests else 0
+    return 8 * (columns * (at.FIRST + 2 + at.PER_CLASS * classes) + at.COUNTERS * classes + reference) + OBJECT_BYTES

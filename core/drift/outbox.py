@@ -126,46 +126,26 @@ class Drift:
         }
 
 
-def of_alarm(
-    alarm: Alarm,
-    place: tuple[int, int],
-    row: int,
-    time_ms: int,
-    label: Label | None,
-    columns: Sequence[str],
-    action: Action,
-    held_back: bool = False,
-    challenger: str | None = None,
-) -> Drift:
+def of_alarm(alarm: Alarm, place: tuple[int, int], columns: Sequence[str], **known: Any) -> Drift:
     """The event that an alarm opens, in the client's terms.
 
     Args:
         alarm: as the test raised it.
         place: version and index.
-        row: absolute number of its row.
-        time_ms: the entry's time.
-        label: the class, None for regression.
         columns: names of the alarm's columns.
-        action: what the model did.
-        held_back: whether it came within the cool-down of another event.
-        challenger: whose alarm it is; None: the model's own.
+        known: the other attributes of the event: row, time_ms, label, action, held_back, challenger.
     """
-    rates = alarm.kind == "error_rate"
+    before, after = (alarm.before[0], alarm.after[0]) if alarm.kind == "error_rate" else (None, None)
     return Drift(
         *place,
-        row=row,
-        time_ms=time_ms,
         kind=alarm.kind,
-        label=label,
         features=_changes(alarm, columns),
-        before=alarm.before[0] if rates else None,
-        after=alarm.after[0] if rates else None,
+        before=before,
+        after=after,
         epsilon_cut=alarm.epsilon,
         rows_before=alarm.n_before,
         rows_after=alarm.n_after,
-        action=action,
-        held_back=held_back,
-        challenger=challenger,
+        **known,
     )
 
 

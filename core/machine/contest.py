@@ -117,7 +117,8 @@ class Contest(Saved):
             newest, index, _ = self.outbox.last
             version, time_ms = places.place_of(row)
             place = version, index + 1 if newest == version else 0
-            event = of_alarm(alarm, place, row, time_ms, label, named, action, held_back, challenger)
+            known = {"row": row, "time_ms": time_ms, "label": label, "challenger": challenger}
+            event = of_alarm(alarm, place, named, action=action, held_back=held_back, **known)
             self.outbox.put(event)
             member.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
 

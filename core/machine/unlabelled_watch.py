@@ -94,8 +94,8 @@ class UnlabelledWatch:
         for alarm in self._detector.absorb(row, np.zeros(1, dtype=np.int64), np.zeros(1)):
             if not self._episodes.place(self._rows).joins:
                 names = [self.names[column] for column in alarm.columns]
-                found = of_alarm(alarm, (version, 0), machine.rows, time_ms, None, names, "report")
-                return replace(found, kind=KIND)
+                known = {"row": machine.rows, "time_ms": time_ms, "label": None, "action": "report"}
+                return replace(of_alarm(alarm, (version, 0), names, **known), kind=KIND)
         return None
 
     def _row(self, machine: Machine, raw: Floats, served: ServedPrediction) -> Floats:
