@@ -209,14 +209,13 @@ class ForgettingBank:
         stacked = {name: array for name, array in arrays.items() if name not in self.layout.arrays}
         if any(len(array) != len(self.rates) for array in stacked.values()):
             raise ValueError(f"the state must hold {len(self.rates)} members")
-        own = self.layout.read({name: arrays[name] for name in self.layout.arrays}, K=len(self.rates))
         members = [Dfop(spec) for spec in member_specs(self._spec)]
         for k, member in enumerate(members):
             member.load_arrays({name: array[k] for name, array in stacked.items()}, header)
         if len({int(member.counters[ROWS]) for member in members}) > 1:
             raise ValueError("the members have not learned the same rows")
+        self.layout.load(self, {name: arrays[name] for name in self.layout.arrays}, K=len(self.rates))
         self.members, self._stack = members, stack_of(members)
-        vars(self).update(own)
 
 
 def stack_of(members: Sequence[Dfop]) -> State:
