@@ -54,37 +54,22 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints
+from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Ints
 from core.drift import kernels as at
 from core.drift.config import Tests
+from core.state.holder import Counts, Holder
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
 WINDOWS = 4.0
 """Lengths of the recent window in one error test."""
-_LAYOUT = Layout(
-    {
-        "means": Array("windows", "D", axis=0, ordered=[(at.LOW, at.HIGH)]),
-        "tallies": Array(
-            "classes",
-            at.COUNTERS,
-            within=NOT_NEGATIVE,
-            places=dict.fromkeys((at.PAST, at.RECENT, at.COUNT, at.PARTIAL), WHOLE),
-            ordered=[(place, at.WRONG) for place in range(at.SUMS, at.COUNTERS)],
-            at="counters",
-        ),
-        "reference": Array("reference", within=NOT_NEGATIVE),
-    }
-)
 OBJECT_BYTES = 900
 """Memory of the objects around the arrays."""
 
 
-class DriftDetector:
+class DriftDetector(Holder):
     """The tests of one model.
 
     Args:
@@ -94,6 +79,22 @@ class DriftDetector:
 
     State (core.drift.kernels): ``means`` and ``counters`` per class, ``reference`` of a regression.
     """
+
+    layout = Layout(
+        {
+            "means": Array("windows", "D", axis=0, ordered=[(at.LOW, at.HIGH)]),
+            "tallies": Array(
+                "classes",
+                at.COUNTERS,
+                within=NOT_NEGATIVE,
+                places=dict.fromkeys((at.PAST, at.RECENT, at.COUNT, at.PARTIAL), WHOLE),
+                ordered=[(place, at.WRONG) for place in range(at.SUMS, at.COUNTERS)],
+                at="counters",
+            ),
+            "reference": Array("reference", within=NOT_NEGATIVE),
+        }
+    )
+    object_bytes = OBJECT_BYTES
 
     def __init__(self, tests: Tests, ranges: Floats, regression: bool) -> None:
         mean, error = tests.get("class_mean"), tests.get("error_rate")
@@ -107,7 +108,7 @@ class DriftDetector:
         self._error_batch = error.batch_size if error else 0
         self._cell = self._error_batch // max(min(at.CELLS, self._error_batch), 1)
         self._ranges = ranges[:, :D].copy()
-        self.started = False
+        self.started = 0
         self.means = np.zeros((at.FIRST, D))
         self.counters = np.zeros((0, at.COUNTERS))
         self.reference = np.zeros(at.REFERENCE + self._error_batch if regression and error else 0)
@@ -207,7 +208,7 @@ class DriftDetector:
         self.means[at.ORIGIN] = origin
         self.means[at.LOW] = np.fmin(declared[0] - origin, 0.0)
         self.means[at.HIGH] = np.fmax(declared[1] - origin, 0.0)
-        self.started = True
+        self.started = 1
 
     def _means_alarm(self, row: int, k: int) -> Alarm:
         M, first = self.means, at.FIRST + at.PER_CLASS * k
@@ -241,26 +242,19 @@ class DriftDetector:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return _LAYOUT.held_bytes(self) + self._ranges.nbytes + OBJECT_BYTES
+        return super().nbytes + self._ranges.nbytes
 
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state."""
-        return _LAYOUT.to_arrays(self), {"started": self.started}
+    def _counts(self) -> Counts:
+        return {"started": 1}
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
+    def _sizes(self, found: Counts) -> Counts:
+        del found
+        return {"D": self.means.shape[1], "reference": len(self.reference)}
 
-        Raises:
-            ValueError: what no state of these tests can be; nothing has changed.
-        """
-        if set(header) != {"started"} or type(header["started"]) is not bool:
-            raise ValueError("started must be true or false, and nothing else in the header")
-        _LAYOUT.load(self, arrays, self._check, D=self.means.shape[1], reference=len(self.reference))
-        self.started = header["started"]
-
-    def _check(self, found: Mapping[str, Floats]) -> None:
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         """What the kernel takes on trust: as many windows as classes, none of them full, no more errors than rows."""
-        means, counters, reference = found["means"], found["counters"], found["reference"]
+        del found
+        means, counters, reference = held["means"], held["counters"], held["reference"]
         classes = len(counters)
         if len(means) != at.FIRST + at.PER_CLASS * classes or (self.regression and classes != 1):
             raise ValueError("means: windows of other classes")

@@ -163,13 +163,16 @@ class Outbox:
 
     Attributes:
         total: how many there have been, kept or not.
-        last: the reach of a reader that knows all; (0, 0, 0) before the first event.
     """
 
     def __init__(self) -> None:
         self.total = 0
         self._kept: deque[Drift] = deque(maxlen=KEPT)
-        self.last: Reach = (0, 0, 0)
+
+    @property
+    def last(self) -> Reach:
+        """The reach of a reader that knows all; (0, 0, 0) before the first event."""
+        return self._kept[-1].reach if self._kept else (0, 0, 0)
 
     def put(self, drift: Drift) -> None:
         """Add an event.
@@ -180,13 +183,7 @@ class Outbox:
         if self._kept and drift.place <= self._kept[-1].place:
             raise ValueError("events come in the order of their places")
         self._kept.append(drift)
-        self.last = drift.reach
         self.total += 1
-
-    @property
-    def newest_of(self) -> str | None:
-        """Whose the newest event is: a challenger's name, None for the model itself; there is one."""
-        return self._kept[-1].challenger
 
     @property
     def newest(self) -> Drift | None:
@@ -204,7 +201,6 @@ class Outbox:
         drift = self._kept[-1]
         listed = (*drift.alarms, alarm) if drift.joined < LISTED_MAX else drift.alarms
         self._kept[-1] = replace(drift, joined=drift.joined + 1, alarms=listed)
-        self.last = self._kept[-1].reach
         self._shorten()
 
     def _shorten(self) -> None:
@@ -230,7 +226,7 @@ class Outbox:
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state: no arrays, everything in the header."""
-        return {}, {"total": self.total, "kept": [_header(drift) for drift in self._kept]}
+        return {}, {"total": self.total, "kept": [asdict(drift) for drift in self._kept]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave.
@@ -250,15 +246,6 @@ class Outbox:
         if sorted(set(places)) != places:
             raise ValueError("not the order of an outbox")
         self.total, self._kept = total, deque(kept, maxlen=KEPT)
-        self.last = kept[-1].reach if kept else (0, 0, 0)
-
-
-def _header(drift: Drift) -> Header:
-    """An event as JSON-able scalars; that it is the model's own goes without saying."""
-    said = asdict(drift)
-    if drift.challenger is None:
-        del said["challenger"]
-    return said
 
 
 def _drift(raw: Mapping[str, Any]) -> Drift:
@@ -270,7 +257,7 @@ def _drift(raw: Mapping[str, Any]) -> Drift:
     rows = (drift.row, *(alarm.row for alarm in alarms))
     if any(type(number) is not int or number < 0 for number in (*integers, *rows)) or not np.isfinite(numbers).all():
         raise ValueError("not an alarm")
-    if not isinstance(raw.get("challenger", ""), str):
+    if not isinstance(drift.challenger, str | None):
         raise ValueError("not the name of a challenger")  # noqa: TRY004 - a state that cannot be
     if not len(alarms) <= min(drift.joined, LISTED_MAX) or type(drift.held_back) is not bool:
         raise ValueError("not an alarm")

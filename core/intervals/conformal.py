@@ -42,14 +42,15 @@ from core.contract import Floats, Header
 from core.intervals import kernels as at
 from core.intervals.levels import LEVELS, Told
 from core.metrics.prequential import WINDOW, capacity, check_capacity, grown
-from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Range, Shares, counts
+from core.state.holder import Counts, Holder
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Range, Shares
 
 _BITS = Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)
 _NONE_TRACKED = np.empty((0, len(LEVELS), 2))
 _LEVELS = np.array(LEVELS)
 
 
-class Intervals:
+class Intervals(Holder):
     """The intervals of a regression, a state machine over its scored rows.
 
     State:
@@ -60,7 +61,7 @@ class Intervals:
         bits (m,)       of the last 1000 rows, a ring: the levels that had an interval, and those that covered the row
     """
 
-    LAYOUT = Layout(
+    layout = Layout(
         {
             "alphas": Array(len(LEVELS), len(at.STEPS), within=Range(0.0, 1.0)),
             "weights": Shares(len(LEVELS), len(at.STEPS)),
@@ -138,28 +139,21 @@ class Intervals:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the arrays hold."""
-        return self.LAYOUT.held_bytes(self) + self._ordered.nbytes
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The whole state: copies of its arrays, and the number of rows."""
-        return self.LAYOUT.to_arrays(self), {"rows": self.rows}
+        return super().nbytes + self._ordered.nbytes
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: shapes or values that no such state can have; the state is unchanged.
-        """
-        (rows,) = counts(header, rows=ROWS_MAX)
-
-        def check(found: Mapping[str, Floats]) -> None:
-            check_capacity("residuals", found["residuals"], rows, at.RING)
-            check_capacity("bits", found["bits"], rows, WINDOW)
-
-        self.LAYOUT.load(self, arrays, check)
-        self.rows, n = rows, min(rows, at.RING)
+        """Take over a state of ``to_arrays``; see ``Holder``."""
+        super().load_arrays(arrays, header)
+        n = min(self.rows, at.RING)
         self._ordered = np.zeros(len(self.residuals))
         self._ordered[:n] = np.sort(self.residuals[:n])
+
+    def _counts(self) -> Counts:
+        return {"rows": ROWS_MAX}
+
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        check_capacity("residuals", held["residuals"], found["rows"], at.RING)
+        check_capacity("bits", held["bits"], found["rows"], WINDOW)
 
 
 def as_told(served: Sequence[Told | None]) -> Floats:

@@ -5,10 +5,15 @@ Up to two classes share one column w, whose score is high for class 1 and low fo
 after it does. So a column per class exists from the third class on, and no score of the first two changes its order.
 """
 
+from typing import Any
+
 import numpy as np
+from numba import njit
 
 from core.contract import Floats, Ints, Weights
 
+PROBABILITY_MIN = 1e-6
+"""Least probability that ``report_row`` gives a class."""
 OPPOSITE = (-1.0, 1.0)
 """(a, b): the columns of two classes in terms of their common one."""
 
@@ -54,3 +59,14 @@ def linear_model(
         columns = np.concatenate([share * columns for share in first_two])[:classes]
     bias = columns[:, dimension] if columns.shape[1] > dimension else np.zeros(len(columns))
     return Weights(columns[:, :dimension].copy(), bias.copy())
+
+
+@njit(cache=True, nogil=True)
+def report_row(p: Floats, i: int, P: Floats, value: Any) -> None:
+    """Row i's reported probabilities, from p (K,) into P (n, K), and the first most probable class into value (n,)."""
+    K, best = P.shape[1], 0
+    for k in range(K):
+        P[i, k] = p[k] * (1.0 - K * PROBABILITY_MIN) + PROBABILITY_MIN if K > 1 else 1.0
+        if P[i, k] > P[i, best]:
+            best = k
+    value[i] = best

@@ -1,18 +1,16 @@
 """What linear learners share: weight columns that grow with the classes, and a state that is saved and checked."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
-from core.contract import Header, Ints, Spec, Weights
+from core.contract import Ints, Spec, Weights
 from core.learners.classes import OPPOSITE, column_count, linear_model, with_bias_place, with_class
-from core.state.layout import Layout, counts
+from core.state.holder import Counts, Holder
 
 
-class LinearLearner:
+class LinearLearner(Holder):
     """All of a linear learner but ``predict``, ``learn`` and ``info``.
 
     A subclass declares its arrays in ``layout``, whose sizes are "columns" and "D": d, plus one where there is a bias
@@ -23,7 +21,6 @@ class LinearLearner:
         classes: classes seen, 0 for regression.
     """
 
-    layout: ClassVar[Layout]
     object_bytes: ClassVar[int] = 1000
     """Memory of the objects around the arrays, measured with 10 000 models in one process."""
     first_two: ClassVar[tuple[float, float]] = OPPOSITE
@@ -64,22 +61,8 @@ class LinearLearner:
         own = self.W[: column_count(self.classes)]
         return linear_model(own, self.dimension, None if self.regression else self.classes, self.first_two)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + self.object_bytes
+    def _counts(self) -> Counts:
+        return {"classes": 0 if self.regression else CLASS_BOUND}
 
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state."""
-        return self.layout.to_arrays(self), {"classes": self.classes}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this spec can be; nothing has changed.
-        """
-        (classes,) = counts(header, classes=0 if self.regression else CLASS_BOUND)
-        columns = self._columns(self.regression, classes)
-        self.layout.load(self, arrays, columns=columns, D=self.W.shape[1])
-        self.classes = classes
+    def _sizes(self, found: Counts) -> Counts:
+        return {"columns": self._columns(self.regression, found["classes"]), "D": self.W.shape[1]}

@@ -111,7 +111,8 @@ class Contest(Saved):
             label = None if self.regression else self.labels.labels[alarm.cls]
             named = [member.row_columns[at] for at in alarm.columns]
             if joins:
-                if self.outbox.newest_of == challenger:  # an event is closed by the next one, whosever that is
+                latest = self.outbox.newest  # an event is closed by the next one, whosever that is
+                if latest is not None and latest.challenger == challenger:
                     self.outbox.join(joined_alarm(alarm, row, label, named))
                 continue
             newest, index, _ = self.outbox.last

@@ -19,6 +19,7 @@ import core.metrics.class_kernels as at
 from core.contract import Floats, Header, Ints
 from core.metrics.class_report import Span, mean_cost, quality, report
 from core.metrics.prequential import ROWS, STRIDE, WINDOW, PrequentialMetrics, Quality, history_of
+from core.state.holder import Counts
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range
 
 AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
@@ -31,7 +32,7 @@ class ClassificationMetrics(PrequentialMetrics):
     """The prequential metrics of a classifier, a state machine over its scored rows."""
 
     POINT = ("accuracy", "overall", "kappa", "no_change", "majority")
-    LAYOUT = Layout(
+    layout = Layout(
         {
             "scalars": Array(
                 at.SCALARS,
@@ -163,23 +164,23 @@ class ClassificationMetrics(PrequentialMetrics):
         at.count_window(self.ring, min(self.rows, WINDOW), self.by_class[at.PLACE], *found[:4])
         return found
 
-    def _check(self, found: Mapping[str, Floats]) -> None:
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         """Indices within the classes, counts within the rows, a place for each of the classes."""
-        super()._check(found)
-        s, classes, sums = found["scalars"], found["by_class"], found["sums"]
+        super()._check(held, found)
+        s, classes, sums = held["scalars"], held["by_class"], held["sums"]
         rows, K, places = int(s[ROWS]), classes.shape[1], classes[at.PLACE]
         last = s[[at.LAST, at.LEADER]]
         if (last < (0 if rows else -1)).any() or (last >= K).any():
             raise ValueError("scalars: a label that cannot be")
         if (sums[0, : at.LOSS_SUM] > rows).any():
             raise ValueError("sums: more than there are rows")
-        if (found["ring"][: min(rows, WINDOW), [at.GUESS, at.TRUTH]] >= K).any():
+        if (held["ring"][: min(rows, WINDOW), [at.GUESS, at.TRUTH]] >= K).any():
             raise ValueError("ring: a class that is not there")
         if classes[at.SEEN].sum() != rows or (classes[at.OVERALL : at.FADED] > rows).any():
             raise ValueError("classes: they do not agree with the rows")
         if not np.array_equal(np.sort(places), np.minimum(np.arange(K), at.PLACES_MAX)):
             raise ValueError("classes: their places are not one for each")
-        if (found["confusion"].shape[1], found["scores"].shape[2]) != _sizes(K):
+        if (held["confusion"].shape[1], held["scores"].shape[2]) != _sizes(K):
             raise ValueError("confusion, scores: of another size than so many classes make")
 
 

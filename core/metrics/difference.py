@@ -18,16 +18,14 @@ max c, of a regression times b as it is now. Clipped errors hide what few rows c
 clipped, is kept as well: while it is below 0, ``favours_second`` is not true.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from core.contract import Floats, Header
 from core.metrics.confidence_sequence import ALPHA, exceeds, load, radius
 from core.metrics.prequential import READ_FLOATS
 from core.metrics.regression import ERROR_MAX
+from core.state.holder import Holder
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
 BOUND = 4.0
@@ -75,10 +73,10 @@ def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
                 s[at] = 0.0
 
 
-class Difference:
+class Difference(Holder):
     """The difference of two learners' losses, a state machine over the rows that both predicted."""
 
-    LAYOUT = Layout(
+    layout = Layout(
         {
             "scalars": Array(
                 _SCALARS,
@@ -87,13 +85,12 @@ class Difference:
                     **dict.fromkeys((_ROWS, _LABELS), WHOLE),
                     **dict.fromkeys((_SQUARES, _VAR, *range(_BATCHES + 1, _GAIN, 2)), NOT_NEGATIVE),
                 },
-                at="_scalars",
             )
         }
     )
 
     def __init__(self) -> None:
-        self._scalars = np.zeros(_SCALARS)
+        self.scalars = np.zeros(_SCALARS)
         load()  # here, where others do not wait for it
 
     def absorb(self, first: Floats, second: Floats, truth: Floats = NO_NUMBERS) -> None:
@@ -104,21 +101,21 @@ class Difference:
             second: those of the other learner.
             truth: (n,) the numbers that came; (0,) for a classification.
         """
-        _absorb(first, second, truth, self._scalars)
+        _absorb(first, second, truth, self.scalars)
 
     @property
     def rows(self) -> int:
         """Rows on which the two were compared."""
-        return int(self._scalars[_ROWS])
+        return int(self.scalars[_ROWS])
 
     @property
     def _spread(self) -> float:
         """V."""
-        return max(float(self._scalars[_SQUARES]), *(self._batched(k, rows) for k, rows in enumerate(BATCHES)))
+        return max(float(self.scalars[_SQUARES]), *(self._batched(k, rows) for k, rows in enumerate(BATCHES)))
 
     def _batched(self, k: int, rows: int) -> float:
         """What V would be by the sums over batches of so many rows; 0 before there are enough."""
-        s, at, batches = self._scalars, _BATCHES + 2 * k, self.rows // rows
+        s, at, batches = self.scalars, _BATCHES + 2 * k, self.rows // rows
         if batches < BATCHES_MIN:
             return 0.0
         closed = s[_SUM] - s[at]
@@ -127,40 +124,19 @@ class Difference:
 
     def favours_second(self, of: int = 1) -> bool:
         """Whether the second one has been better after rows enough, not by chance; ``of`` differences side by side."""
-        s = self._scalars
+        s = self.scalars
         return self.rows >= ROWS_MIN and s[_GAIN] >= 0.0 and exceeds(float(s[_SUM]), self._spread, of)
 
     def low(self, of: int = 1) -> float:
         """The lower end of the interval, of d; ``of`` as in ``favours_second``."""
-        return max(-1.0, (float(self._scalars[_SUM]) - radius(self._spread, of)) / max(self.rows, 1))
+        return max(-1.0, (float(self.scalars[_SUM]) - radius(self._spread, of)) / max(self.rows, 1))
 
     def report(self, of: int = 1, unit: float = 1.0) -> Header:
         """Mean and interval, None before the first row that was compared; a regression knows its ``unit`` of loss."""
         found: Header = {"mean": None, "low": None, "high": None, "confidence": 1.0 - ALPHA / of, "rows": self.rows}
-        scale = BOUND * float(self._scalars[_VAR]) if self._scalars[_LABELS] else unit
+        scale = BOUND * float(self.scalars[_VAR]) if self.scalars[_LABELS] else unit
         if self.rows:
-            n, total, reach = self.rows, float(self._scalars[_SUM]), radius(self._spread, of)
+            n, total, reach = self.rows, float(self.scalars[_SUM]), radius(self._spread, of)
             found["mean"] = scale * total / n
             found["low"], found["high"] = scale * max(-1.0, (total - reach) / n), scale * min(1.0, (total + reach) / n)
-        return found | ({"bound": scale} if self._scalars[_LABELS] else {})
-
-    # ---------------------------------------------------------------- state
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.LAYOUT.held_bytes(self)
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[np.float64]], Header]:
-        """The state: the sums."""
-        return self.LAYOUT.to_arrays(self), {}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[np.float64]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: no difference can have it; the state is unchanged.
-        """
-        if header:
-            raise ValueError("the header must hold nothing")
-        self.LAYOUT.load(self, arrays)
+        return found | ({"bound": scale} if self.scalars[_LABELS] else {})

@@ -22,7 +22,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
-from core.state.layout import FINITE, Array, Layout, Range
+from core.state.holder import Counts, Holder
+from core.state.layout import FINITE, Array, Range
 
 WINDOW: Final = 1000
 """Rows in the window."""
@@ -138,16 +139,14 @@ def _is_mark(mark: object) -> bool:
     return isinstance(mark, dict) and "kind" in mark and type(mark.get("row")) is int
 
 
-class PrequentialMetrics(ABC):
+class PrequentialMetrics(Holder, ABC):
     """Metrics as a state machine over scored rows.
 
     Attributes:
         scalars, ring, history: see above.
-        LAYOUT: the arrays of a state.
         POINT: names of the metrics in a point of the history.
     """
 
-    LAYOUT: ClassVar[Layout]
     POINT: ClassVar[tuple[str, ...]]
 
     def __init__(self, scalars: int, ring_columns: int) -> None:
@@ -214,33 +213,25 @@ class PrequentialMetrics(ABC):
         rows = self.rows + more
         return grown(self.ring, rows, WINDOW), grown(self.history, rows // STRIDE_FIRST, POINTS_MAX)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the arrays hold."""
-        return self.LAYOUT.held_bytes(self)
-
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The whole state: copies of its arrays, and the marks as header."""
-        return self.LAYOUT.to_arrays(self), self._marks.to_header()
+        return super().to_arrays()[0], self._marks.to_header()
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: shapes or values that no such state can have; the state is unchanged.
-        """
+        """Take over a state of ``to_arrays``; see ``Holder``."""
         marks = Marks.from_header(header)
-        self.LAYOUT.load(self, arrays, self._check)
+        super().load_arrays(arrays, {})
         self._marks = marks
 
-    def _check(self, found: Mapping[str, Floats]) -> None:
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         """Refuse arrays that do not go together."""
-        rows, stride = int(found["scalars"][ROWS]), STRIDE_FIRST
-        check_capacity("ring", found["ring"], rows, WINDOW)
-        check_capacity("history", found["history"], rows // STRIDE_FIRST, POINTS_MAX)
+        del found
+        rows, stride = int(held["scalars"][ROWS]), STRIDE_FIRST
+        check_capacity("ring", held["ring"], rows, WINDOW)
+        check_capacity("history", held["history"], rows // STRIDE_FIRST, POINTS_MAX)
         while rows // stride >= POINTS_MAX:
             stride *= 2
-        if tuple(found["scalars"][[STRIDE, POINTS]]) != (stride, rows // stride):
+        if tuple(held["scalars"][[STRIDE, POINTS]]) != (stride, rows // stride):
             raise ValueError("scalars: the history has another length")
 
 

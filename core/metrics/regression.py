@@ -40,6 +40,7 @@ from core.metrics.prequential import (
     history_of,
     number,
 )
+from core.state.holder import Counts
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range
 
 ERROR_MAX = 1e150
@@ -218,7 +219,7 @@ class RegressionMetrics(PrequentialMetrics):
     """The prequential metrics of a regression, a state machine over its scored rows."""
 
     POINT = ("mse", "overall", "mae", "last_value", "paired", "paired_overall")
-    LAYOUT = Layout(
+    layout = Layout(
         {
             "scalars": Array(
                 SCALARS,
@@ -326,10 +327,10 @@ class RegressionMetrics(PrequentialMetrics):
     def _median(self, kind: int) -> float:
         return median(self.errors[kind], int(self.scalars[OCTAVE]))
 
-    def _check(self, found: Mapping[str, Floats]) -> None:
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         """Counts within the rows; bins of whole octaves."""
-        super()._check(found)
-        s, series, errors = found["scalars"], found["series"], found["errors"]
+        super()._check(held, found)
+        s, series, errors = held["scalars"], held["series"], held["errors"]
         if series[MODEL, SERIES_ROWS] != s[ROWS] or (series[:, SERIES_ROWS] > s[ROWS]).any():
             raise ValueError("series: other rows than there are")
         octaves, odd = divmod(errors.shape[1] - 1, PER_OCTAVE)

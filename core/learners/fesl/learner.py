@@ -41,10 +41,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
+from core.learners.classes import report_row
 from core.learners.linear import LinearLearner
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
-PROBABILITY_MIN = 1e-6
 ROWS, GRADIENTS, SQUARES = range(3)
 """Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
 
@@ -94,18 +94,6 @@ def _softmax(s: Floats, classes: int, p: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _report(p: Floats, i: int, P: Floats, value: Any) -> None:
-    """Row i's reported probabilities and the first most probable class."""
-    classes = P.shape[1]
-    best = 0
-    for k in range(classes):
-        P[i, k] = p[k] * (1.0 - classes * PROBABILITY_MIN) + PROBABILITY_MIN if classes > 1 else 1.0
-        if P[i, k] > P[i, best]:
-            best = k
-    value[i] = best
-
-
-@njit(cache=True, nogil=True)
 def _step(X: Floats, i: int, scale: float, W: Floats, e: Floats, length: float) -> None:
     """w_k <- w_k - length e_k x, every weight within its limit."""
     d = X.shape[1]
@@ -143,7 +131,7 @@ def predict_classes(X: Floats, W: Floats, P: Floats, value: Any) -> None:
     for i in range(X.shape[0]):
         _scores(X, i, _row_scale(X, i), W, s)
         _softmax(s, P.shape[1], p)
-        _report(p, i, P, value)
+        report_row(p, i, P, value)
 
 
 @njit(f"void({_READ2}, f8[:,::1], f8[::1])", cache=True, nogil=True)
@@ -169,7 +157,7 @@ def learn_classes(
         scale = _row_scale(X, i)
         _scores(X, i, scale, W, s)
         _softmax(s, K, p)
-        _report(p, i, P, value)
+        report_row(p, i, P, value)
         if m == 1:
             t = np.exp(-abs(s[0]))
             high = (1.0 if s[0] > 0.0 else t) / (1.0 + t)

@@ -32,7 +32,6 @@ Deviations from the paper
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,11 +40,11 @@ from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Ints, Prediction, Spec
-from core.learners.classes import column_count, with_class
+from core.learners.classes import column_count, report_row, with_class
 from core.learners.ga2m.bins import active, cells, column_bins, pair_bins
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, counts
+from core.state.holder import Counts, Holder
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
-PROBABILITY_MIN = 1e-6
 WEIGHT_MAX = 100.0
 MOVE_MAX = 4.0
 
@@ -97,17 +96,6 @@ def _predict_row(W: Floats, found: Ints, s: Floats, p: Floats) -> None:
         p[k] /= total
 
 
-@njit(cache=True, nogil=True)
-def _report(p: Floats, i: int, P: Floats, value: Ints) -> None:
-    """Row i's reported probabilities and the first most probable class."""
-    K, best = P.shape[1], 0
-    for k in range(K):
-        P[i, k] = p[k] * (1.0 - K * PROBABILITY_MIN) + PROBABILITY_MIN if K > 1 else 1.0
-        if P[i, k] > P[i, best]:
-            best = k
-    value[i] = best
-
-
 @njit(f"void({_READ2}, i8, i8, i8, f8[:,::1], f8[:,::1], i8[::1])", cache=True, nogil=True)
 def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Floats, value: Ints) -> None:
     """Probabilities (n, K), K >= 1, and classes (n,) of rows Z (n, d); written into the last two."""
@@ -116,7 +104,7 @@ def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Flo
     for i in range(Z.shape[0]):
         _find_cells(Z, i, B, C, u, found)
         _predict_row(W, found, s, p)
-        _report(p, i, P, value)
+        report_row(p, i, P, value)
 
 
 @njit(cache=True, nogil=True)
@@ -149,7 +137,7 @@ def learn_rows(
     for i in range(Z.shape[0]):
         _find_cells(Z, i, B, C, u, found)
         _predict_row(W, found, s, p)
-        _report(p, i, P, value)
+        report_row(p, i, P, value)
         if K < 2:
             continue
         weight = weights[i] if weights.shape[0] else 1.0
@@ -159,7 +147,7 @@ def learn_rows(
             _step(found, k, g[k], rate, W, G, steps)
 
 
-class Ga2m:
+class Ga2m(Holder):
     """The learner behind ``ga2m``.
 
     State, for m columns (one up to two classes, else one per class):
@@ -230,21 +218,8 @@ class Ga2m:
         """Rows learned, and the number of cells."""
         return {"rows": int(self.rows[0]), "cells": len(self.W)}
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + self.object_bytes
+    def _counts(self) -> Counts:
+        return {"classes": CLASS_BOUND}
 
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state."""
-        return self.layout.to_arrays(self), {"classes": self.classes}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this spec can be; nothing has changed.
-        """
-        (classes,) = counts(header, classes=CLASS_BOUND)
-        self.layout.load(self, arrays, cells=len(self.W), columns=column_count(classes))
-        self.classes = classes
+    def _sizes(self, found: Counts) -> Counts:
+        return {"cells": len(self.W), "columns": column_count(found["classes"])}

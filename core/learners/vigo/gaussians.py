@@ -47,28 +47,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import fdtrc
 
 from core.contract import Floats, Spec
-from core.learners.vigo.kernels import (
-    BETA,
-    CONSTANT,
-    DISTANCE_MAX,
-    EXPONENT,
-    HIGH,
-    KNOWN,
-    LOGDET,
-    LOW,
-    NU,
-    PRIOR,
-    RATIO,
-    ROW_MAX,
-    ROWS,
-    SEEN,
-    SHARE,
-    SQUARES,
-    STAGE,
-    WAITING,
-    State,
-    start_class,
-)
+from core.learners.vigo import kernels as at
 from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
 
 STATS, FEATURES, COUNTERS = 14, 5, 3
@@ -84,22 +63,22 @@ LAYOUT = Layout(
             "K",
             STATS,
             within=STATE_MAX,
-            places={NU: Range(1.0), ROWS: WHOLE, WAITING: WHOLE}
-            | dict.fromkeys((BETA, SHARE, EXPONENT, RATIO), NOT_NEGATIVE),
+            places={at.NU: Range(1.0), at.ROWS: WHOLE, at.WAITING: WHOLE}
+            | dict.fromkeys((at.BETA, at.SHARE, at.EXPONENT, at.RATIO), NOT_NEGATIVE),
             at="stats",
         ),
         "features": Array(
             FEATURES,
             "D",
             within=STATE_MAX,
-            places={SQUARES: NOT_NEGATIVE, KNOWN: NOT_NEGATIVE},
+            places={at.SQUARES: NOT_NEGATIVE, at.KNOWN: NOT_NEGATIVE},
             axis=0,
-            ordered=[(LOW, HIGH)],
+            ordered=[(at.LOW, at.HIGH)],
         ),
         "tally": Array(
             COUNTERS,
             within=Range(0.0, STATE_MAX),
-            places={SEEN: WHOLE, STAGE: Range(0.0, 1.0, whole=True)},
+            places={at.SEEN: WHOLE, at.STAGE: Range(0.0, 1.0, whole=True)},
             at="counters",
         ),
     }
@@ -127,49 +106,53 @@ class Densities(NamedTuple):
     tail: Floats
 
 
-def fresh(spec: Spec, constants: Floats) -> State:
+def fresh(spec: Spec, constants: Floats) -> at.State:
     """No classes yet; the declared ranges are known."""
     D = spec.dimension
     features = np.zeros((FEATURES, D))
     for column, declared in enumerate(spec.ranges):
         if declared is not None:
-            features[LOW, column], features[HIGH, column] = np.clip(declared, -ROW_MAX, ROW_MAX)
-    features[KNOWN] = features[HIGH] - features[LOW]
+            features[at.LOW, column], features[at.HIGH, column] = np.clip(declared, -at.ROW_MAX, at.ROW_MAX)
+    features[at.KNOWN] = features[at.HIGH] - features[at.LOW]
     A, L, S = (np.zeros((0, D, D)) for _ in range(3))
-    return State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(COUNTERS), constants)
+    return at.State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(COUNTERS), constants)
 
 
-def with_class(state: State) -> State:
+def with_class(state: at.State) -> at.State:
     """One class more, before its first row."""
     A, L, S, means, stats = (np.concatenate([part, np.zeros((1, *part.shape[1:]))]) for part in state[:5])
     larger = state._replace(A=A, L=L, S=S, means=means, stats=stats)
-    start_class(larger, len(state.stats))
+    at.start_class(larger, len(state.stats))
     return larger
 
 
-def densities(state: State, x: Floats) -> Densities:
+def densities(state: at.State, x: Floats) -> Densities:
     """Densities of one row x (D,) under the classes that have rows; arrays of their number."""
-    seen = np.flatnonzero(state.stats[:, ROWS] > 0.0)
+    seen = np.flatnonzero(state.stats[:, at.ROWS] > 0.0)
     stats, D = state.stats[seen], len(x)
     q = np.array([_distance(state, int(k), x) for k in seen])
-    point = -0.5 * D * _LOG_2PI - stats[:, LOGDET] - 0.5 * q
-    student = stats[:, CONSTANT] - stats[:, LOGDET] - stats[:, EXPONENT] * np.log1p(q * stats[:, RATIO])
-    freedom = np.maximum(stats[:, NU] + 1.0 - D, 1.0)
-    beta = stats[:, BETA]
-    spread = stats[:, NU] * (1.0 + beta) / np.maximum(beta, 1.0)
+    point = -0.5 * D * _LOG_2PI - stats[:, at.LOGDET] - 0.5 * q
+    student = stats[:, at.CONSTANT] - stats[:, at.LOGDET] - stats[:, at.EXPONENT] * np.log1p(q * stats[:, at.RATIO])
+    freedom = np.maximum(stats[:, at.NU] + 1.0 - D, 1.0)
+    beta = stats[:, at.BETA]
+    spread = stats[:, at.NU] * (1.0 + beta) / np.maximum(beta, 1.0)
     tail = fdtrc(float(D), freedom, q * freedom / (spread * D))
     return Densities(
-        stats[:, PRIOR], point, np.where(stats[:, EXPONENT] > 0.0, student, point), np.sqrt(q), np.clip(tail, 0.0, 1.0)
+        stats[:, at.PRIOR],
+        point,
+        np.where(stats[:, at.EXPONENT] > 0.0, student, point),
+        np.sqrt(q),
+        np.clip(tail, 0.0, 1.0),
     )
 
 
-def _distance(state: State, k: int, x: Floats) -> float:
+def _distance(state: at.State, k: int, x: Floats) -> float:
     """Squared Mahalanobis distance of x from class k."""
     upper = state.L[k].copy()
     diagonal = np.arange(len(x))
     upper[diagonal, diagonal] = 1.0 / upper[diagonal, diagonal]
-    away = np.clip(x, -ROW_MAX, ROW_MAX) - state.means[k, 0]
+    away = np.clip(x, -at.ROW_MAX, at.ROW_MAX) - state.means[k, 0]
     with np.errstate(all="ignore"):
         z = solve_triangular(upper, away, trans="T", check_finite=False)
         q = float(z @ z)
-    return q if q < DISTANCE_MAX else DISTANCE_MAX
+    return q if q < at.DISTANCE_MAX else at.DISTANCE_MAX

@@ -246,7 +246,7 @@ def test_a_reference_that_cannot_be_is_refused(forged):
     with pytest.raises(ValueError, match="means|tallies|counters|reference|started"):
         built.load_arrays(arrays, header)
     with pytest.raises(ValueError, match="means|tallies|counters|reference|started"):
-        built.load_arrays(load(state(built))[0], {"started": 1})
+        built.load_arrays(load(state(built))[0], {"started": 2})
 
 
 @kinds

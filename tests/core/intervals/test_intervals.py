@@ -204,7 +204,7 @@ def test_a_broken_state_is_refused():
     intervals = fed(stream(1200))
     arrays, header = intervals.to_arrays()
     before = state(intervals)
-    for what, broken in hostile(Intervals.LAYOUT, arrays):
+    for what, broken in hostile(Intervals.layout, arrays):
         with pytest.raises(ValueError, match=r"."):
             intervals.load_arrays(broken, header)
         assert before == state(intervals), what

@@ -156,11 +156,11 @@ def test_a_broken_state_is_refused(make):
             spoilt = array.copy()
             spoilt.flat[0] = wild
             broken += [{**good, name: spoilt}] if name != "history" or wild == math.inf else []
-    broken += [state for _, state in hostile(make.LAYOUT, good)]
+    broken += [state for _, state in hostile(make.layout, good)]
     empty = bits(make())
     fresh = make()
     for state in broken:
-        with pytest.raises(ValueError, match=f"{'|'.join(make.LAYOUT.arrays)}|state must"):
+        with pytest.raises(ValueError, match=f"{'|'.join(make.layout.arrays)}|state must"):
             fresh.load_arrays(state, header)
     with pytest.raises(ValueError, match="marks"):
         fresh.load_arrays(good, {"marks": [1], "marks_thinned": 0})

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec, Transferable, Weights
 from core.learners.catalogue import find
-from core.learners.fesl.learner import PROBABILITY_MIN
+from core.learners.classes import PROBABILITY_MIN
 
 D = 3
 
