@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
 from core.features.calendar import time_columns
-from core.features.cells import OTHER
+from core.features.columns import OTHER
 from core.features.schema import Schema
 from core.features.sparse_schema import SparseSchema
 from core.state.layout import WHOLE, Array, Layout

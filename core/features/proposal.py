@@ -7,7 +7,7 @@ number is a string. What is missing, in CSV also one of ``MISSING_TEXTS``, has n
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from core.features.cells import declaration
+from core.features.columns import declaration
 from core.features.feature import Feature, hashed, parse_features
 from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, text_number
 from core.problems import PROBLEMS_MAX, Invalid, Problem

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from core.contract import Floats
-from core.features.cells import OTHER
+from core.features.columns import OTHER
 from core.features.feature import Feature
 from core.features.feature_space import places
 from core.features.labels import LabelSet

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
-from core.features.cells import cells_of
+from core.features.columns import cells_of
 from core.features.feature import Feature, digest
 from core.features.limits import Limits
 from core.features.parsing import NUMBERS, Unfit, vectorised_texts, vectorised_values

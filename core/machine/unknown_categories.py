@@ -6,7 +6,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.features import Space
-from core.features.cells import OTHER
+from core.features.columns import OTHER
 
 
 class UnknownCategories:

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from core.features import Schema, parse_features
-from core.features.cells import OTHER
+from core.features.columns import OTHER
 from core.features.feature_space import fits, parse_next, places, union
 from core.features.row_part import RowPart
 from core.problems import Invalid

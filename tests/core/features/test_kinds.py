@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.features import Feature, parse_features
 from core.features.calendar import first_day, year_of
-from core.features.cells import OTHER
+from core.features.columns import OTHER
 from core.features.encoder import Encoder
 from core.features.times import EARLIEST, LATEST, seconds_of
 from core.problems import Invalid

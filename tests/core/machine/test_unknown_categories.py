@@ -6,7 +6,7 @@ import pytest
 from core.config import Config
 from core.entry import Entry, MergedRows, Reset, Rows, Switch
 from core.features import parse_features
-from core.features.cells import OTHER
+from core.features.columns import OTHER
 from core.machine import Machine
 from core.machine.unknown_categories import UnknownCategories
 
