@@ -91,3 +91,13 @@ class Invalid(ValueError):
 
 class Conflict(ValueError):
     """The input would be fine in another state of the model; nothing has changed."""
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Refuse the input if anything is wrong with it.
+
+    Raises:
+        Invalid: the first problems, if there are any.
+    """
+    if problems:
+        raise Invalid(*problems[:PROBLEMS_MAX])

@@ -1,83 +1,96 @@
-"""The cells of one feature: JSON values and CSV texts as the numbers of a raw row.
+"""The raw column of a feature: how its values, in JSON and in CSV, become the numbers of a raw row.
 
-    numeric      its number
+    numeric      its number; outside the range that it declares refused, or clipped to it, where it says so
     boolean      0 or 1
     categorical  the index of its category, ``OTHER`` for a value that is not declared; or the bucket it hashes to
     time         seconds since 1970
 
-A missing cell is NaN: null, in CSV an empty text; but for categories also another one of ``MISSING_TEXTS``. ``value``
-and ``text`` read one cell and say what is wrong with it; ``vectorised`` reads a column, and gives None where a cell is
-wrong.
+A missing cell is NaN: null, in CSV an empty text; but for categories also another one of ``MISSING_TEXTS``. What
+learners see of these numbers is computed by core.features.encoder.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from core.contract import Floats
+from core.contract import Floats, Ints
 from core.features.feature import Feature
-from core.features.hashing import HashedCells
-from core.features.labels import Label, canonical, key, number_or_text
-from core.features.parsing import (
-    MISSING_TEXTS,
-    Bools,
-    Unfit,
-    column_of,
-    filled,
-    number,
-    text_number,
-    vectorised_texts,
-    vectorised_values,
-)
-from core.features.times import TimeCells, is_time
-from core.problems import LISTED_MAX, Invalid
+from core.features.labels import LENGTH_MAX, Label, canonical, key, number_or_text
+from core.features.parsing import MISSING_TEXTS, Unfit, number, reads, text_number, vectorised
+from core.features.times import EARLIEST, LATEST, seconds_of
+from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, refuse
 
 OTHER = -1.0
 """The index of a category that is not declared."""
-_NUMBER = "a finite number"
+HASHES_MAX = 2**15
+"""Hashes of texts that are kept."""
+Bools = NDArray[np.bool_]
 _LABELS = (str, int, float, bool)
+_TIME = 'RFC 3339 such as "2026-01-31T12:00:00Z", or seconds since 1970'
+_OUT_OF_YEARS = "is not a time of the years 1 to 9999: numbers are seconds, not milliseconds"
 
 
-class Cells(Protocol):
-    """The cells of a feature."""
+class Column(ABC):
+    """The raw column of one feature.
 
-    def value(self, value: object, missing_allowed: bool) -> float:
-        """A JSON value, null as NaN.
+    Attributes:
+        missing: CSV texts that are missing values.
+        misfit: what is wrong with a wrong number of an array, and what would be right.
+    """
+
+    missing: Collection[str] = MISSING_TEXTS
+    misfit: tuple[str, object]
+
+    @abstractmethod
+    def value(self, value: Any) -> float:
+        """A JSON value other than null.
 
         Raises:
-            Unfit: no value of the feature; null unless ``missing_allowed``.
+            Unfit: no value of the feature.
         """
 
-    def text(self, cell: str, missing_allowed: bool) -> float:
-        """A CSV text, an empty one as NaN.
+    @abstractmethod
+    def text(self, cell: str) -> float:
+        """A CSV text that is not missing.
 
         Raises:
-            Unfit: no value of the feature; an empty text unless ``missing_allowed``.
+            Unfit: no value of the feature.
         """
 
-    def vectorised(self, cells: Sequence[Any], missing_allowed: bool, texts: bool) -> Floats | None:
+    def cell(self, cell: Any, texts: bool) -> float:
+        """A text or a JSON value; NaN where it is missing. Raises: as ``value`` and ``text``."""
+        if texts:
+            return math.nan if cell in self.missing else self.text(cell)
+        return math.nan if cell is None else self.value(cell)
+
+    def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
         """Texts or JSON values (n,), missing ones as NaN; None where one is wrong."""
+        try:
+            return np.fromiter((self.cell(cell, texts) for cell in cells), np.float64, len(cells))
+        except Unfit:
+            return None
 
+    @abstractmethod
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
         """A column (n,) of an array as the numbers of raw rows, and which of them are wrong; NaN is missing."""
 
-    @property
-    def misfit(self) -> tuple[str, object]:
-        """What is wrong with a wrong number, and what would be right."""
 
-
-def cells_of(feature: Feature, others: bool) -> Cells:
-    """The reader of a feature's cells; ``others``: whether it takes categories that are not declared."""
+def column_of(feature: Feature, others: bool) -> Column:
+    """The column of a feature; ``others``: whether it takes categories that are not declared."""
     if feature.categories:
-        return CategoryCells(feature, others)
+        return CategoryColumn(feature, others)
     if feature.buckets:
-        return HashedCells(feature.buckets)
+        return HashedColumn(feature.buckets)
     if feature.type == "time":
-        return TimeCells()
-    return BooleanCells(feature) if feature.type == "boolean" else NumberCells(feature)
+        return TimeColumn()
+    return BooleanColumn(feature.name) if feature.type == "boolean" else NumberColumn(feature.name)
 
 
 def declaration(name: str, kind: str) -> str:
@@ -85,109 +98,126 @@ def declaration(name: str, kind: str) -> str:
     return json.dumps({"name": name, "type": kind}, ensure_ascii=False)
 
 
-class NumberCells:
-    """Cells of a numeric feature."""
+class NumberColumn(Column):
+    """Of a numeric feature of this name."""
 
-    def __init__(self, feature: Feature) -> None:
-        self._name = feature.name
+    misfit = "is not a finite number", None
 
-    def value(self, value: object, missing_allowed: bool) -> float:
-        """A number. Raises: as ``parsing.number``."""
-        if value is None:
-            return filled(math.nan, missing_allowed)
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def value(self, value: Any) -> float:
+        """The number. Raises: Unfit."""
         try:
             return number(value)
         except Unfit as unfit:
-            raise Unfit(unfit.problem + self._way_out(value), _NUMBER) from None
+            raise self._with_way_out(unfit, value) from None
 
-    def text(self, cell: str, missing_allowed: bool) -> float:
-        """A number. Raises: as ``parsing.text_number``."""
-        if cell in MISSING_TEXTS:
-            return filled(math.nan, missing_allowed)
+    def text(self, cell: str) -> float:
+        """The number. Raises: Unfit."""
         try:
             return text_number(cell)
         except Unfit as unfit:
-            raise Unfit(unfit.problem + self._way_out(cell), _NUMBER) from None
+            raise self._with_way_out(unfit, cell) from None
 
-    def vectorised(self, cells: Sequence[Any], missing_allowed: bool, texts: bool) -> Floats | None:
-        """Numbers (n,)."""
-        return (vectorised_texts if texts else vectorised_values)(cells, missing_allowed)
-
-    misfit = "is not a finite number", None
+    def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
+        """The numbers (n,)."""
+        return vectorised(cells, texts)
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
         """The column itself."""
         return column, np.isinf(column)
 
-    def _way_out(self, value: object) -> str:
-        """How a feature of such values is declared; nothing for a number that is not finite, a list or an object."""
-        if isinstance(value, bool):
-            kind = "boolean"
-        elif isinstance(value, str):
-            kind = "time" if is_time(value) else "categorical"
-        else:
-            return ""
-        return f"; to take such values declare {declaration(self._name, kind)}"
+    def _with_way_out(self, unfit: Unfit, cell: object) -> Unfit:
+        """The refusal with a declaration that takes such cells, if there is one."""
+        problem = unfit.problem
+        if isinstance(cell, bool | str):
+            kind = "boolean" if isinstance(cell, bool) else "time" if reads(seconds_of, cell) else "categorical"
+            problem += f"; to take such values declare {declaration(self._name, kind)}"
+        return Unfit(problem, "a finite number")
 
 
-class _CodedCells:
-    """Cells that are looked up.
+class TimeColumn(Column):
+    """Of a time: RFC 3339, or seconds since 1970."""
+
+    misfit = _OUT_OF_YEARS, _TIME
+
+    def value(self, value: Any) -> float:
+        """Seconds since 1970. Raises: Unfit."""
+        try:
+            seconds = seconds_of(value) if isinstance(value, str) else number(value)
+        except (ValueError, Unfit):
+            raise Unfit("is not a time", _TIME) from None
+        if not EARLIEST <= seconds <= LATEST:
+            raise Unfit(_OUT_OF_YEARS, _TIME)
+        return seconds
+
+    def text(self, cell: str) -> float:
+        """Seconds since 1970. Raises: Unfit."""
+        try:
+            found = text_number(cell)
+        except Unfit:
+            return self.value(cell)
+        return self.value(found)
+
+    def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
+        """Seconds since 1970 (n,)."""
+        found = vectorised(cells, texts)
+        if found is None:
+            return super().vectorised(cells, texts)
+        return None if self.numbers(found)[1].any() else found
+
+    def numbers(self, column: Floats) -> tuple[Floats, Bools]:
+        """The seconds themselves."""
+        return column, (column < EARLIEST) | (column > LATEST)
+
+
+class _CodedColumn(Column):
+    """One whose values are looked up.
 
     Args:
         values: codes of JSON values, by type and value.
         texts: codes of CSV texts.
-        of_value, of_text: read others.
+        codes: how many codes there are, from 0 on.
     """
 
-    def __init__(
-        self,
-        values: Mapping[tuple[type, Any], float],
-        texts: Mapping[str, float],
-        of_value: Callable[[Any], float],
-        of_text: Callable[[str], float],
-    ) -> None:
-        self._of_value, self._of_text = of_value, of_text
+    def __init__(self, values: Mapping[tuple[type, Any], float], texts: Mapping[str, float], codes: int) -> None:
         self._values = {(type(None), None): math.nan, **values}
-        self._texts = {"": math.nan, **texts}
+        self._texts = {**dict.fromkeys(self.missing, math.nan), **texts}
+        self._count = codes
 
-    def value(self, value: object, missing_allowed: bool) -> float:
-        """The code of a JSON value. Raises: Unfit."""
-        return filled(self._code_of_value(value), missing_allowed)
-
-    def _code_of_value(self, value: Any) -> float:
+    def value(self, value: Any) -> float:
+        """The code. Raises: Unfit."""
         try:
             return self._values[type(value), value]
         except (KeyError, TypeError):  # TypeError: a list is not hashable
-            return self._of_value(value)
+            return self._other(value, canonical)  # 1.0 is 1
 
-    def text(self, cell: str, missing_allowed: bool) -> float:
-        """The code of a CSV text. Raises: Unfit."""
-        return filled(self._code_of_text(cell), missing_allowed)
+    def text(self, cell: str) -> float:
+        """The code. Raises: Unfit."""
+        return self._texts[cell] if cell in self._texts else self._other(cell, number_or_text)
 
-    def _code_of_text(self, cell: str) -> float:
-        return self._texts[cell] if cell in self._texts else self._of_text(cell)
+    @abstractmethod
+    def _other(self, cell: Any, label_of: Callable[[Any, str], Label]) -> float:
+        """The code of a cell that is not in the tables, of which ``label_of`` makes a label. Raises: Unfit."""
 
-    def vectorised(self, cells: Sequence[Any], missing_allowed: bool, texts: bool) -> Floats | None:
-        """The codes of texts or JSON values (n,)."""
+    def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
+        """The codes (n,)."""
         look_up: Callable[[Any], float] = (self._texts if texts else self._values).__getitem__
         keys = cells if texts else zip(map(type, cells), cells, strict=True)
         try:
-            return column_of(map(look_up, keys), len(cells), missing_allowed)
-        except KeyError:  # others than those that are known
-            codes = map(self._code_of_text if texts else self._code_of_value, cells)
-            return column_of(codes, len(cells), missing_allowed)
-
-    codes: int
-    """How many codes there are, from 0 on."""
+            return np.fromiter(map(look_up, keys), np.float64, len(cells))
+        except (KeyError, TypeError):  # others than those that are known
+            return super().vectorised(cells, texts)
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
         """The codes themselves."""
-        known = (column >= 0) & (column < self.codes) & (column == np.floor(column))
+        known = (column >= 0) & (column < self._count) & (column == np.floor(column))
         return column, ~(known | np.isnan(column))
 
 
-class CategoryCells(_CodedCells):
-    """Cells of a categorical feature with declared categories; "" is missing in CSV unless it is one of them.
+class CategoryColumn(_CodedColumn):
+    """Of a categorical feature with declared categories; "" is missing in CSV unless it is one of them.
 
     Args:
         feature: the feature.
@@ -197,51 +227,156 @@ class CategoryCells(_CodedCells):
     def __init__(self, feature: Feature, others: bool) -> None:
         self._feature, self._others = feature, others
         self._codes = {(type(label), label): float(at) for at, label in enumerate(feature.categories)}
-        texts = {key(label): float(at) for at, label in enumerate(feature.categories)}
-        self.codes = feature.width
+        texts = {key(label): code for (_, label), code in self._codes.items()}
+        self.missing = {""} - texts.keys()
         self.misfit = "is not an index of a category", f"0 to {feature.width - 1}"
-        super().__init__(self._codes, texts, self._read_value, self._read_text)
+        super().__init__(self._codes, texts, feature.width)
 
-    def _read_value(self, value: Any) -> float:
-        return self._code(canonical, value)  # 1.0 is 1
-
-    def _read_text(self, cell: str) -> float:
-        return self._code(number_or_text, cell)
-
-    def _code(self, label_of: Callable[[Any, str], Label], cell: object) -> float:
+    def _other(self, cell: Any, label_of: Callable[[Any, str], Label]) -> float:
         try:
             label = label_of(cell, "")
             return self._codes[type(label), label]
         except (Invalid, KeyError):
             if self._others and type(cell) in _LABELS:
                 return OTHER
-            raise self._unfit(cell) from None
-
-    def _unfit(self, cell: object) -> Unfit:
         listed = list(self._feature.categories[:LISTED_MAX])
         if type(cell) not in _LABELS:
-            return Unfit("is not one of the categories", listed)
+            raise Unfit("is not one of the categories", listed)
         any_value = declaration(self._feature.name, "categorical")
         way_out = f'declare "unknown": "other" to pass over such values, or {any_value} to take any'
-        return Unfit(f"is not one of the categories; {way_out}", listed)
+        raise Unfit(f"is not one of the categories; {way_out}", listed)
 
 
-class BooleanCells(_CodedCells):
-    """Cells of a boolean feature: true, false, 0 and 1; in CSV also True, TRUE and the like."""
+class BooleanColumn(_CodedColumn):
+    """Of a boolean feature of this name: true, false, 0 and 1; in CSV also True, TRUE and the like."""
 
-    codes = 2
     misfit = "is neither 0 nor 1", [0, 1]
 
-    def __init__(self, feature: Feature) -> None:
-        self._feature = feature
-        values: dict[tuple[type, Any], float] = {}
-        texts = dict.fromkeys(MISSING_TEXTS, math.nan)
-        for truth in (False, True):
-            values |= {(kind, kind(truth)): float(truth) for kind in (bool, int, float)}
-            texts |= dict.fromkeys((str(int(truth)), f"{truth}".lower(), f"{truth}", f"{truth}".upper()), float(truth))
-        super().__init__(values, texts, self._refuse, self._refuse)
+    def __init__(self, name: str) -> None:
+        self._name = name
+        values: dict[tuple[type, Any], float] = {
+            (kind, kind(truth)): float(truth) for truth in (False, True) for kind in (bool, int, float)
+        }
+        texts = {
+            text: float(truth)
+            for truth in (False, True)
+            for text in (str(int(truth)), str(truth), str(truth).lower(), str(truth).upper())
+        }
+        super().__init__(values, texts, 2)
 
-    def _refuse(self, cell: Any) -> float:
+    def _other(self, cell: Any, label_of: Callable[[Any, str], Label]) -> float:
+        del label_of
         kind = "categorical" if isinstance(cell, str) else "numeric"
-        way_out = f"; to take such values declare {declaration(self._feature.name, kind)}"
+        way_out = f"; to take such values declare {declaration(self._name, kind)}"
         raise Unfit("is not true or false" + way_out * (type(cell) in _LABELS), [True, False, 0, 1])
+
+
+class HashedColumn(Column):
+    """Of a categorical feature without declared categories: the text of a value is hashed into one of some buckets.
+
+    A bucket is a function of the text and their number alone, the same on every machine. Two values may share one: of n
+    values in B buckets about n (n - 1) / 2B pairs do. 12 and "12" are one value, and true and "true"; a text is taken
+    as it is.
+    """
+
+    missing = ("",)
+    misfit = "is not an integer, which a category given as a number is", "an integer of 64 bits"
+
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+
+    def value(self, value: Any) -> float:
+        """The bucket of a string, an integer or a boolean. Raises: Unfit."""
+        return self.text(_text_of(value))
+
+    def text(self, cell: str) -> float:
+        """The bucket of a CSV text."""
+        return float((_kept_hash if len(cell) <= LENGTH_MAX else _hash)(cell) % self._buckets)
+
+    def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
+        """The buckets (n,)."""
+        try:
+            plain = texts or {str}.issuperset(map(type, cells))
+            found = self._hashed(cells if plain else ["" if cell is None else _text_of(cell) for cell in cells])
+        except Unfit:
+            return None
+        nothing = "" if texts else None
+        if nothing in cells:
+            found[[cell == nothing for cell in cells]] = math.nan
+        return found
+
+    def numbers(self, column: Floats) -> tuple[Floats, Bools]:
+        """The buckets of integers."""
+        whole = (np.abs(column) < 2.0**63) & (column == np.floor(column))
+        values, places = np.unique(column[whole], return_inverse=True)
+        found = np.full(len(column), math.nan)
+        found[whole] = self._hashed([str(int(value)) for value in values])[places]
+        return found, ~(whole | np.isnan(column))
+
+    def _hashed(self, texts: Sequence[str]) -> Floats:
+        """The buckets of texts (n,); the hashes of short ones that came lately are known."""
+        short = max(map(len, texts), default=0) <= LENGTH_MAX
+        hashes: Ints = np.fromiter(map(_kept_hash if short else _hash, texts), np.int64, len(texts))
+        return (hashes % self._buckets).astype(np.float64)
+
+
+def _hash(text: str) -> int:
+    """48 bits that depend on the text alone."""
+    return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=6).digest(), "little")
+
+
+_kept_hash = lru_cache(HASHES_MAX)(_hash)
+
+
+def _text_of(value: object) -> str:
+    """The text that a value is hashed by."""
+    if type(value) is str:
+        return value
+    try:
+        return key(canonical(value, ""))
+    except Invalid:
+        raise Unfit("is not a category", "a string, an integer or a boolean") from None
+
+
+class Limits(NamedTuple):
+    """What the features of a space say of numbers outside their ranges.
+
+    Attributes:
+        low, high: (F,) ends of the ranges, infinite where there are none and where any number is taken.
+        refused: (F,) whether numbers outside are refused; else they are clipped.
+    """
+
+    low: Floats
+    high: Floats
+    refused: Bools
+
+    @classmethod
+    def of(cls, features: Sequence[Feature]) -> Self | None:
+        """Those of some features; None where all of them take any number."""
+        if all(feature.outside == "accept" for feature in features):
+            return None
+        ends = [(one.minimum, one.maximum) if one.outside != "accept" else (None, None) for one in features]
+        low = np.array([-math.inf if end is None else end for end, _ in ends])
+        high = np.array([math.inf if end is None else end for _, end in ends])
+        return cls(low, high, np.array([feature.outside == "refuse" for feature in features]))
+
+    def apply(self, raw: Floats, place: Callable[[int, int], str]) -> Floats:
+        """Raw rows (n, F) within the limits; NaN is missing, and within all limits.
+
+        Args:
+            raw: the rows.
+            place: how errors name a cell.
+
+        Raises:
+            Invalid: numbers that are refused; the first 20 of them.
+        """
+        found: Floats = np.clip(raw, self.low, self.high)
+        wrong: NDArray[Any] = np.argwhere((found != raw) & ~np.isnan(raw) & self.refused)[:PROBLEMS_MAX]
+        refuse([self._problem(place(int(i), int(j)), int(j)) for i, j in wrong])
+        return found
+
+    def _problem(self, field: str, column: int) -> Problem:
+        ends = [(">=", self.low[column]), ("<=", self.high[column])]
+        allowed = " and ".join(f"{sign} {end:g}" for sign, end in ends if np.isfinite(end))
+        way_out = 'declare "outside": "clip" or "accept" to take such values'
+        return Problem(field, f"is outside the declared range; {way_out}", allowed)

@@ -1,25 +1,20 @@
 """Numbers in cells: JSON values and CSV texts, one by one and by whole columns.
 
 A table is first read *vectorised*, by whole columns; that gives None where any cell is unusual, right or wrong. Then it
-is read *cell by cell* (``cells``), which decides, and names the wrong cells. Both readings agree on every cell that the
-first one accepts.
+is read *cell by cell* (core.features.columns), which decides, and names the wrong cells. Both readings agree on every
+cell that the first one accepts.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.contract import Floats
-from core.problems import FILLED
 
-Bools = NDArray[np.bool_]
 NUMBERS = frozenset({int, float})
 """The types of a number: bool is a subtype of int, but ``true`` is no number."""
-_NUMBERS_OR_NONE = NUMBERS | {type(None)}
-
-
 MISSING_TEXTS = frozenset({"", "NA", "Na", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "NAN", "nan", "-NaN", "-nan"})
 MISSING_TEXTS |= {"NULL", "Null", "null", "NONE", "None", "none"}
 """Cells of CSV that are missing values where a number or a time is expected, as other programs write them."""
@@ -39,7 +34,7 @@ class Unfit(Exception):
         self.allowed = allowed
 
 
-def number(value: object) -> float:
+def number(value: Any) -> float:
     """A JSON value as a number.
 
     Raises:
@@ -48,10 +43,12 @@ def number(value: object) -> float:
     if type(value) not in NUMBERS:
         raise Unfit("is not a number")
     try:
-        found = float(value)  # type: ignore[arg-type]
+        found = float(value)
     except OverflowError:
         found = math.inf
-    return _finite(found)
+    if not math.isfinite(found):
+        raise Unfit("is not a finite number")
+    return found
 
 
 def text_number(cell: str) -> float:
@@ -63,65 +60,46 @@ def text_number(cell: str) -> float:
     if not cell.isascii() or "_" in cell:
         raise Unfit("is not a number")
     try:
-        return _finite(float(cell))
+        return number(float(cell))
     except ValueError:
         raise Unfit("is not a number; a decimal comma is not read" if "," in cell else "is not a number") from None
 
 
-def _finite(found: float) -> float:
-    if not math.isfinite(found):
-        raise Unfit("is not a finite number")
-    return found
-
-
-def filled(code: float, missing_allowed: bool) -> float:
-    """The number of a cell; NaN, which is missing, only where that is allowed.
-
-    Raises:
-        Unfit: it is missing.
-    """
-    if not missing_allowed and math.isnan(code):
-        raise Unfit(f"is missing; {FILLED}")
-    return code
-
-
-def column_of(codes: Iterable[float], count: int, missing_allowed: bool) -> Floats | None:
-    """The numbers of n cells as they are read, (n,); None where one is wrong."""
+def reads(read: Callable[[str], float], cell: str) -> bool:
+    """Whether a text is what ``read`` reads."""
     try:
-        found = np.fromiter(codes, np.float64, count)
-    except (Unfit, TypeError):  # TypeError: a list is not hashable
-        return None
-    return found if missing_allowed or not np.isnan(found).any() else None
+        read(cell)
+    except (ValueError, Unfit):
+        return False
+    return True
 
 
-def vectorised_values(values: Sequence[object], missing_allowed: bool) -> Floats | None:
-    """JSON numbers as (m,), null as NaN; None where a value is unusual."""
-    if not (_NUMBERS_OR_NONE if missing_allowed else NUMBERS).issuperset(map(type, values)):
-        return None
-    try:
-        numbers = np.array(values, dtype=np.float64)
-    except OverflowError:
-        return None
-    finite = np.isfinite(numbers)
-    sound = finite.all() or all(values[at] is None for at in np.flatnonzero(~finite).tolist())
+def vectorised(cells: Sequence[Any], texts: bool, missing_allowed: bool = True) -> Floats | None:
+    """Texts or JSON values as numbers (n,), missing ones as NaN; None where a cell is unusual."""
+    numbers = _of_texts(cells) if texts else _of_values(cells)
+    if numbers is None or (finite := np.isfinite(numbers)).all():
+        return numbers
+    missing: Collection[Any] = MISSING_TEXTS if texts else (None,)
+    sound = missing_allowed and all(cells[at] in missing for at in np.flatnonzero(~finite).tolist())
     return numbers if sound else None
 
 
-def vectorised_texts(cells: Sequence[str], missing_allowed: bool) -> Floats | None:
-    """CSV texts as (m,), those of ``MISSING_TEXTS`` as NaN; None where a text is unusual."""
+def _of_values(values: Sequence[Any]) -> Floats | None:
+    if not (NUMBERS | {type(None)}).issuperset(map(type, values)):
+        return None
+    try:
+        return np.array(values, dtype=np.float64)
+    except OverflowError:
+        return None
+
+
+def _of_texts(cells: Sequence[str]) -> Floats | None:
     joined = "".join(cells)
     if not joined.isascii() or "_" in joined:
         return None
-    if MISSING_TEXTS.isdisjoint(cells):
-        missing = None
-    elif missing_allowed:
-        missing = np.fromiter(map(MISSING_TEXTS.__contains__, cells), np.bool_, len(cells))
-        cells = ["nan" if cell in MISSING_TEXTS else cell for cell in cells]
-    else:
-        return None
+    complete = MISSING_TEXTS.isdisjoint(cells)
+    given = cells if complete else ["nan" if cell in MISSING_TEXTS else cell for cell in cells]
     try:
-        numbers = np.fromiter(map(float, cells), np.float64, len(cells))
+        return np.fromiter(map(float, given), np.float64, len(cells))
     except ValueError:
         return None
-    sound = np.isfinite(numbers) if missing is None else np.isfinite(numbers) | missing
-    return numbers if sound.all() else None

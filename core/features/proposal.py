@@ -9,10 +9,8 @@ from typing import Any
 
 from core.features.columns import declaration
 from core.features.feature import Feature, hashed, parse_features
-from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, text_number
-from core.problems import PROBLEMS_MAX, Invalid, Problem
-
-_VALUE = "a number, a string, true or false"
+from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, reads, text_number
+from core.problems import Problem, refuse
 
 
 def propose(
@@ -36,7 +34,7 @@ def propose(
     Raises:
         Invalid: names that are none, or a value of no kind; the first 20 of them.
     """
-    kept = [at for at, name in enumerate(names) if name not in ignored] if ignored else range(len(names))
+    kept = [at for at, name in enumerate(names) if name not in ignored]
     features = parse_features([names[at] for at in kept], field)
     if values is None:
         return features
@@ -44,15 +42,14 @@ def propose(
     found: list[Feature] = []
     for at, feature in zip(kept, features, strict=True):
         try:
-            found.append(_of(feature.name, values[at], texts))
+            found.append(_proposed(feature.name, values[at], texts))
         except Unfit as unfit:
-            problems.append(Problem(place(at, feature.name), unfit.problem, _VALUE))
-    if problems:
-        raise Invalid(*problems[:PROBLEMS_MAX])
+            problems.append(Problem(place(at, feature.name), unfit.problem, "a number, a string, true or false"))
+    refuse(problems)
     return features if tuple(found) == features else parse_features([one.to_json() for one in found], field)
 
 
-def _of(name: str, value: Any, texts: bool) -> Feature:
+def _proposed(name: str, value: Any, texts: bool) -> Feature:
     """The feature of a name by its first value.
 
     Raises:
@@ -62,17 +59,9 @@ def _of(name: str, value: Any, texts: bool) -> Feature:
         way_out = f'declare "features", of which this may be {declaration(name, "numeric")}'
         raise Unfit(f"is missing in the first row, which fixes the features; {way_out}")
     if isinstance(value, str):
-        return Feature(name) if texts and _is_number(value) else hashed(name)
+        return Feature(name) if texts and reads(text_number, value) else hashed(name)
     if isinstance(value, bool):
         return Feature(name, "boolean")
     if type(value) not in NUMBERS:
         raise Unfit("is neither a number, a string nor a boolean")
     return Feature(name)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        text_number(cell)
-    except Unfit:
-        return False
-    return True

@@ -1,8 +1,8 @@
 """A feature space: the features of a model, in order, and how rows are read against them.
 
-A raw row is (F,) float64 in schema order: what ``cells`` makes of each value, NaN where one is missing. Rows are given
-by name (``row``), as a table (``block``), as an array (``matrix``) or as CSV texts (``text_cells``). All four apply the
-same rules: names exactly the schema's, and numbers of a number type, finite.
+A raw row is (F,) float64 in schema order: core.features.columns has what becomes of each value. Rows are given by name
+(``row``), as a table (``block``), as an array (``matrix``) or as CSV texts (``text_cells``). All four apply the same
+rules: names exactly the schema's, and numbers of a number type, finite.
 """
 
 import math
@@ -10,16 +10,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
-from core.features.columns import cells_of
+from core.features.columns import Limits, column_of
 from core.features.feature import Feature, digest
-from core.features.limits import Limits
-from core.features.parsing import NUMBERS, Unfit, vectorised_texts, vectorised_values
+from core.features.parsing import NUMBERS, Unfit, vectorised
 from core.problems import (
     FILLED,
     LISTED_MAX,
@@ -28,12 +27,29 @@ from core.problems import (
     Invalid,
     Problem,
     lacking,
+    refuse,
     unknown_feature,
 )
 
 _Place = Callable[[int, int], str]
 """How errors name a cell, from its row and its feature's column."""
 _ROWS_AT_ONCE = 2048
+
+
+class _Table(NamedTuple):
+    """Rows as they were sent.
+
+    Attributes:
+        rows: the cells.
+        order: where each feature stands in a row; -1: nowhere.
+        missing_allowed: whether values may be missing.
+        texts: whether cells are texts of CSV; else JSON values.
+    """
+
+    rows: Sequence[Sequence[Any]]
+    order: list[int]
+    missing_allowed: bool
+    texts: bool
 
 
 class Schema:
@@ -69,10 +85,11 @@ class Schema:
         self.numeric: Final = all(feature.type == "numeric" for feature in features)
         self.exact: Final = tuple(column for column, feature in enumerate(features) if feature.categories)
         self.id: Final = digest([feature.to_json() for feature in features])
-        self._cells = tuple(cells_of(feature, True) for feature in features)
+        self._columns = tuple(column_of(feature, True) for feature in features)
         self._limits: Final = Limits.of(features)
-        self._pick: Final[Callable[[Any], Any]] = itemgetter(*self.names)
-        self._ignored: frozenset[str] = frozenset()
+        self._pick: Final = _picker(self.names)
+        self._known = frozenset(self.names)
+        """Names of features, and names that are ignored."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self.id == other.id
@@ -88,8 +105,8 @@ class Schema:
             others: whether categories that are not declared are taken.
         """
         found = copy(self)
-        found._ignored = frozenset(ignored) - frozenset(self.names)  # noqa: SLF001  its own class
-        found._cells = tuple(cells_of(feature, others) for feature in self.features)  # noqa: SLF001
+        found._known = frozenset(self.names).union(ignored)  # noqa: SLF001  its own class
+        found._columns = tuple(column_of(feature, others) for feature in self.features)  # noqa: SLF001
         return found
 
     def row(self, values: Mapping[str, object], missing_allowed: bool, field: str = "features") -> Floats:
@@ -99,22 +116,17 @@ class Schema:
             Invalid: a name that is none of the schema's, a value that does not fit, or (unless
                 ``missing_allowed``) a value that is null or absent; the first 20 of them.
         """
-        if self.numeric and type(values) is dict and len(values) == len(self.names):
+        raw = None
+        if self.numeric and type(values) is dict and (len(values) == len(self.names) or self._known.issuperset(values)):
             try:
-                cells = self._pick(values) if len(self.names) > 1 else (self._pick(values),)
+                cells = self._pick(values)
                 # A sum that is finite has only finite terms; one that is not may still have, and is read by cells.
                 if NUMBERS.issuperset(map(type, cells)) and math.isfinite(sum(cells)):
                     raw = np.array((cells,), np.float64)
-                    return raw if self._limits is None else self._within(raw, field)
             except (KeyError, OverflowError):
                 pass
-        if self._ignored and type(values) is dict and not self._ignored.isdisjoint(values):
-            kept = {name: value for name, value in values.items() if name not in self._ignored}
-            return self.row(kept, missing_allowed, field)
-        return self._within(self._row_by_cells(values, missing_allowed, field), field)
-
-    def _within(self, raw: Floats, field: str) -> Floats:
-        """A row within the limits that its features declare."""
+        if raw is None:
+            raw = self._row_by_cells(values, missing_allowed, field)
         if self._limits is None:
             return raw
         return self._limits.apply(raw, lambda _, column: f"{field}.{self.names[column]}")
@@ -122,20 +134,23 @@ class Schema:
     def _row_by_cells(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
-        strange = [name for name in values if name not in self.index]
-        problems = [
-            unknown_feature(f"{field}.{name}", self.names, name if at < SUGGESTED_MAX else "")
-            for at, name in enumerate(strange[:PROBLEMS_MAX])
-        ]
+        strange = [] if self._known.issuperset(values) else [name for name in values if name not in self._known]
+        problems = [self._unknown(f"{field}.{name}", name, at) for at, name in enumerate(strange[:PROBLEMS_MAX])]
         raw = [math.nan] * len(self.names)
-        for column, (name, cells) in enumerate(zip(self.names, self._cells, strict=True)):
+        for at, (name, column) in enumerate(zip(self.names, self._columns, strict=True)):
             try:
-                raw[column] = cells.value(values.get(name), missing_allowed)
+                if (value := values.get(name)) is not None:
+                    raw[at] = column.value(value)
+                elif not missing_allowed:
+                    raise _missing()
             except Unfit as unfit:
                 problems.append(Problem(f"{field}.{name}", unfit.problem, unfit.allowed))
-        if problems:
-            raise Invalid(*problems[:PROBLEMS_MAX])
+        refuse(problems)
         return np.array((raw,), np.float64)
+
+    def _unknown(self, field: str, name: object, problems: int) -> Problem:
+        """A name that is none of the schema's; the first few problems suggest another one."""
+        return unknown_feature(field, self.names, name if isinstance(name, str) and problems < SUGGESTED_MAX else "")
 
     def block(self, columns: Sequence[str], data: Sequence[Sequence[object]], missing_allowed: bool) -> Floats:
         """A table of n rows with its columns named, in any order, as (n, F).
@@ -145,8 +160,21 @@ class Schema:
                 another length, cells that do not fit, e.g. ``data[3][1]``; the first 20 of them.
         """
         order = self._order(columns, missing_allowed, "columns")
-        _check_rows(data, len(columns), "data")
-        return self._read(order, data, missing_allowed, texts=False)
+        if not isinstance(data, list | tuple):
+            raise Invalid.of("data", "is not a list of rows")
+        if not {list, tuple}.issuperset(map(type, data)):
+            wrong = [at for at, row in enumerate(data) if not isinstance(row, list | tuple)]
+            refuse([Problem(f"data[{at}]", "is not a list of values") for at in wrong[:PROBLEMS_MAX]])
+        return self._read(_Table(data, order, missing_allowed, texts=False), len(columns))
+
+    def text_cells(self, columns: Sequence[str], rows: Sequence[Sequence[str]], missing_allowed: bool) -> Floats:
+        """A CSV table of n rows, as (n, F); an empty cell is a missing value.
+
+        Raises:
+            Invalid: as ``block``; cells are named ``row 3, column load``, where row 1 is the first below the header.
+        """
+        order = self._order(columns, missing_allowed, "header")
+        return self._read(_Table(rows, order, missing_allowed, texts=True), len(columns))
 
     def numbers(self, columns: Sequence[str], X: Floats, missing_allowed: bool, texts: bool = False) -> Floats:
         """A table of finite numbers (n, C), NaN for missing, with its C columns named, in any order, as (n, F).
@@ -168,23 +196,7 @@ class Schema:
             present = [column for column, position in enumerate(order) if position >= 0]
             raw[:, present] = X[:, [order[column] for column in present]]
             X = raw
-        return X if self._limits is None else self._limits.apply(X, self._place(order, texts))
-
-    def text_cells(self, columns: Sequence[str], rows: Sequence[Sequence[str]], missing_allowed: bool) -> Floats:
-        """A CSV table of n rows, as (n, F); an empty cell is a missing value.
-
-        Raises:
-            Invalid: as ``block``; cells are named ``row 3, column load``, where row 1 is the first below the header.
-        """
-        order = self._order(columns, missing_allowed, "header")
-        _check_lengths(rows, len(columns), lambda row: f"row {row + 1}")
-        return self._read(order, rows, missing_allowed, texts=True)
-
-    def _place(self, order: Sequence[int], texts: bool) -> _Place:
-        """How errors name the cells of a table whose columns stand in this order."""
-        if texts:
-            return lambda row, column: f"row {row + 1}, column {self.names[column]}"
-        return lambda row, column: f"data[{row}][{order[column]}]"
+        return self._within(X, self._place(order, texts))
 
     def matrix(self, X: NDArray[Any], missing_allowed: bool, field: str = "data") -> Floats:
         """An array of n rows in schema order, as C-contiguous float64 (n, F); X itself where it is that already.
@@ -200,26 +212,22 @@ class Schema:
         if X.dtype.kind not in "fiu":
             raise Invalid.of(field, "is not of a real number type", "float64")
         with np.errstate(over="ignore", invalid="ignore"):
-            raw = np.ascontiguousarray(X, dtype=np.float64)
-        bad = ~np.isfinite(raw)
-        if missing_allowed:
-            bad &= ~np.isnan(raw)
-        coded = raw
-        for column, cells in enumerate(() if self.numeric else self._cells):
-            codes, wrong = cells.numbers(raw[:, column])
-            bad[:, column] |= wrong
-            if self.features[column].buckets:
+            raw = coded = np.ascontiguousarray(X, dtype=np.float64)
+        bad = np.isinf(raw) if missing_allowed else ~np.isfinite(raw)
+        for at, column in enumerate(() if self.numeric else self._columns):
+            codes, wrong = column.numbers(raw[:, at])
+            bad[:, at] |= wrong
+            if self.features[at].buckets:
                 coded = raw.copy() if coded is raw else coded
-                coded[:, column] = codes
+                coded[:, at] = codes
         place: _Place = lambda row, column: f"{field}[{row}][{column}]"  # noqa: E731
         if bad.any():
-            raise Invalid(*(self._misfit(raw, int(i), int(j), place) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]))
-        return coded if self._limits is None else self._limits.apply(coded, place)
+            refuse([self._misfit(raw, int(i), int(j), place) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]])
+        return self._within(coded, place)
 
     def _misfit(self, raw: Floats, row: int, column: int, place: _Place) -> Problem:
-        if np.isnan(raw[row, column]):
-            return Problem(place(row, column), f"is missing; {FILLED}")
-        return Problem(place(row, column), *self._cells[column].misfit)
+        missing = np.isnan(raw[row, column])
+        return Problem(place(row, column), *((_missing().problem,) if missing else self._columns[column].misfit))
 
     def _order(self, columns: Sequence[str], missing_allowed: bool, field: str) -> list[int]:
         """Where each feature stands in the client's columns; -1 where it is absent."""
@@ -229,13 +237,12 @@ class Schema:
         problems: list[Problem] = []
         for position, name in enumerate(columns):
             column = self.index.get(name, -1) if isinstance(name, str) else -1
-            if isinstance(name, str) and name in self._ignored:
+            if column < 0 and isinstance(name, str) and name in self._known:
                 continue
             if len(problems) == PROBLEMS_MAX:
                 break
             if column < 0:
-                given = name if len(problems) < SUGGESTED_MAX else ""
-                problems.append(unknown_feature(f"{field}[{position}]", self.names, given))
+                problems.append(self._unknown(f"{field}[{position}]", name, len(problems)))
             elif order[column] >= 0:
                 problems.append(Problem(f"{field}[{position}]", "is there twice"))
             else:
@@ -243,80 +250,81 @@ class Schema:
         absent = [name for name, position in zip(self.names, order, strict=True) if position < 0]
         if absent and not missing_allowed:
             problems.append(lacking(field, absent, FILLED))
-        if problems:
-            raise Invalid(*problems[:PROBLEMS_MAX])
+        refuse(problems)
         return order
 
-    def _read(
-        self,
-        order: list[int],
-        rows: Sequence[Sequence[Any]],
-        missing_allowed: bool,
-        texts: bool,
-    ) -> Floats:
-        """The raw rows; or the first cells that do not fit, by rows."""
-        place = self._place(order, texts)
-        raw = self._vectorised(order, rows, missing_allowed, texts)
-        if raw is None:
-            raw = self._by_cells(order, rows, missing_allowed, texts, place)
+    def _place(self, order: Sequence[int], texts: bool) -> _Place:
+        """How errors name the cells of a table whose columns stand in this order."""
+        if texts:
+            return lambda row, column: f"row {row + 1}, column {self.names[column]}"
+        return lambda row, column: f"data[{row}][{order[column]}]"
+
+    def _within(self, raw: Floats, place: _Place) -> Floats:
+        """Raw rows within the limits that their features declare."""
         return raw if self._limits is None else self._limits.apply(raw, place)
 
-    def _by_cells(
-        self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool, place: _Place
-    ) -> Floats:
-        raw = np.full((len(rows), len(self.names)), math.nan)
-        present = sorted((position, column) for column, position in enumerate(order) if position >= 0)
-        problems: list[Problem] = []
-        for i, row in enumerate(rows):
-            for position, column in present:
-                cells = self._cells[column]
-                try:
-                    raw[i, column] = (cells.text if texts else cells.value)(row[position], missing_allowed)
-                except Unfit as unfit:
-                    problems.append(Problem(place(i, column), unfit.problem, unfit.allowed))
-            if len(problems) >= PROBLEMS_MAX:
-                break
-        if problems:
-            raise Invalid(*problems[:PROBLEMS_MAX])
-        return raw
-
-    def _vectorised(
-        self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool
-    ) -> Floats | None:
-        """The raw rows by whole columns, or None where a cell is unusual.
+    def _read(self, table: _Table, width: int) -> Floats:
+        """The raw rows of a table of some width, by whole columns; or by cells where one of these is unusual.
 
         Some rows at a time: a thread that reads a large table holds the interpreter for as long as one column takes.
-        """
-        parts: list[Floats] = []
-        for begin in range(0, len(rows), _ROWS_AT_ONCE):
-            part = self._vectorised_part(order, rows[begin : begin + _ROWS_AT_ONCE], missing_allowed, texts)
-            if part is None:
-                return None
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, len(self.names))), *parts])
 
-    def _vectorised_part(
-        self, order: list[int], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool
-    ) -> Floats | None:
-        numeric = [c for c, f in enumerate(self.features) if f.type == "numeric" and order[c] >= 0]
-        cells = _flat(rows, [order[column] for column in numeric])
-        found = (vectorised_texts if texts else vectorised_values)(cells, missing_allowed)
-        if found is None:
-            return None
-        numbers = found.reshape(len(rows), len(numeric))
-        if len(numeric) == len(self.names):
-            return numbers
+        Raises:
+            Invalid: rows of another length, or the first cells that do not fit, by rows.
+        """
+        rows = table.rows
+        if not {width}.issuperset(map(len, rows)):
+            ragged = [(at, len(row)) for at, row in enumerate(rows) if len(row) != width][:PROBLEMS_MAX]
+            places = [f"row {at + 1}" if table.texts else f"data[{at}]" for at, _ in ragged]
+            pairs = zip(places, ragged, strict=True)
+            refuse([Problem(place, f"has {length} values, {width} expected") for place, (_, length) in pairs])
         raw = np.full((len(rows), len(self.names)), math.nan)
-        raw[:, numeric] = numbers
-        for column, feature in enumerate(self.features):
-            if feature.type != "numeric" and order[column] >= 0:
-                codes = self._cells[column].vectorised(
-                    list(map(itemgetter(order[column]), rows)), missing_allowed, texts
-                )
+        problems: list[Problem] = []
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(begin, begin + _ROWS_AT_ONCE)
+            if not self._read_columns(table, rows[part], raw[part]):
+                problems += self._read_cells(table, part, raw)
+            if len(problems) >= PROBLEMS_MAX:
+                break
+        refuse(problems)
+        return self._within(raw, self._place(table.order, table.texts))
+
+    def _read_columns(self, table: _Table, rows: Sequence[Sequence[Any]], raw: Floats) -> bool:
+        """Fill raw rows by whole columns; whether no cell was unusual."""
+        order, texts = table.order, table.texts
+        numeric = [at for at, own in enumerate(self.features) if own.type == "numeric" and order[at] >= 0]
+        numbers = vectorised(_flat(rows, [order[at] for at in numeric]), texts, table.missing_allowed)
+        if numbers is None:
+            return False
+        raw[:, slice(None) if len(numeric) == len(self.names) else numeric] = numbers.reshape(len(rows), len(numeric))
+        for at, column in enumerate(() if self.numeric else self._columns):
+            if self.features[at].type != "numeric" and order[at] >= 0:
+                codes = column.vectorised(list(map(itemgetter(order[at]), rows)), texts)
                 if codes is None:
-                    return None
-                raw[:, column] = codes
-        return raw
+                    return False
+                raw[:, at] = codes
+        return table.missing_allowed or self.numeric or not np.isnan(raw).any()
+
+    def _read_cells(self, table: _Table, part: slice, raw: Floats) -> list[Problem]:
+        """Fill some raw rows cell by cell; the first cells that do not fit."""
+        place = self._place(table.order, table.texts)
+        present = sorted((position, at) for at, position in enumerate(table.order) if position >= 0)
+        problems: list[Problem] = []
+        for row in range(*part.indices(len(raw))):
+            for position, at in present:
+                try:
+                    code = self._columns[at].cell(table.rows[row][position], table.texts)
+                    if not table.missing_allowed and math.isnan(code):
+                        raise _missing()
+                    raw[row, at] = code
+                except Unfit as unfit:
+                    problems.append(Problem(place(row, at), unfit.problem, unfit.allowed))
+            if len(problems) >= PROBLEMS_MAX:
+                break
+        return problems
+
+
+def _missing() -> Unfit:
+    return Unfit(f"is missing; {FILLED}")
 
 
 def _ends(ranges: Iterable[list[tuple[float, float]]]) -> Floats:
@@ -326,28 +334,12 @@ def _ends(ranges: Iterable[list[tuple[float, float]]]) -> Floats:
     return ends
 
 
+def _picker(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """What takes the items under some keys out of a row."""
+    return itemgetter(*keys) if len(keys) > 1 else lambda row: tuple(row[key] for key in keys)
+
+
 def _flat(rows: Sequence[Sequence[Any]], positions: list[int]) -> list[Any]:
     """The cells at some positions of one or more rows, row by row, in the order of the positions."""
-    if not positions:
-        return []
-    if positions == list(range(len(rows[0]))):
-        return list(chain.from_iterable(rows))
-    picked = map(itemgetter(*positions), rows)
-    return list(picked if len(positions) == 1 else chain.from_iterable(picked))
-
-
-def _check_rows(data: object, width: int, field: str) -> None:
-    if not isinstance(data, list | tuple):
-        raise Invalid.of(field, "is not a list of rows")
-    if not {list, tuple}.issuperset(map(type, data)):
-        wrong = [i for i, row in enumerate(data) if not isinstance(row, list | tuple)][:PROBLEMS_MAX]
-        if wrong:
-            raise Invalid(*(Problem(f"{field}[{i}]", "is not a list of values") for i in wrong))
-    _check_lengths(data, width, lambda row: f"{field}[{row}]")
-
-
-def _check_lengths(rows: Sequence[Sequence[object]], width: int, place: Callable[[int], str]) -> None:
-    if {width}.issuperset(map(len, rows)):
-        return
-    ragged = [(i, len(row)) for i, row in enumerate(rows) if len(row) != width][:PROBLEMS_MAX]
-    raise Invalid(*(Problem(place(i), f"has {length} values, {width} expected") for i, length in ragged))
+    whole = positions == list(range(len(rows[0])))
+    return list(chain.from_iterable(rows if whole else map(_picker(positions), rows)))

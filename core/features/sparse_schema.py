@@ -19,7 +19,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.features.feature import NAME_MAX, Feature, digest
-from core.features.parsing import Unfit, number, text_number, vectorised_texts, vectorised_values
+from core.features.parsing import Unfit, number, text_number, vectorised
 from core.features.projection_text import PSI_MAX, Kind, text_of
 from core.features.svmlight import Line
 from core.problems import PROBLEMS_MAX, Invalid, Problem
@@ -139,9 +139,8 @@ class SparseSchema:
             most = int(WORK_MAX[self.kind] / self.width)
             raise Invalid.of(field, "holds too many names for compressed_dim", f"<= {most} in one request")
         names = list(chain.from_iterable(rows.names))
-        read = vectorised_texts if rows.texts else vectorised_values
         values = list(chain.from_iterable(rows.values))
-        numbers = read(values, missing_allowed=False) if _sound(rows, names) else None
+        numbers = vectorised(values, rows.texts, missing_allowed=False) if _sound(rows, names) else None
         if numbers is None:
             numbers = _one_by_one(rows)
         starts = np.array([*accumulate(counts, initial=0)], dtype=np.int64)
