@@ -1,16 +1,15 @@
-"""Features: declared (``feature``, ``feature_space``), read (``schema``, ``parsing``), encoded and scaled.
+"""Features: declared (``feature``, ``feature_space``), read (``schema``, ``columns``), encoded and scaled.
 
 What this package exports reads rows, and imports no compiled kernel: a process that only reads rows stays small.
 
-Sparse models declare none: rows of names and values (``sparse_schema``), also as SVMlight text (``svmlight``), are
-projected when they are read (``projection``). Class labels are in ``labels``.
+Sparse models declare none: rows of names and values (``sparse_schema``) are projected when they are read
+(``projection``). Class labels are in ``labels``.
 """
 
 from core.features.feature import CATEGORIES_MAX, COLUMNS_MAX, NAME_MAX, Feature, parse_features
 from core.features.proposal import propose
 from core.features.schema import Schema
-from core.features.sparse_schema import SparseSchema, check_names
-from core.features.svmlight import Line, read_lines
+from core.features.sparse_schema import Line, SparseSchema, check_names, read_lines
 
 Space = Schema | SparseSchema
 """The feature space of a model, which reads its rows."""

@@ -12,8 +12,15 @@ row is filled with the means of the rows before it and then absorbed into them,
     m += x/n - m/n
 
 which is m += (x - m)/n in a form that does not overflow for any finite numbers.
+
+The columns of a time (core.features.times has the equations) need its civil date, which is computed by eras of 400
+years, of 146 097 days each; a year begins in March there, so that the leap day is its last.
+
+Source: Howard Hinnant, "chrono-compatible low-level date algorithms", 2013, ``civil_from_days`` and
+``days_from_civil``.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -22,18 +29,57 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
-from core.features.calendar import time_columns
 from core.features.columns import OTHER
 from core.features.schema import Schema
 from core.features.sparse_schema import SparseSchema
 from core.state.layout import WHOLE, Array, Layout
 
 Missing = Literal["error", "zero", "mean"]
+DAY_S = 86_400.0
+FIRST_DAY = 20_454.0
+"""2026-01-01, in days since 1970."""
+_ERA_DAYS, _DAYS_TO_1970 = 146_097, 719_468
+_THURSDAY = 3
+"""The weekday of 1970-01-01, Monday being 0."""
+_TURN = 2.0 * math.pi
 _NUMBER, _CATEGORY, _TIME = 0, 1, 2
 _KINDS = {"numeric": _NUMBER, "boolean": _NUMBER, "categorical": _CATEGORY, "time": _TIME}
 
 _ROWS_IN, _COUNTS = "Array(f8, 2, 'C', readonly=True)", "Array(i8, 1, 'C', readonly=True)"
 _MATRIX = "f8[:,::1]"
+
+
+@njit("i8(i8)", cache=True)
+def year_of(day: int) -> int:
+    """The year of a day since 1970."""
+    shifted = day + _DAYS_TO_1970
+    era = shifted // _ERA_DAYS
+    of_era = shifted - era * _ERA_DAYS  # 0 to 146 096
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365  # 0 to 399
+    of_year = of_era - (365 * year + year // 4 - year // 100)  # 0 is 1 March
+    return year + 400 * era + (1 if of_year >= 306 else 0)
+
+
+@njit("i8(i8)", cache=True)
+def first_day(year: int) -> int:
+    """1 January of a year, in days since 1970."""
+    before = year - 1
+    return 365 * before + before // 4 - before // 100 + before // 400 - 719_162
+
+
+@njit("void(f8, f8[:,::1], i8, i8)", cache=True)
+def time_columns(seconds: float, X: Floats, row: int, at: int) -> None:
+    """The seven columns of a time in seconds since 1970, in a row of X from column ``at`` on."""
+    elapsed = seconds / DAY_S
+    day = math.floor(elapsed)
+    year = year_of(day)
+    first = first_day(year)
+    hour = _TURN * (elapsed - day)
+    weekday = _TURN * ((day + _THURSDAY) % 7) / 7.0
+    season = _TURN * (day - first) / (first_day(year + 1) - first)
+    for place, angle in enumerate((hour, weekday, season)):
+        X[row, at + 2 * place], X[row, at + 2 * place + 1] = math.sin(angle), math.cos(angle)
+    X[row, at + 6] = elapsed - FIRST_DAY
 
 
 @njit(f"b1({_ROWS_IN})", cache=True)
@@ -80,7 +126,7 @@ def _fill(X: Floats, moments: Floats, absorb: bool) -> None:
 _LAYOUTS: dict[object, Layout] = {
     "error": Layout({}),
     "zero": Layout({}),
-    "mean": Layout({"moments": Array(2, "D", places={0: WHOLE}, axis=0, at="_moments")}),
+    "mean": Layout({"moments": Array(2, "D", places={0: WHOLE}, axis=0)}),
 }
 """What is kept, by how missing values are filled."""
 
@@ -95,15 +141,19 @@ class Encoder:
     Attributes:
         schema: as given.
         missing: how missing values are filled; "error": with 0, as nobody has sent any.
+        starts: where the columns of each feature begin, and where the last ones end (F + 1,).
+        moments: (2, D) for each encoded column the number of values and their mean; (2, 0) unless "mean" fills.
     """
 
     def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
         self.schema = schema
         self.missing = missing
-        self._starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
+        self.starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
         self._kinds = np.array([_KINDS[feature.type] for feature in schema.features], dtype=np.int64)
-        # (2, D): for each encoded column, the number of values and their mean. Kept only for "mean".
-        self._moments = np.zeros((2, schema.width if missing == "mean" else 0))
+        self.moments = self._no_moments()
+
+    def _no_moments(self) -> Floats:
+        return np.zeros((2, self.schema.width if self.missing == "mean" else 0))
 
     def encode(self, raw: Floats) -> Floats:
         """Rows as the learner sees them, filled with the present means. Changes nothing.
@@ -140,7 +190,7 @@ class Encoder:
         if self.missing != "mean":
             return self.encode(raw)
         X = self._expanded(raw)
-        _fill(X, self._moments, True)
+        _fill(X, self.moments, True)
         return X
 
     def configure(self, missing: Missing) -> None:
@@ -148,7 +198,7 @@ class Encoder:
         if missing in ("error", self.missing):
             return
         self.missing = missing
-        self._moments = np.zeros((2, self.schema.width if missing == "mean" else 0))
+        self.moments = self._no_moments()
 
     def adopt(self, other: "Encoder") -> None:
         """Copy the means of the columns that another space's encoder has, too."""
@@ -157,7 +207,7 @@ class Encoder:
         places = {name: at for at, name in enumerate(other.schema.columns)}
         for column, name in enumerate(self.schema.columns):
             if name in places:
-                self._moments[:, column] = other.moments[:, places[name]]
+                self.moments[:, column] = other.moments[:, places[name]]
 
     def extend(self, other: "Encoder") -> None:
         """Go on for the encoder of a space in which some features have fewer categories, the first ones of these.
@@ -165,34 +215,24 @@ class Encoder:
         The mean of a category is its frequency: that of a further one is 0, of as many values as its feature has had.
         """
         self.configure(other.missing)
-        own, old = self._starts, other.starts
+        own, old = self.starts, other.starts
         for first, last, start, stop in zip(own[:-1], own[1:], old[:-1], old[1:], strict=True):
             if self.missing == "mean":
                 moments = other.moments[:, start:stop]
-                self._moments[0, first:last] = moments[0, 0]
-                self._moments[1, first : first + stop - start] = moments[1]
-
-    @property
-    def starts(self) -> Ints:
-        """Where the columns of each feature begin, and where the last ones end (F + 1,)."""
-        return self._starts
-
-    @property
-    def moments(self) -> Floats:
-        """(2, D) numbers of values and their means; (2, 0) where they are not kept."""
-        return self._moments
+                self.moments[0, first:last] = moments[0, 0]
+                self.moments[1, first : first + stop - start] = moments[1]
 
     def _expanded(self, raw: Floats) -> Floats:
         if self.schema.plain:
             return np.array(raw)
         X = np.empty((raw.shape[0], self.schema.width))
-        if not _expand(raw, self._starts, self._kinds, X):
+        if not _expand(raw, self.starts, self._kinds, X):
             raise ValueError("an index of no category")
         return X
 
     def _complete(self, X: Floats) -> None:
         if self.missing == "mean":
-            _fill(X, self._moments, False)
+            _fill(X, self.moments, False)
         else:
             X[np.isnan(X)] = 0.0
 
@@ -215,9 +255,9 @@ class Encoder:
         if set(header) != {"missing"} or fill not in ([*_LAYOUTS] if self.missing == "error" else [self.missing]):
             raise ValueError("not the state of this encoder")
         found = _LAYOUTS[fill].read(arrays, D=self.schema.width)
-        self.missing, self._moments = fill, found.get("_moments", self._moments)
+        self.missing, self.moments = fill, found.get("moments", self.moments)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self._moments.nbytes + self._starts.nbytes + self._kinds.nbytes
+        return self.moments.nbytes + self.starts.nbytes + self._kinds.nbytes

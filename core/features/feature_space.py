@@ -1,5 +1,12 @@
 """Feature spaces that follow others: the new one of a switch, the union of both, which overlap rows are sent in, and a
 space with further categories.
+
+A name that both spaces of a change have is sent once. Where they declare it differently, a row of the union holds it as
+both can read it, and each space takes its own reading (``RowPart``):
+
+    categories   numbered as those of the old space, then those that only the new one has; in the space by its own
+                 numbers, ``OTHER`` where it does not have one
+    numbers      as they were sent; clipped to the space's range where it does not accept others
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,11 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.contract import Ints
+from core.contract import Floats, Ints
+from core.features.columns import OTHER, Limits
 from core.features.feature import Feature, digest, parse_features
-from core.features.labels import LabelSet, distinct
+from core.features.labels import Label, LabelSet, distinct
 from core.features.schema import Schema
-from core.problems import LISTED_MAX, Invalid, Problem
+from core.problems import LISTED_MAX, Invalid, Problem, refuse
 
 
 def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[Feature, ...]:
@@ -34,8 +42,7 @@ def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[F
         for i, feature in enumerate(features)
         if feature.name in current.index and not _one_value(feature, current.features[current.index[feature.name]])
     ]
-    if problems:
-        raise Invalid(*problems[:20])
+    refuse(problems)
     try:
         parse_features([feature.to_json() for feature in _joined(current, features)], field)
     except Invalid as refused:
@@ -89,9 +96,14 @@ def with_categories(features: Sequence[Feature], added: object, field: str) -> t
 def _with_categories(feature: Feature, added: object, field: str) -> Feature:
     if not isinstance(added, list | tuple):
         raise Invalid.of(field, "is not a list of categories")
+    return _extended(feature, distinct(added, field))
+
+
+def _extended(feature: Feature, categories: Sequence[Label]) -> Feature:
+    """A feature with further categories behind its own, where it does not have them."""
     known = LabelSet(feature.categories)
-    new = [category for category in distinct(added, field) if known.index(category) < 0]
-    return replace(feature, categories=(*feature.categories, *new))
+    new = [category for category in categories if known.index(category) < 0]
+    return replace(feature, categories=(*feature.categories, *new)) if new else feature
 
 
 def column_places(space: Schema, larger: Schema) -> Ints:
@@ -103,14 +115,45 @@ def column_places(space: Schema, larger: Schema) -> Ints:
 def union(old: Schema, features: Sequence[Feature]) -> Schema:
     """The old features, then those of the new ones that are not among them.
 
-    A name that both declare, differently, is read as both can (core.features.row_part).
+    A name that both declare, differently, is read as both can.
     """
     return Schema(_joined(old, features))
 
 
-def places(space: Schema, whole: Schema) -> Ints:
-    """The position of each raw column of a space in a row of a larger one."""
-    return np.array([whole.index[name] for name in space.names], dtype=np.int64)
+class RowPart:
+    """How a space reads its part of the rows of a larger one.
+
+    Args:
+        space: the space.
+        whole: the larger one, which has all its names.
+    """
+
+    def __init__(self, space: Schema, whole: Schema) -> None:
+        self._places = np.array([whole.index[name] for name in space.names], dtype=np.int64)
+        pairs = [(own, whole.features[whole.index[own.name]]) for own in space.features]
+        self._codes = {
+            at: _codes(own, other) for at, (own, other) in enumerate(pairs) if own.categories and own != other
+        }
+        self._limited = [at for at, (own, other) in enumerate(pairs) if own.outside != other.outside]
+        self._limits = Limits.of(space.features)
+
+    def of(self, raw: Floats) -> Floats:
+        """The part (n, F) of rows of the larger space; they are left as they are."""
+        part = np.ascontiguousarray(raw[:, self._places])
+        for at, codes in self._codes.items():
+            known = ~np.isnan(part[:, at])
+            part[known, at] = codes[part[known, at].astype(np.int64)]
+        for at in self._limited:
+            assert self._limits is not None  # a space that takes any number is read as the larger one is
+            part[:, at] = np.clip(part[:, at], self._limits.low[at], self._limits.high[at])
+        return part
+
+
+def _codes(own: Feature, other: Feature) -> Floats:
+    """A feature's own code of each category of the larger declaration, and last that of a category of neither."""
+    known = LabelSet(own.categories)
+    found = [known.index(category) for category in other.categories]
+    return np.array([*(float(at) if at >= 0 else OTHER for at in found), OTHER])
 
 
 def _joined(old: Schema, features: Sequence[Feature]) -> list[Feature]:
@@ -122,9 +165,7 @@ def _joined(old: Schema, features: Sequence[Feature]) -> list[Feature]:
 def _for_both(one: Feature, other: Feature) -> Feature:
     """What reads a value as two declarations of its feature can."""
     if one.categories:
-        known = LabelSet(one.categories)
-        new = [category for category in other.categories if known.index(category) < 0]
-        return replace(one, categories=(*one.categories, *new)) if new else one
+        return _extended(one, other.categories)
     if (one.minimum, one.maximum, one.outside) == (other.minimum, other.maximum, other.outside):
         return one
     limited = one.outside != "accept" or other.outside != "accept"

@@ -8,12 +8,13 @@ there 0 and "0" look alike: two labels that show under one key *clash*, and a la
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import numpy as np
 
 from core.contract import Header, Ints
-from core.problems import PROBLEMS_MAX, Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
 
 Label = str | int | bool
 """A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
@@ -28,9 +29,8 @@ _FEW = 16
 """Labels that are looked up faster than counted."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-
-
 _TYPES = {str: "string", int: "integer", bool: "boolean"}
+T = TypeVar("T")
 
 
 def clashes(other: Label, whose: str) -> str:
@@ -206,23 +206,17 @@ def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
         Invalid: naming every item that is no label, stands there twice, or clashes with one before it.
     """
     found = LabelSet()
-    problems: list[Problem] = []
-    for i, item in enumerate(raw):
-        try:
-            _join(found, canonical(item, f"{field}[{i}]"), f"{field}[{i}]")
-        except Invalid as refused:
-            problems.extend(refused.problems)
-    if problems:
-        raise Invalid(*problems[:PROBLEMS_MAX])
+
+    def join(item: object, where: str) -> None:
+        label = canonical(item, where)
+        if found.index(label) >= 0:
+            raise Invalid.of(where, "is there twice")
+        if (other := found.clash(label)) is not None:
+            raise Invalid.of(where, clashes(other, "before it"))
+        found.add(label)
+
+    refuse(_problems(raw, join, lambda i: f"{field}[{i}]"))
     return tuple(found.labels)
-
-
-def _join(found: LabelSet, label: Label, field: str) -> None:
-    if found.index(label) >= 0:
-        raise Invalid.of(field, "is there twice")
-    if (other := found.clash(label)) is not None:
-        raise Invalid.of(field, clashes(other, "before it"))
-    found.add(label)
 
 
 def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
@@ -240,53 +234,45 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: 
         Invalid: naming the first cells that match no declared label (``allowed`` lists them), or are numbers but no
             integers.
     """
-    reader = _TextReader(declared)
+    known = {key(label): label for label in declared or ()}
+
+    def read(cell: str, field: str) -> Label:
+        if cell in known:
+            return known[cell]
+        return _free(cell, field) if declared is None else _declared_number(cell, field, declared)
+
     try:
-        found = {cell: reader.read(cell, "") for cell in {*cells}}
-    except Invalid:
-        raise _misfits(cells, reader, place) from None
+        found = {cell: read(cell, "") for cell in {*cells}}
+    except Invalid:  # again, to name them
+        raise Invalid(*_problems(cells, read, place)) from None
     return [*map(found.__getitem__, cells)]
 
 
-def _misfits(cells: Sequence[str], reader: "_TextReader", place: Callable[[int], str]) -> Invalid:
-    """What is wrong with the first cells that are no labels."""
+def _free(cell: str, field: str) -> Label:
+    if cell == "":
+        raise Invalid.of(field, 'is missing; a label "" must be declared to be read from an empty cell')
+    return number_or_text(cell, field)
+
+
+def _declared_number(cell: str, field: str, declared: tuple[Label, ...]) -> Label:
+    with suppress(Invalid):
+        label = number_or_text(cell, field)
+        if isinstance(label, int) and any(same(label, one) for one in declared):
+            return label
+    raise Invalid.of(field, "is not one of the declared labels", list(declared))
+
+
+def _problems(values: Sequence[T], read: Callable[[T, str], object], place: Callable[[int], str]) -> list[Problem]:
+    """What is wrong with the first values that ``read`` refuses."""
     problems: list[Problem] = []
-    for i, cell in enumerate(cells):
+    for at, value in enumerate(values):
         try:
-            reader.read(cell, place(i))
+            read(value, place(at))
         except Invalid as refused:
-            problems.extend(refused.problems)
+            problems += refused.problems
             if len(problems) >= PROBLEMS_MAX:
                 break
-    return Invalid(*problems)
-
-
-class _TextReader:
-    """Reads cells against one declared set, or against none; what a text means is looked up once."""
-
-    def __init__(self, declared: tuple[Label, ...] | None) -> None:
-        self._declared = None if declared is None else LabelSet(declared)
-        self._known: dict[str, Label] = {key(label): label for label in declared or ()}
-
-    def read(self, cell: str, field: str) -> Label:
-        if cell in self._known:
-            return self._known[cell]
-        if cell == "" and self._declared is None:
-            raise Invalid.of(field, 'is missing; a label "" must be declared to be read from an empty cell')
-        label = self._declared_number(cell, field) if self._declared is not None else number_or_text(cell, field)
-        if len(self._known) < 10_000:  # a column of distinct texts must not grow the table for ever
-            self._known[cell] = label
-        return label
-
-    def _declared_number(self, cell: str, field: str) -> Label:
-        assert self._declared is not None
-        try:
-            label = number_or_text(cell, field)
-        except Invalid:
-            label = ""
-        if isinstance(label, int) and self._declared.index(label) >= 0:
-            return label
-        raise Invalid.of(field, "is not one of the declared labels", self._declared.labels)
+    return problems
 
 
 def number_or_text(cell: str, field: str) -> Label:

@@ -35,17 +35,18 @@ Deviations from the paper
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
-from core.features.projection_text import PSI_MAX, SEPARATOR, Kind
-from core.features.projection_text import text_of as text_of
 from core.numerics.rng import GAMMA, UNIT, Words, mix, mixed_seed
 
+PSI_MAX = 1e300
+"""Every coordinate of a projected row is within it."""
+_AT_ONCE = 1000
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _BYTE, _SHIFT_8, _SHIFT_11 = np.uint64(255), np.uint64(8), np.uint64(11)
 _SIGNS: Floats = np.where((np.arange(256)[:, None] >> np.arange(8)) & 1, 1.0, -1.0)
@@ -152,24 +153,25 @@ class Projection:
         kind: "sign" or "gaussian".
     """
 
-    def __init__(self, seed: int, dimension: int, kind: Kind) -> None:
+    def __init__(self, seed: int, dimension: int, kind: Literal["sign", "gaussian"]) -> None:
         self.dimension = dimension
         self.kind = kind
         self._key = mixed_seed(seed)
 
-    def states(self, text: bytes, count: int) -> Words:
-        """The start of each name's stream (count,); ``text``: ``count`` names in UTF-8, each ended by a newline."""
-        found = np.empty(count, np.uint64)
-        if text.count(SEPARATOR) != count:
+    def states(self, names: Sequence[str]) -> Words:
+        """The start of each name's stream (count,)."""
+        found = np.empty(len(names), np.uint64)
+        text = ("\n".join(names) + "\n").encode() if names else b""
+        if text.count(b"\n") != len(names):
             raise ValueError("a name holds a newline")
         _start_streams(np.frombuffer(text, np.uint8), self._key, found)
         return found
 
-    def project(self, text: bytes, values: Floats, starts: Ints) -> Floats:
+    def project(self, names: Sequence[str], values: Floats, starts: Ints) -> Floats:
         """The projection of n rows.
 
         Args:
-            text: all names of all rows in order, in UTF-8, each followed by a newline.
+            names: all m names of all rows in order.
             values: (m,) their values, finite.
             starts: (n + 1,): row i has the names and values from starts[i] to starts[i + 1]; from 0 to m.
 
@@ -177,11 +179,20 @@ class Projection:
             psi (n, d), finite.
         """
         psi = np.empty((len(starts) - 1, self.dimension))
-        states = self.states(text, len(values))
-        _project(states, values, starts, self.kind == "gaussian", _SIGNS, psi)
+        _project(self.states(names), values, starts, self.kind == "gaussian", _SIGNS, psi)
         return psi
 
     def columns(self, names: Sequence[str]) -> Floats:
         """The columns of M of some names, as (d, number of names)."""
         starts = np.arange(len(names) + 1)
-        return np.ascontiguousarray(self.project(text_of(names), np.ones(len(names)), starts).T)
+        return np.ascontiguousarray(self.project(names, np.ones(len(names)), starts).T)
+
+    def contributions(self, values: Mapping[str, float], weights: Floats) -> dict[str, float]:
+        """What each name of a row adds to w'psi: its value times <its column of M, w>, for weights w (d,)."""
+        names, found = [*values], np.empty(len(values))
+        for begin in range(0, len(names), _AT_ONCE):
+            part = slice(begin, begin + _AT_ONCE)
+            found[part] = weights @ self.columns(names[part])
+        with np.errstate(over="ignore"):
+            parts = np.clip(found * np.array([*values.values()], dtype=np.float64), -PSI_MAX, PSI_MAX)
+        return dict(zip(names, parts.tolist(), strict=True))

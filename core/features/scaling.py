@@ -197,8 +197,8 @@ class Scaler:
         self.rows = 0
         self.layout: Final = LAYOUTS[kind]
         self._robust = kind == "robust"
-        self._moments = np.zeros((2, 0 if kind == "none" else dimension))
-        self._buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
+        self.moments = np.zeros((2, 0 if kind == "none" else dimension))
+        self.buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
 
     def scale(self, X: Floats) -> Floats:
         """Rows as the learner sees them, each scaled as if it alone came next. Changes nothing.
@@ -209,11 +209,7 @@ class Scaler:
         Returns:
             (n, D); ``X`` itself for "none".
         """
-        if self.kind == "none":
-            return X
-        Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._robust, False, self._moments, self._buffer, Z)
-        return Z
+        return self._scaled(X, absorb=False)
 
     def absorb(self, X: Floats) -> Floats:
         """Rows as the learner sees them, each absorbed before it is scaled.
@@ -224,32 +220,25 @@ class Scaler:
         Returns:
             (n, D); ``X`` itself for "none".
         """
+        return self._scaled(X, absorb=True)
+
+    def _scaled(self, X: Floats, absorb: bool) -> Floats:
         if self.kind == "none":
             return X
         Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._robust, True, self._moments, self._buffer, Z)
-        self.rows += X.shape[0]
-        if self.rows >= START_ROWS and self._buffer.shape[0]:
-            self._buffer = np.zeros((0, self.dimension))
+        _scale_rows(X, self.rows, self._robust, absorb, self.moments, self.buffer, Z)
+        if absorb:
+            self.rows += X.shape[0]
+            if self.rows >= START_ROWS and self.buffer.shape[0]:
+                self.buffer = np.zeros((0, self.dimension))
         return Z
 
     def extend(self, other: "Scaler", places: Ints) -> None:
         """Go on for a scaler of fewer columns, those at ``places``; the others have been 0 in every row."""
         self.rows = other.rows
-        buffer = other.buffer
-        self._buffer = np.zeros((len(buffer), self.dimension))
-        self._buffer[:, places] = buffer
-        self._moments[:, places] = other.moments
-
-    @property
-    def buffer(self) -> Floats:
-        """The first rows of "robust"; see above."""
-        return self._buffer
-
-    @property
-    def moments(self) -> Floats:
-        """(2, D) centres and spreads; (2, 0) for "none"."""
-        return self._moments
+        self.buffer = np.zeros((len(other.buffer), self.dimension))
+        self.buffer[:, places] = other.buffer
+        self.moments[:, places] = other.moments
 
     def affine(self) -> tuple[Floats, Floats]:
         """Centres (D,) and spreads (D,) with z = (x - centre) / spread, for a linear model's weights on raw columns.
@@ -259,19 +248,19 @@ class Scaler:
         """
         if self.kind == "none":
             return np.zeros(self.dimension), np.ones(self.dimension)
-        centre, spread = self._moments.copy()
+        centre, spread = self.moments.copy()
         return centre, np.where(spread > 0.0, spread, 1.0)
 
     @property
     def varies(self) -> NDArray[np.bool_]:
         """Which columns have had more than one value (D,); for "none", which keeps no moments, all."""
-        seen: NDArray[np.bool_] = np.ones(self.dimension, dtype=bool) if self.kind == "none" else self._moments[1] > 0.0
+        seen: NDArray[np.bool_] = np.ones(self.dimension, dtype=bool) if self.kind == "none" else self.moments[1] > 0.0
         return seen
 
     @property
     def _buffered(self) -> Floats:
         """The rows in the buffer (held, D)."""
-        return self._buffer[: self.rows]
+        return self.buffer[: self.rows]
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The moments and, before the 20th row of "robust", the rows so far; copies."""
@@ -291,12 +280,12 @@ class Scaler:
         if rows == 0 and any(array.any() for array in read.values()):
             raise ValueError("moments: no row has been absorbed")
         self.rows = rows
-        self._moments = read.get("_moments", self._moments)
-        self._buffer = np.zeros((START_ROWS - 1 if starting else 0, self.dimension))
+        self.moments = read.get("moments", self.moments)
+        self.buffer = np.zeros((START_ROWS - 1 if starting else 0, self.dimension))
         if starting:
-            self._buffer[:rows] = read["_buffered"]
+            self.buffer[:rows] = read["_buffered"]
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return self._moments.nbytes + self._buffer.nbytes
+        return self.moments.nbytes + self.buffer.nbytes

@@ -23,7 +23,7 @@ VALUE_MAX = 1e307
 _STATE_MAX = 4.0 * VALUE_MAX
 _ROBUST = Layout(
     {
-        "moments": Array(2, "D", within=_STATE_MAX, places={1: NOT_NEGATIVE}, axis=0, at="_moments"),
+        "moments": Array(2, "D", within=_STATE_MAX, places={1: NOT_NEGATIVE}, axis=0),
         "buffer": Array("held", "D", within=_STATE_MAX, at="_buffered"),
     }
 )

@@ -6,27 +6,35 @@ Rows are given by name (``row``), as lists (``lists``) or as SVMlight (``lines``
 names of 1 to 200 printable characters, none twice in a row, at most 100 000; values finite and of a number type.
 A row without any name is the zero row.
 
+SVMlight text has one row per line, a label and then the nonzero values:
+
+    <label> <name>:<value> <name>:<value> ... # comment
+
+A name is the text before the last colon of its cell, uninterpreted: ``1`` and ``01`` are two names. Comments and lines
+without cells are skipped. ``qid:`` belongs to rankings, which Onepass does not learn: it is refused as a name.
+
 Like tables (parsing.py), rows are read vectorised; where a name or value is unusual, they are read again one by one,
 which names what is wrong.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from core.contract import Floats
 from core.features.feature import NAME_MAX, Feature, digest
 from core.features.parsing import Unfit, number, text_number, vectorised
-from core.features.projection_text import PSI_MAX, Kind, text_of
-from core.features.svmlight import Line
-from core.problems import PROBLEMS_MAX, Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
 
 if TYPE_CHECKING:
     from core.features.projection import Projection
 
+Kind = Literal["sign", "gaussian"]
 NAMES_MAX = 100_000
 """Names in one row."""
 WORK_MAX: dict[Kind, float] = {"sign": 2e9, "gaussian": 1e8}
@@ -34,8 +42,42 @@ WORK_MAX: dict[Kind, float] = {"sign": 2e9, "gaussian": 1e8}
 _NAME = f"1 to {NAME_MAX} printable characters"
 _VALUE = "a finite number; a name left out is 0"
 _PAIR, _QUERY = ("is no name with a value", "name:value"), ("is a qid; rankings are not learned", "name:value")
-_CHUNK = 1000
+_CELL = re.compile(r"\S+")
 _Place = Callable[[int, int, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row.
+
+    Attributes:
+        number: the line's number in the text, from 1.
+        text: the line without its comment.
+        label: its first cell if that has no colon, else None.
+        cells: the others.
+    """
+
+    number: int
+    text: str
+    label: str | None
+    cells: list[str]
+
+    def place(self, at: int) -> str:
+        """The place of cell ``at`` (-1: the label) in the text, e.g. ``line 3, column 7``, both from 1."""
+        starts = [found.start() for found in _CELL.finditer(self.text)]
+        position = at + (self.label is not None)
+        return f"line {self.number}, column {1 + (starts[position] if 0 <= position < len(starts) else 0)}"
+
+
+def read_lines(text: str) -> Iterator[Line]:
+    """The rows of an SVMlight text, one after the other, their cells not looked at yet."""
+    for at, raw in enumerate(text.split("\n"), 1):
+        line = raw.partition("#")[0]
+        cells = line.split()
+        if not cells:
+            continue
+        label = cells.pop(0) if ":" not in cells[0] else None
+        yield Line(at, line, label, cells)
 
 
 class SparseSchema:
@@ -104,9 +146,7 @@ class SparseSchema:
         """
         pairs = zip(names, values, strict=True)
         uneven = [(i, len(row), len(own)) for i, (row, own) in enumerate(pairs) if len(row) != len(own)]
-        if uneven:
-            problems = [Problem(f"{field}[{i}].values", f"has {n} items for {m} names", m) for i, m, n in uneven]
-            raise Invalid(*problems[:PROBLEMS_MAX])
+        refuse([Problem(f"{field}[{i}].values", f"has {n} items for {m} names", m) for i, m, n in uneven])
         return self._projected(_Rows(names, values, lambda row, at, part: f"{field}[{row}].{part}[{at}]"), field)
 
     def lines(self, lines: Sequence[Line], field: str = "body") -> Floats:
@@ -124,8 +164,7 @@ class SparseSchema:
             for at, (name, colon, _) in enumerate(row)
             if colon == "" or (at == 0 and name == "qid")
         ]
-        if problems:
-            raise Invalid(*problems[:PROBLEMS_MAX])
+        refuse(problems)
         place: _Place = lambda row, at, _part: lines[row].place(at)  # noqa: E731
         return self._projected(_Rows(names, texts, place, texts=True), field)
 
@@ -144,22 +183,11 @@ class SparseSchema:
         if numbers is None:
             numbers = _one_by_one(rows)
         starts = np.array([*accumulate(counts, initial=0)], dtype=np.int64)
-        return self.projection.project(text_of(names), numbers, starts)
+        return self.projection.project(names, numbers, starts)
 
     def contributions(self, values: Mapping[str, float], weights: Floats) -> dict[str, float]:
-        """The contribution of each name of a row to w'psi: its value times <its column of M, w>.
-
-        Args:
-            values: a row that ``row`` takes.
-            weights: w (d,).
-        """
-        names, found = [*values], np.empty(len(values))
-        for begin in range(0, len(names), _CHUNK):
-            part = slice(begin, begin + _CHUNK)
-            found[part] = weights @ self.projection.columns(names[part])
-        with np.errstate(over="ignore"):
-            parts = np.clip(found * np.array([*values.values()], dtype=np.float64), -PSI_MAX, PSI_MAX)
-        return dict(zip(names, parts.tolist(), strict=True))
+        """The contribution of each name of a row that ``row`` takes to w'psi; ``weights``: w (d,)."""
+        return self.projection.contributions(values, weights)
 
 
 class _Rows(NamedTuple):
@@ -219,6 +247,5 @@ def _one_by_one(rows: _Rows) -> Floats:
                 problems.append(Problem(rows.place(row, at, "values"), unfit.problem, _VALUE))
         if len(problems) >= PROBLEMS_MAX:
             break
-    if problems:
-        raise Invalid(*problems[:PROBLEMS_MAX])
+    refuse(problems)
     return np.array(numbers, dtype=np.float64)

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.contract import Alarm, Floats, Prediction, Transferable
 from core.features.feature import Feature
-from core.features.feature_space import union
-from core.features.row_part import RowPart
+from core.features.feature_space import RowPart, union
 from core.features.schema import Schema
 from core.state.envelope import Nested
 from core.switching.ensemble import Ensemble

@@ -28,8 +28,7 @@ from core.contract import Floats, Header, Prediction
 from core.entry import Overlap, ServedPrediction, Switch
 from core.features import Space
 from core.features.feature import Feature
-from core.features.feature_space import fits, parse_next, with_declarations
-from core.features.row_part import RowPart
+from core.features.feature_space import RowPart, fits, parse_next, with_declarations
 from core.features.schema import Schema
 from core.problems import Conflict
 from core.switching.ensemble import Ensemble

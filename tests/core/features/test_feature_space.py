@@ -6,8 +6,7 @@ from numpy.testing import assert_array_equal
 
 from core.features import Schema, parse_features
 from core.features.columns import OTHER
-from core.features.feature_space import fits, parse_next, places, union
-from core.features.row_part import RowPart
+from core.features.feature_space import RowPart, fits, parse_next, union
 from core.problems import Invalid
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
@@ -66,8 +65,9 @@ def test_both_spaces_together_are_the_old_features_then_the_new_names():
     new = Schema(parse_features(["y", {"name": "b", "max": 9}, "x"]))
     both = union(NOW, new.features)
     assert ("a", "day", "b", "y", "x") == both.names
-    assert_array_equal([0, 1, 2], places(NOW, both))
-    assert_array_equal([3, 2, 4], places(new, both))
+    row = np.arange(5.0)[None]
+    assert_array_equal([[0.0, 1.0, 2.0]], RowPart(NOW, both).of(row))
+    assert_array_equal([[3.0, 2.0, 4.0]], RowPart(new, both).of(row))
 
 
 def test_both_spaces_together_read_what_one_of_them_can():

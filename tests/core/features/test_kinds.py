@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.features import Feature, parse_features
-from core.features.calendar import first_day, year_of
 from core.features.columns import OTHER
-from core.features.encoder import Encoder
+from core.features.encoder import Encoder, first_day, year_of
 from core.features.times import EARLIEST, LATEST, seconds_of
 from core.problems import Invalid
 from tests.core.features.schemas import NAN, schema

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from core.features.projection import Projection, text_of
+from core.features.projection import Projection
 from core.numerics.rng import mix
 
 MASK = 2**64 - 1
@@ -50,7 +50,7 @@ def project(M, rows):
     """Rows given as dictionaries."""
     names = [name for row in rows for name in row]
     values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
-    return M.project(text_of(names), values, np.cumsum([0, *map(len, rows)]))
+    return M.project(names, values, np.cumsum([0, *map(len, rows)]))
 
 
 def test_the_hashes_have_their_published_values():
@@ -66,10 +66,8 @@ def test_the_hashes_have_their_published_values():
 def test_the_streams_of_known_names():
     """A change of these numbers makes every stored model of sparse rows read another M."""
     expected = [slow_mix(slow_fnv(name) ^ slow_mix((7 + GAMMA) & MASK)) for name in NAMES]
-    assert expected == Projection(7, 100, "sign").states(text_of(NAMES), len(NAMES)).tolist()
-    assert [0x223510DE0DD4615F, 0x1BE10B3F4FAF470F] == Projection(0, 100, "sign").states(
-        text_of(["a", "foobar"]), 2
-    ).tolist()
+    assert expected == Projection(7, 100, "sign").states(NAMES).tolist()
+    assert [0x223510DE0DD4615F, 0x1BE10B3F4FAF470F] == Projection(0, 100, "sign").states(["a", "foobar"]).tolist()
 
 
 def test_known_signs():
@@ -149,4 +147,4 @@ def test_any_finite_row_stays_finite(kind):
 def test_a_name_cannot_hold_the_separator():
     """No printable name does; a text that is cut at other places than its names is refused."""
     with pytest.raises(ValueError, match="newline"):
-        Projection(0, 8, "sign").project(text_of(["a\nb"]), np.ones(1), np.array([0, 1]))
+        Projection(0, 8, "sign").project(["a\nb"], np.ones(1), np.array([0, 1]))
