@@ -85,12 +85,12 @@ class Column(ABC):
 def column_of(feature: Feature, others: bool) -> Column:
     """The column of a feature; ``others``: whether it takes categories that are not declared."""
     if feature.categories:
-        return CategoryColumn(feature, others)
+        return _CategoryColumn(feature, others)
     if feature.buckets:
-        return HashedColumn(feature.buckets)
+        return _HashedColumn(feature.buckets)
     if feature.type == "time":
-        return TimeColumn()
-    return BooleanColumn(feature.name) if feature.type == "boolean" else NumberColumn(feature.name)
+        return _TimeColumn()
+    return _BooleanColumn(feature.name) if feature.type == "boolean" else _NumberColumn(feature.name)
 
 
 def declaration(name: str, kind: str) -> str:
@@ -98,7 +98,7 @@ def declaration(name: str, kind: str) -> str:
     return json.dumps({"name": name, "type": kind}, ensure_ascii=False)
 
 
-class NumberColumn(Column):
+class _NumberColumn(Column):
     """Of a numeric feature of this name."""
 
     misfit = "is not a finite number", None
@@ -107,25 +107,21 @@ class NumberColumn(Column):
         self._name = name
 
     def value(self, value: Any) -> float:
-        """The number. Raises: Unfit."""
         try:
             return number(value)
         except Unfit as unfit:
             raise self._with_way_out(unfit, value) from None
 
     def text(self, cell: str) -> float:
-        """The number. Raises: Unfit."""
         try:
             return text_number(cell)
         except Unfit as unfit:
             raise self._with_way_out(unfit, cell) from None
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
-        """The numbers (n,)."""
         return vectorised(cells, texts)
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
-        """The column itself."""
         return column, np.isinf(column)
 
     def _with_way_out(self, unfit: Unfit, cell: object) -> Unfit:
@@ -137,13 +133,12 @@ class NumberColumn(Column):
         return Unfit(problem, "a finite number")
 
 
-class TimeColumn(Column):
+class _TimeColumn(Column):
     """Of a time: RFC 3339, or seconds since 1970."""
 
     misfit = _OUT_OF_YEARS, _TIME
 
     def value(self, value: Any) -> float:
-        """Seconds since 1970. Raises: Unfit."""
         try:
             seconds = seconds_of(value) if isinstance(value, str) else number(value)
         except (ValueError, Unfit):
@@ -153,7 +148,6 @@ class TimeColumn(Column):
         return seconds
 
     def text(self, cell: str) -> float:
-        """Seconds since 1970. Raises: Unfit."""
         try:
             found = text_number(cell)
         except Unfit:
@@ -161,14 +155,12 @@ class TimeColumn(Column):
         return self.value(found)
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
-        """Seconds since 1970 (n,)."""
         found = vectorised(cells, texts)
         if found is None:
             return super().vectorised(cells, texts)
         return None if self.numbers(found)[1].any() else found
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
-        """The seconds themselves."""
         return column, (column < EARLIEST) | (column > LATEST)
 
 
@@ -187,14 +179,12 @@ class _CodedColumn(Column):
         self._count = codes
 
     def value(self, value: Any) -> float:
-        """The code. Raises: Unfit."""
         try:
             return self._values[type(value), value]
         except (KeyError, TypeError):  # TypeError: a list is not hashable
             return self._other(value, canonical)  # 1.0 is 1
 
     def text(self, cell: str) -> float:
-        """The code. Raises: Unfit."""
         return self._texts[cell] if cell in self._texts else self._other(cell, number_or_text)
 
     @abstractmethod
@@ -202,7 +192,6 @@ class _CodedColumn(Column):
         """The code of a cell that is not in the tables, of which ``label_of`` makes a label. Raises: Unfit."""
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
-        """The codes (n,)."""
         look_up: Callable[[Any], float] = (self._texts if texts else self._values).__getitem__
         keys = cells if texts else zip(map(type, cells), cells, strict=True)
         try:
@@ -211,12 +200,11 @@ class _CodedColumn(Column):
             return super().vectorised(cells, texts)
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
-        """The codes themselves."""
         known = (column >= 0) & (column < self._count) & (column == np.floor(column))
         return column, ~(known | np.isnan(column))
 
 
-class CategoryColumn(_CodedColumn):
+class _CategoryColumn(_CodedColumn):
     """Of a categorical feature with declared categories; "" is missing in CSV unless it is one of them.
 
     Args:
@@ -247,7 +235,7 @@ class CategoryColumn(_CodedColumn):
         raise Unfit(f"is not one of the categories; {way_out}", listed)
 
 
-class BooleanColumn(_CodedColumn):
+class _BooleanColumn(_CodedColumn):
     """Of a boolean feature of this name: true, false, 0 and 1; in CSV also True, TRUE and the like."""
 
     misfit = "is neither 0 nor 1", [0, 1]
@@ -271,7 +259,7 @@ class BooleanColumn(_CodedColumn):
         raise Unfit("is not true or false" + way_out * (type(cell) in _LABELS), [True, False, 0, 1])
 
 
-class HashedColumn(Column):
+class _HashedColumn(Column):
     """Of a categorical feature without declared categories: the text of a value is hashed into one of some buckets.
 
     A bucket is a function of the text and their number alone, the same on every machine. Two values may share one: of n
@@ -286,15 +274,12 @@ class HashedColumn(Column):
         self._buckets = buckets
 
     def value(self, value: Any) -> float:
-        """The bucket of a string, an integer or a boolean. Raises: Unfit."""
         return self.text(_text_of(value))
 
     def text(self, cell: str) -> float:
-        """The bucket of a CSV text."""
         return float((_kept_hash if len(cell) <= LENGTH_MAX else _hash)(cell) % self._buckets)
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
-        """The buckets (n,)."""
         try:
             plain = texts or {str}.issuperset(map(type, cells))
             found = self._hashed(cells if plain else ["" if cell is None else _text_of(cell) for cell in cells])
@@ -306,7 +291,6 @@ class HashedColumn(Column):
         return found
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
-        """The buckets of integers."""
         whole = (np.abs(column) < 2.0**63) & (column == np.floor(column))
         values, places = np.unique(column[whole], return_inverse=True)
         found = np.full(len(column), math.nan)

@@ -171,8 +171,10 @@ class Encoder:
         if self.schema.plain and not incomplete:
             return raw
         X = self._expanded(raw)
-        if incomplete:
-            self._complete(X)
+        if incomplete and self.missing == "mean":
+            _fill(X, self.moments, False)
+        elif incomplete:
+            X[np.isnan(X)] = 0.0
         return X
 
     def absorb(self, raw: Floats) -> Floats:
@@ -229,12 +231,6 @@ class Encoder:
         if not _expand(raw, self.starts, self._kinds, X):
             raise ValueError("an index of no category")
         return X
-
-    def _complete(self, X: Floats) -> None:
-        if self.missing == "mean":
-            _fill(X, self.moments, False)
-        else:
-            X[np.isnan(X)] = 0.0
 
     @property
     def layout(self) -> Layout:

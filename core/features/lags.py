@@ -187,7 +187,7 @@ class LagColumns:
         read = LAYOUT.read(arrays, features=m, D=D, labels=k, C=C)
         if not read["known"][0] and (read["features"].any() or read["labels"].any()):
             raise ValueError("no row has been learned")
-        vars(self).update(read)
+        self.known, self.features, self.labels = read["known"], read["features"], read["labels"]
 
 
 def lagged_names(columns: Sequence[str], features: int, labels: int, classes: int | None = None) -> tuple[str, ...]:

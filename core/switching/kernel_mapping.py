@@ -26,7 +26,7 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -34,13 +34,12 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
 from core.state.layout import NOT_NEGATIVE, Array, Layout
-from core.switching.linear_mapping import check_counts, relative_error, update_errors, within
-from core.switching.mapping_limits import CHOICE_ROWS_MAX, RIDGE, ROWS_MIN, STORED_MAX
+from core.switching.linear_mapping import ColumnMapping, check_counts
+from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
 from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 PAPER_SCALE = 1.0 / math.sqrt(10.0)
 """What makes exp(-|x - x'|^2 / 20) of distances in units of h = 1."""
-_ALWAYS_ROWS = 8
 _OUTPUT_MAX, _ENTRY_MAX = 1e300, 1e200
 _READ = "Array(f8, 2, 'C', readonly=True)"
 LAYOUT = Layout(
@@ -77,56 +76,32 @@ def _recover(X2: Floats, Z: Floats, m2: Floats, scale: Floats, m1: Floats, A: Fl
             out[r, j] = min(max(out[r, j], -_OUTPUT_MAX), _OUTPUT_MAX)
 
 
-class KernelMapping:
-    """Kernel regression of d1 old columns on d2 new ones.
-
-    Args:
-        sources: d2 >= 1.
-        targets: d1 >= 0.
-        paper: the stochastic gradient of the paper.
+class KernelMapping(ColumnMapping):
+    """Kernel regression; with ``paper`` the stochastic gradient.
 
     State:
-        count, solved           rows learned; rows when the mapping in use was solved
+        mean (d1,)              m1 of all rows
         stored (b, d2 + d1)     the newest rows, b = min(count, 500), oldest first; with ``paper`` x2 and e
-        errors (2, d1)          see ``core.switching.linear_mapping``
         Z (B, d2), A (B, d1)    kept rows and coefficients of the mapping in use
-        centre (d2 + d1,), scale (d2,)      m2, m1, and 1 / (s h)
-        ridge (1,)              what the mapping in use was solved with
+        scale (d2,)             1 / (s h)
     """
 
-    kind = "kernel"
+    kept_max = STORED_MAX
 
     def __init__(self, sources: int, targets: int, paper: bool = False) -> None:
-        self.sources, self.targets, self.paper = sources, targets, paper
-        self.count = self.solved = 0
+        super().__init__(sources, targets, paper)
         self.stored = np.zeros((0, sources + targets))
-        self.errors = np.zeros((2, targets))
         self.mean = np.zeros(targets)
         self.Z, self.A = np.zeros((0, sources)), np.zeros((0, targets))
-        self.centre = np.zeros(sources + targets)
         self.scale = np.full(sources, PAPER_SCALE)
-        self.ridge = np.full(1, RIDGE)
 
-    def learn(self, X2: Floats, X1: Floats) -> None:
-        """Learn n rows in order: new columns X2 (n, d2) and old ones X1 (n, d1), all finite."""
-        if not self.targets:  # nothing has vanished: rows are counted, and cost nothing
-            self.count = self.solved = self.count + len(X2)
-            return
-        for row in within(np.hstack([X2, X1])):
-            recovered = self.recover(row[None, : self.sources])[0]
-            if self.solved:
-                update_errors(row[self.sources :], recovered, self.mean, self.count, self.errors)
-            self.count += 1
-            self.mean += (row[self.sources :] - self.mean) / self.count
-            if self.paper:
-                row[self.sources :] = np.clip(row[self.sources :] - recovered, -1e75, 1e75)
-            self.stored = np.concatenate([self.stored[-STORED_MAX + 1 :], row[None]])
-            if self.paper or self.count >= max(ROWS_MIN, self.solved + max(1, self._settled // _ALWAYS_ROWS)):
-                self.solve()
-
-    @property
-    def _settled(self) -> int:
-        return min(self.solved, STORED_MAX)
+    def _absorb(self, row: Floats, recovered: Floats) -> None:
+        self.mean += (row[self.sources :] - self.mean) / self.count
+        if self.paper:
+            row[self.sources :] = np.clip(row[self.sources :] - recovered, -1e75, 1e75)
+        self.stored = np.concatenate([self.stored[-STORED_MAX + 1 :], row[None]])
+        if self.paper:
+            self.solve()
 
     def solve(self) -> None:
         """Take the rows so far into the mapping in use; with fewer than two there is none."""
@@ -152,12 +127,8 @@ class KernelMapping:
         A = np.clip(inverse_with(K, self.ridge[0]) @ (X1 - m1), -_ENTRY_MAX, _ENTRY_MAX)
         self.A = np.ascontiguousarray(A)
 
-    def recover(self, X2: Floats) -> Floats:
-        """Old columns (n, d1) of new ones (n, d2); zeros before there is a mapping."""
-        out = np.empty((len(X2), self.targets))
-        m2, m1 = self.centre[: self.sources], self.centre[self.sources :]
+    def _recover(self, X2: Floats, m2: Floats, m1: Floats, out: Floats) -> None:
         _recover(X2, self.Z, m2, self.scale, m1, self.A, out)
-        return out
 
     def flops_to_learn(self, rows: int) -> float:
         """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
@@ -170,23 +141,15 @@ class KernelMapping:
         """Operations of recovering one row."""
         return 4.0 * STORED_MAX * (self.sources + self.targets)
 
-    @property
-    def error(self) -> float | None:
-        """Relative squared error on rows not learned yet; None before there are any."""
-        return relative_error(self.errors)
-
     def freeze(self) -> None:
         """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
         self.solve()
         self.stored = self.stored[:0].copy()
 
-    def only(self, at: Ints) -> "KernelMapping":
+    def only(self, at: Ints) -> Self:
         """A frozen one, of some of the old columns."""
-        found = KernelMapping(self.sources, len(at), self.paper)
-        found.count, found.solved = self.count, self.solved
-        found.errors, found.mean = np.ascontiguousarray(self.errors[:, at]), self.mean[at]
-        found.centre = self.centre[np.concatenate([np.arange(self.sources), self.sources + at])]
-        found.scale, found.ridge = self.scale.copy(), self.ridge.copy()
+        found = super().only(at)
+        found.mean, found.scale = self.mean[at], self.scale.copy()
         if len(at):
             found.Z, found.A = self.Z.copy(), np.ascontiguousarray(self.A[:, at])
         return found

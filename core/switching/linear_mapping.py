@@ -37,8 +37,9 @@ Deviations from the paper
 - The ridge, the affine term and the standardised x2; the paper's (2) has none of them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -114,39 +115,30 @@ def relative_error(errors: Floats) -> float | None:
         return float(np.minimum(errors[0, varies] / errors[1, varies], ERROR_MAX).mean())
 
 
-def within(X: Floats) -> Floats:
-    """Rows with every value held within +-1e75, a copy."""
-    return np.clip(X, -_INPUT_MAX, _INPUT_MAX)
-
-
-class LinearMapping:
-    """Ridge regression of d1 old columns on d2 new ones.
+class ColumnMapping(ABC):
+    """A regression of d1 old columns on d2 new ones, row by row.
 
     Args:
         sources: d2 >= 1.
         targets: d1 >= 0.
-        paper: least squares as the paper has it.
+        paper: the form that the paper has.
 
     State:
-        count                   B, rows learned
-        stored (B, d2 + d1)     the rows, while B <= max(d2, 128), with ``paper`` d2; None after that
-        mean (d2 + d1,)         m2 and m1
-        S (d2, d2 + d1)         S22 (upper triangle) and S21; None while rows are stored
-        errors (2, d1)          see ``update_errors``
-        M (d2, d1), centre (d2 + d1,)   the mapping in use, of row ``solved``
-        ridge (1,)              what it was solved with
+        count, solved       rows learned; rows when the mapping in use was solved
+        mean                of the columns, those of the old ones (d1,) last
+        errors (2, d1)      see ``update_errors``
+        centre (d2 + d1,)   m2 and m1 of the mapping in use
+        ridge (1,)          what it was solved with
     """
 
-    kind = "linear"
+    mean: Floats
+    kept_max = ROWS_MAX
+    """Rows that the mapping in use is made of, at most."""
 
     def __init__(self, sources: int, targets: int, paper: bool = False) -> None:
         self.sources, self.targets, self.paper = sources, targets, paper
         self.count = self.solved = 0
-        self.stored: list[Floats] | None = []
-        self.mean = np.zeros(sources + targets)
-        self.S: Floats | None = None
         self.errors = np.zeros((2, targets))
-        self.M = np.zeros((sources, targets))
         self.centre = np.zeros(sources + targets)
         self.ridge = np.full(1, RIDGE)
 
@@ -155,16 +147,67 @@ class LinearMapping:
         if not self.targets:  # nothing has vanished: rows are counted, and cost nothing
             self.count = self.solved = self.count + len(X2)
             return
-        for row in within(np.hstack([X2, X1])):
+        for row in np.clip(np.hstack([X2, X1]), -_INPUT_MAX, _INPUT_MAX):
+            recovered = self.recover(row[None, : self.sources])[0]
             if self.solved:
-                recovered = self.recover(row[None, : self.sources])[0]
-                update_errors(row[self.sources :], recovered, self.mean[self.sources :], self.count, self.errors)
-            self._absorb(row)
-            if self.count >= ROWS_MIN and self.count >= self.solved + max(1, self.solved // _ALWAYS_ROWS):
+                mean = self.mean[-self.targets :]
+                update_errors(row[self.sources :], recovered, mean, self.count, self.errors)
+            self.count += 1
+            self._absorb(row, recovered)
+            if self.count >= max(ROWS_MIN, self.solved + max(1, min(self.solved, self.kept_max) // _ALWAYS_ROWS)):
                 self.solve()
 
-    def _absorb(self, row: Floats) -> None:
-        self.count += 1
+    @abstractmethod
+    def _absorb(self, row: Floats, recovered: Floats) -> None:
+        """Take a row (d2 + d1,) into the means and the sums or stored rows; ``recovered`` (d1,) from its columns."""
+
+    @abstractmethod
+    def solve(self) -> None:
+        """Take the rows so far into the mapping in use; with fewer than two there is none."""
+
+    def recover(self, X2: Floats) -> Floats:
+        """Old columns (n, d1) of new ones (n, d2); zeros before there is a mapping."""
+        out = np.empty((len(X2), self.targets))
+        self._recover(X2, self.centre[: self.sources], self.centre[self.sources :], out)
+        return out
+
+    @abstractmethod
+    def _recover(self, X2: Floats, m2: Floats, m1: Floats, out: Floats) -> None:
+        """Fill old columns (n, d1)."""
+
+    @property
+    def error(self) -> float | None:
+        """Relative squared error on rows not learned yet; None before there are any."""
+        return relative_error(self.errors)
+
+    def only(self, at: Ints) -> Self:
+        """A frozen one, of some of the old columns."""
+        found = type(self)(self.sources, len(at), self.paper)
+        found.count, found.solved, found.ridge = self.count, self.solved, self.ridge.copy()
+        found.errors = np.ascontiguousarray(self.errors[:, at])
+        found.centre = self.centre[np.concatenate([np.arange(self.sources), self.sources + at])]
+        return found
+
+
+class LinearMapping(ColumnMapping):
+    """Ridge regression; with ``paper`` least squares.
+
+    State:
+        stored (B, d2 + d1)     the rows, while B <= max(d2, 128), with ``paper`` d2; None after that
+        mean (d2 + d1,)         m2 and m1
+        S (d2, d2 + d1)         S22 (upper triangle) and S21; None while rows are stored
+        M (d2, d1)              the mapping in use, of row ``solved``
+    """
+
+    def __init__(self, sources: int, targets: int, paper: bool = False) -> None:
+        super().__init__(sources, targets, paper)
+        self.stored: list[Floats] | None = []
+        self.mean = np.zeros(sources + targets)
+        self.S: Floats | None = None
+        self.M = np.zeros((sources, targets))
+
+    def _absorb(self, row: Floats, recovered: Floats) -> None:
+        del recovered
         if self.stored is None:
             assert self.S is not None
             _accumulate(row, self.sources, self.count, self.mean, self.S)
@@ -225,12 +268,8 @@ class LinearMapping:
         M: Floats = inverse[:, None] * (inverse_with(C, ridge) @ (S21 * inverse[:, None]))
         return M
 
-    def recover(self, X2: Floats) -> Floats:
-        """Old columns (n, d1) of new ones (n, d2); zeros before there is a mapping."""
-        out = np.empty((len(X2), self.targets))
-        m2, m1 = self.centre[: self.sources], self.centre[self.sources :]
+    def _recover(self, X2: Floats, m2: Floats, m1: Floats, out: Floats) -> None:
         _recover(X2, m2, m1, self.M, out)
-        return out
 
     def carry(self, weights: Weights) -> Weights:
         """A linear model of the old columns as one of the new ones: M w1, and w1'(m1 - M'm2) on the bias."""
@@ -250,23 +289,16 @@ class LinearMapping:
         """Operations of recovering one row."""
         return 2.0 * self.sources * self.targets
 
-    @property
-    def error(self) -> float | None:
-        """Relative squared error on rows not learned yet; None before there are any."""
-        return relative_error(self.errors)
-
     def freeze(self) -> None:
         """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
         self.solve()
         self.stored, self.S = [], None
 
-    def only(self, at: Ints) -> "LinearMapping":
+    def only(self, at: Ints) -> Self:
         """A frozen one, of some of the old columns."""
-        found = LinearMapping(self.sources, len(at), self.paper)
-        both = np.concatenate([np.arange(self.sources), self.sources + at])
-        found.count, found.solved = self.count, self.solved
-        found.mean, found.centre, found.ridge = self.mean[both], self.centre[both], self.ridge.copy()
-        found.errors, found.M = np.ascontiguousarray(self.errors[:, at]), np.ascontiguousarray(self.M[:, at])
+        found = super().only(at)
+        found.mean = self.mean[np.concatenate([np.arange(self.sources), self.sources + at])]
+        found.M = np.ascontiguousarray(self.M[:, at])
         return found
 
     @property

@@ -13,7 +13,7 @@ from core.switching.ridge import RIDGES
 from tests.core.state.hostile import hostile
 
 KINDS = [LinearMapping, KernelMapping]
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 every_form = pytest.mark.parametrize("paper", [False, True], ids=["ours", "paper"])
 D2, D1 = 6, 4
 
