@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from core.contract import Forgetful, Header, Learner, Spec, Task, Watchful
 from core.problems import Invalid, suggestion
@@ -42,13 +44,19 @@ class Param:
     choices: tuple[str, ...] = ()
     refusal: str = ""
 
-    def check(self, value: object, where: str = "params") -> Any:
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A field that is annotated with it is checked and described by it."""
+        shown = {name: value for name, value in self.schema().items() if name != "default"}
+        return core_schema.no_info_plain_validator_function(
+            self.check, metadata={"pydantic_js_functions": [lambda _schema, _handler: shown]}
+        )
+
+    def check(self, value: object, name: str = "") -> Any:
         """Return the value in its canonical type (1 -> 1.0 for numbers).
 
         Raises:
-            Invalid: wrong type or out of range; ``allowed`` states the range.
+            Invalid: wrong type or out of range; ``name`` says where, and ``allowed`` states the range.
         """
-        name = f"{where}.{self.name}"
         if isinstance(value, str) and value in self.choices:
             return value
         if self.kind == "boolean" and isinstance(value, bool):
@@ -233,7 +241,10 @@ class Algorithm:
             if name not in known:
                 meant = suggestion(name, sorted(known))
                 raise Invalid.of(f"params.{name}", f"is not a parameter of {self.id}{meant}", sorted(known))
-        return {name: param.check(given[name]) if name in given else param.default for name, param in known.items()}
+        return {
+            name: param.check(given[name], f"params.{name}") if name in given else param.default
+            for name, param in known.items()
+        }
 
     def describe(self) -> Header:
         """The algorithm as GET /algorithms shows it; ``params`` is a JSON Schema."""

@@ -1,6 +1,9 @@
 """What people note about a model: a description, and tags to find and group models by. Nothing depends on them."""
 
 from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
 
 from core.problems import Invalid
 
@@ -12,6 +15,11 @@ KEY_MAX = 100
 """Characters in the name of a tag."""
 VALUE_MAX = 500
 """Characters in the value of a tag."""
+Description = Annotated[str, Field(max_length=DESCRIPTION_MAX)]
+Tags = Annotated[
+    Mapping[Annotated[str, Field(min_length=1, max_length=KEY_MAX)], Annotated[str, Field(max_length=VALUE_MAX)]],
+    Field(max_length=TAGS_MAX),
+]
 
 
 def parse_description(raw: object) -> str:

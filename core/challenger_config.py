@@ -8,26 +8,37 @@ A challenger's configuration is made of the model's and of its own fields, and m
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from pydantic import Field
 
 from core.algorithm import Algorithm
-from core.config import FIELDS, Config
+from core.checked import showing
+from core.config import Config
 from core.features.feature import parse_features
 from core.learners.catalogue import ALGORITHMS, DEFAULT, find
 from core.problems import Invalid, suggestion
 
 Promote = Literal["never", "auto"]
-PROMOTE: tuple[Promote, ...] = ("never", "auto")
 OWN = ("algorithm", "params", "seed", "lags", "watch", "on_drift")
 """Fields that a challenger has by itself."""
 CHALLENGER_FIELDS = (*OWN, "promote")
 """Fields of the body that puts one beside a model; others of a model's may be there if they are the model's."""
 
 
+class ChallengerBody(Config, json_schema_extra=showing(*CHALLENGER_FIELDS)):
+    """A challenger to put beside a model. What rows and labels are is the model's, and may be left out."""
+
+    promote: Promote = Field(
+        "never",
+        description="`auto`: it becomes the model by itself once `difference.low` is above 0, after 1000 compared rows "
+        "at the earliest, unless the sum of its squared errors is larger. Left out: never.",
+    )
+
+
 def own_fields(config: Config) -> dict[str, Any]:
     """What a configuration says of its learner, as a body."""
-    said = replace(config, features=None).to_json()
+    said = config.model_copy(update={"features": None}).to_json()
     return {name: said[name] for name in OWN if name in said}
 
 
@@ -43,8 +54,8 @@ def promote_of(raw: Mapping[str, Any]) -> Promote:
         Invalid: not one of the choices.
     """
     value: Promote = raw.get("promote", "never")
-    if value not in PROMOTE:
-        raise Invalid.of("promote", "is not one of the choices" + suggestion(value, PROMOTE), list(PROMOTE))
+    if value not in (choices := get_args(Promote)):
+        raise Invalid.of("promote", "is not one of the choices" + suggestion(value, choices), list(choices))
     return value
 
 
@@ -61,7 +72,9 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
     named = raw.get("algorithm", DEFAULT)
     if isinstance(named, str):
         _check_algorithm(model, find(named))
-    shared = {name: value for name, value in replace(model, features=None).to_json().items() if name not in OWN}
+    shared = {
+        name: value for name, value in model.model_copy(update={"features": None}).to_json().items() if name not in OWN
+    }
     for name in raw:
         if name not in CHALLENGER_FIELDS:
             _check_shared(model, name, raw[name], shared)
@@ -69,7 +82,7 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
     if model.algorithm.sparse:
         read_by = {name: model.params[name] for name in ("compressed_dim", "projection")}
         own = {"seed": model.seed, **own, "params": {**read_by, **(own.get("params") or {})}}
-    found = replace(Config.parse({**shared, **own}), features=model.features)
+    found = Config.parse({**shared, **own}).model_copy(update={"features": model.features})
     if model.algorithm.sparse and found.space != model.space:
         raise Invalid.of("params", "have to read rows as the model: same compressed_dim, projection and seed")
     return found
@@ -90,7 +103,7 @@ def _check_algorithm(model: Config, own: Algorithm) -> None:
 
 def _check_shared(model: Config, name: str, value: object, shared: Mapping[str, Any]) -> None:
     """Refuse a field that a model does not have, or has otherwise."""
-    if name not in FIELDS:
+    if name not in Config.names():
         raise Invalid.of(
             name, "is not a field of a challenger" + suggestion(name, CHALLENGER_FIELDS), [*CHALLENGER_FIELDS]
         )

@@ -8,153 +8,204 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
 from core.algorithm import Algorithm
-from core.annotations import parse_description, parse_tags
+from core.annotations import Description, Tags, parse_description, parse_tags
+from core.checked import Checked, Says, by
 from core.contract import Floats, Spec, Task
-from core.drift.config import OnDrift, Watch, parse_on_drift, parse_watch
+from core.drift.config import OnDrift, Watch, check_on_drift, with_tests
 from core.drift.detector import detector_bytes
 from core.features import NAME_MAX, Feature, Schema, Space, SparseSchema, parse_features
+from core.features.declaration import Declared, GivenLabel, Name
 from core.features.labels import Label, LabelSet, key, parse_declared
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.catalogue import DEFAULT, find
 from core.problems import PROBLEMS_MAX, Invalid, Problem, suggestion
 
 Missing = Literal["error", "zero", "mean"]
-_IGNORED = f"1 to {NAME_MAX} characters, of no declared feature"
-MISSING: tuple[Missing, ...] = ("error", "zero", "mean")
+Unknown = Literal["other", "error"]
 _COSTS = "a finite number above 0"
 SEED_MAX = 2**53 - 1
 """Seeds stay exact in every JSON reader."""
-Unknown = Literal["other", "error"]
-UNKNOWN: tuple[Unknown, ...] = ("other", "error")
 LAGS_MAX = 10
 """Rows whose features and labels are columns of the next row."""
 LAG_CLASSES_MAX = 10
 """Classes that have a column for every lag."""
 IGNORED_MAX = 10_000
 """Names of features that are passed over."""
-FIELDS = (
-    "algorithm",
-    "task",
-    "params",
-    "features",
-    "labels",
-    "missing",
-    "unknown",
-    "ignore",
-    "seed",
-    "lags",
-    "watch",
-    "on_drift",
-    "class_costs",
-    "description",
-    "tags",
-)
+_IGNORED = f"1 to {NAME_MAX} characters, of no declared feature"
+_LATER = ("class_costs", "unknown", "ignore", "lags", "description", "tags")
+"""Fields that were added later: configurations written before are equal to those that leave them out."""
+Costs = dict[str, Annotated[float, Field(gt=0)]]
+_Labels = Annotated[list[GivenLabel], Field(min_length=2)]
+Ignored = Annotated[list[Name], Field(max_length=IGNORED_MAX)]
+_WATCH = {"unlabelled": False}
+"""Says nothing of the tests, and so means them all."""
+_DENSE: dict[str, tuple[str, object]] = {
+    "features": ("are not declared for {}: its rows may hold any names at any time", "null"),
+    "missing": ("has no meaning for {}: a name that is absent is 0", ["error"]),
+    "unknown": ("has no meaning for {}: its rows hold no categories", ["other"]),
+    "ignore": ("is not for {}: leave the names out of its rows", []),
+    "lags": ("are not for {}: its rows have names, not columns", [0]),
+}
+"""Why a model of sparse rows has no such field, and what is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
-    """A model's configuration.
+class Config(Checked):
+    """A model's configuration; ``parse`` makes it of a client's body."""
 
-    Attributes:
-        algorithm_id: id in the catalogue.
-        task: "classification" or "regression".
-        params: every parameter of the algorithm.
-        features: the declared features, or None: the first feedback row fixes them.
-        labels: the declared classes, or None: classes appear as they come.
-        missing: what a missing value becomes.
-        seed: seed of every draw.
-        watch: the drift tests that run, and what becomes of their alarms.
-        on_drift: what the first alarm of an episode does to the model.
-        class_costs: what missing a class costs, by the JSON key of its label; 1 for a class that is not named. None:
-            1 for all.
-        unknown: what a category that is not declared becomes.
-        ignore: names of no feature that rows may hold.
-        lags: how many of the last rows learned are columns of the next one, features and labels.
-        description, tags: notes by people; nothing depends on them.
-    """
+    strange: ClassVar[str] = "is not a field of a model"
 
-    algorithm_id: str
-    task: Task
-    params: Mapping[str, Any]
-    features: tuple[Feature, ...] | None = None
-    labels: tuple[Label, ...] | None = None
-    missing: Missing = "error"
-    seed: int = 0
-    watch: Watch = field(default_factory=Watch)
-    on_drift: OnDrift = "report"
-    class_costs: Mapping[str, float] | None = None
-    unknown: Unknown = "other"
-    ignore: tuple[str, ...] = ()
-    lags: int = 0
-    description: str = ""
-    tags: Mapping[str, str] = field(default_factory=dict)
+    algorithm_id: Annotated[str, Says("must be a string")] = Field(
+        DEFAULT,
+        alias="algorithm",
+        description="An id of GET /algorithms. Left out: `auto`, experts of all families mixed row by row.",
+    )
+    task: Task = Field(
+        cast("Task", None),
+        validate_default=True,
+        description="What is predicted. Left out: the one task of the algorithm, if it has one.",
+    )
+    params: dict[str, Any] = Field(
+        cast("dict[str, Any]", None), validate_default=True, description="As GET /algorithms describes them."
+    )
+    features: tuple[Feature, ...] | None = Field(
+        None,
+        description="Left out: the first feedback row fixes them. A number is numeric, true and false are boolean, a "
+        "string is categorical, hashed.",
+    )
+    labels: tuple[Label, ...] | None = Field(None, description="Classification. Left out: classes appear as they come.")
+    missing: Annotated[Missing, Says("is not one of the choices", ["error", "zero", "mean"])] = Field(
+        "error", description="What a missing value becomes; `error`, the default, refuses it."
+    )
+    unknown: Annotated[Unknown, Says("is not one of the choices", ["other", "error"])] = Field(
+        "other",
+        description="What becomes of a category that is not declared: `other`, the default, sets all columns of its "
+        "feature to 0; `error` refuses it.",
+    )
+    ignore: tuple[Name, ...] = Field((), description="Names that rows may hold and that are passed over.")
+    seed: Annotated[int, Field(ge=0, le=SEED_MAX), Says("must be an integer", f">= 0 and <= {SEED_MAX}")] = Field(
+        0, description="Of every random draw. Left out: 0."
+    )
+    lags: Annotated[
+        int,
+        Field(ge=0, le=LAGS_MAX),
+        Says("must be an integer: how many of the last rows are columns", f">= 0 and <= {LAGS_MAX}"),
+    ] = Field(
+        0,
+        description="How many of the last rows learned are columns of the next one, their features and their labels (a "
+        f"class as 0 and 1 in a column for each of the first {LAG_CLASSES_MAX}). Every row of a predict is predicted "
+        "as the next one; a tracked row is learned as it was predicted. Left out: 0.",
+    )
+    watch: Watch = Field(
+        cast("Watch", _WATCH),
+        validate_default=True,
+        description="Left out: both tests with their defaults. `null` and `{}`: none. "
+        "`vigod` tests class means by itself, as its `params` say.",
+    )
+    on_drift: OnDrift = Field(
+        "report",
+        description="What the first alarm of an event does besides being reported: nothing (the default), the learner "
+        "starts again, or it forgets most of its past. `vigod` restarts a class by itself.",
+    )
+    class_costs: Mapping[str, float] | None = Field(
+        None,
+        examples=[{"fraud": 20}],
+        description="Classification: what missing a class costs, by its label; 1 for one that is not named. The "
+        "prediction is then the label of least expected cost. Left out: the prediction is the most probable label. "
+        "With costs far from 1 the drift test `error_rate` fires without a drift, several times in 10 000 rows: the "
+        "answers move with the calibration. Keep `on_drift` at `report` then, or watch `class_mean` alone.",
+    )
+    description: Annotated[Description, by(parse_description)] = Field("", description="A note for people.")
+    tags: Annotated[Tags, by(parse_tags)] = Field({}, description="Names and values to find and group models by.")
 
+    @field_validator("task", mode="plain", json_schema_input_type=Task | None)
     @classmethod
-    def parse(cls, raw: Mapping[str, Any]) -> "Config":
-        """Check a client's body and fill in the defaults.
+    def _task(cls, value: object, info: ValidationInfo) -> Any:
+        algorithm = _algorithm(info)
+        tasks = list(algorithm.tasks)
+        if value is None and len(tasks) > 1:
+            raise Invalid.of("", f"is required: {algorithm.id} has several tasks", tasks)
+        if value is not None and value not in tasks:
+            raise Invalid.of("", f"is not a task of {algorithm.id}{suggestion(value, tasks)}", tasks)
+        return value or tasks[0]
 
-        Raises:
-            Invalid: naming the field and what would be allowed.
-        """
-        for name in raw:
-            if name not in FIELDS:
-                raise Invalid.of(name, "is not a field of a model" + suggestion(name, FIELDS), list(FIELDS))
-        algorithm = find(_text(raw, "algorithm") if "algorithm" in raw else DEFAULT)
-        task = _task(raw.get("task"), algorithm)
-        features, labels = raw.get("features"), raw.get("labels")
-        declared = None if labels is None else _labels(labels, task, algorithm.class_bound)
-        watch = parse_watch(raw, algorithm)
-        if algorithm.sparse:
-            _refuse_dense(algorithm, raw)
-        own = None if features is None else parse_features(features)
-        return cls(
-            algorithm_id=algorithm.id,
-            task=task,
-            params=algorithm.complete(_params(raw.get("params"))),
-            features=own,
-            labels=declared,
-            missing=_missing(raw.get("missing", "error")),
-            seed=_seed(raw.get("seed", 0)),
-            watch=watch,
-            on_drift=parse_on_drift(raw, watch.tests, algorithm),
-            class_costs=_class_costs(raw.get("class_costs"), task, algorithm, declared),
-            unknown=_unknown(raw.get("unknown", "other")),
-            ignore=parse_ignored(raw.get("ignore"), own or ()),
-            lags=_lags(raw.get("lags", 0), algorithm),
-            description=parse_description(raw.get("description", "")),
-            tags=parse_tags(raw.get("tags", {})),
-        )
+    @field_validator("params", mode="plain", json_schema_input_type=dict[str, Any] | None)
+    @classmethod
+    def _params(cls, value: object, info: ValidationInfo) -> dict[str, Any]:
+        given = {} if value is None else value
+        if not isinstance(given, dict):
+            raise Invalid.of("", "must be an object")
+        if misplaced := [name for name in given if name in cls.names()]:
+            told = 'is a field of the model: it stands beside "params"'
+            raise Invalid(*(Problem(f".{name}", told) for name in misplaced))
+        return _algorithm(info).complete(given)
+
+    @field_validator("features", mode="plain", json_schema_input_type=Declared | None)
+    @classmethod
+    def _features(cls, value: object) -> tuple[Feature, ...] | None:
+        return None if value is None else parse_features(value)
+
+    @field_validator("labels", mode="plain", json_schema_input_type=_Labels | None)
+    @classmethod
+    def _labels(cls, value: object, info: ValidationInfo) -> tuple[Label, ...] | None:
+        if value is None:
+            return None
+        if _given("task", info) == "regression":
+            raise Invalid.of("", "go with classification only; a regression model's labels are numbers")
+        return parse_declared(value, "", _algorithm(info).class_bound)
+
+    @field_validator("ignore", mode="plain", json_schema_input_type=Ignored | None)
+    @classmethod
+    def _ignore(cls, value: object, info: ValidationInfo) -> tuple[str, ...]:
+        return parse_ignored(value, _given("features", info) or (), "")
+
+    @field_validator("watch", mode="wrap", json_schema_input_type=Watch | None)
+    @classmethod
+    def _watch(cls, value: object, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        return check(with_tests(value, _algorithm(info)))
+
+    @field_validator("on_drift", mode="plain", json_schema_input_type=OnDrift)
+    @classmethod
+    def _on_drift(cls, value: Any, info: ValidationInfo) -> OnDrift:
+        return check_on_drift(value, _given("watch", info).tests, _algorithm(info))
+
+    @field_validator("class_costs", mode="plain", json_schema_input_type=Costs | None)
+    @classmethod
+    def _class_costs(cls, value: object, info: ValidationInfo) -> dict[str, float] | None:
+        if value is None:
+            return None
+        algorithm, labels = _algorithm(info), _given("labels", info)
+        if _given("task", info) == "regression":
+            raise Invalid.of("", "go with classification only: a regression has no classes to miss")
+        if not algorithm.probabilities:
+            raise Invalid.of("", f"need probabilities, and {algorithm.id} has none")
+        if not isinstance(value, dict) or len(value) > algorithm.class_bound:
+            raise Invalid.of("", "must be an object of the costs of missing a class, by its label", _COSTS)
+        return _costs(value, None if labels is None else [key(label) for label in labels])
+
+    @field_validator("features", "missing", "unknown", "ignore", "lags", mode="before")
+    @classmethod
+    def _dense(cls, value: object, info: ValidationInfo) -> object:
+        """A model of sparse rows takes every name, and none is ever missing."""
+        field = info.field_name or ""
+        why, allowed = _DENSE[field]
+        if value and value != cls.model_fields[field].default and (algorithm := _algorithm(info)).sparse:
+            raise Invalid.of("", why.format(algorithm.id), allowed)
+        return value
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as ``parse`` reads it, complete but for later fields that have their default.
 
         So that configurations written before a field was there stay equal to themselves.
         """
-        costs = None if self.class_costs is None else dict(self.class_costs)
-        later = {
-            "class_costs": costs,
-            "unknown": None if self.unknown == "other" else self.unknown,
-            "ignore": list(self.ignore),
-            "lags": self.lags,
-            "description": self.description,
-            "tags": dict(self.tags),
-        }
-        return {
-            "algorithm": self.algorithm_id,
-            "task": self.task,
-            "params": dict(self.params),
-            "features": None if self.features is None else [feature.to_json() for feature in self.features],
-            "labels": None if self.labels is None else list(self.labels),
-            "missing": self.missing,
-            "seed": self.seed,
-            "watch": self.watch.to_json(),
-            "on_drift": self.on_drift,
-            **{name: value for name, value in later.items() if value},
-        }
+        fields = type(self).model_fields
+        values = {own.alias or name: _plain(getattr(self, name)) for name, own in fields.items()}
+        defaults = {name: _plain(fields[name].default) for name in _LATER}
+        return {name: value for name, value in values.items() if name not in _LATER or value != defaults[name]}
 
     @property
     def canonical(self) -> str:
@@ -221,90 +272,35 @@ class Config:
         return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension + lags) + 8 * lags
 
 
-def _text(raw: Mapping[str, Any], field: str) -> str:
-    value = raw[field]
-    if not isinstance(value, str):
-        raise Invalid.of(field, "must be a string")
-    return value
+def _given(field: str, info: ValidationInfo) -> Any:
+    """What an earlier field holds; where that is wrong, it is what the client is told."""
+    if field not in info.data:
+        raise ValueError(f"{field} is wrong")
+    return info.data[field]
 
 
-def _task(value: object, algorithm: Algorithm) -> Task:
-    if value is None and len(algorithm.tasks) == 1:
-        return algorithm.tasks[0]
-    if value is None:
-        raise Invalid.of("task", f"is required: {algorithm.id} has several tasks", list(algorithm.tasks))
-    if value not in algorithm.tasks:
-        raise Invalid.of(
-            "task", f"is not a task of {algorithm.id}{suggestion(value, algorithm.tasks)}", list(algorithm.tasks)
-        )
-    return value
+def _algorithm(info: ValidationInfo) -> Algorithm:
+    return find(_given("algorithm_id", info))
 
 
-def _params(value: object) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise Invalid.of("params", "must be an object")
-    if misplaced := [name for name in value if name in FIELDS]:
-        said = 'is a field of the model: it stands beside "params"'
-        raise Invalid(*(Problem(f"params.{name}", said) for name in misplaced))
-    return value
-
-
-def _labels(value: object, task: Task, bound: int) -> tuple[Label, ...]:
-    if task == "regression":
-        raise Invalid.of("labels", "go with classification only; a regression model's labels are numbers")
-    return parse_declared(value, bound=bound)
-
-
-def _class_costs(
-    value: object, task: Task, algorithm: Algorithm, labels: tuple[Label, ...] | None
-) -> dict[str, float] | None:
+def _costs(given: dict[str, Any], known: list[str] | None) -> dict[str, float] | None:
     """Costs by the JSON keys of labels; None where none is named."""
-    if value is None:
-        return None
-    if task == "regression":
-        raise Invalid.of("class_costs", "go with classification only: a regression has no classes to miss")
-    if not algorithm.probabilities:
-        raise Invalid.of("class_costs", f"need probabilities, and {algorithm.id} has none")
-    if not isinstance(value, dict) or len(value) > algorithm.class_bound:
-        raise Invalid.of("class_costs", "must be an object of the costs of missing a class, by its label", _COSTS)
     problems: list[Problem] = []
-    known = None if labels is None else [key(label) for label in labels]
-    for name, cost in value.items():
+    for name, cost in given.items():
         if known is not None and name not in known:
-            problems.append(Problem(f"class_costs.{name}", "is not one of the declared labels", known))
+            problems.append(Problem(f".{name}", "is not one of the declared labels", known))
         elif isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost <= sys.float_info.max:
-            problems.append(Problem(f"class_costs.{name}", "is not what missing a class can cost", _COSTS))
+            problems.append(Problem(f".{name}", "is not what missing a class can cost", _COSTS))
     if problems:
         raise Invalid(*problems[:PROBLEMS_MAX])
-    return {name: float(cost) for name, cost in value.items()} or None
+    return {name: float(cost) for name, cost in given.items()} or None
 
 
-def _refuse_dense(algorithm: Algorithm, raw: Mapping[str, Any]) -> None:
-    """A model of sparse rows takes every name, and none is ever missing."""
-    if raw.get("features") is not None:
-        raise Invalid.of(
-            "features", f"are not declared for {algorithm.id}: its rows may hold any names at any time", "null"
-        )
-    if raw.get("missing", "error") != "error":
-        raise Invalid.of("missing", f"has no meaning for {algorithm.id}: a name that is absent is 0", ["error"])
-    if raw.get("unknown", "other") != "other":
-        raise Invalid.of("unknown", f"has no meaning for {algorithm.id}: its rows hold no categories", ["other"])
-    if raw.get("ignore"):
-        raise Invalid.of("ignore", f"is not for {algorithm.id}: leave the names out of its rows", [])
-
-
-def _missing(value: object) -> Missing:
-    if value not in MISSING:
-        raise Invalid.of("missing", "is not one of the choices", list(MISSING))
-    return value
-
-
-def _unknown(value: object) -> Unknown:
-    if value not in UNKNOWN:
-        raise Invalid.of("unknown", "is not one of the choices" + suggestion(value, UNKNOWN), list(UNKNOWN))
-    return value
+def _plain(value: Any) -> Any:
+    """A field as JSON."""
+    if isinstance(value, tuple):
+        return [one.to_json() if isinstance(one, Feature) else one for one in value]
+    return value.to_json() if isinstance(value, Watch) else dict(value) if isinstance(value, Mapping) else value
 
 
 def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore") -> tuple[str, ...]:
@@ -330,17 +326,3 @@ def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore
     if problems:
         raise Invalid(*problems[:PROBLEMS_MAX])
     return tuple(dict.fromkeys(raw))
-
-
-def _lags(value: object, algorithm: Algorithm) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LAGS_MAX:
-        raise Invalid.of("lags", "must be an integer: how many of the last rows are columns", f">= 0 and <= {LAGS_MAX}")
-    if value and algorithm.sparse:
-        raise Invalid.of("lags", f"are not for {algorithm.id}: its rows have names, not columns", [0])
-    return value
-
-
-def _seed(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= SEED_MAX:
-        raise Invalid.of("seed", "must be an integer", f">= 0 and <= {SEED_MAX}")
-    return value

@@ -12,17 +12,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.config import Config
+from pydantic import Field
+
+from core.annotations import Description, Tags
+from core.checked import Checked
+from core.config import Config, Costs, Ignored, Missing, Unknown
+from core.drift.config import OnDrift, Watch
+from core.features.declaration import GivenLabel
 from core.features.feature import Feature
 from core.features.labels import Label, LabelSet, clashes, distinct, same
 from core.problems import PROBLEMS_MAX, Invalid, Problem, suggestion
 
-REPLACEABLE = ("watch", "on_drift", "missing", "unknown", "ignore", "class_costs", "description", "tags")
-"""Fields that are replaced as a whole."""
 LABELS, CATEGORIES = "add_labels", "add_categories"
 """What is added to a field: to ``labels``, and to features in force."""
-CHANGEABLE = (*REPLACEABLE, LABELS, CATEGORIES)
+
+
+class ModelChanges(Checked):
+    """What is to change of a configuration: the fields that are named, each as a whole; null gives its default back."""
+
+    watch: Watch | None = Field(
+        None,
+        description="The drift tests from now on; null: none. Tests with a `batch_size` as before keep their windows.",
+    )
+    on_drift: OnDrift | None = Field(None, description="What an alarm does from now on.")
+    missing: Missing | None = Field(
+        None, description="What a missing value becomes from now on; the means of `mean` begin with the next row."
+    )
+    unknown: Unknown | None = Field(None, description="What becomes of a category that is not declared from now on.")
+    ignore: Ignored | None = Field(None, description="Names that are passed over from now on, and no others.")
+    class_costs: Costs | None = Field(
+        None, description="What missing a class costs from now on, by its label; null: 1 for all."
+    )
+    add_labels: list[GivenLabel] | None = Field(
+        None, description="Labels behind those that are declared; those that are there already are fine."
+    )
+    add_categories: dict[str, list[GivenLabel]] | None = Field(
+        None,
+        description="Categories by feature, behind those that are declared. What was learned goes on, as if the new "
+        "ones had never come. 422 where a learner cannot: a switch can.",
+    )
+    description: Description | None = None
+    tags: Tags | None = None
+
+
+CHANGEABLE = ModelChanges.names()
 """What a change may name."""
+REPLACEABLE = tuple(name for name in CHANGEABLE if name not in {LABELS, CATEGORIES})
+"""Fields that are replaced as a whole."""
 TOLD_MAX = 100
 """Characters of a value that is told."""
 _MATHEMATICS = "belongs to the learner's mathematics: create another model with it"
@@ -62,7 +98,7 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
             body[name] = asked[name]
     if asked.get(LABELS) is not None:
         body["labels"] = _with_labels(config, asked[LABELS])
-    return replace(Config.parse(body), features=config.features)
+    return Config.parse(body).model_copy(update={"features": config.features})
 
 
 def _refusal(name: str) -> str:
@@ -160,7 +196,7 @@ def interchangeable(config: Config, other: Config) -> bool:
 
 def _without_features(config: Config) -> dict[str, Any]:
     """The configuration as JSON without its features, of which there may be thousands."""
-    return replace(config, features=None).to_json()
+    return config.model_copy(update={"features": None}).to_json()
 
 
 def _text(value: object) -> str:

@@ -9,88 +9,83 @@ one that holds other keys only runs all of them. Null and {} run none.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
 
 from core.algorithm import Algorithm, Param
+from core.checked import Checked
 from core.problems import Invalid, suggestion
 
 OnDrift = Literal["report", "reset", "forget"]
 KINDS = ("class_mean", "error_rate")
-DELTA = 0.05
-BATCH_SIZE = 200
-BATCH_SIZE_MAX = 10_000
-EPISODE_ROWS = 1000
-COOLDOWN_ROWS = 0
 ROWS_MAX = 1_000_000_000
-
-_DELTA = Param(
-    "delta", "number", DELTA, "Bound on the chance of a false alarm in one test.", minimum=0.0, maximum=1.0,
+DELTA = Param(
+    "delta", "number", 0.05, "Bound on the chance of a false alarm. Left out: 0.05.", minimum=0.0, maximum=1.0,
     exclusive_minimum=True, exclusive_maximum=True,
 )  # fmt: skip
-_BATCH_SIZE = Param(
-    "batch_size", "integer", BATCH_SIZE, "Rows of a class in a recent window.", minimum=2, maximum=BATCH_SIZE_MAX
+BATCH_SIZE = Param(
+    "batch_size", "integer", 200, "Rows of a class in a recent window. Left out: 200.", minimum=2, maximum=10_000
 )
-_SETTINGS = {
-    "episode_rows": Param(
-        "episode_rows", "integer", EPISODE_ROWS, "Rows after the first alarm of an event in which later ones join it.",
-        minimum=0, maximum=ROWS_MAX,
-    ),
-    "cooldown_rows": Param(
-        "cooldown_rows", "integer", COOLDOWN_ROWS, "Rows after an event in which others are neither acted upon nor "
-        "sent to webhooks.", minimum=0, maximum=ROWS_MAX,
-    ),
-    "unlabelled": Param(
-        "unlabelled", "boolean", False, "Whether rows whose labels are awaited are tested for drift, beside the model."
-    ),
-}  # fmt: skip
+EPISODE_ROWS = Param(
+    "episode_rows", "integer", 1000,
+    "Alarms in so many rows after the first one of an event join it. Left out: 1000.", minimum=0, maximum=ROWS_MAX,
+)  # fmt: skip
+COOLDOWN_ROWS = Param(
+    "cooldown_rows", "integer", 0, "Events in so many rows after an event are listed and streamed, but not acted upon "
+    "and not sent to webhooks. Left out: 0.", minimum=0, maximum=ROWS_MAX,
+)  # fmt: skip
+UNLABELLED = Param(
+    "unlabelled", "boolean", False, "Whether features and predictions of tracked rows are tested before their labels "
+    "come: events of kind `unlabelled`, which may come twice or not at all. Left out: they are not.",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
-    """The settings of one test.
+class WatchTest(Checked):
+    """The settings of a drift test."""
 
-    Attributes:
-        delta: bound on the chance of a false alarm, per class and test.
-        batch_size: rows in the longest recent window, |B|.
-    """
-
-    delta: float = DELTA
-    batch_size: int = BATCH_SIZE
-
-    def to_json(self) -> dict[str, Any]:
-        """As ``parse_watch`` reads it."""
-        return {"delta": self.delta, "batch_size": self.batch_size}
+    strange: ClassVar[str] = "is not a setting of a test"
+    delta: Annotated[float, DELTA] = DELTA.default
+    batch_size: Annotated[int, BATCH_SIZE] = BATCH_SIZE.default
 
 
-Tests = Mapping[str, Test]
+Tests = Mapping[str, WatchTest]
 """The tests that run, by kind; none for a model that is not watched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What a model is watched with.
+def _object(given: object) -> object:
+    if given is None or isinstance(given, Mapping | WatchTest):
+        return given
+    raise Invalid.of("", "must be an object or null", WatchTest.names())
 
-    Attributes:
-        tests: the tests that run.
-        episode_rows: alarms in so many rows after the first alarm of an event join it.
-        cooldown_rows: events in so many rows after an event are neither acted upon nor sent to webhooks.
-        unlabelled: whether features and predictions of rows whose labels are awaited are tested, beside the model.
+
+_Test = Annotated[WatchTest | None, BeforeValidator(_object)]
+
+
+class Watch(Checked):
+    """The drift tests, and which of their alarms are one event.
+
+    Where a test is named, those that are named run and no others (null: not this one); with other keys only, all run.
     """
 
-    tests: Tests = field(default_factory=dict)
-    episode_rows: int = EPISODE_ROWS
-    cooldown_rows: int = COOLDOWN_ROWS
-    unlabelled: bool = False
+    class_mean: _Test = Field(None, description="The means of the features in each class.")
+    error_rate: _Test = Field(None, description="How often the model is wrong.")
+    episode_rows: Annotated[int, EPISODE_ROWS] = EPISODE_ROWS.default
+    cooldown_rows: Annotated[int, COOLDOWN_ROWS] = COOLDOWN_ROWS.default
+    unlabelled: Annotated[bool, UNLABELLED] = UNLABELLED.default
+
+    @property
+    def tests(self) -> Tests:
+        """The tests that run."""
+        return {kind: test for kind in KINDS if (test := getattr(self, kind)) is not None}
 
     def to_json(self) -> dict[str, Any] | None:
-        """As ``parse_watch`` reads it; without what has its default, so that it reads as before there was more."""
+        """As clients send it; without what has its default, so that it reads as before there was more."""
         if not self.tests and not self.unlabelled:
             return None
-        tests: dict[str, Any] = {kind: test.to_json() for kind, test in self.tests.items()} or {"error_rate": None}
-        return tests | {
-            name: getattr(self, name) for name, param in _SETTINGS.items() if getattr(self, name) != param.default
-        }
+        tests: dict[str, Any] = {kind: test.model_dump() for kind, test in self.tests.items()}
+        settings = self.model_dump(exclude={*KINDS}, exclude_defaults=True)
+        return (tests or {"error_rate": None}) | settings
 
 
 def kinds(algorithm: Algorithm) -> tuple[str, ...]:
@@ -98,57 +93,39 @@ def kinds(algorithm: Algorithm) -> tuple[str, ...]:
     return KINDS[1:] if algorithm.sparse else KINDS
 
 
-def parse_watch(raw: Mapping[str, Any], algorithm: Algorithm) -> Watch:
-    """A body's ``watch``.
+def with_tests(given: object, algorithm: Algorithm) -> dict[str, Any]:
+    """A body's ``watch``, with every test that it means.
 
     Raises:
-        Invalid: naming the field and what would be allowed.
+        Invalid: neither an object nor null, or with a name that the algorithm has no test or setting of.
     """
     known = kinds(algorithm)
-    everything = {kind: Test() for kind in known}
-    if "watch" not in raw:
-        return Watch(everything)
-    given, allowed = raw["watch"], [*known, *_SETTINGS]
+    allowed = [*known, *(name for name in Watch.names() if name not in KINDS)]
     if given is None:
-        return Watch()
+        return {}
     if not isinstance(given, Mapping):
-        raise Invalid.of("watch", "must be an object or null", allowed)
+        raise Invalid.of("", "must be an object or null", allowed)
     for name in given:
         if name not in allowed:
             problem = f"is not a test or setting that {algorithm.id} is watched with{suggestion(name, allowed)}"
-            raise Invalid.of(f"watch.{name}", problem, allowed)
-    tests = {kind: _test(given[kind], f"watch.{kind}") for kind in known if given.get(kind) is not None}
-    if given and not any(kind in given for kind in known):
-        tests = everything
-    settings = {name: param.check(given.get(name, param.default), "watch") for name, param in _SETTINGS.items()}
-    return Watch(tests, **settings)
+            raise Invalid.of(f".{name}", problem, allowed)
+    names_none = given and not any(kind in given for kind in known)
+    return {**({kind: {} for kind in known} if names_none else {}), **given}
 
 
-def _test(given: object, field: str) -> Test:
-    if not isinstance(given, Mapping):
-        raise Invalid.of(field, "must be an object or null", ["delta", "batch_size"])
-    for name in given:
-        if name not in {"delta", "batch_size"}:
-            raise Invalid.of(f"{field}.{name}", "is not a setting of a test", ["delta", "batch_size"])
-    return Test(
-        _DELTA.check(given.get("delta", DELTA), field), _BATCH_SIZE.check(given.get("batch_size", BATCH_SIZE), field)
-    )
-
-
-def parse_on_drift(raw: Mapping[str, Any], tests: Tests, algorithm: Algorithm) -> OnDrift:
+def check_on_drift(action: OnDrift, tests: Tests, algorithm: Algorithm) -> OnDrift:
     """What happens at an alarm.
 
     Raises:
         Invalid: no such action, one that nothing would ever ask for, or one that the algorithm does not have.
     """
-    action: OnDrift = raw.get("on_drift", "report")
     allowed: list[OnDrift] = ["report"]
     if tests:
         allowed += ["reset", "forget"] if algorithm.forgets else ["reset"]
     if action in allowed:
         return action
     if action == "forget" and not algorithm.forgets:
-        raise Invalid.of("on_drift", f"is not something {algorithm.id} can do", allowed)
+        raise Invalid.of("", f"is not something {algorithm.id} can do", allowed)
     if action in ("reset", "forget"):
-        raise Invalid.of("on_drift", "has nothing to act on: the model is not watched for drift", allowed)
-    raise Invalid.of("on_drift", "is not one of the choices", allowed)
+        raise Invalid.of("", "has nothing to act on: the model is not watched for drift", allowed)
+    raise Invalid.of("", "is not one of the choices", allowed)

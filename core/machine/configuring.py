@@ -1,7 +1,7 @@
 """A change of the configuration, checked against the model as it stands: by those who ask for it, and by ``apply``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from core.challenger_config import challenging, own_fields
@@ -62,7 +62,7 @@ def change_of(model: ModelState, asked: Mapping[str, Any]) -> Change:
     features = None if asked.get(CATEGORIES) is None else _features(model, asked[CATEGORIES])
     in_force = None if model.prediction_schema is None else model.prediction_schema.features
     if features is not None and config.features == in_force:
-        config = replace(config, features=features)
+        config = config.model_copy(update={"features": features})
     own = _change(model.config, config, features)
     challengers = {
         name: _change(one.member.config, challenging(config, own_fields(one.member.config)), features)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from core.contract import Floats
-from core.drift.config import Test
+from core.drift.config import WatchTest
 from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes
 from core.drift.outbox import Drift, of_alarm
@@ -61,7 +61,7 @@ class UnlabelledWatch:
         said = np.full((2, len(self._predictions)), np.nan)
         if not machine.regression:
             said[0], said[1] = 0.0, 1.0
-        test = machine.config.watch.tests.get("class_mean", Test())
+        test = machine.config.watch.tests.get("class_mean", WatchTest())
         tests = {"class_mean": test} if self.names else {}
         self._detector = DriftDetector(tests, np.hstack([*ranges, said]), regression=True)
         self._episodes, self._rows = Episodes(machine.config.watch), 0

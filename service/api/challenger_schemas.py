@@ -2,39 +2,11 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
-from core.config import LAGS_MAX, SEED_MAX
 from service.api.metric_schemas import Metrics
-from service.api.model_schemas import RequestBody, WatchTests, as_sent
+from service.api.model_schemas import RequestBody
 from service.api.schemas import Incarnation, Rows, Version
-
-
-class ChallengerBody(RequestBody):
-    """A challenger to put beside a model. What rows and labels are is the model's, and may be left out."""
-
-    algorithm: str = Field("auto", description="An id of GET /algorithms, of the model's task. Left out: `auto`.")
-    params: dict[str, Any] | None = Field(None, description="As GET /algorithms describes them.")
-    seed: int = Field(0, ge=0, le=SEED_MAX, description="Of every random draw. Left out: 0.")
-    lags: int = Field(
-        0,
-        ge=0,
-        le=LAGS_MAX,
-        description="How many of the last rows learned are columns of the next one. Left out: none.",
-    )
-    watch: WatchTests | None = Field(
-        None, description="Its own drift tests. Left out: both with their defaults. `null` and `{}`: none."
-    )
-    on_drift: Literal["report", "reset", "forget"] = Field(
-        "report", description="What an alarm of its own tests does to it, besides being reported."
-    )
-    promote: Literal["never", "auto"] = Field(
-        "never",
-        description="`auto`: it becomes the model by itself once `difference.low` is above 0, after 1000 compared rows "
-        "at the earliest, unless the sum of its squared errors is larger. Left out: never.",
-    )
-
-    _left_to_core = model_validator(mode="wrap")(as_sent)
 
 
 class Promotion(RequestBody):

@@ -1,21 +1,22 @@
 """/models/{name}/challengers: learners beside a model's own, for the same rows, one of which may become the model."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, cast
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Request
 from starlette.responses import Response
 
+from core.challenger_config import ChallengerBody
 from core.entry import Promote, Segment, Withdraw
 from core.machine import Machine
 from service.api import documents
-from service.api.challenger_schemas import ChallengerBody, ChallengerEntry, ChallengerList, Promotion
+from service.api.challenger_schemas import ChallengerEntry, ChallengerList, Promotion
 from service.api.conditional import NOT_MODIFIED
 from service.api.context import NAME, Context, Ctx, IdempotencyKey, ModelName
 from service.api.documents import json_of, stamped
 from service.api.idempotency import answer_if_seen
 from service.api.identity import REQUEST, identity_of
-from service.api.model_schemas import Model
+from service.api.model_schemas import Model, sent_as
 from service.api.models import ReadModel, shown
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rendered import Rendered
@@ -60,7 +61,7 @@ async def put_challenger(
     ctx: Ctx,
     name: ModelName,
     challenger: ChallengerName,
-    body: Annotated[ChallengerBody, Body(openapi_examples=CHALLENGERS)],
+    body: Annotated[dict[str, Any], sent_as(ChallengerBody), Body(openapi_examples=CHALLENGERS)],
     request: Request,
     key: IdempotencyKey,
 ) -> Response:
@@ -71,15 +72,14 @@ async def put_challenger(
     compared; the model's answers stay its own. Features, labels and what is said of missing values, categories and
     costs are the model's. The same body again is 200, and may change `promote`; another one is 409.
     """
-    sent = cast("Mapping[str, Any]", body)
-    await load_algorithm(sent)
+    await load_algorithm(body)
     most, admit = ctx.engine.bounds.challengers_max, ctx.engine.models.admit
     known = False
 
     def plan(machine: Machine, ids: tuple[str, ...]) -> Segment | None:
         nonlocal known
         known = challenger in machine.challengers
-        return challengers.put(machine, admit, challenger, sent, most, ids)
+        return challengers.put(machine, admit, challenger, body, most, ids)
 
     replica = await _commit(ctx, name, request, key, plan, await request.body())
     async with replica.held():

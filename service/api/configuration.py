@@ -1,17 +1,17 @@
 """PATCH /models/{name}: settings that change while the model learns, by an entry of its log."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
+from core.config_changes import ModelChanges
 from core.machine import Machine
 from service.api.context import Ctx, IdempotencyKey, ModelName
 from service.api.documents import FEATURE_BYTES
 from service.api.idempotency import answer_if_seen
 from service.api.identity import REQUEST, identity_of
-from service.api.model_schemas import Model, ModelChanges
+from service.api.model_schemas import Model, sent_as
 from service.api.models import shown
 from service.api.openapi.examples import CHANGES
 from service.api.route import ADMIN, Route
@@ -32,7 +32,7 @@ router = APIRouter(route_class=Route, tags=["models"])
 async def configure_model(
     ctx: Ctx,
     name: ModelName,
-    body: Annotated[ModelChanges, Body(openapi_examples=CHANGES)],
+    body: Annotated[dict[str, Any], sent_as(ModelChanges), Body(openapi_examples=CHANGES)],
     request: Request,
     key: IdempotencyKey,
 ) -> Response:
@@ -55,7 +55,7 @@ async def configure_model(
             configuration.plan,
             replica.machine,
             engine.models.admit,
-            cast("Mapping[str, Any]", body),
+            body,
             identity.ids,
         )
     except REFUSED as error:

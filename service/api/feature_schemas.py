@@ -12,8 +12,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from core.features.declaration import Declared as Features
+from core.features.declaration import FeatureEntry
 from service.api.identity import NO_IDENTITY
-from service.api.model_schemas import FeatureEntry, Features, RequestBody
+from service.api.model_schemas import RequestBody
 from service.api.schemas import Durability, Identity, Incarnation, Rows, Version
 
 Declared = list[str | FeatureEntry]

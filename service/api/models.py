@@ -1,7 +1,7 @@
 """Models: create, show, delete, and how well one does."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Request
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from service.api.context import Ctx, Fresh, ModelName
 from service.api.csv_answers import Format, csv_answer, history_table
 from service.api.documents import FEATURE_BYTES, json_of, of_model, stamped
 from service.api.metric_schemas import ModelMetrics
-from service.api.model_schemas import Model, ModelBody
+from service.api.model_schemas import Model, ModelBody, sent_as
 from service.api.openapi.examples import MODELS
 from service.api.rendered import Rendered
 from service.api.route import ADMIN, READ, Route
@@ -47,7 +47,7 @@ WrittenModel = Annotated[Replica, Depends(_written_model)]
     responses={200: {"model": Model, "description": "It exists with the same configuration; nothing has changed"}},
 )
 async def create_model(
-    ctx: Ctx, name: ModelName, body: Annotated[ModelBody, Body(openapi_examples=MODELS)]
+    ctx: Ctx, name: ModelName, body: Annotated[dict[str, Any], sent_as(ModelBody), Body(openapi_examples=MODELS)]
 ) -> Response:
     """Create a model.
 
@@ -55,9 +55,8 @@ async def create_model(
     left out appear as they come. The same body again is 200, as is the present configuration; another one is 409, whose
     `errors` names the fields that differ, and which of them PATCH changes.
     """
-    sent = cast("Mapping[str, Any]", body)
-    await load_algorithm(sent)
-    config = await in_thread_if_large(FEATURE_BYTES * _features(sent), Config.parse, sent)
+    await load_algorithm(body)
+    config = await in_thread_if_large(FEATURE_BYTES * _features(body), Config.parse, body)
     replica, new = await ctx.engine.models.create(name, config)
     return await shown(replica, 201 if new else 200)
 

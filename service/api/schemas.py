@@ -12,18 +12,16 @@ from pydantic import Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from core.contract import WEIGHT_MAX, WEIGHT_MIN
+from core.features.declaration import Name as Name
 from core.features.labels import LENGTH_MAX
 from core.intervals.levels import LEVEL_MAX
 from service.runtime.rows.row_numbers import DISCOUNT_MIN
 
 Label = str | int | bool
-GivenLabel = Annotated[str, Field(max_length=LENGTH_MAX)] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | bool
-"""A label or a category in a request."""
 Identity = Annotated[
     Annotated[str, Field(min_length=1, max_length=200)] | int,
     Field(description='1 to 200 printable characters, or an integer; 17 and "17" are one id.'),
 ]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 Version = Annotated[int, Field(ge=0, examples=[18], description="Entries of the model's log; its creation is 0.")]
 Rows = Annotated[int, Field(ge=0, examples=[18], description="Rows the model has learned.")]
 Incarnation = Annotated[

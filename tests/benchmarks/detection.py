@@ -27,7 +27,7 @@ import numpy as np
 
 from core.config import Config
 from core.contract import Floats
-from core.drift.config import Test, Watch
+from core.drift.config import Watch, WatchTest
 from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes
 from core.entry import Entry, Learned, Rows
@@ -196,7 +196,7 @@ def costs(d: int = 10, rows: int = 50_000) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(rows, d)), rng.integers(0, 2, rows)
     loss = (rng.random(rows) < 0.1).astype(np.float64)
-    watch = DriftDetector({kind: Test() for kind in TESTS}, np.full((2, d), np.nan), regression=False)
+    watch = DriftDetector({kind: WatchTest() for kind in TESTS}, np.full((2, d), np.nan), regression=False)
     watch.add_class()
     watch.add_class()
     own = seconds(lambda: watch.absorb(X, y, loss)) / rows

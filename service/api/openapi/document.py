@@ -113,7 +113,7 @@ def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, 
     problem = TypeAdapter(ProblemDocument).json_schema(ref_template=REF)
     schemas = {**found["components"]["schemas"], **documented(), **problem.pop("$defs"), "ProblemDocument": problem}
     schemas["InferenceError"] = TypeAdapter(InferenceError).json_schema()
-    for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, of errors that nobody gets here
+    for unused in ("HTTPValidationError", "ValidationError", "Feature"):  # of errors and values that nobody gets here
         schemas.pop(unused, None)
     found["components"] = {
         "schemas": dict(sorted(schemas.items())),

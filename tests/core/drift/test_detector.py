@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from core.drift.config import Test as Settings
+from core.drift.config import WatchTest as Settings
 from core.drift.detector import DriftDetector, detector_bytes
 from core.state.envelope import dump, load
 from tests.core.drift.drift_oracle import Oracle
@@ -18,7 +18,7 @@ batches = pytest.mark.parametrize("batch", [2, 7, 8, 20, 50])
 
 
 def watch(regression=False, batch=20, ranges=OPEN, delta=0.3, kinds=("class_mean", "error_rate"), classes=CLASSES):
-    built = DriftDetector({kind: Settings(delta, batch) for kind in kinds}, ranges, regression)
+    built = DriftDetector({kind: Settings(delta=delta, batch_size=batch) for kind in kinds}, ranges, regression)
     for _ in range(0 if regression else classes):
         built.add_class()
     return built

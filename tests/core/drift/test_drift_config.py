@@ -3,7 +3,7 @@
 import pytest
 
 from core.config import Config
-from core.drift.config import Test as Settings
+from core.drift.config import WatchTest as Settings
 from core.problems import Invalid
 
 LEAST = {"algorithm": "dfop", "task": "classification"}
@@ -120,4 +120,4 @@ def test_actions_are_kept():
     texts = {Config.parse({**LEAST, "on_drift": action}).canonical for action in ("report", "reset", "forget")}
     assert 3 == len(texts)
     assert "forget" == watched(on_drift="forget")["on_drift"]
-    assert Settings(0.05, 200) == Config.parse(LEAST).watch.tests["class_mean"]
+    assert Settings(delta=0.05, batch_size=200) == Config.parse(LEAST).watch.tests["class_mean"]

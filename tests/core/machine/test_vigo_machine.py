@@ -7,7 +7,7 @@ import pytest
 
 from core.config import Config
 from core.contract import Spec
-from core.drift.config import Test as Settings
+from core.drift.config import WatchTest as Settings
 from core.entry import Entry, Rows
 from core.learners.catalogue import find
 from core.machine import Machine
@@ -89,8 +89,8 @@ def test_an_alarm_says_that_the_class_starts_anew(action, reset_on):
     X, y = stream()
     model = machine(action, reset_on=reset_on)
     learn(model, X, y)
-    tests = {"class_mean": Settings(), "error_rate": Settings(batch_size=10_000)}
-    blind = Machine(replace(model.config, watch=replace(model.config.watch, tests=tests)))
+    watch = model.config.watch.model_copy(update={"class_mean": Settings(), "error_rate": Settings(batch_size=10_000)})
+    blind = Machine(model.config.model_copy(update={"watch": watch}))
     learn(blind, X, y)
     assert {("class_mean", "reset")} <= {(d.kind, d.action) for d in alarms(blind)}
     own = ("class_mean",) if reset_on == "class_mean" else ("class_mean", "error_rate")
