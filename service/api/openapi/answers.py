@@ -55,32 +55,7 @@ OVERALL: dict[str, Any] = {
 }
 BASELINES: dict[str, Any] = {"no_change": {"accuracy": 0.389}, "majority": {"accuracy": 0.556}}
 WINDOW: dict[str, Any] = {"size": 1000, "rows": 18, **OVERALL, "baselines": BASELINES}
-FADING: dict[str, Any] = {
-    "factor": 0.999,
-    "accuracy": 0.668,
-    "balanced_accuracy": 0.651,
-    "kappa": 0.311,
-    "kappa_temporal": 0.457,
-    "log_loss": 0.597,
-    "brier": 0.204,
-    "ece": 0.189,
-    "roc_auc": 0.727,
-    "average_precision": 0.784,
-    "unscored": 0.0,
-    "per_class": {
-        "UP": {"support": 9.91, "precision": 0.668, "recall": 0.801, "f1": 0.728},
-        "DOWN": {"support": 7.94, "precision": 0.669, "recall": 0.502, "f1": 0.573},
-    },
-    "confusion": {"labels": ["UP", "DOWN"], "counts": [[7.94, 1.98], [3.95, 3.98]]},
-    "reliability": [
-        {"mean": 0.527, "share": 0.429, "rows": 6.92},
-        {"mean": 0.652, "share": 1.0, "rows": 4.97},
-        {"mean": 0.746, "share": 0.667, "rows": 2.97},
-        {"mean": 0.848, "share": 0.504, "rows": 1.99},
-        {"mean": 0.95, "share": 1.0, "rows": 1.0},
-    ],
-    "baselines": {"no_change": {"accuracy": 0.388}, "majority": {"accuracy": 0.555}},
-}
+FADING: dict[str, Any] = {"factor": 0.999, **OVERALL, "baselines": BASELINES}
 HISTORY: list[dict[str, Any]] = [
     {"row": 10, "accuracy": 0.4, "overall": 0.4, "kappa": -0.2, "no_change": 0.5, "majority": 0.6}
 ]
