@@ -15,7 +15,7 @@ from pydantic import Field
 from core.algorithm import Algorithm
 from core.checked import showing
 from core.config import Config
-from core.features.feature import parse_features
+from core.features.declaration import parse_features
 from core.learners.catalogue import ALGORITHMS, DEFAULT, find
 from core.problems import Invalid, suggestion
 

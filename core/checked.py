@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, WrapValidator, model_validator
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
-from core.problems import Invalid, suggestion
+from core.problems import Invalid, Problem, suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,23 @@ class Checked(BaseModel, extra="forbid", strict=True, frozen=True, json_schema_e
 
 def refusal(error: ValidationError) -> Invalid:
     """The problems of the first field that is wrong."""
-    first = error.errors(include_url=False)[0]
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
-    context = first.get("ctx", {})
+    return Invalid(*_told(error.errors(include_url=False)[0]))
+
+
+def problems_of(error: ValidationError, near: bool) -> list[Problem]:
+    """The problems of all fields, by paths that begin with a dot; ``near``: with suggestions."""
+    found = [told for one in error.errors(include_url=False) for told in _told(one, near)]
+    return [one._replace(field=f".{one.field}") for one in found]
+
+
+def _told(error: ErrorDetails, near: bool = True) -> list[Problem]:
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"])
+    context = error.get("ctx", {})
     if isinstance(own := context.get("error"), Invalid):
-        return Invalid(*(told._replace(field=_joined(path, told.field)) for told in own.problems))
+        return [told._replace(field=_joined(path, told.field)) for told in own.problems]
     allowed = context.get("allowed")
-    meant = suggestion(first["input"], allowed) if isinstance(allowed, list) else ""
-    return Invalid.of(path.removeprefix("."), first["msg"] + meant, allowed)
+    meant = suggestion(error["input"], allowed) if near and isinstance(allowed, list) else ""
+    return [Problem(path.removeprefix("."), error["msg"] + meant, allowed)]
 
 
 def _joined(path: str, field: str) -> str:

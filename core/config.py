@@ -205,7 +205,8 @@ class Config(Checked):
         fields = type(self).model_fields
         values = {own.alias or name: _plain(getattr(self, name)) for name, own in fields.items()}
         defaults = {name: _plain(fields[name].default) for name in _LATER}
-        return {name: value for name, value in values.items() if name not in _LATER or value != defaults[name]}
+        later = {name: value for name in _LATER if (value := values.pop(name)) != defaults[name]}
+        return values | later
 
     @property
     def canonical(self) -> str:

@@ -43,6 +43,8 @@ class ModelChanges(Checked):
     class_costs: Costs | None = Field(
         None, description="What missing a class costs from now on, by its label; null: 1 for all."
     )
+    description: Description | None = None
+    tags: Tags | None = None
     add_labels: list[GivenLabel] | None = Field(
         None, description="Labels behind those that are declared; those that are there already are fine."
     )
@@ -51,8 +53,6 @@ class ModelChanges(Checked):
         description="Categories by feature, behind those that are declared. What was learned goes on, as if the new "
         "ones had never come. 422 where a learner cannot: a switch can.",
     )
-    description: Description | None = None
-    tags: Tags | None = None
 
 
 CHANGEABLE = ModelChanges.names()
@@ -86,7 +86,7 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
     Raises:
         Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
     """
-    problems = [Problem(name, _refusal(name), [*CHANGEABLE]) for name in asked if name not in CHANGEABLE]
+    problems = [Problem(name, _refusal(name), CHANGEABLE) for name in asked if name not in CHANGEABLE]
     if problems:
         raise Invalid(*problems[:PROBLEMS_MAX])
     body = _without_features(config)

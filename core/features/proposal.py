@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from core.features.columns import declaration
-from core.features.feature import Feature, hashed, parse_features
+from core.features.declaration import parse_features
+from core.features.feature import Feature, hashed
 from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, reads, text_number
 from core.problems import Problem, refuse
 
