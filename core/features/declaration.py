@@ -29,12 +29,12 @@ def _printable(name: str) -> str:
     return name
 
 
-def _categories(given: object) -> tuple[Label, ...] | None:
+def _categories(given: object) -> list[Label] | None:
     if given is None:
         return None
     if not isinstance(given, list | tuple) or not 2 <= len(given) <= CATEGORIES_MAX:
         raise Invalid.of("", "is not a list of categories", f"2 to {CATEGORIES_MAX} labels")
-    return distinct(given, "")
+    return list(distinct(given, ""))  # as it is serialised
 
 
 class FeatureEntry(Checked):
