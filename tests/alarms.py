@@ -10,7 +10,7 @@ import pytest
 
 from core.drift.outbox import Change, Drift, Joined
 from core.entry import Entry, Learned, Outcome, Rows
-from core.machine import Machine
+from core.model import Machine
 
 LOUD = 1000.0
 """A row whose first feature is at least this raises an alarm."""

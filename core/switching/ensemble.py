@@ -80,7 +80,7 @@ class Ensemble(Nested):
         if weights is None:
             weights = np.full(len(names), 1.0 / len(names))
         self._raise_alarms = bool(config.algorithm.own_tests(config.params))
-        from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.machine
+        from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
         self.mixture = Mixture(weights, first_row, config.algorithm.selects, horizon, config.seed)
 

@@ -55,7 +55,7 @@ class FeatureRecovery:
 
     def carry(self, weights: Weights) -> Weights | None:
         """A linear model of the targets as one of the sources; None where the mapping is not linear."""
-        from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  its kernels are loaded later, see core.machine
+        from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  its kernels are loaded later, see core.model
 
         if not isinstance(self.mapping, LinearMapping):
             return None
@@ -122,7 +122,7 @@ class FeatureRecovery:
 
 
 def _mapping(kind: Kind, sources: int, targets: int, paper: bool) -> "LinearMapping | KernelMapping":
-    from core.switching.kernel_mapping import KernelMapping  # noqa: PLC0415  its kernels are loaded later, see core.machine
+    from core.switching.kernel_mapping import KernelMapping  # noqa: PLC0415  its kernels are loaded later, see core.model
     from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  likewise
 
     return (LinearMapping if kind == "linear" else KernelMapping)(sources, targets, paper)

@@ -40,7 +40,7 @@ class InitialWeights:
     """
 
     def __init__(self) -> None:
-        from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.machine
+        from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
         self.labelled_rows = 0
         self.mixture = Mixture(np.full(2, 0.5), 0, selects=False, horizon=None, seed=0)

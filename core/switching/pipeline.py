@@ -329,7 +329,7 @@ def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
     """Names of the encoded columns of a space and, behind them, of its lag columns."""
     if not config.lags:
         return tuple(schema.columns)
-    from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.machine
+    from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.model
 
     return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
 
@@ -361,6 +361,6 @@ def _lag_columns(config: Config, width: int) -> "LagColumns":
 
 
 def _scaler(kind: Kind, width: int) -> "Scaler":
-    from core.features.scaling import Scaler  # noqa: PLC0415  its kernels are loaded later, see core.machine
+    from core.features.scaling import Scaler  # noqa: PLC0415  its kernels are loaded later, see core.model
 
     return Scaler(kind, width)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from core.challenger_config import ChallengerBody
 from core.entry import Promote, Segment, Withdraw
-from core.machine import Machine
+from core.model import Machine
 from service.api import documents
 from service.api.challenger_schemas import ChallengerEntry, ChallengerList, Promotion
 from service.api.conditional import NOT_MODIFIED

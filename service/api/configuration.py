@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
 from core.config_changes import ModelChanges
-from core.machine import Machine
+from core.model import Machine
 from service.api.context import Ctx, IdempotencyKey, ModelName
 from service.api.documents import FEATURE_BYTES
 from service.api.idempotency import answer_if_seen

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from core.machine import Machine
+from core.model import Machine
 from service.api.context import iso
 from service.api.media import JSON
 from service.api.rendered import Stamp

@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from core.learners.catalogue import ALGORITHMS
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.api.context import Caller, Context, Ctx
 from service.api.route import READ, Route
 from service.api.schemas import Durability

@@ -16,7 +16,7 @@ from core.contract import Floats, Prediction
 from core.entry import ServedPrediction
 from core.features import Space, SparseSchema
 from core.features.labels import key
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Invalid, Problem
 from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName, Text

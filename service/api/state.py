@@ -12,7 +12,7 @@ from core.config import Config
 from core.config_changes import differences, interchangeable
 from core.contract import Buffer
 from core.entry import Reset
-from core.machine import Learners, Machine
+from core.model import Learners, Machine
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import bodies
 from service.api.context import Ctx, ModelName, iso

@@ -14,7 +14,7 @@ from core.contract import Weights
 from core.features import SparseSchema, check_names
 from core.features.labels import key
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Invalid, Problem
 from service.api.conditional import NOT_MODIFIED
 from service.api.context import Context, Ctx, Text, Whole

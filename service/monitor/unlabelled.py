@@ -1,7 +1,7 @@
 """Drift before the labels come: watches over the rows that are predicted and tracked, where a model asks for it.
 
 Off unless ``watch.unlabelled`` is true. A row costs some microseconds, whatever the size of its model: one with many
-columns is watched by its predictions alone (core.machine.unlabelled_watch). The watches of the models that were used
+columns is watched by its predictions alone (core.model.unlabelled_watch). The watches of the models that were used
 last are kept; events wait in a bounded queue for the store, and are dropped where it does not take them: they are
 hints, and the labels will tell for sure.
 """
@@ -17,7 +17,7 @@ import msgspec
 from core.contract import Floats
 from core.entry import ServedPrediction
 from core.features import Space
-from core.machine.unlabelled_watch import KIND, UnlabelledWatch, facts
+from core.model.unlabelled_watch import KIND, UnlabelledWatch, facts
 from service.errors import Unavailable
 from service.runtime.replica import Replica
 from service.store.events import iso

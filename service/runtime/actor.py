@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.entry import Segment
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from core.config import Config
 from core.features import Schema, Space
-from core.machine import bytes_to_switch
+from core.model import bytes_to_switch
 
 
 class Demand(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.challenger_config import own_fields
 from core.entry import Challenge, Promote, Withdraw
-from core.machine import Challenger, Machine
+from core.model import Challenger, Machine
 from core.problems import Problem
 from service.errors import NotFound, RequestConflict
 from service.runtime import admission

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.config_changes import CATEGORIES, LABELS
 from core.entry import Configure
-from core.machine import Machine
+from core.model import Machine
 from service.runtime import admission
 from service.runtime.admission import Demand
 

@@ -3,7 +3,7 @@
 import secrets
 import time
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.errors import RequestConflict
 from service.runtime.engine import Engine
 from service.runtime.replica import Replica

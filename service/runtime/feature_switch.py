@@ -10,7 +10,7 @@ import msgspec
 
 from core.entry import Switch
 from core.features import Schema, SparseSchema
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Invalid, Problem
 from service.runtime import admission
 from service.runtime.admission import Demand

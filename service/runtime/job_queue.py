@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from core.entry import Overlap, Rows, Segment
-from core.machine import Machine
+from core.model import Machine
 from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.jobs import WAITING_BYTES_MAX, Job, Reply, Waiting
 from service.store.log import SegmentIn

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from core.config import Config
-from core.machine import STATE_VERSION, Machine
+from core.model import STATE_VERSION, Machine
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime.named_states import with_segments, with_states
 from service.runtime.replica import Replica

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from core.config import Config
 from core.config_changes import differences
-from core.machine import Summary
+from core.model import Summary
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime import admission

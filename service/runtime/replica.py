@@ -17,7 +17,7 @@ from typing import Protocol
 
 from core.drift.outbox import Reach
 from core.entry import Segment
-from core.machine import Machine
+from core.model import Machine
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.jobs import Reply
 from service.runtime.progress import Progress

@@ -7,7 +7,7 @@ earlier ones in the store and rebuilds the later ones from the log.
 import asyncio
 import logging
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.errors import OnepassError, RequestConflict, Unavailable
 from service.runtime.committer import Committer
 from service.runtime.model_cache import ModelCache

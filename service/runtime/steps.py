@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from core.entry import Entry, Learned, Refused, Restore, Rows, Switched
-from core.machine import Machine
+from core.model import Machine
 from service.runtime import feature_switch
 from service.runtime.threads import THREAD_FLOPS
 from service.store import codec

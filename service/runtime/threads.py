@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from core.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, DEFAULT
-from core.machine import load_kernels
+from core.model import load_kernels
 from core.problems import Problem
 from service.errors import TooLarge
 from service.runtime.rows.reader_process import ReaderProcess

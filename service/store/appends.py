@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec import structs
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.errors import StoreDown, Unavailable, WritersFull
 from service.store.entries import Code, RawEntry, entries, name_of
 from service.store.keys import TEXT, cached_keys

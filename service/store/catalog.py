@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.store import codec, summaries
 from service.store.appends import failed
 from service.store.drift import forget

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from core.contract import Buffer
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 
 Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "other", "foreign"]
 OTHER = (

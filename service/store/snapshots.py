@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from core.contract import Buffer
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.store import pieces
 from service.store.keys import ModelKeys
 from service.store.pieces import count, digest

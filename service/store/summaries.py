@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from core.machine import LastDrift, Summary
+from core.model import LastDrift, Summary
 from service.errors import Unavailable
 from service.store.appends import failed
 from service.store.keys import cached_keys
@@ -58,7 +58,7 @@ class StoredSummary(NamedTuple):
 
     Attributes:
         version, time_ms: the version, and the time of its entry.
-        algorithm and so on: as in ``core.machine.Summary``; ``phase`` is "down" while the model is out of service.
+        algorithm and so on: as in ``core.model.Summary``; ``phase`` is "down" while the model is out of service.
             ``rows`` and the scores are None where nobody has known them yet.
     """
 

@@ -30,7 +30,7 @@ from core.config import Config
 from core.contract import Floats
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.machine import Machine
+from core.model import Machine
 from core.numerics.linalg import single_threaded
 from tests.benchmarks import generators, streams
 from tests.benchmarks.peers.__main__ import RIVER

@@ -24,9 +24,9 @@ import numpy as np
 from core.config import Config
 from core.contract import Floats
 from core.entry import Entry, Rows
-from core.machine import Machine
 from core.metrics.confidence_sequence import exceeds
 from core.metrics.difference import Difference
+from core.model import Machine
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.drift_streams import DRIFTS
 

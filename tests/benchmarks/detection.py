@@ -32,7 +32,7 @@ from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes
 from core.entry import Entry, Learned, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.machine import Machine
+from core.model import Machine
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.drift_streams import DRIFTS, REGRESSION, STATIONARY
 from tests.benchmarks.streams import CLASSIFICATION, DATA, classification, regression

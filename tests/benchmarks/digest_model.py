@@ -13,8 +13,12 @@ from core.config import Config
 from core.drift.outbox import Drift
 from core.entry import Configure, Entry, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
 from core.features import Schema, parse_features, propose
-from core.machine import Machine
 from tests.benchmarks.digest_streams import Request
+
+try:
+    from core.model import Machine
+except ModuleNotFoundError:  # an older checkout
+    from core.machine import Machine  # type: ignore[import-not-found,no-redef]
 
 LEVELS = (0.5, 0.9, 0.95)
 OUTCOME = ("predictions", "losses", "p_true", "rows", "learned", "mapped", "joined", "phase", "overlap_rows", "taught")

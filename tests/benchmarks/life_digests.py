@@ -24,7 +24,11 @@ from core.config import Config
 from core.entry import Entry, Overlap, Reset, Rows, ServedPrediction, Switch
 from core.features import Feature, Schema, Space, parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.machine import Machine
+
+try:
+    from core.model import Machine
+except ModuleNotFoundError:  # an older checkout
+    from core.machine import Machine  # type: ignore[import-not-found,no-redef]
 
 STEPS = 70
 """Entries between two changes of features."""

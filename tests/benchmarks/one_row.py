@@ -29,8 +29,12 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.machine import Machine
 from core.numerics.linalg import single_threaded
+
+try:
+    from core.model import Machine
+except ModuleNotFoundError:  # an older checkout
+    from core.machine import Machine  # type: ignore[import-not-found,no-redef]
 
 COLUMNS, WARM_ROWS, BLOCK_ROWS, SINGLE_ROWS = 10, 1000, 1000, 1000
 

@@ -75,9 +75,9 @@ class Replies:
     """A connection that has the replies at hand."""
 
     def __init__(self, blobs: "list[tuple[bytes, tuple[str, ...]]]") -> None:
-        from core.machine import STATE_VERSION
+        from core.state.envelope import FORMAT
 
-        state = str(STATE_VERSION).encode()
+        state = str(FORMAT).encode()
         self._head = len(blobs)
         self._items = [
             [

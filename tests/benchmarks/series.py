@@ -21,7 +21,7 @@ import numpy as np
 from core.config import Config
 from core.contract import Floats
 from core.entry import Entry, Rows
-from core.machine import Machine
+from core.model import Machine
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.streams import DATA, read_columns, regression
 

@@ -22,7 +22,7 @@ from core.contract import Floats, Ints, Spec
 from core.entry import Entry, Rows
 from core.features import SparseSchema
 from core.learners.catalogue import find
-from core.machine import Machine
+from core.model import Machine
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.accuracy import subsets
 from tests.benchmarks.high_dimension import section_6_2

@@ -9,7 +9,7 @@ from core.config import Config
 from core.contract import Floats
 from core.entry import Entry, Learned, Overlap, Rows, Switch
 from core.features import Feature
-from core.machine import Machine
+from core.model import Machine
 from core.switching.pipeline import Expert
 from tests.benchmarks.streams import read_columns
 

@@ -1,6 +1,6 @@
 """Thousands of models in a store, written as the service writes them when they are created, in a second or two."""
 
-from core.machine import Summary
+from core.model import Summary
 from service.store import summaries
 from service.store.catalog import _CREATE
 from service.store.keys import INDEX, ModelKeys

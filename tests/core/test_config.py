@@ -12,7 +12,7 @@ from core.algorithm import Param
 from core.config import SEED_MAX, Config
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Invalid
 
 LEAST = {"algorithm": "dfop", "task": "classification"}

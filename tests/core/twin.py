@@ -7,7 +7,7 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Entry, Outcome, Rows, Segment
-from core.machine import Machine
+from core.model import Machine
 
 
 class Twin:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from core.machine import Machine
+from core.model import Machine
 from service.runtime import responses
 from service.runtime.engine import Engine
 from service.runtime.follower import Follower

@@ -10,7 +10,7 @@ import hiredis
 
 from core.config import Config
 from core.entry import Rows
-from core.machine import Machine
+from core.model import Machine
 from core.numerics.linalg import single_threaded
 from core.state import envelope
 from service.store import codec

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from core.config import Config
-from core.machine import Machine
+from core.model import Machine
 from service.store import codec
 from service.store.entries import RawEntry
 from tests.faults.load import Row, rows

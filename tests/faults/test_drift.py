@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from core.machine import Machine
+from core.model import Machine
 from service.store.keys import DRIFT, ModelKeys
 from tests.faults.drifts import Stream, calm, events, learn, moved, table
 from tests.faults.processes import eventually

@@ -8,7 +8,7 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.machine import Machine
+from core.model import Machine
 from tests.faults.processes import eventually
 from tests.faults.rebuild import bare
 

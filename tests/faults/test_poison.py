@@ -8,7 +8,7 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.machine import Machine
+from core.model import Machine
 from service.errors import ModelDown
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats

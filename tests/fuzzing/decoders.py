@@ -15,7 +15,7 @@ from core.config import Config
 from core.entry import Challenge, Configure, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
 from core.features import parse_features
 from core.features.labels import LabelSet
-from core.machine import STATE_VERSION, Machine
+from core.model import STATE_VERSION, Machine
 from core.problems import Invalid
 from service.api import row_requests
 from service.api.content_encoding import Gunzip
@@ -27,7 +27,7 @@ from service.store import codec, entries, summaries, tracked
 from service.store.codec import Answer
 from service.store.snapshots import SnapshotInfo
 from service.store.snapshots import _info as snapshot_info
-from tests.core.machine.test_extremes import live
+from tests.core.model.test_extremes import live
 
 ROWS_MAX, BYTES_MAX = 1000, 2**20
 REFUSALS = (Invalid, OnepassError)

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import pytest
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.runtime.named_states import NAMED_BYTES
 from service.store import log_page
 from tests.service.api_fixtures import columnar, features, problem

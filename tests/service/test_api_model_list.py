@@ -6,7 +6,7 @@ import base64
 import pytest
 import pytest_asyncio
 
-from core.machine import LastDrift, Summary
+from core.model import LastDrift, Summary
 from service.runtime.summaries import summary_table
 from service.store import summaries
 from service.store.catalog import Listed

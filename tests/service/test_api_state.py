@@ -6,7 +6,7 @@ from safetensors.numpy import save
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.machine import Machine
+from core.model import Machine
 from tests.service.api_fixtures import DFOP, JSON, RLS, STATE, columnar, features, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

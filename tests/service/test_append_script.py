@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.errors import StoreFull
 from service.store.appends import RememberedIds
 from service.store.catalog import Catalog

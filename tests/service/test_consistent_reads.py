@@ -7,7 +7,7 @@ import time
 import pytest
 
 from core.entry import Entry, Switch
-from core.machine import Machine
+from core.model import Machine
 from service.runtime import threads
 from service.store.events import StoredEvent, StreamPosition
 from tests.service.api_fixtures import DFOP, columnar

@@ -6,7 +6,7 @@ import pytest
 from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
 from core.features import Feature, Schema
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Conflict, Invalid
 from core.switching.phases import mapping_bytes
 from service.runtime import admission

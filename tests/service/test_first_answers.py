@@ -3,7 +3,7 @@
 import pytest
 
 from core.config import Config
-from core.machine import Machine
+from core.model import Machine
 from service.errors import Recreated
 from service.runtime.first_answers import FirstAnswers
 from service.runtime.replica import Replica

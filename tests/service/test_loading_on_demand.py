@@ -11,7 +11,7 @@ import pytest
 from core.algorithm import Algorithm
 from core.config import Config
 from core.learners.catalogue import ALGORITHMS, find
-from core.machine import loading
+from core.model import loading
 from service.first_run.kernels import Kernels
 from service.store import codec
 from tests.service.api_fixtures import STATE
@@ -67,10 +67,10 @@ def test_a_service_starts_without_what_no_model_needs_yet() -> None:
 
 def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
     """Listing algorithms loads none; a model loads its own."""
-    listed = "import core.numerics.lapack, core.machine\nfrom core.learners.catalogue import ALGORITHMS\n"
+    listed = "import core.numerics.lapack, core.model\nfrom core.learners.catalogue import ALGORITHMS\n"
     assert [] == _imported(f"{listed}[algorithm.describe() for algorithm in ALGORITHMS.values()]")
     assert ["core.learners.fesl.learner"] == _imported(
-        "import core.numerics.lapack\nfrom core.machine import Machine\nfrom core.config import Config\n"
+        "import core.numerics.lapack\nfrom core.model import Machine\nfrom core.config import Config\n"
         "config = Config.parse({'algorithm': 'fesl_c', 'task': 'regression', 'features': ['a']})\n"
         "Machine(config)\nconfig.state_bytes(1)\nconfig.algorithm.row_cost(config.spec(1), 1)"
     )
@@ -79,7 +79,7 @@ def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
 def test_what_is_loaded_with_the_first_model_is_all_that_waits() -> None:
     """Every kernel module of core comes with the start, with its algorithm, or with the first model."""
     kernels = Kernels()
-    ahead = [*loading.LATER, "core.machine", "core.features.projection"]  # the last one is for sparse rows
+    ahead = [*loading.LATER, "core.model", "core.features.projection"]  # the last one is for sparse rows
     others = set(kernels.modules).difference(*map(kernels.closure, ahead))
     assert others
     assert [] == [name for name in others if not name.startswith("core.learners.")]

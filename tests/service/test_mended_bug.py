@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from core.entry import Rows
-from core.machine import Machine
+from core.model import Machine
 from service.app import build
 from service.errors import ModelDown
 from service.settings import Settings

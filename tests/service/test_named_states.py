@@ -7,7 +7,7 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.machine import Machine
+from core.model import Machine
 from service.errors import StoreDown
 from service.store import codec
 from service.store.keys import ModelKeys

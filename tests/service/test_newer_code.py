@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.store.entries import OTHER
 from service.store.keys import meta_key
 from service.store.log import SegmentIn

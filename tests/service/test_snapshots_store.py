@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
 from service.store.keys import TOMBSTONES, ModelKeys

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.store.log import SegmentIn
 from tests.service.store_fixtures import INCARNATION, Model, one
 

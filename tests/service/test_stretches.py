@@ -16,7 +16,7 @@ from core.config import Config
 from core.entry import Entry, Overlap, Restore, Rows, Switch
 from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.machine import STATE_VERSION, Machine
+from core.model import STATE_VERSION, Machine
 from core.switching.pipeline import Pipeline
 from service.errors import ModelDown
 from service.runtime import loader

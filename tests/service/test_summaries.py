@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from core.machine import Machine
+from core.model import Machine
 from service.app import build
 from service.errors import StoreDown
 from service.monitor.left_alarms import LeftAlarms

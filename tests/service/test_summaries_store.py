@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from core.machine import LastDrift, Summary
+from core.model import LastDrift, Summary
 from service.store.catalog import Catalog
 from service.store.summaries import (
     StoredSummary,

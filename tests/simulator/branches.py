@@ -7,7 +7,7 @@ from unittest import mock
 
 from core.contract import Buffer
 from core.entry import Entry, Overlap, Restore, Rows
-from core.machine import Machine
+from core.model import Machine
 from service.runtime.loader import Loader
 from service.runtime.replica import Replica
 from service.store import drift, snapshots, states

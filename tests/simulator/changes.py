@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from core.entry import Configure, Overlap, Promote, Restore, Segment
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Conflict, Invalid
 from service.api.idempotency import Identity, answer_if_seen
 from service.errors import NotFound, OnepassError, RequestConflict

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from core.entry import Rows
-from core.machine import Machine
+from core.model import Machine
 from service.errors import OnepassError
 from service.runtime.committer import BACKOFF_S
 from service.runtime.replica import Replica

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from core.config import Config
 from core.entry import Entry, Learned, Refused, Restore, Rows, Segment, Switch, Switched
-from core.machine import Machine
+from core.model import Machine
 from service.runtime import feature_switch
 from service.store import codec
 from service.store.codec import Answer

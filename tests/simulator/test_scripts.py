@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from core.machine import STATE_VERSION
+from core.model import STATE_VERSION
 from service.errors import Recreated
 from service.store import copies
 from service.store.appends import NamedState

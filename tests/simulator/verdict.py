@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from core.machine import Machine
+from core.model import Machine
 from service.errors import ModelDown, OnepassError
 from service.runtime.engine import Freshness
 from service.store.codec import Answer

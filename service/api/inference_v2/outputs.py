@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from core.features import Feature, SparseSchema
 from core.features.labels import Label, key
-from core.machine import Machine
+from core.model import Machine
 from service.api.inference_v2 import schemas as v2
 from service.api.inference_v2.requests import ToInfer
 from service.api.large_answers import in_parts, list_parts

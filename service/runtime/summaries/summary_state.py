@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from core.machine import Machine
+from core.model import Machine
 from service.runtime.row_meter import RowMeter
 from service.store import summaries
 from service.store.summaries import StoredSummary

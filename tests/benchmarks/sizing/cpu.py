@@ -15,7 +15,7 @@ import numpy as np
 from core.config import Config
 from core.drift.outbox import KEPT
 from core.entry import Entry, Rows
-from core.machine import Machine
+from core.model import Machine
 from core.numerics.linalg import single_threaded
 from tests.benchmarks import rows
 from tests.benchmarks.batches import Cell, Found, measure

@@ -12,7 +12,7 @@ from core.contract import WEIGHT_MAX, WEIGHT_MIN, Spec
 from core.entry import Entry, MergedRows, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm import kernels
-from core.machine import Machine
+from core.model import Machine
 from tests.core.learners.dfop.test_dfop import batch_solution, exciting, flat, with_bias
 from tests.core.learners.dfop.test_dfop import build as build_dfop
 from tests.core.learners.streams import D, build, state, stream

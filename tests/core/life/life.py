@@ -1,7 +1,7 @@
 """The life of a model: what clients may do to it, and what each of that must come to."""
 
 from core.entry import Configured, Entry, Learned, Promote, Refused, Replaced, Switched, Withdraw
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Conflict, Invalid
 from tests.core.life.observed import Observed
 from tests.core.life.requests import Requests

@@ -28,7 +28,7 @@ from core.entry import (
     Switched,
     Withdraw,
 )
-from core.machine import Machine
+from core.model import Machine
 from tests.core.life.streams import Stream
 
 OUTCOMES = {

@@ -4,7 +4,7 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Configure, Overlap, Reset, Restore, Rows, Switch
-from core.machine import Machine
+from core.model import Machine
 from tests.core.life.streams import CLASHING, EPISODES, FEATURES, PROPOSALS, space_of_names
 
 CHANGES = (

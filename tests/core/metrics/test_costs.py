@@ -7,8 +7,8 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.machine import Machine
 from core.metrics.class_report import mean_cost
+from core.model import Machine
 
 LABELS = ["fine", "fraud", "odd"]
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from core.config import Config
 from core.entry import Entry, Reset, Rows
-from core.machine import Machine
 from core.metrics import RegressionMetrics
 from core.metrics.regression import NOTHING
+from core.model import Machine
 from tests.core.metrics.prequential_oracle import bits, fed
 
 SPANS = ("overall", "window", "fading")

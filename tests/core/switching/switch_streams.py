@@ -6,7 +6,7 @@ from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.machine import Machine
+from core.model import Machine
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
 SPACES = (["a", "b", DAY, "c"], ["p", DAY, "q", "r"], ["c", "q", "s", "t", "u"], ["a", "b", "v"])

@@ -7,8 +7,8 @@ from core.config import Config
 from core.contract import Alarm
 from core.entry import Entry, Rows, Switch
 from core.features import Feature, Schema, parse_features
-from core.machine import Machine
-from core.machine.drift_response import DriftResponse
+from core.model import Machine
+from core.model.drift_response import DriftResponse
 from core.state.envelope import dump
 from tests.core.switching.switch_streams import NAMES, SCHEMAS, Driver
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.entry import Entry, Rows, Switch
 from core.features import parse_features
-from core.machine import Machine
+from core.model import Machine
 from core.numerics.rng import uniform
 from core.state import envelope
 from tests.core.switching.switch_streams import SCHEMAS, Driver

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from core.config import Config
 from core.entry import Learned, Mapped, Overlap, Refused, Reset, Restore, Rows, Switch, Switched
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Conflict, Invalid
 from tests.core.switching.switch_streams import CASES, NAMES, SCHEMAS, SPACES, Driver
 

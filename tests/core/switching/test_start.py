@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
 from core.features import parse_features
-from core.machine import Machine
+from core.model import Machine
 from core.switching.linear_mapping import LinearMapping
 
 

@@ -12,7 +12,7 @@ from core.entry import Entry, Reset, Rows
 from core.features import Schema, SparseSchema, read_lines
 from core.learners.catalogue import find
 from core.learners.dfop.sparse import names_bound, recover, recover_all, sparsity_bound
-from core.machine import Machine
+from core.model import Machine
 from core.problems import Invalid
 from tests.core.features.test_projection import slow_column
 

@@ -1,0 +1,325 @@
+r"""What is said of a row: from a learner's prediction over the classes it has seen to an answer over the labels.
+
+Learners know classes by index, in the order in which they appeared. What is said, scored and counted is over the labels
+that the configuration declares, in its order, or where it declares none over those seen, in the order in which they
+appeared: K of them. With p_k the learner's probability of label k, weighed by how few rows the class had
+(core.model.class_priors) and calibrated (core.model.calibration; 0 where the class has not been seen), and n the
+rows that the model has learned before,
+
+    q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
+
+All labels together count as one row more, shared equally, beside the n rows that speak through the learner. So the
+labels are equally probable before the first row, and no probability is ever 0 or 1; where K = 1, what is missing to 1
+is that of a label not known yet.
+
+The answer is the label whose choice costs least in expectation, of equals the first one: with c_k the cost of missing
+label k (``class_costs``), or 1,
+
+    argmin_k sum_{j != k} c_j q_j = argmax_k c_k q_k
+
+Without costs that is the most probable label. Of two, it need not be the learner's class once the stream has shown that
+the learner errs.
+
+A row whose label no row had before is scored as if that label had been one of the K. Where no label is known at all
+(the first row of a model that declares none) nothing is said, and nothing is scored.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.config import Config
+from core.contract import Floats, Header, Ints, Prediction
+from core.entry import ServedPrediction
+from core.features.labels import Label, LabelSet
+from core.metrics.class_kernels import FACTS, GONE, NOTHING, note_facts
+from core.model.calibration import LAYOUT, calibrate_row, fit_row
+from core.model.class_priors import log_priors, others_are_rare, with_labels
+
+MASS_MIN = 1e-6
+"""Least m: what all labels together share equally after many rows."""
+_NO_WEIGHTS = _NO_ROWS = np.empty(0)
+_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
+_CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
+
+
+class Answered(NamedTuple):
+    """Rows that were tested: what was said a priori beside the label that came, in the order of the labels.
+
+    Attributes:
+        predicted: (n,) indices of the labels said, -1 where nothing was.
+        truth: (n,) indices of the labels that came.
+        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see ``class_kernels``.
+        errors: (n,) 1.0 where what the error-rate test watches was wrong: with ``class_costs`` the label said, else the
+            learner's own class, which shows sooner that the data have left the learner behind.
+    """
+
+    predicted: Ints
+    truth: Ints
+    facts: Floats
+    errors: Floats
+
+
+class Given(NamedTuple):
+    """What is known of rows beside their classes.
+
+    Attributes:
+        new: whether the class of the one row has just been added, and the prediction was made without it.
+        fits: whether the model that predicts is the one that calibration is of.
+        weights: (n,) or None.
+    """
+
+    new: bool = False
+    fits: bool = True
+    weights: Floats | None = None
+
+
+@njit(cache=True, nogil=True)
+def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
+    """Probabilities of a row into q (K,), from the learner's calibrated ones, r (classes,); the index said."""
+    K = q.shape[0]
+    mass = max(1.0 / (rows + 1.0), MASS_MIN)
+    for k in range(K):
+        q[k] = mass / max(K, 2)
+    for c in range(r.shape[0]):
+        q[order[c]] += (1.0 - mass) * r[c]
+    best, least = -1, 0.0
+    for k in range(known):
+        cost = costs[k] * q[k] if costs.shape[0] else q[k]
+        if cost > least:
+            best, least = k, cost
+    return best
+
+
+@njit(
+    f"Tuple((i8[::1], f8[:,::1]))({_ROWS_IN}, i8[::1], f8[::1], f8[::1], f8[::1], i8, f8)",
+    cache=True,
+    nogil=True,
+)
+def say_rows(
+    p: Floats, order: Ints, costs: Floats, counts: Floats, calibration: Floats, labels: int, rows: float
+) -> tuple[Ints, Floats]:
+    """What is said of n rows that are predicted at the same time.
+
+    Args:
+        p: (n, classes) the learner's probabilities.
+        order: (classes,) the label of each class.
+        costs: (K,) of missing each label; (0,): all alike.
+        counts: (K,) rows of each label.
+        calibration: see core.model.calibration.
+        labels: K.
+        rows: that the model has learned.
+
+    Returns:
+        Labels (n,), -1 where there is none, and probabilities (n, K).
+    """
+    n = p.shape[0]
+    said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
+    priors, logs, s, r = np.empty((4, p.shape[1]))
+    log_priors(order, counts, counts.sum(), priors)
+    for i in range(n):
+        calibrate_row(p, i, priors, calibration, logs, s, r)
+        said[i] = _say(r, order, costs, labels, rows, q[i])
+    return said, q
+
+
+@njit(
+    "Tuple((i8[::1], i8[::1], f8[:,::1], f8[::1]))"
+    f"({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
+    " f8[::1], b1, i8, i8, f8)",
+    cache=True,
+    nogil=True,
+)
+def score_rows(
+    value: Ints,
+    p: Floats,
+    truth: Ints,
+    weights: Floats,
+    order: Ints,
+    costs: Floats,
+    counts: Floats,
+    calibration: Floats,
+    fits: bool,
+    labels: int,
+    known: int,
+    rows: float,
+) -> tuple[Ints, Ints, Floats, Floats]:
+    """What was said of n rows, each before it was learned, beside their classes; the calibration learns from them.
+
+    Args:
+        value: (n,) the learner's a-priori classes, -1 for none.
+        p: (n, classes) its probabilities.
+        truth: (n,) the classes that came.
+        weights: (n,) of the rows, or (0,): every row counts once.
+        order: the label of each class, those of ``truth`` among them.
+        costs: (K,) of missing each label; (0,): all alike.
+        counts: (K,) rows of each label before; updated.
+        calibration: see core.model.calibration; updated.
+        fits: whether it learns from these rows.
+        labels: K.
+        known: how many of them could be said: all, or all but the last.
+        rows: that the model had learned before the first of the rows.
+
+    Returns:
+        The parts of ``Answered``.
+
+    Raises:
+        IndexError: a class that is none.
+    """
+    n, classes = truth.shape[0], p.shape[1]
+    said, came = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    facts, errors, q = np.empty((FACTS, n)), np.empty(n), np.empty((1, labels))
+    priors, logs, s, r = np.empty((4, classes))
+    counted = counts.sum()
+    for i in range(n):
+        if not 0 <= truth[i] < order.shape[0]:
+            raise IndexError("a class that is none")
+        log_priors(order, counts, counted, priors)
+        calibrate_row(p, i, priors, calibration, logs, s, r)
+        said[i] = _say(r, order, costs, known, rows + i, q[0])
+        came[i] = order[truth[i]]
+        counts[came[i]] += 1.0
+        counted += 1.0
+        note_facts(q[0], said[i], came[i], facts, i)
+        wrong = said[i] != came[i] if costs.shape[0] else value[i] != truth[i]
+        errors[i] = 1.0 if wrong else 0.0
+        if fits and classes > 1 and truth[i] < classes:
+            rare = others_are_rare(order, counts, counted, classes)
+            fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0, rare)
+    return said, came, facts, errors
+
+
+class Answers:
+    """The labels of one model, and what it says of them.
+
+    Args:
+        config: the model's configuration.
+        seen: the classes seen, by index; ``add`` adds to it.
+        calibration: of the same model so far, or ``fresh``.
+        before: rows of the model that came before the learner's first: it was a challenger then, or not there yet.
+        counts: rows of each label so far, in the order in which labels are said; those behind them have none.
+
+    Attributes:
+        seen: as given.
+        said: the labels that are said: the declared ones, or ``seen`` itself.
+        calibration: the parameters of core.model.calibration; the state.
+        counts: (K,) rows of each label; those of the metrics, with which they are saved.
+    """
+
+    def __init__(
+        self, config: Config, seen: LabelSet, calibration: Floats, before: int = 0, counts: Floats = _NO_ROWS
+    ) -> None:
+        self.seen, self.before = seen, before
+        self.said = seen if config.labels is None else LabelSet(config.labels)
+        self.calibration, self.counts = calibration, counts
+        self._config = config
+        self._arrange()
+
+    def _arrange(self) -> None:
+        order = self.said.indices(self.seen.labels)
+        self._costs = np.array(self._config.costs_of(self.said))
+        self.counts = with_labels(self.counts, len(self.said))
+        self._of_labels = order, self._costs, self.counts
+
+    @property
+    def costs(self) -> Floats | None:
+        """What missing each of ``said`` costs, (K,); None where nothing is said of costs."""
+        return self._costs if self._costs.size else None
+
+    def add(self, label: Label) -> int:
+        """The class of a label, which has been seen from now on."""
+        index = self.seen.add(label)
+        self._arrange()
+        return index
+
+    def count(self, counts: Floats) -> None:
+        """Go on from rows of each label that were counted elsewhere: (K,), labels behind them have none."""
+        self.counts = counts
+        self._arrange()
+
+    def of(self, prediction: Prediction, rows: int) -> Prediction:
+        """A learner's prediction in terms of the labels, after so many rows."""
+        p, labels, n = self._probabilities(prediction), len(self.said.labels), rows - self.before
+        return Prediction(*say_rows(p, *self._of_labels, self.calibration, labels, n))
+
+    def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Answered:  # noqa: B008
+        """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
+
+        Args:
+            prediction: the learner's.
+            truth: (n,) class indices.
+            rows: that the model had learned before them.
+            given: what else is known of them.
+        """
+        labels = len(self.said.labels)
+        known = labels - (given.new and self.said is self.seen)
+        p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
+        own, state = (prediction.value, p, truth, weights), (*self._of_labels, self.calibration)
+        return Answered(*score_rows(*own, *state, given.fits, labels, known, rows - self.before))
+
+    def _probabilities(self, prediction: Prediction) -> Floats:
+        """The learner's probabilities; those of a vote where it has none."""
+        if prediction.probabilities is not None:
+            return prediction.probabilities
+        return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
+
+    def unsaid(self, labels: Sequence[Label]) -> Answered:
+        """Rows of which nothing was said, with their labels, which count."""
+        truth = self.said.indices(labels)
+        np.add.at(self.counts, truth, 1.0)
+        n = len(truth)
+        return Answered(np.full(n, NOTHING), truth, np.full((FACTS, n), np.nan), np.ones(n))
+
+    def served(self, answer: ServedPrediction, rows: int) -> tuple[int, Floats]:
+        """What a client was told, in terms of the labels of now.
+
+        Labels that were not known then share equally what the told ones leave to 1; where there are any, all are
+        smoothed as they would be now.
+
+        Args:
+            answer: as it was served; something was said.
+            rows: that the model has learned by now.
+
+        Returns:
+            The index of the label that was said, GONE where the model knows it no more; probabilities (K,).
+        """
+        told = {self.said.index(label): share for label, share in answer.probabilities or ()}
+        told.pop(-1, None)
+        q = np.zeros(len(self.said))
+        q[[*told]] = [*told.values()]
+        if untold := [k for k in range(len(q)) if k not in told]:
+            q[untold] = max(1.0 - q.sum(), 0.0) / len(untold)
+            mass = max(1.0 / (rows - self.before + 1.0), MASS_MIN)
+            q = (1.0 - mass) * q + mass / max(len(q), 2)
+        return self.index(answer.prediction), q
+
+    def index(self, said: object) -> int:
+        """The index of a label that was said, NOTHING where none was, GONE where the model knows it no more."""
+        if said is None:
+            return NOTHING
+        found = self.said.index(said)  # type: ignore[arg-type]  # of classification: a label
+        return found if found >= 0 else GONE
+
+    # ---------------------------------------------------------------- state
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return LAYOUT.held_bytes(self)
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state: the calibration."""
+        return LAYOUT.to_arrays(self), {}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state that ``to_arrays`` gave.
+
+        Raises:
+            ValueError: no calibration; the state is unchanged.
+        """
+        if header:
+            raise ValueError("the header must hold nothing")
+        LAYOUT.load(self, arrays)

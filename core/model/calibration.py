@@ -1,0 +1,194 @@
+r"""Calibration of a learner's probabilities, learned from the stream: what is said to be 70 % should come true in 70 %.
+
+Learners are sure in ways of their own: least squares knows no probabilities, densities of Gaussians exaggerate, and a
+model that the data have left behind is wrong systematically. Between the learner's probabilities p_k over the K >= 2
+classes seen and what is said (core.model.answers) stand two corrections, each of which goes one Newton step per row
+on the log loss of its a-priori probabilities.
+
+**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class, beside the priors of classes of few rows
+(core.model.class_priors):
+
+    s_k ~ exp(a l_k + ln(rho_k) / n_k^2)
+    H <- min(H + sum_k s_k l_k^2 - (sum_k s_k l_k)^2, 2000)                   curvature; from H = 1
+    a <- a + (l_y - sum_k s_k l_k) / H                                        from a = 1, within [.02, 20]
+
+**An offset of the log odds** z = ln(s / (1 - s)), which depends on them: d(z) is linear between 17 knots, equally far
+apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equally probable, up to z = +-8.
+
+    r = 1 / (1 + exp(-(z + d(z))))
+    H_j <- min(H_j + w_j r (1 - r), h)         j the two knots beside z, w_j what each counts for
+    d_j <- d_j + w_j (t - r) / (1 + H_j)       t = 1 if the class came true, else 0
+
+Two classes have one d, of the second one that appeared: one may be rare; h = 2. It may change which one is more
+probable. It stays while other classes have 1 % of the rows at most: s_1 / (s_0 + s_1) is corrected, and the first two
+share so what they have together. With more classes all share one d, which starts anew then, h = 30; each class is
+corrected against the others where s_k is .001 or more, and the r_k are normalised. Here z + d(z) is kept increasing,
+and with it the order of the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above
+-.98 (u_j+1 - u_j) min |dz/du|.
+
+The limits of H make it forget by what rows tell, not by their number: a thousand rows without a single one of a rare
+class say little of it. A row of weight c counts c times.
+
+Source: one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks, ICML 2017; corrections that
+go on with the stream: Kuleshov, Ermon: Estimating Uncertainty Online Against an Adversary, AAAI 2017.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from core.contract import Floats
+from core.state.layout import Array, Layout, Range
+
+KNOTS = 17
+SLOPE, CURVATURE, SHARED, OFFSETS, WEIGHTS = 0, 1, 2, 3, 3 + KNOTS
+"""Where in the calibration its parts begin; SHARED: 1 once all of more than two classes share the offsets."""
+SIZE = WEIGHTS + KNOTS
+SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
+
+_SHARE_MIN, _CORRECTED_MIN = 1e-9, 1e-3
+_CURVATURE_FIRST, _CURVATURE_MAX, _PRIOR, _WEIGHT_MAX = 1.0, 2000.0, 1.0, (2.0, 30.0)
+_ODDS_MAX, _DENSE = 8.0, 0.2
+_U_MAX = math.log1p(_ODDS_MAX / _DENSE)
+_AT = np.abs(np.linspace(-_U_MAX, _U_MAX, KNOTS))
+_FALL_MAX = 0.98 * _DENSE * np.exp(np.minimum(_AT[1:], _AT[:-1])) * (2.0 * _U_MAX / (KNOTS - 1))
+"""How much lower than a knot the next one may be where the correction is to be increasing; (KNOTS - 1,)."""
+
+LAYOUT = Layout(
+    {
+        "calibration": Array(
+            SIZE,
+            places={
+                SLOPE: Range(SLOPE_MIN, SLOPE_MAX),
+                CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX),
+                SHARED: Range(0.0, 1.0, whole=True),
+                **dict.fromkeys(range(OFFSETS, WEIGHTS), Range(-OFFSET_MAX, OFFSET_MAX)),
+                **dict.fromkeys(range(WEIGHTS, SIZE), Range(0.0, _WEIGHT_MAX[1])),
+            },
+        )
+    }
+)
+
+
+def fresh() -> Floats:
+    """The calibration that changes nothing."""
+    parameters = np.zeros(SIZE)
+    parameters[[SLOPE, CURVATURE]] = 1.0, _CURVATURE_FIRST
+    return parameters
+
+
+@njit(cache=True, nogil=True)
+def _odds(share: float) -> float:
+    """Log odds of a share, which counts within 1e-9 and 1 - 1e-9."""
+    inside = min(max(share, _SHARE_MIN), 1.0 - _SHARE_MIN)
+    return math.log(inside / (1.0 - inside))
+
+
+@njit(cache=True, nogil=True)
+def _place(z: float) -> float:
+    """Where log odds stand among the knots: the knot before them, and as a fraction how far they are to the next."""
+    u = math.log1p(min(abs(z), _ODDS_MAX) / _DENSE)
+    return (math.copysign(u, z) / _U_MAX + 1.0) * (0.5 * (KNOTS - 1))
+
+
+@njit(cache=True, nogil=True)
+def _offset(z: float, c: Floats) -> float:
+    """d(z) of log odds z."""
+    at = _place(z)
+    j = min(int(at), KNOTS - 2)
+    w = at - j
+    return float((1.0 - w) * c[OFFSETS + j] + w * c[OFFSETS + j + 1])
+
+
+@njit(cache=True, nogil=True)
+def _corrected(z: float, c: Floats) -> float:
+    """Share r of log odds z."""
+    return 1.0 / (1.0 + math.exp(-(z + _offset(z, c))))
+
+
+@njit(cache=True, nogil=True)
+def _odds_of_two(s: Floats) -> float:
+    """Log odds of the second class against the first, whatever others there are."""
+    both = s[0] + s[1]
+    return _odds(s[1] / both) if both > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def calibrate_row(p: Floats, i: int, priors: Floats, c: Floats, logs: Floats, s: Floats, r: Floats) -> None:
+    """Row i of p (n, K): its logarithms l (K,), with slope and log priors (K,), s (K,), and calibrated, r (K,)."""
+    K, top, total = p.shape[1], -np.inf, 0.0
+    for k in range(K):
+        logs[k] = math.log(max(p[i, k], _SHARE_MIN))
+        s[k] = c[SLOPE] * logs[k] + priors[k]
+        top = max(top, s[k])
+    for k in range(K):
+        s[k] = math.exp(s[k] - top)
+        total += s[k]
+    for k in range(K):
+        s[k] /= total
+        r[k] = s[k]
+    if K == 2:
+        r[1] = _corrected(_odds(s[1]), c)
+        r[0] = 1.0 - r[1]
+    elif K > 2 and not c[SHARED]:
+        raised = s[1] * math.exp(_offset(_odds_of_two(s), c))
+        scale = (s[0] + s[1]) / (s[0] + raised) if raised > 0.0 else 1.0  # 1 to the bit without an offset
+        r[0], r[1] = s[0] * scale, raised * scale
+    elif K > 2:
+        total = 0.0
+        for k in range(K):
+            if s[k] >= _CORRECTED_MIN:
+                r[k] = _corrected(_odds(s[k]), c)
+            total += r[k]
+        for k in range(K):
+            r[k] /= total
+
+
+@njit(cache=True, nogil=True)
+def _increasing(offset: float, knot: int, c: Floats) -> float:
+    """The offset of a knot, held so that the correction increases on both sides of it."""
+    if knot > 0:
+        offset = max(offset, c[OFFSETS + knot - 1] - _FALL_MAX[knot - 1])
+    if knot < KNOTS - 1:
+        offset = min(offset, c[OFFSETS + knot + 1] + _FALL_MAX[knot])
+    return offset
+
+
+@njit(cache=True, nogil=True)
+def _step(z: float, came: bool, c: Floats, weight: float) -> None:
+    """One step of the two knots beside log odds z."""
+    r, at = _corrected(z, c), _place(z)
+    j = min(int(at), KNOTS - 2)
+    limit = _WEIGHT_MAX[1] if c[SHARED] else _WEIGHT_MAX[0]
+    error, curvature = ((1.0 if came else 0.0) - r) * weight, r * (1.0 - r) * weight
+    for beside in range(2):
+        w = at - j if beside else 1.0 - (at - j)
+        c[WEIGHTS + j + beside] = min(c[WEIGHTS + j + beside] + w * curvature, limit)
+        offset = c[OFFSETS + j + beside] + w * error / (_PRIOR + c[WEIGHTS + j + beside])
+        if c[SHARED]:
+            offset = _increasing(offset, j + beside, c)
+        c[OFFSETS + j + beside] = min(max(offset, -OFFSET_MAX), OFFSET_MAX)
+
+
+@njit(cache=True, nogil=True)
+def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float, rare: bool) -> None:
+    """The calibration c after a row of class y < K; l and s (K,) as ``calibrate_row`` left them.
+
+    ``rare``: whether all classes but the first two are.
+    """
+    K, mean, square = s.shape[0], 0.0, 0.0
+    for k in range(K):
+        mean += s[k] * logs[k]
+        square += s[k] * logs[k] * logs[k]
+    if K > 2 and not c[SHARED] and not rare:
+        c[OFFSETS:], c[SHARED] = 0.0, 1.0
+    if not c[SHARED]:
+        if y < 2:
+            _step(_odds_of_two(s), y == 1, c, weight)
+    else:
+        for k in range(K):
+            if s[k] >= _CORRECTED_MIN:
+                _step(_odds(s[k]), y == k, c, weight)
+    c[CURVATURE] = min(c[CURVATURE] + weight * max(square - mean * mean, 0.0), _CURVATURE_MAX)
+    c[SLOPE] = min(max(c[SLOPE] + weight * (logs[y] - mean) / c[CURVATURE], SLOPE_MIN), SLOPE_MAX)

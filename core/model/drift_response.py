@@ -1,0 +1,145 @@
+"""What a model does about drift: the tests that its rows go through, and the response to an alarm.
+
+    rows_until_next_test(classes)   how many of the next rows may be learned as one block
+    observe(model, X, ...)          tests rows that were just learned, keeps the alarms and acts upon them
+
+Alarms of one drift are one episode (core.drift.episodes), and only its first alarm is acted upon.
+
+A model that only reports learns whole blocks. One that resets or forgets must do so at the exact row, however clients
+cut their rows: it learns up to the next row at which a test can fire, which the labels alone determine
+(core.drift.detector), and row by row where the learner makes tests of its own.
+
+After an action all windows start empty: a model that has just been reset makes errors for a while, which are no drift.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.config import Config
+from core.contract import Alarm, Floats, Ints
+from core.drift.config import OnDrift
+from core.drift.detector import DriftDetector
+from core.drift.episodes import Episodes, Place
+from core.features import Schema, Space
+from core.features.feature_space import column_places
+from core.switching.phases import Phase
+
+
+class Seen(NamedTuple):
+    """An alarm with the absolute number of its row (the first row learned is 1), its episode, and what was done."""
+
+    row: int
+    alarm: Alarm
+    place: Place
+    action: OnDrift
+
+
+class DriftResponse:
+    """The drift tests of one model and the response to their alarms.
+
+    Args:
+        config: the model's configuration.
+        schema: the feature space of its rows.
+
+    Attributes:
+        regression: whether rows have numbers, not classes.
+        acts: whether an alarm changes the model, at its row.
+        detector: the tests that the learner does not make itself.
+        episodes: which alarms are one drift.
+        alarms: of the rows observed since they were last taken, in the order of their rows.
+    """
+
+    def __init__(self, config: Config, schema: Space) -> None:
+        self.regression = config.task == "regression"
+        self.alarms: list[Seen] = []
+        self.episodes = Episodes(config.watch)
+        self._follow(config)
+        self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
+
+    def configure(self, config: Config, schema: Space) -> None:
+        """Go on under another configuration: tests that stay keep their windows, new ones start empty.
+
+        The episode goes on.
+        """
+        before, tests = self.detector, self._tests
+        self._follow(config)
+        self.episodes.configure(config.watch)
+        if self._tests != tests:
+            self.move(schema)
+            self.detector.adopt(before)
+
+    def _follow(self, config: Config) -> None:
+        """What of the configuration can change while the model lives."""
+        self._of_learner = frozenset(config.algorithm.own_tests(config.params))
+        self._tests = {kind: test for kind, test in config.watch.tests.items() if kind not in self._of_learner}
+        self._kinds = set(config.watch.tests)
+        self._action = config.on_drift
+        self.acts = self._action != "report"
+        self._row_by_row = bool(self._kinds & self._of_learner)
+
+    def take_alarms(self) -> list[Seen]:
+        """The alarms, which are forgotten here."""
+        taken, self.alarms = self.alarms, []
+        return taken
+
+    def move(self, schema: Space) -> None:
+        """Go over to another feature space: windows start empty, so that a switch is not called a drift."""
+        classes = self.detector.classes
+        self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
+        for _ in range(classes - self.detector.classes):
+            self.detector.add_class()
+
+    def extend(self, before: Schema, schema: Schema) -> None:
+        """Go over to a space with further categories: windows go on, since those columns have been 0 so far."""
+        old = self.detector
+        self.move(schema)
+        self.detector.extend(old, column_places(before, schema))
+
+    def add_class(self) -> None:
+        """One more class, called before its first row is observed."""
+        self.detector.add_class()
+
+    def rows_until_next_test(self, classes: Ints) -> int:
+        """How many of the next rows, of these classes (n,), may be learned before an alarm must be acted upon."""
+        if not self.acts or not len(classes):
+            return len(classes)
+        return 1 if self._row_by_row else self.detector.rows_to_test(classes)
+
+    def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> None:
+        """Test rows that were just learned.
+
+        Args:
+            model: what learned them.
+            X: (n, D) encoded rows.
+            truth: (n,) class indices, or numbers.
+            losses: (n,) of the a-priori predictions: 0 or 1 (core.model.answers), or squared errors.
+            row: rows the model had learned before them.
+        """
+        found: list[tuple[Alarm, bool]] = []
+        if self._tests:
+            classes = np.zeros(len(truth), dtype=np.int64) if self.regression else truth
+            found = [(alarm, False) for alarm in self.detector.absorb(X, classes, losses)]
+        if self._of_learner and (own := model.take_alarms()):
+            own_tests = [(alarm, True) for alarm in own if alarm.kind in self._kinds]
+            found = sorted(own_tests + found, key=lambda one: one[0].row)
+        if found:
+            seen = [self._seen(alarm, own, row) for alarm, own in found]
+            self.alarms += seen
+            if self.acts and any(not (one.place.joins or one.place.held_back) for one in seen):
+                self._act(model)
+
+    def _seen(self, alarm: Alarm, own: bool, row: int) -> Seen:
+        """An alarm in its episode. To one of its own tests the learner has responded: it has restarted the class."""
+        at = row + alarm.row + 1
+        place = self.episodes.place(at)
+        idle = place.joins or place.held_back
+        return Seen(at, alarm, place, "reset" if own else "report" if idle else self._action)
+
+    def _act(self, model: Phase) -> None:
+        if self._action == "reset":
+            model.reset_learner(0 if self.regression else self.detector.classes)
+        else:
+            model.forget()
+        self.detector.restart()

@@ -1,0 +1,222 @@
+"""What is said: over all labels, never 0 or 1, from the first row on; scored by the same; costs decide the answer."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.config import Config
+from core.contract import Prediction
+from core.entry import Entry, Reset, Rows, ServedPrediction
+from core.features.labels import LabelSet
+from core.learners.catalogue import ALGORITHMS
+from core.metrics.class_kernels import SEEN
+from core.model import Machine
+from core.model.answers import Answers
+from core.model.calibration import fresh
+
+CLASSIFIERS = [one.id for one in ALGORITHMS.values() if "classification" in one.tasks]
+DECLARED = ["no", "yes", "maybe"]
+
+
+def config(algorithm="dfop", **more):
+    features = {} if ALGORITHMS[algorithm].sparse else {"features": ["a", "b"]}
+    return Config.parse({"algorithm": algorithm, "task": "classification", **features, **more})
+
+
+class Model:
+    """A machine that is fed rows of its space, one entry a call."""
+
+    def __init__(self, *given, **more):
+        self.config = config(*given, **more)
+        self.machine, self.version = Machine(self.config), 0
+        self.rng = np.random.default_rng(0)
+
+    def rows(self, labels, **more):
+        space = self.machine.prediction_schema
+        return Rows(space.id, None, self.rng.normal(size=(len(labels), space.raw_width)), labels, **more)
+
+    def learn(self, labels, **more):
+        self.version += 1
+        return self.machine.apply(Entry(self.version, 0, (self.rows(labels, **more),)))[0]
+
+    def predict(self, count=1):
+        return self.machine.predict(self.rng.normal(size=(count, self.machine.prediction_schema.raw_width)))
+
+    def told(self):
+        """One prediction as a client gets it: its label and {label: probability}."""
+        served = self.machine.served(self.predict(), 0)
+        return served.prediction, dict(served.probabilities)
+
+
+@pytest.mark.parametrize("algorithm", CLASSIFIERS)
+def test_before_the_first_row_all_declared_labels_are_equally_probable(algorithm):
+    """The answer is the first declared one."""
+    model = Model(algorithm, labels=DECLARED)
+    label, shares = model.told()
+    assert "no" == label
+    assert list(shares) == DECLARED
+    assert_allclose(list(shares.values()), 1 / 3)
+
+
+@pytest.mark.parametrize("algorithm", CLASSIFIERS)
+def test_a_label_that_was_never_seen_stays_possible(algorithm):
+    """Three rows of "no" do not make it certain; the order is the declared one, also where "yes" comes first."""
+    model = Model(algorithm, labels=["no", "yes"])
+    model.learn(["no"] * 3)
+    label, shares = model.told()
+    assert ("no", ["no", "yes"]) == (label, list(shares))
+    assert_allclose([0.875, 0.125], list(shares.values()))
+    other = Model(algorithm, labels=["no", "yes"])
+    other.learn(["yes"] * 3)
+    label, shares = other.told()
+    assert "yes" == label
+    assert_allclose([0.125, 0.875], list(shares.values()))
+
+
+@pytest.mark.parametrize("algorithm", CLASSIFIERS)
+@pytest.mark.parametrize("labels", [DECLARED, None])
+def test_no_probability_is_ever_0_or_1(algorithm, labels):
+    """Not on a stream without errors, at any row, declared or not; from two known labels on they sum to one."""
+    model = Model(algorithm, labels=labels)
+    for row in range(60):
+        if row:
+            shares = model.predict(3).probabilities
+            assert ((shares > 0) & (shares < 1)).all()
+            assert shares.shape[1] == 1 or np.allclose(1.0, shares.sum(axis=1), rtol=1e-12)
+        outcome = model.learn([DECLARED[max(row - 20, 0) % 3]])
+        assert row == 0 or 0 < outcome.p_true[0] < 1
+
+
+def test_the_first_row_of_a_model_without_labels_is_not_scored():
+    """Nothing is known, so nothing is said, and nothing was wrong; the second row is scored."""
+    model = Model()
+    assert ServedPrediction(None, None, (None, None)) == model.machine.served(model.predict(), 0)
+    outcome = model.learn(["no", "no"])
+    assert [None, "no"] == outcome.predictions
+    assert_array_equal([np.nan, 0.0], outcome.losses)
+    assert_array_equal([np.nan, 0.75], outcome.p_true)
+    declared = Model(labels=DECLARED).learn(["yes"])
+    assert (["no"], [1.0]) == (declared.predictions, declared.losses.tolist())
+    assert_allclose([1 / 3], declared.p_true)
+
+
+def test_a_label_nobody_declared_is_scored_as_one_of_the_labels_it_joins():
+    """Its first row has a probability: what it would have been given."""
+    model = Model()
+    outcome = model.learn(["no"] * 7 + ["yes"])
+    assert ["no"] * 7 == outcome.predictions[1:]
+    assert 1.0 == outcome.losses[-1]
+    assert_allclose(1 / 16, outcome.p_true[-1])
+    assert_allclose(1 / 27, model.learn(["maybe"]).p_true)
+
+
+@pytest.mark.parametrize("algorithm", CLASSIFIERS)
+@pytest.mark.parametrize("more", [{}, {"labels": DECLARED}, {"labels": DECLARED, "class_costs": {"yes": 5}}])
+def test_what_is_scored_is_what_predict_said(algorithm, more):
+    """Row by row and in a block: the same answers, losses and probabilities, to the bit, and the same state."""
+    block, single, asking = (Model(algorithm, **more) for _ in range(3))
+    X = np.random.default_rng(1).normal(size=(40, block.machine.prediction_schema.raw_width))
+    labels = ["yes" if x > 0 else "no" for x in X[:, 0]]
+    space = block.machine.prediction_schema.id
+    whole = block.machine.apply(Entry(1, 0, (Rows(space, None, X, labels),)))[0]
+    for row, label in enumerate(labels):
+        before = asking.machine.predict(X[row : row + 1])
+        for version, model in enumerate((single, asking)):
+            (own,) = model.machine.apply(Entry(row + 1, version, (Rows(space, None, X[row : row + 1], [label]),)))
+        assert whole.predictions[row] == own.predictions[0]
+        assert_array_equal(whole.losses[row], own.losses[0])
+        assert_array_equal(whole.p_true[row], own.p_true[0])
+        names = asking.machine.answers.said.labels
+        assert whole.predictions[row] == (names[before.value[0]] if before.value[0] >= 0 else None)
+        if label in names[: before.probabilities.shape[1]] and whole.predictions[row] is not None:
+            assert before.probabilities[0, names.index(label)] == whole.p_true[row]
+    assert block.machine.to_bytes() == single.machine.to_bytes()
+
+
+shares = st.integers(1, 6).flatmap(lambda K: st.lists(st.floats(0, 1), min_size=K, max_size=K))
+
+
+@given(shares, st.integers(0, 10**18), st.data())
+def test_any_probabilities_become_ones_that_are_never_0_or_1(given_shares, rows, data):
+    """They sum to one, keep their order, and each label its place; missing ones get what is left."""
+    p = np.array([given_shares])
+    p = p / p.sum() if p.sum() > 0 else np.full_like(p, 1.0 / p.size)
+    names = [f"c{k}" for k in range(p.size + data.draw(st.integers(1, 3)))]
+    declared = data.draw(st.permutations(names))
+    answers = Answers(config(labels=declared), LabelSet(names[: p.size]), fresh())
+    value, q, _ = answers.of(Prediction(p.argmax(axis=1), p), rows)
+    assert ((q > 0) & (q < 1)).all()
+    assert_allclose(1.0, q.sum(), rtol=1e-12)
+    assert q[0].argmax() == value[0]
+    placed = q[0, [declared.index(name) for name in names]]
+    assert (np.diff(placed[: p.size][np.argsort(p[0], kind="stable")]) >= 0).all()
+    assert placed[p.size :].max() <= placed.min()
+
+
+def test_costs_decide_the_answer():
+    """The label of least expected cost: of a rare class that is costly to miss, long before it is probable."""
+    seen = LabelSet(["no", "yes"])
+    prediction = Prediction(np.array([0, 0, 1]), np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]))
+    plain = Answers(config(labels=["yes", "no"]), seen, fresh())
+    assert_array_equal([1, 1, 0], plain.of(prediction, 10**9).value)
+    costly = Answers(config(labels=["yes", "no"], class_costs={"yes": 4}), seen, fresh())
+    assert_array_equal([1, 0, 0], costly.of(prediction, 10**9).value)
+    assert_array_equal(plain.of(prediction, 5).probabilities, costly.of(prediction, 5).probabilities)
+    named = Answers(config(class_costs={"yes": 4}), seen, fresh())
+    assert_array_equal([0, 1, 1], named.of(prediction, 10**9).value)
+    first = Answers(config(labels=["no", "yes"], class_costs={"yes": 4}), LabelSet(), fresh())
+    assert_array_equal([1], first.of(Prediction(np.array([-1]), np.empty((1, 0))), 0).value)
+
+
+def test_a_learner_without_probabilities_votes():
+    """Its class is probable, the others possible."""
+    answers = Answers(config(labels=["no", "yes"]), LabelSet(["yes", "no"]), fresh())
+    value, q, _ = answers.of(Prediction(np.array([0, 1]), None), 3)
+    assert_array_equal([1, 0], value)
+    assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)
+
+
+def test_a_tracked_answer_is_scored_by_what_was_told():
+    """A label that was not known then gets what the others left, smoothed as of now; an unknown one is wrong."""
+    model = Model()
+    model.learn(["no"] * 3)
+    told = model.machine.served(model.predict(), 0)
+    assert (("no", 0.875),) == told.probabilities
+    model.learn(["yes"] * 4)
+    outcome = model.learn(["yes"], served=told)
+    assert (["no"], [1.0]) == (outcome.predictions, outcome.losses.tolist())
+    assert_allclose([7 / 8 * 0.125 + 1 / 16], outcome.p_true)
+    both = model.machine.served(model.predict(), 0)
+    outcome = model.learn(["no"], served=both)
+    assert [dict(both.probabilities)["no"]] == list(outcome.p_true)
+    nothing = model.learn(["no"], served=ServedPrediction(None))
+    assert [None] == nothing.predictions
+    assert np.isnan([*nothing.losses, *nothing.p_true]).all()
+    strange = model.learn(["no"], served=ServedPrediction("elsewhere", (("elsewhere", 0.9),)))
+    assert (["elsewhere"], [1.0]) == (strange.predictions, strange.losses.tolist())
+    assert 0 < strange.p_true[0] < 1
+
+
+def test_after_a_reset_the_model_says_what_it_said_first():
+    """Labels seen before are forgotten, declared ones are not."""
+    model = Model(labels=DECLARED)
+    model.learn(["yes"] * 9)
+    model.machine.apply(Entry(2, 0, (Reset(),)))
+    assert_allclose(list(model.told()[1].values()), 1 / 3)
+    free = Model()
+    free.learn(["yes"] * 9)
+    free.machine.apply(Entry(2, 0, (Reset(),)))
+    assert ServedPrediction(None, None, (None, None)) == free.machine.served(free.predict(), 0)
+
+
+def test_metrics_count_in_the_order_of_what_is_said():
+    """A label declared first and seen last is the first one, through a save."""
+    model = Model(labels=["yes", "no"])
+    model.learn(["no", "no", "yes"])
+    again, _ = Machine.from_bytes(model.machine.to_bytes())
+    for machine in (model.machine, again):
+        assert ["no", "yes"] == machine.labels.labels
+        arrays, _ = machine.metrics.to_arrays()
+        assert_array_equal([1, 2], arrays["classes"][SEEN])

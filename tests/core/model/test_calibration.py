@@ -1,0 +1,308 @@
+"""The calibration between a learner and what is said: its equations, what it may never do, and that it calibrates."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.config import Config
+from core.contract import Prediction
+from core.entry import Entry, Rows
+from core.features.labels import LabelSet
+from core.learners.catalogue import ALGORITHMS
+from core.metrics.class_kernels import LOSS, P_SAID, P_TRUE
+from core.model import Machine
+from core.model.answers import Answers, Given
+from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
+from tests.benchmarks.generators import fraud, sea
+
+NO_ROWS = 10**12
+"""So many rows that nothing is smoothed but by 1e-6."""
+
+
+def answers(K, calibration=None):
+    names = [f"c{k}" for k in range(K)]
+    config = Config.parse({"algorithm": "dfop", "task": "classification", "labels": names})
+    return Answers(config, LabelSet(names), fresh() if calibration is None else calibration)
+
+
+def error_points(given, right):
+    """Expected calibration error of the probabilities (n,) that answers were given, in points."""
+    bins = np.minimum((given * 10).astype(int), 9)
+    return 100 * np.abs(np.bincount(bins, weights=given - right, minlength=10)).sum() / len(given)
+
+
+def errors_and_losses(algorithm, X, y):
+    """Of a model that learns a stream: error in points and log loss of its answers, log loss of its learner alone."""
+    labels = [*range(int(y.max()) + 1)]
+    body = {"algorithm": algorithm, "task": "classification", "labels": labels, "watch": None}
+    if ALGORITHMS[algorithm].sparse:  # rows that are as dense as the columns: the projection is that of their names
+        body["params"] = {"compressed_dim": X.shape[1]}
+    else:
+        body["features"] = [f"x{column}" for column in range(X.shape[1])]
+    machine = Machine(Config.parse(body))
+    score, seen = machine.answers.score, []
+
+    def spy(prediction, truth, before, given):
+        answered = score(prediction, truth, before, given)
+        seen.append((prediction.probabilities, truth, answered.facts))
+        return answered
+
+    machine.answers.score = spy
+    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y.tolist()),)))
+    facts = np.concatenate([facts for _, _, facts in seen], axis=1)
+    own = np.concatenate([p[np.arange(len(k)), k] for p, k, _ in seen if p.shape[1] > k.max()])
+    losses = (-np.log(facts[P_TRUE]).mean(), -np.log(np.maximum(own, 1e-15)).mean())
+    return error_points(facts[P_SAID], facts[LOSS] == 0.0), *losses
+
+
+class Literal:
+    """The equations, row by row, in plain Python."""
+
+    def __init__(self, K):
+        self.K, self.a, self.H, self.d, self.w = K, 1.0, 1.0, np.zeros(KNOTS), np.zeros(KNOTS)
+        self.counts, self.shared = np.zeros(K), False
+
+    def knots(self, z):
+        """(knot, what it counts for) of the two beside z."""
+        u = math.copysign(math.log1p(min(abs(z), 8.0) / 0.2), z) / math.log1p(8.0 / 0.2)
+        at = (u + 1.0) * (KNOTS - 1) / 2
+        j = min(int(at), KNOTS - 2)
+        return [(j, 1.0 - (at - j)), (j + 1, at - j)]
+
+    def held(self, j, offset):
+        """Of more than two classes: so that z + d(z) increases."""
+        if not self.shared:
+            return offset
+        u = np.linspace(-1, 1, KNOTS) * math.log1p(40)
+        falls = [0.98 * (u[1] - u[0]) * 0.2 * math.exp(min(abs(a), abs(b))) for a, b in itertools.pairwise(u)]
+        low = self.d[j - 1] - falls[j - 1] if j else -np.inf
+        return min(max(offset, low), self.d[j + 1] + falls[j] if j + 1 < KNOTS else np.inf)
+
+    def corrected(self, s):
+        z = math.log(np.clip(s, 1e-9, 1 - 1e-9) / (1 - np.clip(s, 1e-9, 1 - 1e-9)))
+        return z, 1 / (1 + math.exp(-(z + sum(share * self.d[j] for j, share in self.knots(z)))))
+
+    def row(self, p, y):
+        """What is said of a row before its class y is learned."""
+        logs = np.log(np.maximum(p, 1e-9))
+        own = np.maximum(self.counts, 1.0)
+        s = np.exp(self.a * logs) * np.minimum(1.0, self.K * (own + 1) / (self.counts.sum() + self.K)) ** (1 / own**2)
+        self.counts[y] += 1
+        s /= s.sum()
+        r, both, classes = s.copy(), s[:2].sum(), [k for k in range(self.K) if s[k] >= 1e-3]
+        if self.shared:
+            for k in classes:
+                r[k] = self.corrected(s[k])[1]
+        else:
+            r[1] = both * self.corrected(s[1] / both)[1]
+            r[0] = both - r[1]
+        if not self.shared and self.counts[2:].sum() > 0.01 * self.counts.sum():
+            self.shared, self.d, self.w = True, np.zeros(KNOTS), np.zeros(KNOTS)
+        odds = [(k, s[k]) for k in classes] if self.shared else [(1, s[1] / both)] if y < 2 else []
+        for k, before in odds:
+            z, now = self.corrected(before)
+            for j, share in self.knots(z):
+                self.w[j] = min(self.w[j] + share * now * (1 - now), 30.0 if self.shared else 2.0)
+                self.d[j] = np.clip(self.held(j, self.d[j] + share * ((y == k) - now) / (1 + self.w[j])), -8, 8)
+        self.H = min(self.H + (s * logs**2).sum() - (s * logs).sum() ** 2, 2000.0)
+        self.a = np.clip(self.a + (logs[y] - (s * logs).sum()) / self.H, 0.02, 20)
+        return r / r.sum()
+
+
+def stream(K, rows=300, seed=0):
+    """Probabilities that are too sure, and classes of tempered ones."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(rows, K))
+    p, true = (np.exp(sure * scores) / np.exp(sure * scores).sum(axis=1, keepdims=True) for sure in (3.0, 1.0))
+    return p, np.array([rng.choice(K, p=row) for row in true])
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+def test_the_equations(K):
+    """What is said, slope, offsets and weights are those of the literal equations."""
+    p, y = stream(K)
+    ours, oracle = answers(K), Literal(K)
+    expected = np.array([oracle.row(row, label) for row, label in zip(p, y, strict=True)])
+    for i in range(len(y)):
+        row = Prediction(p[i : i + 1].argmax(axis=1), p[i : i + 1])
+        assert_allclose(expected[i], ours.of(row, NO_ROWS).probabilities[0], rtol=1e-6, atol=2e-6)
+        ours.score(row, y[i : i + 1], NO_ROWS, Given())
+    c = ours.calibration
+    assert_allclose([oracle.a, oracle.H], c[[SLOPE, CURVATURE]], rtol=1e-6)
+    assert_allclose(oracle.d, c[OFFSETS:WEIGHTS], rtol=1e-5, atol=1e-8)
+    assert_allclose(oracle.w, c[WEIGHTS:], rtol=1e-5, atol=1e-8)
+    assert (K > 2) == bool(c[SHARED])
+
+
+@pytest.mark.parametrize("K", [2, 5])
+def test_what_is_too_sure_is_put_right(K):
+    """Three times too sure, the probabilities are right to some points after some hundred rows."""
+    p, y = stream(K, 8000)
+    ours, value = answers(K), p.argmax(axis=1)
+    ours.score(Prediction(value, p), y, 0, Given())
+    assert_allclose(1 / 3, ours.calibration[SLOPE], atol=0.12)
+    p, y = stream(K, 4000, seed=1)
+    value = p.argmax(axis=1)
+    said = ours.of(Prediction(value, p), NO_ROWS)
+    assert_array_equal(said.probabilities.argmax(axis=1), said.value)
+    if K > 2:
+        assert_array_equal(value, said.value)
+    assert (said.value == y).mean() > (value == y).mean() - 0.01
+    rows = np.arange(4000)
+    assert error_points(p[rows, value], value == y) > 10
+    assert error_points(said.probabilities[rows, said.value], said.value == y) < 3.5
+
+
+def test_a_learner_that_is_always_wrong_is_told_by_its_probabilities():
+    """And so is the label that is said: it is the one that comes true."""
+    p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
+    ours = answers(2)
+    ours.score(Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1), 0, Given())
+    said = ours.of(Prediction(p.argmax(axis=1), p), NO_ROWS)
+    assert_array_equal(1 - p.argmax(axis=1), said.value)
+    assert_array_equal(said.probabilities.argmax(axis=1), said.value)
+
+
+@pytest.mark.parametrize("costs", [None, {"c0": 1, "c1": 1}])
+def test_the_error_rate_is_of_the_learners_own_class(costs):
+    """Of a learner that is always wrong, every row, although the answers are right; with costs, of the answers."""
+    body = {"algorithm": "dfop", "task": "classification", "labels": ["c0", "c1"], "class_costs": costs}
+    p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
+    ours = Answers(Config.parse(body), LabelSet(["c0", "c1"]), fresh())
+    answered = ours.score(Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1), 0, Given())
+    said_wrong = (answered.predicted != answered.truth).astype(float)
+    assert 0 == said_wrong[100:].sum()
+    assert_array_equal(said_wrong if costs else np.ones(1000), answered.errors)
+
+
+def test_rows_that_do_not_fit_leave_it_alone():
+    """Those of a model that is not in force, of a class that the prediction could not hold, and of a single class."""
+    p = np.array([[0.6, 0.4]])
+    for ours, row, y, how in (
+        (answers(2), p, 0, Given(fits=False)),
+        (answers(3), p, 2, Given(new=True)),
+        (answers(2), np.ones((1, 1)), 0, Given()),
+    ):
+        ours.score(Prediction(row.argmax(axis=1), row), np.array([y]), 5, how)
+        assert_array_equal(fresh(), ours.calibration)
+
+
+def test_a_third_class_starts_the_offsets_anew():
+    """Two classes have an offset of the second one's odds; three share one. Predicting does not change which."""
+    ours = answers(3)
+    two, y = stream(2, 99)
+    ours.score(Prediction(two.argmax(axis=1), two), y, 0, Given())
+    slope = ours.calibration[SLOPE]
+    assert ours.calibration[OFFSETS:].any()
+    three, _ = stream(3, 2)
+    before = ours.calibration.copy()
+    ours.of(Prediction(three.argmax(axis=1), three), 10)
+    assert_array_equal(before, ours.calibration)
+    ours.score(Prediction(three.argmax(axis=1), three), np.array([2, 2]), 10, Given())
+    assert (1.0, True) == (ours.calibration[SHARED], abs(ours.calibration[SLOPE] - slope) < 0.1)
+    assert np.count_nonzero(ours.calibration[WEIGHTS:]) <= 6
+
+
+def test_a_third_class_of_one_row_in_a_hundred_leaves_the_offsets_of_the_first_two():
+    """They go on for the odds between the two, and share what these have together."""
+    ours, pair = answers(3), answers(2)
+    two, y = stream(2, 99)
+    for one in (ours, pair):
+        one.score(Prediction(two.argmax(axis=1), two), y, 0, Given())
+    three = np.column_stack([0.9 * two, np.full(99, 0.1)])
+    ours.score(Prediction(three[:1].argmax(axis=1), three[:1]), np.array([2]), 99, Given())
+    assert_array_equal(pair.calibration[OFFSETS:], ours.calibration[OFFSETS:])
+    assert 0.0 == ours.calibration[SHARED]
+    ours.calibration[SLOPE] = pair.calibration[SLOPE] = 1.0
+    told = (one.of(Prediction(p.argmax(axis=1), p), NO_ROWS).probabilities for one, p in ((ours, three), (pair, two)))
+    of_three, of_two = told
+    assert_allclose(of_two[:, 1], of_three[:, 1] / of_three[:, :2].sum(axis=1), atol=1e-3)
+    ours.score(Prediction(three.argmax(axis=1), three), y, 100, Given())
+    assert 0.0 == ours.calibration[SHARED]
+    assert (pair.calibration[WEIGHTS:] != ours.calibration[WEIGHTS:]).any()
+
+
+def test_a_weight_counts_in_the_calibration():
+    """One is none, to the bit; a row of weight 3 moves it further."""
+    p, y = stream(2, 50)
+    plain, ones, heavy = answers(2), answers(2), answers(2)
+    row = Prediction(p.argmax(axis=1), p)
+    plain.score(row, y, 0, Given())
+    ones.score(row, y, 0, Given(weights=np.ones(50)))
+    heavy.score(row, y, 0, Given(weights=np.full(50, 3.0)))
+    assert_array_equal(plain.calibration, ones.calibration)
+    assert heavy.calibration[CURVATURE] > 2 * plain.calibration[CURVATURE]
+
+
+shares = arrays(np.float64, (6, 3), elements=st.floats(0, 1))
+
+
+@given(shares, st.lists(st.integers(0, 2), min_size=6, max_size=6), st.sampled_from([1e-6, 1.0, 1e3]))
+def test_no_stream_spoils_it(p, y, weight):
+    """Whatever is said and comes, the parameters are a state's, and what is said is probable and possible."""
+    p = np.where(p.sum(axis=1, keepdims=True) > 0, p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300), 1 / 3)
+    for K in (2, 3):
+        own = np.ascontiguousarray(p[:, :K])
+        ours = answers(K)
+        for _ in range(20):
+            rows = Prediction(own.argmax(axis=1), own)
+            ours.score(rows, np.array(y) % K, 0, Given(weights=np.full(6, weight)))
+        LAYOUT.read(ours.to_arrays()[0])
+        said = ours.of(rows, NO_ROWS).probabilities
+        assert ((said > 0) & (said < 1)).all()
+        assert_allclose(1.0, said.sum(axis=1), rtol=1e-9)
+
+
+def test_a_state_that_cannot_be_is_refused():
+    """A slope out of range, another header."""
+    ours = answers(2)
+    arrays_, header = ours.to_arrays()
+    broken = {"calibration": arrays_["calibration"] * 0.0}
+    for wrong, head in ((broken, header), (arrays_, {"more": 1}), ({}, header)):
+        with pytest.raises(ValueError, match=r"."):
+            ours.load_arrays(wrong, head)
+    assert_array_equal(fresh(), ours.calibration)
+
+
+@pytest.mark.parametrize("algorithm", [one.id for one in ALGORITHMS.values() if "classification" in one.tasks])
+@pytest.mark.parametrize("generated", [sea, fraud])
+def test_models_are_calibrated_within_three_points(algorithm, generated):
+    """On a drifting stream and on one with a rare class; where the learner's own probabilities may not be."""
+    error, loss, own_loss = errors_and_losses(algorithm, *generated(rows=15_000))
+    assert error < 3.0
+    assert loss < own_loss + 0.01
+
+
+def test_a_model_saves_its_calibration():
+    """Through a save it says the same, to the bit; after a reset it begins anew."""
+    config = {"algorithm": "vigo", "task": "classification", "features": ["a"], "labels": [0, 1]}
+    machine = Machine(Config.parse(config))
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, size=(500, 1))
+    y = (X[:, 0] + rng.normal(size=500) > 0).astype(int).tolist()
+    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
+    assert machine.answers.calibration[SLOPE] != 1.0
+    again, _ = Machine.from_bytes(machine.to_bytes())
+    assert_array_equal(machine.predict(X).probabilities, again.predict(X).probabilities)
+    again.clear()
+    assert_array_equal(fresh(), again.answers.calibration)
+
+
+def test_a_change_of_the_configuration_keeps_the_calibration():
+    """Costs change what is said, not how sure the model is."""
+    config = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["no", "yes"]}
+    machine = Machine(Config.parse(config))
+    X = np.random.default_rng(0).normal(size=(300, 1))
+    y = ["yes" if x > 0.5 else "no" for x in X[:, 0]]
+    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
+    before = machine.predict(X)
+    machine.configure(Config.parse({**config, "class_costs": {"yes": 1000}}))
+    after = machine.predict(X)
+    assert_array_equal(before.probabilities, after.probabilities)
+    assert (after.value == 1).sum() > (before.value == 1).sum()

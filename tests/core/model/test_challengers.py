@@ -1,0 +1,324 @@
+"""Challengers learn what the model learns, exactly; one of them may become the model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import (
+    Challenge,
+    Configure,
+    Entry,
+    Learned,
+    MergedRows,
+    Overlap,
+    Promote,
+    Refused,
+    Reset,
+    Restore,
+    Rows,
+    ServedPrediction,
+    Switch,
+    Withdraw,
+)
+from core.features import Schema, parse_features
+from core.features.feature_space import union
+from core.model import Machine
+from core.model.challengers import TEST_EVERY
+from core.problems import Conflict, Invalid
+from tests.core.twin import Twin
+
+MODEL = {"algorithm": "rls", "task": "classification", "features": ["a", "b"], "on_drift": "reset"}
+PRICES = {"algorithm": "rls", "task": "regression", "features": ["a", "b"]}
+DFOP = {"algorithm": "dfop"}
+MOST, ROWS = 8, 1500
+
+
+def stream(rows, seed=0, classes="uvw"):
+    """Rows whose boundary turns round in the middle; the third class comes late."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 2))
+    side = np.where(np.arange(rows) < rows // 2, 1.0, -1.0) * X[:, 0] > 0
+    y = [classes[int(one)] for one in side]
+    y[rows // 3 :: 40] = [classes[2]] * len(y[rows // 3 :: 40])
+    return X, y
+
+
+def prices(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 2))
+    return X, X @ [1.0, -2.0] * np.where(np.arange(rows) < rows // 2, 1.0, -1.0) + 0.1 * rng.normal(size=rows)
+
+
+def rotating(rows, regression):
+    """Rows whose boundary, or plane, never stands still: without forgetting nothing is learned of it."""
+    rng = np.random.default_rng(3)
+    X, angle = rng.normal(size=(rows, 2)), np.arange(rows) / 100
+    score = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)
+    return (X, score) if regression else (X, ["uv"[int(one > 0)] for one in score])
+
+
+def challenge(model, name, body):
+    return model.commit(model.machine.plan_challenge(name, body, MOST)[0])
+
+
+def numbers(learner):
+    """What a learner has learned and how well it has done, but for row numbers."""
+    held = learner.parts()
+    return {name: {key: part.tobytes() for key, part in held[name].to_arrays()[0].items()} for name in held}
+
+
+@pytest.mark.parametrize("body", [{"algorithm": "dfop"}, {"algorithm": "vigod", "params": {"batch_size": 50}}])
+def test_a_challenger_learns_as_a_model_would(body):
+    """From its first row on it has the bits of a model that is created then, and its model those of one without it."""
+    model, alone = Twin({**MODEL, "labels": ["u", "v", "w"]}), Twin({**MODEL, "labels": ["u", "v", "w"]})
+    late = Twin({**MODEL, **body, "labels": ["u", "v", "w"], "on_drift": "report"})
+    X, y = stream(600)
+    for twin in (model, alone):
+        twin.learn(X[:100], y[:100])
+    challenge(model, "other", body)
+    late.machine.begin_at(model.machine.labels, 0)
+    for start in range(100, 600, 50):
+        part = slice(start, start + 50)
+        answers = [repr(twin.learn(X[part], y[part]).predictions) for twin in (model, alone, late)]
+        assert answers[0] == answers[1]
+    member = model.machine.challengers["other"].member
+    assert (600, 100) == (member.rows, member.before)
+    assert numbers(late.machine) == numbers(member)
+    assert numbers(alone.machine) == numbers(model.machine)
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_rows_one_by_one_in_blocks_and_merged_are_the_same_bits(kind):
+    """A promotion that comes by itself comes at the same row, however the rows are cut."""
+    body, (X, y) = PRICES if kind == "regression" else MODEL, rotating(ROWS, kind == "regression")
+    body = {**body, "on_drift": "report"}
+    found = []
+    for size in (1, 37, ROWS):
+        model, version = Machine(Config.parse(body)), 2
+        model.apply(Entry(1, 1, (model.plan_challenge("dfop", {**DFOP, "promote": "auto"}, MOST)[0],)))
+        model.apply(Entry(2, 2, (model.plan_challenge("slow", {"algorithm": "fesl_s"}, MOST)[0],)))
+        schema, said = model.feedback_schema, []
+        for start in range(0, ROWS, size):
+            rows = Rows(schema.id, None, X[start : start + size], y[start : start + size])
+            version += 1
+            (learned,) = model.apply(Entry(version, 5, (rows,)))
+            said += learned.predictions
+        arrays = numbers(model), [numbers(one.member) for one in model.challengers.values()]
+        reports = [one.difference.report() for one in model.challengers.values()]
+        found.append((said, arrays, reports, model.metrics_report()["marks"], [*model.challengers]))
+    assert found[0] == found[1] == found[2]
+    (promotion,) = [mark for mark in found[0][3] if mark["kind"] == "promotion"]
+    assert 0 == promotion["row"] % TEST_EVERY
+    assert ("dfop", "dfop", "auto") == (promotion["challenger"], promotion["algorithm"], promotion["by"])
+    assert ["slow", "previous"] == found[0][4]
+
+
+def test_merged_entries_are_the_entries_one_by_one():
+    """Events of model and challengers come in the order of their rows, whatever a replica reads together."""
+    X, y = stream(1200, classes="uvv")
+    one, merged = Machine(Config.parse({**MODEL, "on_drift": "report"})), None
+    one.apply(Entry(1, 1, (Rows(one.feedback_schema.id, None, X[:2], ["u", "v"]),)))
+    for name, body in {"a": {**DFOP, "promote": "auto"}, "b": {"algorithm": "dynamic_odm"}}.items():
+        one.apply(Entry(one.rows, 1, (one.plan_challenge(name, body, MOST)[0],)))
+    merged, _ = Machine.from_bytes(one.to_bytes())
+    cuts = range(10, 1210, 10)
+    for version, stop in enumerate(cuts, 3):
+        part = slice(stop - 10, stop)
+        one.apply(Entry(version, 7 * version, (Rows(one.feedback_schema.id, None, X[part], y[part]),)))
+    rows = Rows(merged.feedback_schema.id, None, X, y)
+    joined = MergedRows(rows, 3, [7 * version for version in range(3, 3 + len(cuts))], [*cuts])
+    assert len(cuts) == merged.apply_merged(joined, 0)[0]
+    assert one.to_bytes() == merged.to_bytes()
+    assert {None, "a", "b", "previous"} >= {drift.challenger for drift in one.outbox.after((0, 0, 0))} > {None}
+
+
+def test_a_promotion_goes_on_with_rows_events_and_marks():
+    """The former model is "previous", an older one goes; promoting it swaps the two; differences start anew."""
+    model = Twin(MODEL)
+    X, y = stream(400)
+    model.learn(X[:100], y[:100])
+    challenge(model, "fast", DFOP)
+    challenge(model, "other", {"algorithm": "vigod"})
+    model.learn(X[100:300], y[100:300])
+    machine = model.machine
+    rls, dfop, events = numbers(machine), numbers(machine.challengers["fast"].member), machine.outbox.total
+    marks = machine.metrics_report()["marks"]
+    assert 200 == machine.challengers["other"].difference.rows
+    model.commit(Promote("fast"))
+    assert (300, 100, "dfop", "2.0") == (machine.rows, machine.before, machine.config.algorithm_id, machine.born)
+    assert machine.config.on_drift == "report"
+    assert ["other", "previous"] == [*machine.challengers]
+    previous = machine.challengers["previous"]
+    assert ("never", 300, "") == (previous.promote, previous.member.rows, previous.member.born)
+    assert {0} == {one.difference.rows for one in machine.challengers.values()}
+    assert dfop.keys() == numbers(machine).keys()
+    assert {**dfop, "metrics": 0} == {**numbers(machine), "metrics": 0}
+    found = machine.metrics_report()
+    promotion = {"row": 300, "kind": "promotion", "challenger": "fast", "algorithm": "dfop", "by": "request"}
+    assert [*marks, promotion] == found["marks"]
+    assert (300, 110) == (found["rows"], found["history"][0]["row"])
+    assert events == machine.outbox.total
+    assert 350 == model.learn(X[300:350], y[300:350]).rows
+    model.commit(Promote("other"))
+    assert ["previous"] == [*machine.challengers]
+    model.commit(Promote("previous"))
+    assert ("dfop", "vigod") == tuple(config.algorithm_id for config in machine.configs)
+    assert rls.keys() == numbers(machine).keys()
+
+
+def test_swapping_twice_is_as_if_nothing_had_been():
+    """But for the marks, and the differences that begin anew."""
+    model = Twin(PRICES)
+    X, y = prices(100)
+    challenge(model, "fast", DFOP)
+    model.learn(X, y)
+    before = numbers(model.machine)
+    model.commit(Promote("fast"))
+    model.commit(Promote("previous"))
+    assert before == numbers(model.machine)
+    assert ("", "1.0") == (model.machine.born, model.machine.challengers["previous"].member.born)
+
+
+def test_every_step_of_the_model_is_one_of_its_challengers():
+    """A change of features, settings, a reset: through all of them each is saved and loaded, and goes on."""
+    model = Twin({**MODEL, "watch": None, "on_drift": "report"})
+    X, y = stream(300)
+    challenge(model, "fast", DFOP)
+    model.learn(X[:100], y[:100])
+    model.commit(Configure({"missing": "mean", "watch": {"error_rate": {}}}))
+    member = model.machine.challengers["fast"].member
+    assert ("mean", {"class_mean", "error_rate"}) == (member.config.missing, {*member.config.watch.tests})
+    model.learn(np.where(X[100:110] > 1, np.nan, X[100:110]), y[100:110])
+    following = parse_features(["b", "c"])
+    model.commit(Switch("begin", following, "linear"))
+    with pytest.raises(Conflict, match="under way"):
+        model.machine.plan_challenge("late", {"algorithm": "rls"}, MOST)
+    both = union(model.machine.prediction_schema, following)
+    wide = np.hstack([X, X[:, :1] * 2])
+    assert both == model.machine.feedback_schema == member.feedback_schema
+    model.learn(wide[110:160], y[110:160])
+    model.commit(Overlap(both.id, wide[160:170]))
+    assert (60, 60) == (model.machine.overlap_rows, member.overlap_rows)
+    model.commit(Switch("complete"))
+    challenge(model, "late", {"algorithm": "vigod"})
+    model.learn(wide[170:250, 1:], y[170:250])
+    assert ["ensemble", "ensemble", "steady"] == [one.phase for one in model.machine.members]
+    model.learn(wide[250:260], y[250:260], both)  # in flight since before the change was complete
+    model.commit(Promote("late"))
+    model.commit(Reset())
+    assert {(0, 0, Schema(following).id)} == {
+        (one.rows, one.before, one.feedback_schema.id) for one in model.machine.members
+    }
+    model.learn(wide[260:300, 1:], y[260:300])
+    assert 39 == model.machine.challengers["fast"].difference.rows  # before the first nothing could be said
+
+
+def test_a_snapshot_brings_back_its_challengers_and_its_learner():
+    """Also one of before a promotion, while the state of another model has to agree with this one."""
+    model = Twin(MODEL)
+    X, y = stream(200)
+    challenge(model, "fast", DFOP)
+    model.learn(X, y)
+    kept = model.machine.to_bytes()
+    model.commit(Promote("fast"))
+    model.commit(Withdraw("previous"))
+    assert isinstance(model.commit(Restore(kept, "import")), Refused)
+    model.commit(Restore(kept, "restore"))
+    assert ("rls", ["fast"], "1.0") == (
+        model.machine.config.algorithm_id,
+        [*model.machine.challengers],
+        model.machine.challengers["fast"].member.born,
+    )
+    model.commit(Restore(kept, "import"))
+    assert ["7.0.0", "7.0.1"] == [one.born for one in model.machine.members]
+    copied, _ = Machine.from_bytes(model.machine.to_copy({}))
+    assert ["", "0.1"] == [one.born for one in copied.members]
+    assert model.machine.challengers["fast"].difference.report() == copied.challengers["fast"].difference.report()
+
+
+def test_a_tracked_row_is_compared_by_what_both_said_then():
+    """Each learner is scored by its own words, also after a promotion; the answer is what the client was told."""
+    model = Twin(PRICES)
+    X, y = prices(60)
+    challenge(model, "fast", DFOP)
+    model.learn(X[:40], y[:40])
+    machine = model.machine
+    told = replace(machine.served(machine.predict(X[40:41]), 0), beside=(ServedPrediction(5.0, by="1.0"),))
+    assert "" == told.by
+    challenge(model, "late", {"algorithm": "fesl_c"})
+    model.commit(Promote("fast"))
+    model.learn(X[41:], y[41:])
+    before = [(one.metrics.rows, one.metrics.series[0, 2]) for one in machine.members]
+    (learned,) = [model.commit(Rows(machine.feedback_schema.id, None, X[40:41], y[40:41], served=told))]
+    assert isinstance(learned, Learned)
+    assert [told.prediction] == learned.predictions
+    assert [(told.prediction - y[40]) ** 2] == learned.losses.tolist()
+    errors = [
+        one.metrics.series[0, 2] * (rows + 1) - mae * rows
+        for one, (rows, mae) in zip(machine.members, before, strict=True)
+    ]
+    assert [abs(5.0 - y[40]), abs(told.prediction - y[40])] == pytest.approx([errors[0], errors[2]])
+    assert {"late": 9, "previous": 10} == {name: one.difference.rows for name, one in machine.challengers.items()}
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing():
+    """By those who ask, and by apply where an entry before has made it so."""
+    model = Twin(MODEL)
+    plan = model.machine.plan_challenge
+    for field, body in {
+        "algorithm": {"algorithm": "sparse_dfop"},
+        "labels": {**DFOP, "labels": ["u", "v"]},
+        "promote": {**DFOP, "promote": "soon"},
+        "params.none": {**DFOP, "params": {"none": 1}},
+        "speed": {**DFOP, "speed": 1},
+    }.items():
+        with pytest.raises(Invalid) as found:
+            plan("x", body, MOST)
+        assert field == found.value.problems[0].field
+    with pytest.raises(Invalid, match="challenger"):
+        plan("previous", DFOP, MOST)
+    with pytest.raises(Invalid, match="vigo is not for a regression"):
+        Machine(Config.parse(PRICES)).plan_challenge("x", {"algorithm": "vigo"}, MOST)
+    sparse = Machine(Config.parse({"algorithm": "sparse_dfop", "task": "classification", "seed": 3}))
+    for body in ({}, DFOP, {"algorithm": "sparse_dfop", "seed": 4}):
+        with pytest.raises(Invalid):
+            sparse.plan_challenge("x", body, MOST)
+    assert 3 == sparse.plan_challenge("x", {"algorithm": "sparse_dfop"}, MOST)[1].seed
+    assert plan("x", {**DFOP, "task": "classification", "features": ["a", "b"]}, MOST) == plan("x", DFOP, MOST)
+    asked, _ = plan("x", DFOP, 1)
+    model.commit(asked)
+    assert plan("x", DFOP, 1)[0] is None
+    model.commit(plan("x", {**DFOP, "promote": "auto"}, 1)[0])
+    assert "auto" == model.machine.challengers["x"].promote
+    state = model.machine.to_bytes()
+    for segment in (
+        Challenge("x", {"algorithm": "rls", "params": {}}, 8),
+        Challenge("y", DFOP, 1),
+        Withdraw("y"),
+        Promote("y"),
+    ):
+        assert isinstance(model.commit(segment), Refused)
+        assert state == model.machine.to_bytes()
+    model.commit(asked)
+    model.commit(Withdraw("x"))
+    assert Machine(Config.parse(MODEL)).to_bytes() == model.machine.to_bytes()
+
+
+def test_weights_and_discounts_are_for_those_who_take_them():
+    """A challenger without them learns the same rows as if they had none, also once it is the model."""
+    model, plain = Twin({**MODEL, "algorithm": "gdfop"}), Twin({**MODEL, "algorithm": "gdfop"})
+    X, y = stream(60)
+    for twin in (model, plain):
+        challenge(twin, "vigo", {"algorithm": "vigo"})
+    given = {"weights": np.full(30, 2.0), "discounts": np.full(30, 0.9)}
+    model.commit(Rows(model.machine.feedback_schema.id, None, X[:30], y[:30], **given))
+    plain.learn(X[:30], y[:30])
+    assert numbers(plain.machine) != numbers(model.machine)
+    for twin in (model, plain):
+        twin.commit(Promote("vigo"))
+    assert numbers(plain.machine) == numbers(model.machine)
+    model.commit(Rows(model.machine.feedback_schema.id, None, X[30:], y[30:], **given))
+    plain.learn(X[30:], y[30:])
+    assert numbers(plain.machine) == numbers(model.machine)

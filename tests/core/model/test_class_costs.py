@@ -1,0 +1,98 @@
+"""A rare class is found once missing it costs more: one line of the configuration, whatever the learner."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Configure, Entry, Rows
+from core.model import Machine
+from tests.benchmarks.generators import fraud
+
+LABELS = ["ok", "fraud"]
+X, y = fraud()
+SETTLED = slice(2000, None)
+
+
+def said(algorithm, **more):
+    """The a-priori answers to the fraud stream: whether each said fraud; losses, and the machine."""
+    names = [f"x{column}" for column in range(X.shape[1])]
+    body = {"algorithm": algorithm, "task": "classification", "features": names, "labels": LABELS, **more}
+    machine = Machine(Config.parse(body))
+    rows = Rows(machine.prediction_schema.id, None, X, [LABELS[k] for k in y])
+    (outcome,) = machine.apply(Entry(1, 0, (rows,)))
+    return np.array([label == "fraud" for label in outcome.predictions]), outcome, machine
+
+
+def rates(found):
+    """Recall and precision once the model has settled."""
+    hits = (found & (y == 1))[SETTLED].sum()
+    return hits / (y == 1)[SETTLED].sum(), hits / max(found[SETTLED].sum(), 1)
+
+
+def test_the_stream_is_what_it_is_said_to_be():
+    """1.7 % positives."""
+    assert abs(y.mean() - 0.017) < 0.002
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "rls", "dynamic_odm", "vigo", "fesl_c"])
+def test_one_line_of_configuration_finds_half_of_the_frauds(algorithm):
+    """Recall of .5 and more, at three times the precision of chance and more, by every family."""
+    found, outcome, machine = said(algorithm, class_costs={"fraud": 40})
+    recall, precision = rates(found)
+    assert recall >= 0.5
+    assert precision >= 0.05
+    assert np.array_equal(outcome.losses, (found != (y == 1)).astype(float))
+    assert np.isclose(1 - outcome.losses.mean(), machine.metrics.report()["overall"]["accuracy"])
+
+
+def test_without_it_the_frauds_are_missed():
+    """Although the probabilities rank them: the same ones, whatever missing them costs."""
+    found, plain, _ = said("dfop")
+    assert rates(found)[0] < 0.2
+    _, costly, _ = said("dfop", class_costs={"fraud": 40})
+    assert plain.p_true == costly.p_true
+
+
+def test_the_answer_costs_least():
+    """Over the stream the costs of what was said are below those of the learner's classes, and of either constant."""
+
+    def cost(found):
+        return 40 * (~found & (y == 1))[SETTLED].sum() + (found & (y == 0))[SETTLED].sum()
+
+    costly, plain = (said("dfop", **more)[0] for more in ({"class_costs": {"fraud": 40}}, {}))
+    assert cost(costly) < min(cost(plain), cost(np.zeros(len(y), bool)), cost(np.ones(len(y), bool)))
+
+
+def test_the_error_rate_test_is_of_the_answer():
+    """A model that turns round is noticed by the answers that cost least as by others."""
+    machine = said("dfop", class_costs={"fraud": 40}, watch={"error_rate": {}})[2]
+    rows = Rows(machine.prediction_schema.id, None, -X, [LABELS[k] for k in y])
+    machine.apply(Entry(2, 0, (rows,)))
+    assert 2 == machine.outbox.last[0]
+
+
+@pytest.mark.parametrize("on_drift", ["report", "reset"])
+def test_other_costs_are_no_drift(on_drift):
+    """Answers of other costs are other errors: the error test compares none from before with them, and goes on."""
+    rng = np.random.default_rng(3)
+    body = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["ok", "fail"]}
+    machine = Machine(Config.parse({**body, "watch": {"error_rate": {}}, "on_drift": on_drift}))
+
+    def learn(version, rows, sign=1.0):
+        X = rng.normal(size=(rows, 1))
+        fails = sign * X[:, 0] + 0.5 * rng.normal(size=rows) > 1.8
+        labels = np.where(fails, "fail", "ok").tolist()
+        machine.apply(Entry(version, 0, (Rows(machine.prediction_schema.id, None, X, labels),)))
+
+    def wrong_of_ok():
+        return 1.0 - machine.metrics_report()["window"]["per_class"]["ok"]["recall"]
+
+    learn(1, 4000)
+    before = wrong_of_ok()
+    machine.apply(Entry(2, 0, (Configure({"class_costs": {"fail": 20}}),)))
+    learn(3, 500)
+    assert wrong_of_ok() > 5 * before
+    assert 0 == machine.outbox.total
+    learn(4, 1000, sign=-1.0)
+    event = machine.outbox.newest
+    assert event.rows_before + event.rows_after <= event.row - 4000

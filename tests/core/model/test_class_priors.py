@@ -1,0 +1,133 @@
+"""A class of few rows: what its number of rows says of it, and that one mistyped label draws no answers to itself."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.config import Config
+from core.contract import Prediction
+from core.entry import Entry, Reset, Rows
+from core.features.labels import LabelSet
+from core.model import Machine
+from core.model.answers import Answers
+from core.model.calibration import fresh
+from tests.benchmarks import generators
+
+ROWS = 2000
+STREAMS = {
+    "mixed": lambda: generators.mixed_kinds(0, ROWS),
+    "chess": lambda: generators.chess_board(0, ROWS),
+    "led": lambda: generators.led(0, ROWS),
+}
+NO_ROWS = 10**12
+
+
+class Model:
+    """A machine that is fed rows of a stream, a block at a time."""
+
+    def __init__(self, algorithm, X, **more):
+        features = [f"x{j}" for j in range(X.shape[1])]
+        body = {"algorithm": algorithm, "task": "classification", "features": features, "watch": None, **more}
+        self.machine, self.version = Machine(Config.parse(body)), 0
+
+    def learn(self, X, labels, block=500):
+        for at in range(0, len(X), block):
+            self.version += 1
+            rows = Rows(self.machine.feedback_schema.id, None, X[at : at + block], labels[at : at + block])
+            self.machine.apply(Entry(self.version, 0, (rows,)))
+
+
+def drawn(name):
+    X, y = STREAMS[name]()[:2]
+    return np.asarray(X, dtype=np.float64), [f"c{int(k)}" for k in y]
+
+
+def right(said, names, labels):
+    return np.mean([names[k] == label for k, label in zip(said.value, labels, strict=True)])
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("algorithm", ["auto", "ga2m", "odm", "dynamic_odm", "fesl_c", "vigow", "dfop"])
+def test_one_mistyped_label_draws_no_answers(algorithm, name):
+    """One row of a label never seen gets hardly an answer or a probability; the others are as right as before."""
+    X, labels = drawn(name)
+    model = Model(algorithm, X)
+    model.learn(X, labels)
+    before = model.machine.predict(X)
+    model.learn(X[-1:], ["fial"])
+    after = model.machine.predict(X)
+    names = model.machine.labels.labels
+    assert "fial" == names[-1]
+    assert (after.value == len(names) - 1).mean() < 0.01
+    assert after.probabilities[:, -1].mean() < 10 / ROWS
+    assert right(after, names, labels) > right(before, names, labels) - 0.02
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "ga2m", "dynamic_odm"])
+def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
+    """A third of the rows from half-way on: most of its rows are found after a hundred of them."""
+    X, y = generators.rbf(10, 2 * ROWS)[:2]
+    late = np.flatnonzero(y == y.max())
+    keep = np.delete(np.arange(2 * ROWS), late[late < ROWS])
+    X, y = np.asarray(X, dtype=np.float64)[keep], y[keep]
+    labels = [f"c{int(k)}" for k in y]
+    model, at = Model(algorithm, X), np.flatnonzero(y == y.max())[100]
+    model.learn(X[:at], labels[:at])
+    new = np.flatnonzero(y == y.max())[100:]
+    said = model.machine.predict(X[new]).value
+    found = np.mean([model.machine.labels.labels[k] == labels[new[0]] for k in said])
+    assert found > (0.5 if algorithm == "dynamic_odm" else 0.9)
+
+
+def answers(counts):
+    names = [f"c{k}" for k in range(len(counts))]
+    config = Config.parse({"algorithm": "dfop", "task": "classification", "labels": names})
+    return Answers(config, LabelSet(names), fresh(), 0, np.array(counts, dtype=np.float64))
+
+
+@pytest.mark.parametrize("counts", [[1, 999, 1000], [2, 1, 4000], [10, 1, 90], [0, 3, 50]])
+def test_the_priors(counts):
+    """Laplace's share over the even one, of which the root of n_k^2 counts; at most 1, and no row counts as one."""
+    own = np.maximum(counts, 1.0)
+    expected = np.array([0.5, 0.3, 0.2]) * np.minimum(1, 3 * (own + 1) / (sum(counts) + 3)) ** (1 / own**2)
+    p = np.array([[0.5, 0.3, 0.2]])
+    said = answers(counts).of(Prediction(p.argmax(axis=1), p), NO_ROWS).probabilities[0]
+    assert_allclose(expected / expected.sum(), said, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_count_whether_something_was_said_of_them_or_not():
+    """Those that are scored, and those whose space is gone; in the order of the labels."""
+    config = Config.parse({"algorithm": "dfop", "task": "classification", "labels": ["no", "yes"]})
+    ours = Answers(config, LabelSet(["yes", "no"]), fresh())
+    p = np.full((3, 2), 0.5)
+    ours.score(Prediction(np.zeros(3, dtype=np.int64), p), np.array([0, 0, 1]), 0)
+    assert_array_equal([1, 2], ours.counts)
+    ours.unsaid(["no", "no"])
+    assert_array_equal([3, 2], ours.counts)
+
+
+def test_counts_are_saved_with_the_metrics_and_begin_anew_with_a_reset():
+    """A model says the same after a save and after a change of its configuration; a reset forgets them."""
+    X = drawn("chess")[0]
+    model = Model("odm", X, labels=["c1", "c0"])
+    model.learn(X[:300], ["c0"] * 299 + ["c1"])
+    machine = model.machine
+    assert_array_equal([1, 299], machine.answers.counts)
+    again, _ = Machine.from_bytes(machine.to_bytes())
+    machine.configure(Config.parse({**machine.config.to_json(), "labels": ["c1", "c0", "c2"]}))
+    for other in (again, machine):
+        assert_array_equal([1, 299], other.answers.counts[:2])
+    model.version += 1
+    machine.apply(Entry(model.version, 0, (Reset(),)))
+    assert not machine.answers.counts.any()
+
+
+def test_a_block_says_what_its_rows_say():
+    """Whatever classes come in it, for the first time or again: the same probabilities and states, to the bit."""
+    X, labels = drawn("led")
+    labels[30], labels[33] = "fial", "fial"
+    block, single = Model("dynamic_odm", X), Model("dynamic_odm", X)
+    block.learn(X[:60], labels[:60], 60)
+    single.learn(X[:60], labels[:60], 1)
+    assert_array_equal(block.machine.predict(X[:9]).probabilities, single.machine.predict(X[:9]).probabilities)
+    assert block.machine.to_bytes() == single.machine.to_bytes()

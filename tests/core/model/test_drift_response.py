@@ -1,0 +1,296 @@
+"""The watch at its post: alarms of the state machine, and what a model does about them, at the exact row."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.contract import Alarm
+from core.entry import Entry, Reset, Restore, Rows
+from core.learners.catalogue import ALGORITHMS
+from core.model import Machine
+
+D, ROWS, JUMP = 3, 1200, 700
+NAMES = ("a", "b", {"name": "c", "min": 0, "max": 10})
+TEST = {"batch_size": 40, "delta": 0.2}
+WATCH = {"class_mean": TEST, "error_rate": TEST, "episode_rows": 0}
+TASKS = ["classification", "regression"]
+ACTIONS = ["report", "reset", "forget"]
+every = pytest.mark.parametrize("action", ACTIONS)
+both = pytest.mark.parametrize("task", TASKS)
+
+
+def machine(task="classification", action="report", **changes):
+    body = {"algorithm": "dfop", "task": task, "params": {"forgetting_rate": 1e-3}, "features": list(NAMES)}
+    return Machine(Config.parse({**body, "watch": WATCH, "on_drift": action, **changes}))
+
+
+def stream(task, rows=ROWS):
+    """At one row the labels change sides and the second feature its mean; a third class is rare and comes late."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, D))
+    after = np.arange(rows) >= JUMP
+    X[:, 1] += 3.0 * after
+    score = np.where(after, -1.0, 1.0) * (X[:, 0] + 0.3 * rng.normal(size=rows))
+    if task == "regression":
+        return X, 10.0 * score
+    labels = np.where(score > 0, "up", "down").tolist()
+    for i in range(90, rows, 30):
+        labels[i] = 0
+    return X, labels
+
+
+def learn(model, X, y, cuts=(), together=1, version=0):
+    """Learn rows in segments that end at ``cuts``, so many to an entry."""
+    ends = sorted({*cuts, len(X)} - {0})
+    segments = [
+        Rows(model.prediction_schema.id, None, X[i:j], y[i:j]) for i, j in zip([0, *ends[:-1]], ends, strict=True)
+    ]  # fmt: skip
+    for at in range(0, len(segments), together):
+        version += 1
+        model.apply(Entry(version, 1_000 * version, tuple(segments[at : at + together])))
+    return version
+
+
+def alarms(model):
+    return model.outbox.after((0, 0, -1))
+
+
+@both
+@every
+def test_how_rows_are_cut_does_not_matter(task, action):
+    """One by one, in segments, in a single block: the same alarms, learner and marks."""
+    X, y = stream(task)
+    whole, cut, single = (machine(task, action) for _ in range(3))
+    learn(whole, X, y)
+    learn(cut, X, y, range(0, ROWS, 37), 4)
+    learn(single, X, y, range(ROWS))
+    seen = [replace(drift, version=0, index=0, time_ms=0) for drift in alarms(whole)]
+    assert seen
+    for other in (cut, single):
+        assert seen == [replace(drift, version=0, index=0, time_ms=0) for drift in alarms(other)]
+        other.outbox = whole.outbox
+        assert whole.to_bytes() == other.to_bytes()
+
+
+@both
+@every
+def test_an_alarm_says_what_where_and_when(task, action):
+    """Place, row, time, test, class by its label, features by their names, windows, and what was done."""
+    X, y = stream(task)
+    model = machine(task, action)
+    learn(model, X[:JUMP], y[:JUMP])
+    assert [] == alarms(model)
+    learn(model, X[JUMP:], y[JUMP:], version=1)
+    found = alarms(model)
+    assert [(2, index) for index in range(len(found))] == [drift.place for drift in found]
+    assert sorted(drift.row for drift in found) == [drift.row for drift in found]
+    assert {(2_000, action)} == {(drift.time_ms, drift.action) for drift in found}
+    for drift in found:
+        assert JUMP < drift.row <= ROWS
+        assert (drift.label is None) == (task == "regression")
+        assert drift.rows_before >= 40 >= drift.rows_after
+        if drift.kind == "error_rate":
+            assert ((), True) == (drift.features, drift.after - drift.before >= drift.epsilon_cut > 0)
+    for change in [change for drift in found for change in drift.features if action == "report"]:
+        assert abs(change.after - change.before) > 0.5
+    assert {"b"} <= {change.name for drift in found for change in drift.features} or action != "report"
+
+
+@both
+def test_both_tests_see_the_jump(task):
+    """A boundary that turns over and a mean that moves: both kinds of alarms, within three batches of each class."""
+    X, y = stream(task)
+    model = machine(task)
+    learn(model, X, y)
+    for kind in ("class_mean", "error_rate"):
+        first = min(drift.row for drift in alarms(model) if drift.kind == kind)
+        assert JUMP < first <= JUMP + 250
+
+
+@both
+@every
+def test_alarms_are_marked(task, action):
+    """Beside the metrics stands what was seen at which row; the metrics go on."""
+    X, y = stream(task)
+    model = machine(task, action)
+    learn(model, X, y)
+    marks = [mark for mark in model.metrics.report()["marks"] if mark["kind"] == "drift"]
+    assert [(d.row, d.kind, d.label, action) for d in alarms(model)] == [
+        (mark["row"], mark["test"], mark["label"], mark["action"]) for mark in marks
+    ]
+    assert ROWS == model.metrics.rows == model.rows
+
+
+@both
+def test_a_reset_gives_the_learner_its_first_state(task):
+    """Behind the row of the alarm the learner is a new one with the classes known; encoder and metrics go on."""
+    X, y = stream(task)
+    model = machine(task, "reset")
+    learn(model, X, y)
+    row = alarms(model)[0].row
+    model = machine(task, "reset")
+    learn(model, X[:row], y[:row])
+    fresh = machine(task).pipeline.learner
+    for _ in model.labels.labels:
+        fresh.add_class()
+    assert states(fresh) == states(model.pipeline.learner)
+    assert (row, row) == (model.rows, model.metrics.rows)
+    before = machine(task, "reset")
+    learn(before, X[: row - 1], y[: row - 1])
+    assert states(fresh) != states(before.pipeline.learner)
+
+
+def states(learner):
+    arrays, header = learner.to_arrays()
+    return header, {name: array.tobytes() for name, array in arrays.items()}
+
+
+@both
+@every
+def test_a_saved_machine_raises_the_same_alarms(task, action):
+    """Bytes and back at any time: the same bits after the rest of the stream."""
+    X, y = stream(task)
+    for stop in (0, 1, 75, JUMP + 40):
+        kept = machine(task, action)
+        version = learn(kept, X[:stop], y[:stop]) if stop else 0
+        restored, _ = Machine.from_bytes(kept.to_bytes())
+        for model in (kept, restored):
+            learn(model, X[stop:], y[stop:], version=version)
+        assert alarms(kept) == alarms(restored)
+        assert kept.to_bytes() == restored.to_bytes()
+
+
+def test_alarms_outlive_resets_and_restores():
+    """They are facts about the log: a reset or an older state takes none of them back, and new ones come after."""
+    X, y = stream("classification")
+    model = machine()
+    young = model.to_bytes()
+    version = learn(model, X, y)
+    seen = alarms(model)
+    assert seen
+    for segment in (Reset(), Restore(young)):
+        version += 1
+        model.apply(Entry(version, 0, (segment,)))
+        assert (0, seen) == (model.rows, alarms(model))
+    learn(model, X, y, version=version)
+    again = alarms(model)[len(seen) :]
+    assert [drift.row for drift in seen] == [drift.row for drift in again]
+    assert seen[-1].place < again[0].place
+
+
+def test_indices_run_on_within_an_entry():
+    """A reset between two runs of rows does not start them anew."""
+    X, y = stream("classification")
+    model = machine()
+    rows = Rows(model.prediction_schema.id, None, X, y)
+    model.apply(Entry(7, 0, (rows, Reset(), rows)))
+    assert [(7, index) for index in range(model.outbox.total)] == [drift.place for drift in alarms(model)]
+
+
+def test_a_tracked_answer_does_not_change_what_the_watch_sees():
+    """It looks at what the model itself would have said, not at what was told some time ago."""
+    from core.entry import ServedPrediction
+
+    X, y = stream("classification", 300)
+    plain, tracked = machine(), machine()
+    learn(plain, X, y, range(300))
+    for i in range(300):
+        segment = Rows(
+            tracked.prediction_schema.id, None, X[i : i + 1], y[i : i + 1], served=ServedPrediction("elsewhere")
+        )
+        tracked.apply(Entry(i + 1, 1_000 * (i + 1), (segment,)))
+    assert states(plain.drift_response.detector) == states(tracked.drift_response.detector)
+
+
+@both
+@every
+def test_a_model_without_a_watch_raises_none(task, action):
+    """Null: nothing is tested, nothing is kept."""
+    X, y = stream(task)
+    model = machine(task, watch=None)
+    learn(model, X, y)
+    assert [] == alarms(model)
+    assert (0, 0) == model.drift_response.detector.to_arrays()[0]["means"].shape[
+        1:
+    ] + model.drift_response.detector.to_arrays()[0]["reference"].shape
+
+
+class SelfTesting:
+    """A learner that says at fixed rows that means differ; otherwise another learner."""
+
+    own_tests = ("class_mean",)
+
+    def __init__(self, learner):
+        self.learner, self.rows, self.fired = learner, 0, []
+
+    def __getattr__(self, name):
+        return getattr(self.learner, name)
+
+    def learn(self, X, y, discounts=None, weights=None):
+        told = self.learner.learn(X, y, discounts, weights)
+        at = [i for i in range(len(X)) if (self.rows + i + 1) % 250 == 0]
+        self.fired = [Alarm("class_mean", i, int(y[i]), (0,), (1.0,), (2.0,), 0.5, 10, 20) for i in at]
+        self.rows += len(X)
+        return told
+
+    def take_alarms(self):
+        fired, self.fired = self.fired, []
+        return fired
+
+
+@pytest.fixture
+def testing(monkeypatch):
+    """The algorithm dfop, whose learner makes the class-mean test itself."""
+    algorithm = ALGORITHMS["dfop"]
+    own = replace(algorithm, build=lambda spec: SelfTesting(algorithm.build(spec)))
+    monkeypatch.setitem(ALGORITHMS, "dfop", own)
+
+
+@every
+def test_a_learner_s_own_test_is_told_instead_of_the_watch_s(testing, action):
+    """One event, not two: its alarms are taken over, at their rows; those of the other test stand among them."""
+    X, y = stream("classification")
+    y = ["up" if label == "up" else "down" for label in y]
+    whole, single = machine(action=action), machine(action=action)
+    learn(whole, X, y)
+    learn(single, X, y, range(ROWS))
+    found = alarms(whole)
+    assert [drift.row for drift in found] == [drift.row for drift in alarms(single)]
+    assert {"class_mean", "error_rate"} == {drift.kind for drift in found}
+    assert {("a", 1.0, 2.0)} == {(c.name, c.before, c.after) for drift in found for c in drift.features}
+    if action != "reset":
+        assert [250, 500, 750, 1000] == [drift.row for drift in found if drift.kind == "class_mean"]
+
+
+def test_a_learner_s_own_test_can_be_left_out(testing):
+    """What the watch does not list is not told, whoever tests it."""
+    X, y = stream("classification")
+    model = machine(watch={"error_rate": {}})
+    learn(model, X, y)
+    assert "class_mean" not in {drift.kind for drift in alarms(model)}
+
+
+@both
+def test_the_means_of_features_are_those_of_the_windows(task):
+    """Before any drift those of all rows; without the test of class means, or without rows, there are none."""
+    X, y = stream(task, JUMP - 10)
+    model, unwatched = machine(task), machine(task, watch=None)
+    assert {} == model.feature_means()
+    for one in (model, unwatched):
+        learn(one, X, y, cuts=[3, 77])
+    assert [] == alarms(model)
+    means = model.feature_means()
+    assert ["a", "b", "c"] == [*means]
+    assert np.allclose(X.mean(axis=0), [*means.values()])
+    assert {} == unwatched.feature_means()
+
+
+def test_only_features_that_are_columns_have_means():
+    """Numbers and booleans; of categories and times the columns are none that a row has."""
+    features = ["a", {"name": "day", "categories": ["mon", "tue"]}, {"name": "open", "type": "boolean"}]
+    model = Machine(Config.parse({"algorithm": "dfop", "task": "regression", "features": features}))
+    X = np.array([[1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    model.apply(Entry(1, 0, (Rows(model.prediction_schema.id, None, X, np.ones(2)),)))
+    assert {"a": 1.5, "open": 0.5} == model.feature_means()

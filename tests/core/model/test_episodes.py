@@ -1,0 +1,155 @@
+"""Episodes in the state machine: one drift is one event, acted upon once, with the same bits however rows are cut."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Entry, MergedRows, Reset, Restore, Rows
+from core.model import Machine
+from tests.core.model.test_drift_response import ROWS, alarms, learn, stream
+
+TEST = {"batch_size": 40, "delta": 0.2}
+actions = pytest.mark.parametrize("action", ["report", "reset", "forget"])
+tasks = pytest.mark.parametrize("task", ["classification", "regression"])
+
+
+def machine(task="classification", action="report", **watch):
+    watch = {"class_mean": TEST, "error_rate": TEST, "episode_rows": 2 * ROWS, **watch}
+    params = {"forgetting_rate": 1e-3}
+    body = {"algorithm": "dfop", "task": task, "params": params, "features": ["a", "b", "c"], "watch": watch}
+    return Machine(Config.parse({**body, "on_drift": action}))
+
+
+def acts(model):
+    """Let a model count how often a drift is acted upon."""
+    counted = []
+    act = model.drift_response._act
+    model.drift_response._act = lambda phase: (counted.append(model.rows), act(phase))
+    return counted
+
+
+@tasks
+def test_one_drift_is_one_event(task):
+    """What fires after the first alarm, of either test and any class, joins its event; nothing is lost of it."""
+    X, y = stream(task)
+    apart, together = machine(task, episode_rows=0), machine(task)
+    for model in (apart, together):
+        learn(model, X, y, range(0, ROWS, 10))
+    each = [one for event in alarms(apart) for one in (event, *event.alarms)]
+    (event,) = alarms(together)
+    assert len(each) > 1
+    assert [(one.kind, one.label, one.row, one.features) for one in each] == [
+        (one.kind, one.label, one.row, one.features) for one in (event, *event.alarms)
+    ]
+    assert len(each) - 1 == event.joined
+    marks = [mark for mark in together.metrics.report()["marks"] if mark["kind"] == "drift"]
+    assert [(event.row, event.kind)] == [(mark["row"], mark["test"]) for mark in marks]
+
+
+@pytest.mark.parametrize("action", ["reset", "forget"])
+@tasks
+def test_an_episode_is_acted_upon_once(task, action):
+    """At its first alarm; later ones change nothing."""
+    X, y = stream(task, 1200)
+    X, y = np.concatenate([X, X, X]), [*y, *y, *y] if task == "classification" else np.concatenate([y, y, y])
+    often, once = machine(task, action, episode_rows=0), machine(task, action, episode_rows=10_000)
+    counted = [acts(model) for model in (often, once)]
+    for model in (often, once):
+        learn(model, X, y, range(0, len(X), 50))
+    assert 1 == len(counted[1]) == len(alarms(once))
+    assert len(counted[0]) == len(alarms(often)) > 2
+    assert alarms(once)[0].joined > 0
+
+
+def test_the_cool_down_holds_back_what_acts_and_no_event():
+    """An episode within it is an event that says so, and reports only."""
+    X, y = stream("classification", 1200)
+    X, y = np.concatenate([X, X, X]), [*y, *y, *y]
+    model = machine(action="reset", episode_rows=100, cooldown_rows=1500)
+    counted = acts(model)
+    learn(model, X, y, range(0, len(X), 50))
+    found = alarms(model)
+    held_back = [event.held_back for event in found]
+    assert {True, False} == set(held_back)
+    assert not held_back[0]
+    assert {(True, "report"), (False, "reset")} == {(event.held_back, event.action) for event in found}
+    assert len(counted) == held_back.count(False)
+
+
+@actions
+@tasks
+def test_a_merged_replay_gives_the_same_bits(task, action):
+    """Entries one by one, or as many as go together: each alarm with the version and time of its own entry."""
+    X, y = stream(task)
+    single, merged = (machine(task, action, episode_rows=60, cooldown_rows=150) for _ in range(2))
+    known = 100 if task == "classification" else 1  # a class that is new is not merged
+    for model in (single, merged):
+        learn(model, X[:known], y[:known], range(known))
+    learn(single, X[known:], y[known:], range(ROWS - known), version=known)
+    rows = Rows(merged.prediction_schema.id, None, X[known:], y[known:])
+    times = [1_000 * version for version in range(known + 1, ROWS + 1)]
+    stop, _ = merged.apply_merged(MergedRows(rows, known + 1, times, range(1, ROWS - known + 1)), 0)
+    assert ROWS - known == stop
+    assert alarms(single)
+    assert single.to_bytes() == merged.to_bytes()
+    assert all(event.time_ms == 1_000 * event.version == 1_000 * event.row for event in alarms(merged))
+
+
+@pytest.mark.parametrize("segment", ["reset", "restore"])
+def test_a_reset_and_a_restore_end_the_episode(segment):
+    """What comes after them is another drift: rows are counted anew, and the model is another one."""
+    X, y = stream("classification")
+    model = machine(episode_rows=10**9, cooldown_rows=10**9)
+    young = model.to_bytes()
+    version = learn(model, X, y)
+    (first,) = alarms(model)
+    held = model.to_bytes()
+    for at, state in enumerate((young, held) if segment == "restore" else (None,), start=1):
+        model.apply(Entry(version + at, 0, (Restore(state) if state else Reset(),)))
+    learn(model, X, y, version=version + 2)
+    events = alarms(model)
+    assert [first] == events[:1]
+    assert (2, False) == (len(events), events[1].held_back)
+
+
+def test_a_saved_machine_goes_on_with_its_episode():
+    """Bytes and back within one: what fires then joins it."""
+    X, y = stream("classification")
+    kept = machine()
+    row = next(event.row for event in alarms_of(X, y))
+    version = learn(kept, X[:row], y[:row])
+    restored, _ = Machine.from_bytes(kept.to_bytes())
+    for model in (kept, restored):
+        learn(model, X[row:], y[row:], version=version)
+    assert 1 == len(alarms(restored))
+    assert kept.to_bytes() == restored.to_bytes()
+
+
+def alarms_of(X, y):
+    """The events of a stream."""
+    model = machine()
+    learn(model, X, y)
+    return alarms(model)
+
+
+@tasks
+def test_a_configuration_that_changes_keeps_windows_and_episode(task):
+    """Other lengths and another action hold from the next alarm on; a test that goes takes its windows along."""
+    X, y = stream(task)
+    model, twin = machine(task), machine(task)
+    for one in (model, twin):
+        learn(one, X[:600], y[:600])
+    same = machine(task, "reset", episode_rows=7).config
+    model.drift_response.configure(same, model.prediction_schema)
+    assert (True, twin.drift_response.detector.to_arrays()[1]) == (
+        model.drift_response.acts,
+        model.drift_response.detector.to_arrays()[1],
+    )
+    means = [one.drift_response.detector.to_arrays()[0]["tallies"] for one in (model, twin)]
+    assert np.array_equal(*means)
+    classes = model.drift_response.detector.classes
+    model.drift_response.configure(machine(task, error_rate=None).config, model.prediction_schema)
+    kept = model.drift_response.detector.to_arrays()[0]["tallies"]
+    assert np.array_equal(means[0][:, :2], kept[:, :2])
+    assert not kept[:, 2:].any()
+    assert classes == model.drift_response.detector.classes

@@ -1,0 +1,241 @@
+"""Labels and categories that are added: what was learned goes on, the new ones being as if they had never come."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from core.config import Config
+from core.config_changes import changed
+from core.entry import Configure, Configured, Refused, Replaced, Reset, Restore, Switch
+from core.features import Feature, Schema, parse_features
+from core.learners.catalogue import ALGORITHMS
+from core.model import Machine
+from core.problems import Conflict, Invalid
+from tests.core.twin import Twin
+
+FEW, MORE = ["mon", "tue"], ["mon", "tue", "wed", 4]
+WATCH = {
+    "class_mean": {"batch_size": 20, "delta": 0.5},
+    "error_rate": {"batch_size": 20, "delta": 0.5},
+    "episode_rows": 0,
+}
+ADDED = {"add_categories": {"day": MORE[2:]}}
+
+
+def alarms(model):
+    return [(alarm.kind, alarm.row) for alarm in model.machine.outbox.after((0, -1))]
+
+
+def features(categories):
+    return ["a", {"name": "day", "type": "categorical", "categories": categories}, "b"]
+
+
+class Model(Twin):
+    """A classifier of three features; ``changes`` of its configuration."""
+
+    def __init__(self, categories=FEW, **changes):
+        body = {"algorithm": "rls", "task": "classification", "features": features(categories), "watch": WATCH}
+        super().__init__({**body, **changes})
+
+
+def stream(rows, categories, task="classification", seed=0, gaps=False):
+    """Rows with categories by their number, and labels."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=rows), rng.integers(0, categories, rows), rng.normal(size=rows)]).astype(float)
+    score = X[:, 0] + 0.5 * X[:, 1] - X[:, 2]
+    if gaps:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    return X, score if task == "regression" else np.where(score > 0, "up", "down").tolist()
+
+
+@pytest.mark.parametrize("missing", ["error", "mean"])
+@pytest.mark.parametrize(
+    ("algorithm", "task", "params"),
+    [
+        ("rls", "classification", {}),
+        ("rls", "regression", {"scaling": "standard"}),
+        ("dynamic_odm", "classification", {}),
+        ("odm", "classification", {"scaling": "none", "bias": False}),
+        ("fesl_c", "regression", {}),
+        ("fesl_c", "classification", {"scaling": "standard"}),
+    ],
+)
+def test_added_categories_are_as_if_they_had_never_come(algorithm, task, params, missing):
+    """The model is the one that was created with all of them and learned the same rows, and goes on like it."""
+    how = {"algorithm": algorithm, "task": task, "params": params, "missing": missing}
+    extended, always = Model(**how), Model(MORE, **how)
+    X, y = stream(120, 2, task, gaps=missing == "mean")
+    for model in (extended, always):
+        model.learn(X, y)
+    assert Configured(120) == extended.commit(Configure(ADDED))
+    assert always.machine.prediction_schema.id == extended.machine.prediction_schema.id
+    later, labels = stream(80, 4, task, seed=1, gaps=missing == "mean")
+    told = [model.learn(later, labels) for model in (extended, always)]
+    assert_allclose(told[1].losses, told[0].losses, rtol=1e-7, atol=1e-9)
+    one, other = (model.machine.predict(later) for model in (extended, always))
+    assert_allclose(other.value if task == "regression" else other.probabilities,
+                    one.value if task == "regression" else one.probabilities, rtol=1e-6, atol=1e-9)  # fmt: skip
+    assert alarms(always) == alarms(extended)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("algorithm", [name for name, entry in ALGORITHMS.items() if not entry.sparse])
+def test_what_was_known_is_predicted_as_before(algorithm, task):
+    """Up to round-off, by every learner that can; the others say what can be done and change nothing."""
+    if task not in ALGORITHMS[algorithm].tasks:
+        pytest.skip("not a task of it")
+    model = Model(algorithm=algorithm, task=task)
+    X, y = stream(90, 2, task)
+    model.learn(X, y)
+    before, state = model.machine.predict(X), model.machine.to_bytes()
+    outcome = model.commit(Configure(ADDED))
+    if algorithm.startswith("vigo") or algorithm == "ga2m":
+        assert "/features/switch" in outcome.detail
+        assert state == model.machine.to_bytes()
+        return
+    assert Configured(90) == outcome
+    after = model.machine.predict(X)
+    if algorithm == "auto":  # some of its experts cannot, and begin anew
+        assert_allclose(before.value, after.value, atol=0.05)
+    elif task == "regression":
+        assert_allclose(before.value, after.value, rtol=1e-12)
+    else:
+        assert_allclose(before.probabilities, after.probabilities, rtol=1e-12)
+    assert {"row": 90, "kind": "configure", "fields": ["features"]} == model.machine.metrics.report()["marks"][-1]
+    later, labels = stream(60, 4, task, seed=1)
+    assert model.learn(later, labels).learned
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "odm"])
+def test_random_features_have_no_further_columns(algorithm):
+    """They were drawn for those there are."""
+    model = Model(algorithm=algorithm, params={"random_features": 16})
+    with pytest.raises(Invalid, match="/features/switch"):
+        model.machine.plan_change(ADDED)
+    assert isinstance(model.commit(Configure(ADDED)), Refused)
+
+
+def test_the_configuration_has_the_categories_and_a_reset_keeps_them():
+    """As does a model that is loaded; a restore brings those of its version back."""
+    model = Model()
+    model.learn(*stream(30, 2))
+    kept = model.machine.to_bytes()
+    model.commit(Configure(ADDED))
+    assert features(MORE) == model.machine.config.to_json()["features"]
+    assert Replaced(0) == model.commit(Reset())
+    assert MORE == list(model.machine.prediction_schema.features[1].categories)
+    assert Replaced(30) == model.commit(Restore(kept, "restore"))
+    assert features(FEW) == model.machine.config.to_json()["features"]
+
+
+def test_rows_on_their_way_are_rows_of_the_larger_space():
+    """By the number of the category, after one addition and after two; and through a switch as any tracked row."""
+    model = Model()
+    model.learn(*stream(30, 2))
+    first = model.machine.prediction_schema
+    model.commit(Configure(ADDED))
+    second = model.machine.prediction_schema
+    model.commit(Configure({"add_categories": {"day": ["sun"]}}))
+    for space in (first, second):
+        assert model.learn(*stream(10, 2), space).learned
+    model.commit(Switch("begin", parse_features(["a", "c"]), "linear"))
+    assert model.learn(*stream(10, 2), first).learned
+    wide = np.random.default_rng(2).normal(size=(20, 4))
+    wide[:, 1] = 4.0
+    assert model.learn(wide, ["up", "down"] * 10).learned
+    model.commit(Switch("complete"))
+    assert model.learn(*stream(10, 2), second).learned
+    model.commit(Switch("begin", parse_features(["d"]), "linear"))
+    model.commit(Switch("complete"))
+    assert {first.id, second.id} <= set(model.machine.switching.retired)
+    assert isinstance(model.learn(*stream(10, 2), first), Refused)
+
+
+def test_categories_that_are_there_change_nothing():
+    """Whatever else is asked for; the same addition twice is one."""
+    model = Model()
+    model.commit(Configure(ADDED))
+    before = model.machine.to_bytes()
+    assert Configured(0) == model.commit(Configure(ADDED))
+    assert Configured(0) == model.commit(Configure({"add_categories": {"day": ["mon"]}}))
+    assert before == model.machine.to_bytes()
+
+
+def test_features_that_are_being_changed_get_no_categories():
+    """In the overlap it is a conflict, after it the way is a switch; before there are features there is nothing."""
+    model = Model()
+    model.learn(*stream(30, 2))
+    model.commit(Switch("begin", (*parse_features(features(FEW)), Feature("c")), "linear"))
+    with pytest.raises(Conflict, match="under way"):
+        model.machine.plan_change(ADDED)
+    model.commit(Switch("complete"))
+    with pytest.raises(Invalid, match="/features/switch"):
+        model.machine.plan_change(ADDED)
+    with pytest.raises(Conflict, match="no features yet"):
+        Machine(Config.parse({"algorithm": "rls", "task": "regression"})).plan_change(ADDED)
+    with pytest.raises(Invalid, match="names"):
+        Machine(Config.parse({"algorithm": "sparse_dfop", "task": "regression"})).plan_change(ADDED)
+
+
+@pytest.mark.parametrize(
+    ("added", "field"),
+    [
+        ([], "add_categories"),
+        ({"day": "wed"}, "add_categories.day"),
+        ({"day": ["wed", "wed"]}, "add_categories.day[1]"),
+        ({"day": [1.5]}, "add_categories.day[0]"),
+        ({"a": ["x"]}, "add_categories.a"),
+        ({"colour": ["x"]}, "add_categories.colour"),
+        ({"day": ["4"]}, "add_categories"),
+    ],
+)
+def test_wrong_categories_are_refused_by_name(added, field):
+    """No list, twice the same, no category, none of the features that have some, two that look alike."""
+    with pytest.raises(Invalid) as refused:
+        Model([*FEW, 4]).machine.plan_change({"add_categories": added})
+    assert [field] == [problem.field for problem in refused.value.problems]
+
+
+def test_labels_are_added_behind_the_others():
+    """Those that are there already are fine; rows may carry the new ones from then on."""
+    model = Model(labels=["up", "down"])
+    model.learn(*stream(30, 2))
+    assert Configured(30) == model.commit(Configure({"add_labels": ["same", "up", 7]}))
+    assert ("up", "down", "same", 7) == model.machine.config.labels
+    assert {"row": 30, "kind": "configure", "fields": ["labels"]} == model.machine.metrics.report()["marks"][-1]
+    assert model.learn(stream(2, 2)[0], ["same", 7]).learned
+    model.commit(Reset())
+    assert ("up", "down", "same", 7) == model.machine.config.labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "added", "problem"),
+    [
+        (["a", "b"], "c", "list"),
+        (["a", "b"], ["c", "c"], "twice"),
+        (["a", "b"], [1.5], "label"),
+        ([0, 1], ["0"], "looks in answers like"),
+        (["a", "b"], [str(at) for at in range(5000)], "labels"),
+        (None, ["c"], "not declared"),
+    ],
+)
+def test_labels_that_cannot_be_added(labels, added, problem):
+    """Refused by name, with what would be allowed."""
+    config = Config.parse({"algorithm": "rls", "task": "classification", "labels": labels})
+    with pytest.raises(Invalid) as refused:
+        changed(config, {"add_labels": added})
+    assert refused.value.problems[0].field.startswith("add_labels")
+    assert problem in str(refused.value)
+
+
+def test_a_regression_has_no_labels_to_add():
+    """Its labels are numbers."""
+    with pytest.raises(Invalid, match="numbers"):
+        changed(Config.parse({"algorithm": "rls", "task": "regression"}), {"add_labels": ["a"]})
+
+
+def test_the_larger_space_is_the_declared_one():
+    """Its id is that of a model which was created with all categories."""
+    model = Model()
+    model.commit(Configure(ADDED))
+    assert Schema(parse_features(features(MORE))).id == model.machine.prediction_schema.id

@@ -1,0 +1,111 @@
+"""What a regression says lies near the labels it has seen, whatever makes it; what it learns is not held."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from core.config import Config
+from core.contract import Spec
+from core.entry import Entry, Rows
+from core.learners.catalogue import ALGORITHMS, find
+from core.model import Machine
+from core.model.label_range import LAYOUT, LabelRange
+from core.numerics.label_range import BEYOND, SPAN_ROWS
+from tests.core.state.hostile import hostile
+from tests.core.switching.switch_streams import Driver
+
+LEARNERS = [
+    (name, params)
+    for name, algorithm in sorted(ALGORITHMS.items())
+    if "regression" in algorithm.tasks and not algorithm.sparse
+    for params in ({}, *([{"forgetting_rate": 0.2}] if name in {"dfop", "gdfop"} else []))
+]
+every_learner = pytest.mark.parametrize(("algorithm", "params"), LEARNERS)
+
+
+def spiky(rows=400):
+    """A column that is silent while others are learned, then far larger than ever: any weight that it has is wrong."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(rows, 3))
+    X[:, 2] *= 1e-3
+    X[SPAN_ROWS + 5 :: 50, 2] = 1e6
+    return X, X[:, 0] - X[:, 1] + rng.normal(size=rows) / 10
+
+
+def model(algorithm, params):
+    body = {"algorithm": algorithm, "task": "regression", "params": params, "features": ["a", "b", "c"]}
+    return Machine(Config.parse(body))
+
+
+def learned(machine, X, y, *, block):
+    """The predictions of predict and of feedback for every row; the former before each block."""
+    before, told = [], []
+    for version, start in enumerate(range(0, len(y), block), 1):
+        part = slice(start, start + block)
+        before += machine.predict(X[part][:1]).value.tolist()
+        (outcome,) = machine.apply(Entry(version, 0, (Rows(machine.prediction_schema.id, None, X[part], y[part]),)))
+        told += outcome.predictions
+    return np.array(before), np.array(told)
+
+
+@every_learner
+def test_what_is_said_is_held_near_the_labels_before(algorithm, params):
+    """Within a tenth of their range beyond both ends; predict and feedback, rows and blocks say the same bits."""
+    X, y = spiky()
+    one, whole = model(algorithm, params), model(algorithm, params)
+    before, told = learned(one, X, y, block=1)
+    assert_array_equal(before, told)
+    assert_array_equal(told, learned(whole, X, y, block=100)[1])
+    assert one.to_bytes() == whole.to_bytes()
+    low, high = (of.accumulate(y)[SPAN_ROWS - 1 : -1] for of in (np.minimum, np.maximum))
+    reach = BEYOND * (high - low)
+    assert (low - reach <= told[SPAN_ROWS:]).all()
+    assert (told[SPAN_ROWS:] <= high + reach).all()
+
+
+@every_learner
+def test_what_is_learned_is_not_held(algorithm, params):
+    """The learner is the one that learns the rows alone; and one that would say far more is there."""
+    X, y = spiky()
+    scales = any(param.name == "scaling" for param in find(algorithm).params)
+    machine = model(algorithm, {**params, **({"scaling": "none"} if scales else {})})
+    learned(machine, X, y, block=100)
+    alone = find(algorithm).build(Spec("regression", 3, machine.config.params))
+    told = alone.learn(X, y).value
+    ours, theirs = machine.pipeline.learner.to_arrays()[0], alone.to_arrays()[0]
+    assert all((ours[name] == theirs[name]).all() for name in theirs)
+    if params or algorithm == "gdfop":
+        assert np.abs(told).max() > 10 * np.abs(y).max()
+
+
+def test_one_range_serves_every_phase():
+    """Experts after a change of features are held by all labels of the model; a reset begins anew."""
+    driver = Driver("gdfop", "regression", rows=900)
+    for step in (lambda: None, lambda: driver.begin(1), driver.complete, lambda: driver.begin(2), driver.abort):
+        step()
+        driver.learn(40)
+    seen = driver.labels[: driver.at]
+    assert [seen.min(), seen.max(), 200.0] == driver.machine.label_range.span.tolist()
+    assert driver.machine.to_bytes() == driver.reborn().machine.to_bytes()
+
+
+def test_a_wild_label_widens_the_range_once():
+    """One label of 1e30 among others moves an end by one width; a change of level is reached within some rows."""
+    held = LabelRange()
+    held.absorb(np.zeros(100), np.linspace(0.0, 1.0, 100))
+    held.absorb(np.zeros(1), np.array([1e30]))
+    assert [0.0, 2.0, 101.0] == held.span.tolist()
+    held.absorb(np.zeros(20), np.full(20, 1e6))
+    assert [0.0, 1e6, 121.0] == held.span.tolist()
+
+
+def test_only_what_can_be_a_range_is_loaded():
+    """A damaged state is refused; nothing changes."""
+    held = LabelRange()
+    held.absorb(np.zeros(3), np.arange(3.0))
+    arrays, header = held.to_arrays()
+    broken = [(arrays, {"more": 1}), *((wrong, header) for _, wrong in hostile(LAYOUT, arrays))]
+    for wrong, head in broken:
+        with pytest.raises(ValueError, match=r"."):
+            held.load_arrays(wrong, head)
+    assert [0.0, 2.0, 3.0] == held.span.tolist()

@@ -1,0 +1,168 @@
+"""Models whose last rows are columns of the next one: what they learn, late labels, changes of features, refusals."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from core.config import Config
+from core.contract import Spec
+from core.entry import Configure, Entry, Refused, Rows
+from core.learners.catalogue import find
+from core.model import Machine
+from core.problems import Invalid
+from tests.core.switching.switch_streams import CASES, DAY, Driver
+
+RATE = {"forgetting_rate": 0.01}
+every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
+
+
+def machine(**more):
+    body = {"algorithm": "dfop", "task": "regression", "params": RATE, "features": ["a", "b"], **more}
+    return Machine(Config.parse(body))
+
+
+def learn(model, X, y, version=1, served=None):
+    rows = Rows(model.prediction_schema.id, None, X, y, served=served)
+    (outcome,) = model.apply(Entry(version, 0, (rows,)))
+    return outcome
+
+
+def series(rows=1500):
+    """Labels that follow from their own past and from features three rows ago."""
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(rows, 2)), np.zeros(rows)
+    for t in range(3, rows):
+        y[t] = 0.8 * y[t - 1] - 0.3 * y[t - 2] + X[t - 3, 0] + rng.normal() / 20
+    return X, y
+
+
+def test_a_series_is_learned_from_its_past():
+    """Features of three rows ago and the last labels: three lags leave the noise, one a part, none nearly all."""
+    X, y = series()
+    error = {lags: np.mean(learn(machine(lags=lags), X, y).losses[500:]) / y.var() for lags in (0, 1, 3)}
+    assert error[3] < 0.01
+    assert 0.2 < error[1] < 0.8 < error[0]
+
+
+def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
+    """The learner is one that is given rows, lag columns and labels in the order in which the labels came."""
+    X, y = series(60)
+    model, alone = machine(lags=2), find("dfop").build(Spec("regression", 8, machine().config.params))
+    version, waiting, history, columns, labels = 0, [], [], [], []
+
+    def lagged(i):
+        one, two = (history[-1:], history[-2:][:1]) if history else ([(X[i], 0.0)], [(X[i], 0.0)])
+        return [*X[i], *one[0][0], *two[0][0], one[0][1], two[0][1]]
+
+    for i in range(60):
+        if i % 3 == 0:
+            waiting.append((i, model.served(model.predict(X[i : i + 1]), 0), lagged(i)))
+        late = waiting.pop(0) if len(waiting) > 4 else (i, None, lagged(i)) if i % 3 else None
+        if late is None:
+            continue
+        at, served, own = late
+        version += 1
+        learn(model, X[at : at + 1], y[at : at + 1], version, served)
+        columns.append(own)
+        labels.append(y[at])
+        history.append((X[at], y[at]))
+    assert version > 40
+    alone.learn(np.array(columns), np.array(labels))
+    ours, theirs = model.pipeline.learner.to_arrays()[0], alone.to_arrays()[0]
+    for name, array in theirs.items():
+        assert_array_equal(array, ours[name])
+
+
+@every_case
+def test_a_row_of_a_batch_is_predicted_as_the_next_one(algorithm, task, classes):
+    """And as it is predicted alone; feedback then says the same; a block is its rows."""
+    one, whole = (Driver(algorithm, task, classes, lags=2) for _ in range(2))
+    told = []
+    for at in range(120):
+        together = one.machine.predict(one.raw(one.machine.prediction_schema, at, at + 3))
+        alone = one.machine.predict(one.raw(one.machine.prediction_schema, at + 2, at + 3))
+        assert_array_equal(alone.value, together.value[2:])
+        told.append(one.machine.named(together.value)[0])
+        assert [told[-1]] == one.learn(1).predictions
+    blocks = whole.learn(120)
+    if one.machine.switching.now.row_exact:
+        assert told == blocks.predictions
+        assert one.machine.to_bytes() == whole.machine.to_bytes()
+
+
+@pytest.mark.parametrize("labels", [None, ["class 0", "class 1", "class 2"]])
+def test_classes_are_columns_of_zero_and_one(labels):
+    """In the order in which they appear; room for those that are declared, else for ten."""
+    driver = Driver("dfop", classes=3, lags=2, labels=labels)
+    driver.learn(100)
+    room = 3 if labels else 10
+    last = [driver.machine.labels.index(label) for label in driver.labels[99:97:-1]]
+    shown = np.array(driver.machine.pipeline.lags.now())[-2 * room :].reshape(2, room)
+    assert_array_equal(np.eye(room)[last], shown)
+    assert "label (t-2) #2" in driver.machine.row_columns
+    assert driver.machine.weights().coefficients.shape[1] == len(driver.machine.row_columns)
+
+
+@every_case
+def test_lag_columns_live_through_changes_of_features(algorithm, task, classes):
+    """Steady, in an overlap, after it, after another one and an abort: the saved state goes on as the machine does."""
+    driver = Driver(algorithm, task, classes, rows=700, lags=1)
+    driver.learn(60)
+    for step in (lambda: driver.begin(1), driver.complete, lambda: driver.begin(2), driver.abort):
+        step()
+        waiting = driver.served(driver.at)
+        driver.learn(20)
+        schema = driver.machine.prediction_schema
+        driver.learn(1, schema, served=waiting)
+        last = np.concatenate([driver.machine.pipeline.encoder.encode(driver.raw(schema, driver.at - 1, driver.at))[0]])
+        assert_array_equal(last, driver.machine.switching.in_force.lags.now()[: schema.width])
+        assert driver.machine.to_bytes() == driver.reborn().machine.to_bytes()
+
+
+def test_old_rows_keep_their_lag_columns_after_a_change():
+    """A row that was tracked in the old space trains the old model with what it was predicted with."""
+    driver = Driver("gdfop", "regression", rows=300, lags=2)
+    driver.learn(50)
+    old, served = driver.machine.prediction_schema, driver.served(60)
+    driver.begin(1)
+    driver.learn(30)
+    driver.complete()
+    driver.learn(5)
+    found = []
+    learner = driver.machine.pipeline.old.learner
+    taught, learner.learn = learner.learn, lambda X, *more: (found.append(X.copy()), taught(X, *more))[1]
+    driver.apply(Rows(old.id, None, driver.raw(old, 60, 61), driver.labels[60:61], served=served))
+    assert_array_equal(served.lags, found[0][0, old.width :])
+
+
+def test_a_model_without_lags_is_as_it_was():
+    """No part of its state, no word in its configuration."""
+    model = machine(lags=0)
+    assert "lags" not in model.config.to_json()
+    assert machine().to_bytes() == model.to_bytes()
+    assert None is model.served(model.predict(np.zeros((1, 2))), 0).lags
+
+
+@pytest.mark.parametrize("value", [-1, 11, 1.0, True, "2", None])
+def test_the_number_is_checked(value):
+    """0 to 10."""
+    with pytest.raises(Invalid, match="lags"):
+        machine(lags=value)
+
+
+def test_what_lags_exclude_is_refused_by_name():
+    """Sparse rows, which have no columns; further labels and categories, which would need some; another number."""
+    with pytest.raises(Invalid, match="lags"):
+        Config.parse({"algorithm": "sparse_dfop", "task": "regression", "lags": 1})
+    driver = Driver("dfop", labels=["class 0", "class 1"], lags=1)
+    driver.learn(10)
+    more = {"day": [*DAY["categories"], "thu"]}
+    for field, change, way in (
+        ("lags", 2, "create another"),
+        ("add_labels", ["class 2"], "create another"),
+        ("add_categories", more, "switch"),
+    ):
+        with pytest.raises(Invalid, match=way) as refused:
+            driver.machine.plan_change({field: change})
+        assert field in str(refused.value)
+        assert isinstance(driver.apply(Configure({field: change}))[0], Refused)

@@ -1,0 +1,161 @@
+"""Labels that come late: the model and the baselines are judged by what they said at the same moment."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Entry, Reset, Rows, ServedPrediction
+from core.model import Machine
+
+LATE = 200
+
+
+class Delayed:
+    """A separable stream whose labels come late, each with the prediction that was served.
+
+    Attributes:
+        machine: the model.
+        told: what was served for each row.
+        known: the labels that had come when each row was predicted.
+    """
+
+    def __init__(self, rows, **more):
+        rng = np.random.default_rng(11)
+        self.X = rng.normal(size=(rows, 2)) + 2.5 * np.sign(rng.normal(size=(rows, 1)))
+        self.y = np.where(self.X.sum(axis=1) > 0, "UP", "DOWN").tolist()
+        config = {"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "watch": None, **more}
+        self.machine = Machine(Config.parse(config))
+        self.told, self.known, self.come = [], [], []
+
+    def predict(self, row):
+        prediction = self.machine.predict(self.X[row : row + 1])
+        self.told.append(self.machine.served(prediction, 0))
+        self.known.append(len(self.come))
+
+    def label(self, row):
+        space = self.machine.prediction_schema
+        one = slice(row, row + 1)
+        rows = Rows(space.id, None, self.X[one], self.y[one], served=self.told[row])
+        self.come.append(self.y[row])
+        return self.machine.apply(Entry(len(self.come), len(self.come), (rows,)))[0]
+
+    def by_hand(self, rows):
+        """Accuracies of the model, of no_change and of majority, over the rows for which something could be said."""
+        declared = self.machine.config.labels or ()
+        right = []
+        for row in rows:
+            if self.told[row].prediction is None:
+                continue
+            known = self.come[: self.known[row]]
+            said = self.told[row].prediction, [*declared[:1], *known][-1], most(known, declared)
+            right.append([answer == self.y[row] for answer in said])
+        return np.mean(right, axis=0) if right else None
+
+
+def most(known, declared):
+    """The most frequent label of some, of equals the first one: as declared, or as they came."""
+    return max(declared or dict.fromkeys(known), key=known.count)
+
+
+def found(machine):
+    """The same three, as the metrics tell them."""
+    report = machine.metrics_report()
+    baselines = report["baselines"]
+    return [report["overall"]["accuracy"], baselines["no_change"]["accuracy"], baselines["majority"]["accuracy"]]
+
+
+@pytest.mark.parametrize("labels", [{}, {"labels": ["DOWN", "UP"]}])
+def test_labels_of_an_empty_model_come_late(labels):
+    """Two hundred rows are predicted before any label is known: their labels are no news on how good the model is."""
+    stream = Delayed(LATE + 100, **labels)
+    for row in range(LATE):
+        stream.predict(row)
+    for row in range(LATE):
+        stream.label(row)
+    nothing = sum(answer.prediction is None for answer in stream.told)
+    assert nothing == stream.machine.metrics_report()["unscored"]
+    if labels:
+        assert nothing in {0, LATE}
+    for row in range(LATE, LATE + 100):
+        stream.predict(row)
+        stream.label(row)
+    assert stream.by_hand(range(LATE + 100)) == pytest.approx(found(stream.machine))
+    late = stream.by_hand(range(LATE, LATE + 100))
+    assert late[0] > 0.95
+    assert late[0] > late[1:].max() + 0.3
+
+
+@pytest.mark.parametrize("labels", [{}, {"labels": ["DOWN", "UP"]}])
+def test_labels_in_steady_state_come_late(labels):
+    """Each label comes 200 rows after its prediction: accuracy and baselines are those of the answers, by hand."""
+    stream = Delayed(5 * LATE, **labels)
+    for row in range(5 * LATE):
+        stream.predict(row)
+        if row >= LATE:
+            stream.label(row - LATE)
+    rows = range(4 * LATE)
+    expected = stream.by_hand(rows)
+    assert expected == pytest.approx(found(stream.machine))
+    assert sum(stream.told[row].prediction is None for row in rows) == stream.machine.metrics_report()["unscored"]
+    assert stream.by_hand(range(LATE + 1, 4 * LATE))[0] > 0.95
+    assert abs(expected[1] - 0.5) < 0.1
+    window = stream.machine.metrics_report()["window"]
+    assert expected[1] == pytest.approx(window["baselines"]["no_change"]["accuracy"])
+
+
+def test_an_unscored_row_has_no_loss():
+    """Neither 0 nor 1, and no probability."""
+    stream = Delayed(2)
+    stream.predict(0)
+    stream.predict(1)
+    outcome = stream.label(0)
+    assert [None] == outcome.predictions
+    assert np.isnan(outcome.losses).all()
+    assert np.isnan(outcome.p_true).all()
+    assert 1 == stream.machine.metrics_report()["unscored"]
+
+
+def test_numbers_come_late():
+    """The last value is the one that was known when the row was predicted; none was before the first."""
+    config = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None}
+    machine, X, y = Machine(Config.parse(config)), np.arange(6.0)[:, None], 10.0 * np.arange(6)
+    told, space = [], machine.prediction_schema
+    for row in range(6):
+        told.append(machine.served(machine.predict(X[row : row + 1]), 0))
+        if row >= 2:
+            rows = Rows(space.id, None, X[row - 2 : row - 1], y[row - 2 : row - 1], served=told[row - 2])
+            machine.apply(Entry(row, row, (rows,)))
+    # The labels of rows 0 to 3 came; of the last values, rows 0, 1 and 2 knew none, row 3 knew that of row 0.
+    assert [(None,)] * 3 + [(0.0,), (10.0,), (20.0,)] == [answer.baselines for answer in told]
+    assert {"mse": 900.0, "mae": 30.0} == machine.metrics_report()["baselines"]["last_value"]
+
+
+def test_records_without_baselines_take_those_of_now():
+    """As they were kept by earlier versions."""
+    stream = Delayed(3)
+    for row in range(3):
+        stream.predict(row)
+        stream.label(row)
+    told = stream.told[2]
+    for served in (told, ServedPrediction(told.prediction, told.probabilities)):
+        other, _ = Machine.from_bytes(stream.machine.to_bytes())
+        space = other.prediction_schema
+        other.apply(Entry(4, 4, (Rows(space.id, None, stream.X[2:3], ["DOWN"], served=served),)))
+        said = told.baselines[0] if served.baselines else stream.y[2]
+        before = stream.machine.metrics_report()["baselines"]["no_change"]["accuracy"] * 2
+        assert (before + (said == "DOWN")) / 3 == pytest.approx(found(other)[1])
+
+
+def test_what_was_said_is_gone_after_a_reset():
+    """A label that the model does not know any more was a wrong answer, not none."""
+    stream = Delayed(30)
+    for row in range(30):
+        stream.predict(row)
+        stream.label(row)
+    stream.machine.apply(Entry(31, 31, (Reset(),)))
+    space = stream.machine.prediction_schema
+    other = "UP" if stream.told[29].prediction == "DOWN" else "DOWN"
+    rows = Rows(space.id, None, stream.X[:1], [other], served=stream.told[29])
+    stream.machine.apply(Entry(32, 32, (rows,)))
+    report = stream.machine.metrics_report()
+    assert (0, 0.0) == (report["unscored"], report["overall"]["accuracy"])

@@ -1,0 +1,391 @@
+"""The state machine of one model: same log, same bits; refused means unchanged; nothing makes it non-finite."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from core.config import Config
+from core.entry import Entry, Learned, Refused, Replaced, Reset, Restore, Rows, ServedPrediction
+from core.features import Schema
+from core.model import Machine
+from core.problems import Invalid
+from core.state import envelope
+
+D = 3
+NAMES = ("a", "b", "c")
+CLASSES = ["x", 0, False, ""]
+ROWS = 40
+KINDS = [
+    {"algorithm": "dfop", "task": "classification"},
+    {"algorithm": "gdfop", "task": "classification", "params": {"forgetting_rate": 0.1}},
+    {"algorithm": "rls", "task": "classification", "labels": CLASSES},
+    {"algorithm": "dfop", "task": "regression", "missing": "mean"},
+    {"algorithm": "rls", "task": "regression"},
+    {"algorithm": "dfop", "task": "classification", "params": {"scaling": "robust", "forgetting_rate": 0.01}},
+    {"algorithm": "dfop", "task": "regression", "params": {"scaling": "standard"}},
+]
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind['algorithm']}-{kind['task']}")
+
+
+def machine(kind, **changes):
+    return Machine(Config.parse({"features": list(NAMES), **kind, **changes}))
+
+
+def stream(kind, rows=ROWS, seed=0):
+    """Raw rows and labels; classes appear one after the other; missing values where they are allowed."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, D))
+    if kind["task"] == "regression":
+        if kind.get("missing") == "mean":
+            X[rng.random((rows, D)) < 0.2] = np.nan
+        return X, rng.normal(size=rows)
+    known = np.minimum(len(CLASSES), 1 + np.arange(rows) // 7)
+    return X, [CLASSES[int(rng.integers(k))] for k in known]
+
+
+def segment(schema, X, y, **more):
+    return Rows(schema.id, None, np.ascontiguousarray(X), y, **more)
+
+
+def entries(schema, X, y, cuts, together):
+    """The rows cut into segments at ``cuts``; ``together`` segments make an entry."""
+    ends = sorted({*cuts, len(X)} - {0})
+    starts = [0, *ends[:-1]]
+    segments = [segment(schema, X[i:j], y[i:j]) for i, j in zip(starts, ends, strict=True)]
+    groups = [segments[i : i + together] for i in range(0, len(segments), together)]
+    return [Entry(at + 1, 1_000 * at, tuple(group)) for at, group in enumerate(groups)]
+
+
+def learn(model, X, y, cuts=(), together=1):
+    return [model.apply(entry) for entry in entries(model.prediction_schema, X, y, cuts, together)]
+
+
+def told_and_lost(outcomes):
+    """Predictions and losses of all rows, in order; None where nothing could be said."""
+    learned = [outcome for applied in outcomes for outcome in applied]
+    losses = np.concatenate([o.losses for o in learned])
+    return [p for o in learned for p in o.predictions], [None if np.isnan(loss) else loss for loss in losses.tolist()]
+
+
+@every_kind
+def test_the_same_log_gives_the_same_bits(kind):
+    """Two machines that apply the same entries answer the same and are the same bytes."""
+    X, y = stream(kind)
+    first, second = machine(kind), machine(kind)
+    assert told_and_lost(learn(first, X, y, (5, 20), 2)) == told_and_lost(learn(second, X, y, (5, 20), 2))
+    assert first.to_bytes() == second.to_bytes()
+
+
+@every_kind
+@settings(max_examples=25)
+@given(cuts=st.sets(st.integers(1, ROWS - 1)), together=st.integers(1, 5))
+def test_how_a_stream_is_cut_does_not_matter(kind, cuts, together):
+    """Rows one by one, in segments of any size, several to an entry: same answers, same learner, same metrics."""
+    X, y = stream(kind)
+    single, cut = machine(kind), machine(kind)
+    one_by_one = learn(single, X, y, range(ROWS))
+    assert told_and_lost(one_by_one) == told_and_lost(learn(cut, X, y, cuts, together))
+    assert single.to_bytes() == cut.to_bytes()
+    assert ROWS == cut.rows
+
+
+@every_kind
+def test_a_saved_machine_goes_on_as_if_never_saved(kind):
+    """At every stage the bytes are read back into the same bytes, and the rest of the stream gives the same."""
+    X, y = stream(kind)
+    for stop in (0, 1, 8, 25):
+        kept = machine(kind)
+        if stop:
+            learn(kept, X[:stop], y[:stop], range(stop))
+        data = kept.to_bytes({"version": stop})
+        restored, stamp = Machine.from_bytes(data)
+        assert {"version": stop} == stamp
+        assert data == restored.to_bytes({"version": stop})
+        assert told_and_lost(learn(kept, X[stop:], y[stop:])) == told_and_lost(learn(restored, X[stop:], y[stop:]))
+        assert kept.to_bytes() == restored.to_bytes()
+
+
+@every_kind
+def test_predicting_changes_nothing(kind):
+    """Not before the first row, not after."""
+    X, y = stream(kind)
+    model = machine(kind)
+    for _ in range(2):
+        before = model.to_bytes()
+        prediction = model.predict(np.nan_to_num(X))
+        model.served(prediction, 0)
+        model.named(prediction.value)
+        model.info()
+        model.weights()
+        model.metrics.report()
+        assert before == model.to_bytes()
+        learn(model, X, y)
+
+
+def test_a_new_class_in_the_middle_of_a_block_is_tested_without_itself():
+    """Its first row cannot be predicted right; before the first class nothing is said, and nothing is scored."""
+    model = machine(KINDS[0])
+    X = np.random.default_rng(1).normal(size=(5, D))
+    ((outcome,),) = learn(model, X, ["u", "u", "v", "v", "w"])
+    assert [None, "u", "u"] == outcome.predictions[:3]
+    assert_array_equal([np.nan, 0.0, 1.0], outcome.losses[:3])
+    assert "w" not in outcome.predictions
+    assert ["u", "v", "w"] == model.labels.labels
+    assert 5 == len(outcome.p_true)
+
+
+def refused(model, *segments):
+    """Apply segments that must all be refused and must not change a bit."""
+    before = model.to_bytes()
+    outcomes = model.apply(Entry(1, 0, segments))
+    assert [Refused] * len(segments) == [type(outcome) for outcome in outcomes]
+    assert before == model.to_bytes()
+
+
+def test_what_an_earlier_entry_made_impossible_is_refused_and_changes_nothing():
+    """Another space, a label that clashes, one class too many."""
+    model = machine(KINDS[0])
+    X = np.ones((2, D))
+    learn(model, X, ["0", "y"])
+    other = Schema(Config.parse({**KINDS[0], "features": ["a", "b", "d"]}).features)
+    refused(model, segment(other, X, ["0", "y"]))
+    refused(model, segment(model.prediction_schema, X, ["y", 0]))
+    refused(model, segment(model.prediction_schema, np.ones((100, D)), [f"k{i}" for i in range(100)]))
+    refused(
+        model,
+        Rows(model.prediction_schema.id, model.prediction_schema.features, X, ["new", 0]),
+        segment(other, X, ["y", "y"]),
+    )
+    refused(model, Restore(b"not a state"), Restore(machine(KINDS[1]).to_bytes(), "import"))
+
+
+def test_a_refused_segment_does_not_disturb_its_neighbours():
+    """Segments before and after it in the entry are learned as if it were not there."""
+    X, y = stream(KINDS[0])
+    alone, among = machine(KINDS[0]), machine(KINDS[0])
+    good = [segment(alone.prediction_schema, X[i : i + 4], y[i : i + 4]) for i in range(0, 12, 4)]
+    alone.apply(Entry(1, 0, tuple(good)))
+    bad = segment(alone.prediction_schema, X[:2], ["x", "0"])
+    outcomes = among.apply(Entry(1, 0, (good[0], good[1], bad, good[2])))
+    assert [Learned, Learned, Refused, Learned] == [type(outcome) for outcome in outcomes]
+    assert alone.to_bytes() == among.to_bytes()
+
+
+def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
+    """A proposal comes true with its rows, or not at all; the next one then has its turn."""
+    model = machine(KINDS[0], features=None)
+    first, second = (Schema([*map(_feature, names)]) for names in (("p", "q"), ("r",)))
+    X = np.ones((2, 2))
+    refused(model, Rows(first.id, first.features, X, [0, "0"]))
+    assert model.prediction_schema is None
+    outcomes = model.apply(
+        Entry(
+            1,
+            0,
+            (
+                Rows(second.id, second.features, np.ones((1, 1)), ["u"]),
+                Rows(first.id, first.features, X, ["u", "v"]),
+                Rows(second.id, second.features, np.ones((1, 1)), ["v"]),
+            ),
+        )
+    )
+    assert [Learned, Refused, Learned] == [type(outcome) for outcome in outcomes]
+    assert (second.id, 2) == (model.prediction_schema.id, model.rows)
+
+
+def _feature(name):
+    return Config.parse({**KINDS[0], "features": [name]}).features[0]
+
+
+@every_kind
+def test_reset_is_the_first_state_with_a_mark(kind):
+    """Rows, classes, learner and metrics start anew; that it happened is marked."""
+    X, y = stream(kind)
+    model = machine(kind)
+    learn(model, X, y)
+    (outcome,) = model.apply(Entry(2, 0, (Reset(),)))
+    assert Replaced(0) == outcome
+    fresh = machine(kind)
+    fresh.metrics.mark(0, "reset")
+    assert fresh.to_bytes() == model.to_bytes()
+    assert [{"row": 0, "kind": "reset"}] == model.metrics.report()["marks"]
+
+
+@every_kind
+def test_restore_takes_over_a_state(kind):
+    """Predictions are those of the state, bit for bit, and it goes on from there; only a mark is added."""
+    X, y = stream(kind)
+    source, target = machine(kind), machine(kind)
+    learn(source, X[:20], y[:20])
+    learn(target, X[20:], y[20:])
+    (outcome,) = target.apply(Entry(3, 0, (Restore(source.to_bytes({"version": 9}), "import"),)))
+    assert Replaced(20) == outcome
+    source.metrics.mark(20, "import")
+    assert source.to_bytes() == target.to_bytes()
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[4]], ids=["classification", "regression"])
+def test_a_tracked_row_is_scored_by_what_was_told(kind):
+    """The learner learns the row as any other; answer, loss and metrics are those of what the client had heard."""
+    X, y = stream(kind, 6)
+    plain, tracked = machine(kind), machine(kind)
+    for model in (plain, tracked):
+        learn(model, X[:5], y[:5])
+    if kind["task"] == "regression":
+        told, label, loss = ServedPrediction(100.0), np.array([99.0]), 1.0
+    else:
+        told, label, loss = ServedPrediction("elsewhere", (("elsewhere", 0.75), ("x", 0.25))), ["x"], 1.0
+    plain.apply(Entry(2, 0, (segment(plain.prediction_schema, X[5:], label),)))
+    (outcome,) = tracked.apply(Entry(2, 0, (segment(tracked.prediction_schema, X[5:], label, served=told),)))
+    assert ([told.prediction], [loss]) == (outcome.predictions, outcome.losses.tolist())
+    assert learner_bytes(plain) == learner_bytes(tracked)
+    assert plain.metrics.report() != tracked.metrics.report()
+
+
+def learner_bytes(model):
+    arrays, _ = model.pipeline.learner.to_arrays()
+    return {name: array.tobytes() for name, array in arrays.items()}
+
+
+def test_a_tracked_answer_before_the_first_class_is_unscored():
+    """What was told was null: null is answered again, and there is no loss."""
+    model = machine(KINDS[0])
+    (outcome,) = model.apply(
+        Entry(1, 0, (segment(model.prediction_schema, np.ones((1, D)), [0], served=ServedPrediction(None)),))
+    )
+    assert [None] == outcome.predictions
+    assert np.isnan(outcome.losses).all()
+    assert (1, None) == (model.metrics.report()["unscored"], model.metrics.headline()["score"])
+
+
+@every_kind
+def test_rows_that_were_seen_are_skipped(kind):
+    """A segment with a skip list is the segment without those rows, answers included."""
+    X, y = stream(kind, 8)
+    whole, skipping = machine(kind), machine(kind)
+    keep = [0, 3, 4, 7]
+    rest = [y[i] for i in keep] if kind["task"] == "classification" else y[keep]
+    ((expected,),) = learn(whole, X[keep], rest)
+    ids = tuple(f"i{i}" for i in range(8))
+    (outcome,) = skipping.apply(Entry(1, 0, (segment(skipping.prediction_schema, X, y, ids=ids, skip=(1, 2, 5, 6)),)))
+    assert (expected.predictions, expected.rows) == (outcome.predictions, outcome.rows)
+    assert whole.to_bytes() == skipping.to_bytes()
+
+
+def test_what_is_skipped_cannot_refuse_the_rest():
+    """A row learned long ago may clash with the classes of today: it is not learned again, and the others are."""
+    model = machine(KINDS[0])
+    learn(model, np.ones((2, D)), [0, 1])
+    late = segment(model.prediction_schema, np.ones((2, D)), ["0", 1], ids=("old", "new"), skip=(0,))
+    (outcome,) = model.apply(Entry(2, 0, (late,)))
+    assert (Learned, 3) == (type(outcome), model.rows)
+
+
+def test_discounts_go_row_by_row():
+    """A discount per row: the same in one block, in segments of one entry, and next to rows without any."""
+    kind, rng = KINDS[1], np.random.default_rng(3)
+    X, y = stream(kind, 12)
+    discounts = rng.uniform(0.5, 1.0, 12)
+    block, rows = machine(kind), machine(kind)
+    for model in (block, rows):
+        learn(model, X[:4], y[:4])
+    block.apply(Entry(2, 0, (segment(block.prediction_schema, X[4:], y[4:], discounts=discounts[4:]),)))
+    singles = [
+        segment(rows.prediction_schema, X[i : i + 1], y[i : i + 1], discounts=discounts[i : i + 1])
+        for i in range(4, 12)
+    ]
+    rows.apply(Entry(2, 0, tuple(singles)))
+    assert block.to_bytes() == rows.to_bytes()
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "rls", "gdfop"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("missing", ["error", "zero", "mean"])
+def test_no_finite_row_makes_anything_infinite(algorithm, task, missing):
+    """1e308, 1e-308, zeros, repetitions and holes, in any order: state, answers, metrics and info stay finite."""
+    rng = np.random.default_rng(4)
+    wild = np.array([1.7e308, -1.7e308, 1e200, 1e-308, 5e-324, 0.0, -0.0, 1.0, 1e16])
+    X = rng.choice(wild, (300, D))
+    X[100:150] = X[100]
+    if missing != "error":
+        X[rng.random(X.shape) < 0.2] = np.nan
+    y = rng.choice(wild, 300) if task == "regression" else [CLASSES[i] for i in rng.integers(0, 3, 300)]
+    model = machine({"algorithm": algorithm, "task": task}, missing=missing)
+    outcomes = learn(model, X, y, range(0, 300, 7), 3)
+    _, losses = told_and_lost(outcomes)
+    assert np.isfinite([loss for loss in losses if loss is not None]).all()  # the first is of no label known
+    model.to_bytes()  # refuses to write what is not finite into its header
+    restored, _ = Machine.from_bytes(model.to_bytes())  # and the learner refuses to read it from its arrays
+    prediction = restored.predict(X)
+    for part in prediction:
+        assert part is None or np.isfinite(part).all()
+    assert finite(model.metrics.report())
+    assert finite(model.info())
+    assert all(np.isfinite(part).all() for part in model.weights())
+
+
+def finite(value):
+    if isinstance(value, dict):
+        return all(map(finite, value.values()))
+    if isinstance(value, list):
+        return all(map(finite, value))
+    return not isinstance(value, float) or bool(np.isfinite(value))
+
+
+def test_a_state_too_large_is_refused_before_it_is_built():
+    """Whoever reads a state is asked with its dimension first."""
+    asked = []
+
+    def admit(learners):
+        asked.extend((config.algorithm_id, space.width) for config, spaces in learners for space in spaces)
+        raise Invalid.of("features", "make too many columns")
+
+    with pytest.raises(Invalid):
+        Machine.from_bytes(machine(KINDS[0]).to_bytes(), admit)
+    assert [("dfop", D)] == asked
+
+
+FORGERIES = [
+    lambda arrays, state: state.update(rows=7),
+    lambda arrays, state: state.update(rows=-1),
+    lambda arrays, state: state.update(rows=True),
+    lambda arrays, state: state.update(rows=8.0),
+    lambda arrays, state: state["labels"]["labels"].append("one more"),
+    lambda arrays, state: state["labels"]["labels"].pop(),
+    lambda arrays, state: state["labels"].update(labels=["UP", "DOWN", "UP"]),
+    lambda arrays, state: state["switching"]["model"].update(features=["a", "b", "d"]),
+    lambda arrays, state: state["switching"]["model"].update(features=None),
+    lambda arrays, state: state["pipeline"].update(learner={"classes": 2}),
+    lambda arrays, state: state["pipeline"].update(learner=None),
+    lambda arrays, state: state.pop("metrics"),
+    lambda arrays, state: arrays.update(stowaway=np.zeros(3)),
+    lambda arrays, state: arrays.pop("pipeline.learner.power"),
+    lambda arrays, state: arrays["pipeline.learner.precision"].fill(-1.0),
+    lambda arrays, state: arrays["pipeline.learner.weights"].fill(np.nan),
+    lambda arrays, state: arrays["metrics.classes"].fill(1e9),
+]
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_a_well_sealed_state_that_cannot_be_is_refused(forge):
+    """The digest tells damage, not nonsense: parts that do not go together are found before anything is taken over."""
+    X, y = stream(KINDS[0], 8)
+    model = machine(KINDS[0])
+    learn(model, X, y)
+    arrays, header = envelope.load(model.to_bytes())
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    forge(arrays, header["state"])
+    with pytest.raises(ValueError):
+        Machine.from_bytes(envelope.dump(arrays, header))
+
+
+def test_a_class_that_was_not_declared_is_refused():
+    """A state cannot smuggle in a class that its own configuration rules out."""
+    model = machine(KINDS[2])
+    learn(model, np.ones((2, D)), ["x", 0])
+    arrays, header = envelope.load(model.to_bytes())
+    header["state"]["labels"]["labels"][1] = "other"
+    with pytest.raises(ValueError, match="declared"):
+        Machine.from_bytes(envelope.dump(arrays, header))

@@ -1,0 +1,163 @@
+"""When a challenger becomes the model: judged by what errors cost, on request only once it is shown, or by force."""
+
+import numpy as np
+import pytest
+
+from core.entry import Configure, Promote, Refused, Reset, Restore
+from core.model.challengers import ASKED_ROWS_MIN, PREVIOUS, Challenger, promotable
+from tests.core.model.test_challengers import DFOP, PRICES, challenge, numbers, rotating
+from tests.core.twin import Twin
+
+FEATURES = ["a", "b", "c", "d"]
+COSTLY = {"algorithm": "dfop", "task": "classification", "features": FEATURES, "labels": ["usual", "rare"]}
+COSTS = {"class_costs": {"rare": 3}}
+IDLE = {"algorithm": "fesl_c", "params": {"learning_rate": 1e-9}, "promote": "auto"}
+
+
+def rare_rows(rows, seed=2):
+    """Rows of which one in nine is of a class that can be told from the others in part."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 4))
+    rare = rng.random(rows) < 1.0 / (1.0 + np.exp(2.6 - X @ [1.0, 0.6, -0.4, 0.0]))
+    return X, ["rare" if one else "usual" for one in rare]
+
+
+def learn(model, X, y, step=250):
+    """Rows in entries of so many; the marks of the model."""
+    for start in range(0, len(X), step):
+        model.learn(X[start : start + step], y[start : start + step])
+    return [mark["kind"] for mark in model.machine.metrics_report()["marks"]]
+
+
+def cost(learner):
+    return learner.metrics_report()["overall"]["costs"]["mean"]
+
+
+def test_with_class_costs_errors_are_compared_by_what_they_cost():
+    """A learner that learns nothing is wrong less often, and costs more: it is not promoted."""
+    X, y = rare_rows(3000)
+    found = {}
+    for name, costs in (("costs", COSTS), ("none", {})):
+        model = Twin({**COSTLY, **costs})
+        challenge(model, "idle", IDLE)
+        found[name] = model
+        assert "promotion" not in learn(model, X, y)
+    machine = found["costs"].machine
+    one = machine.challengers["idle"]
+    assert cost(machine) < cost(one.member)
+    report = machine.difference_report("idle")
+    assert cost(machine) - cost(one.member) == pytest.approx(report["mean"])
+    assert report["low"] < report["mean"] < min(0.0, report["high"])
+    without = found["none"].machine
+    wrong = [1.0 - one.metrics_report()["overall"]["accuracy"] for one in without.members]
+    assert wrong[0] - wrong[1] == pytest.approx(without.difference_report("idle")["mean"])
+
+
+@pytest.mark.parametrize(("labels", "costs", "most"), [(None, {"rare": 0.2}, 1.0), (["rare", "usual"], {}, 1.0)])
+def test_the_unit_is_the_dearest_error_there_can_be(labels, costs, most):
+    """Also where labels that have no cost yet may still come; where all are named, the dearest of them."""
+    body = {key: value for key, value in COSTLY.items() if key != "labels"} | {"labels": labels, "class_costs": costs}
+    assert most == Twin(body).machine.config.cost_max
+    named = {**COSTLY, "class_costs": {"rare": 0.2, "usual": 0.1}}
+    assert 0.2 == Twin(named).machine.config.cost_max
+
+
+def test_other_costs_begin_the_differences_anew():
+    """Those of before would be sums of other losses; other settings, and the same costs again, leave them."""
+    model = Twin({**COSTLY, **COSTS})
+    challenge(model, "idle", {**IDLE, "promote": "never"})
+    X, y = rare_rows(300)
+    learn(model, X, y)
+
+    def rows():
+        return model.machine.challengers["idle"].difference.rows
+
+    kept = model.machine.to_bytes()
+    for change in ({"missing": "mean"}, COSTS, {"tags": {"a": "b"}}):
+        model.commit(Configure(change))
+        assert 300 == rows()
+    for change in ({"class_costs": {"rare": 4}}, {"class_costs": None}):
+        model.commit(Configure(change))
+        assert 0 == rows()
+        learn(model, X[:20], y[:20])
+        assert 20 == rows()
+    model.commit(Restore(kept, "restore"))
+    assert (300, COSTS["class_costs"]) == (rows(), model.machine.config.class_costs)
+    model.commit(Configure({"class_costs": {"usual": 0.5, "rare": 0.9}}))
+    learn(model, X[:20], y[:20])
+    model.commit(Configure({"add_labels": ["third"]}))  # it costs 1: more than those that there were
+    assert 0 == rows()
+    model.commit(Reset())
+    assert 0 == rows()
+
+
+def test_a_request_is_refused_until_the_challenger_is_shown_to_be_better():
+    """It says what is known; force promotes, as entries of earlier versions do; the former model needs none."""
+    model = Twin({**PRICES, "on_drift": "report"})
+    challenge(model, "fast", DFOP)
+    X, y = rotating(2000, regression=True)
+    told = []
+    for stop in (0, ASKED_ROWS_MIN - 50, 1000):
+        learn(model, X[model.machine.rows : stop], y[model.machine.rows : stop], 50)
+        before = model.machine.to_bytes()
+        if stop == 1000:
+            break
+        refused = model.commit(Promote("fast", force=False))
+        assert isinstance(refused, Refused)
+        assert before == model.machine.to_bytes()
+        told.append(refused.detail)
+    assert "0 rows were compared;" in told[0]
+    report = model.machine.difference_report("fast")
+    assert f"{ASKED_ROWS_MIN - 60} rows were compared; difference" in told[1]  # ten labels come before the first
+    assert all('"force": true' in one and f"{ASKED_ROWS_MIN} rows" in one for one in told)
+    assert 0 < report["low"]
+    model.commit(Promote("fast", force=False))
+    assert "dfop" == model.machine.config.algorithm_id
+    model.commit(Promote(PREVIOUS, force=False))
+    assert "rls" == model.machine.config.algorithm_id
+    model.commit(Promote(PREVIOUS))
+    learn(model, X[1000:], y[1000:])
+    challenge(model, "other", {"algorithm": "fesl_c"})
+    assert isinstance(model.commit(Promote("other", force=False)), Refused)
+    model.commit(Promote("other"))
+    assert "fesl_c" == model.machine.config.algorithm_id
+    assert 0 == model.machine.info()["learner_rows"]
+    learn(model, X[:5], y[:5])
+    assert (5, 2005) == (model.machine.info()["learner_rows"], model.machine.rows)
+
+
+def test_a_promotion_by_itself_keeps_the_champion():
+    """As "previous", with all that it had learned; and one more challenger takes longer to be sure of."""
+    X, y = rotating(3000, regression=True)
+    promoted = []
+    for beside in (0, 6):
+        model = Twin({**PRICES, "on_drift": "report"})
+        challenge(model, "fast", {**DFOP, "promote": "auto"})
+        for at in range(beside):
+            challenge(model, f"other{at}", {"algorithm": "rls"})
+        alone = Twin({**PRICES, "on_drift": "report"})
+        while PREVIOUS not in model.machine.challengers:
+            part = slice(model.machine.rows, model.machine.rows + 100)
+            for one in (model, alone):
+                one.learn(X[part], y[part])
+        promoted.append(model.machine.rows)
+        former, own = (numbers(one) for one in (model.machine.challengers[PREVIOUS].member, alone.machine))
+        assert {**own, "metrics": 0} == {**former, "metrics": 0}
+        assert "never" == model.machine.challengers[PREVIOUS].promote
+    assert promoted[0] <= promoted[1]
+
+
+def test_a_challenger_of_larger_squared_errors_is_not_promoted_by_itself():
+    """One row in a hundred is twenty deviations off: 17 times the error, which clipped errors hardly show."""
+    rng = np.random.default_rng(7)
+    y, truth = rng.normal(size=(2, 5000))
+    off = np.where(np.arange(5000) % 100 == 50, 20.0 * y.std(), 0.0)
+    first, second = 0.25 * y**2, np.maximum(0.16 * truth**2, off**2)
+    assert 17.0 == pytest.approx(second.mean() / first.mean(), abs=1.0)
+    one = Challenger(Twin(PRICES).machine, "auto")
+    one.difference.absorb(first, second, y)
+    assert one.difference.low() > 0
+    assert promotable({"wild": one}) is None
+    tame = Challenger(one.member, "auto")
+    tame.difference.absorb(first, 0.16 * truth**2, y)
+    assert "tame" == promotable({"wild": one, "tame": tame})
