@@ -14,7 +14,7 @@ from core.entry import ServedPrediction
 from core.metrics.class_kernels import AS_NOW, LOSS, NOTHING, facts_of
 from core.metrics.regression import AS_NOW as NUMBER_AS_NOW
 from core.metrics.regression import NOTHING as NO_NUMBER
-from core.model.answers import Answers
+from core.model.answers.answers import Answers
 from core.model.training import Scored, scored_numbers
 
 Served = Sequence[ServedPrediction | None]

@@ -26,11 +26,11 @@ from core.features import Feature, Schema, Space
 from core.features.labels import LabelSet
 from core.intervals.conformal import Intervals
 from core.metrics import ClassificationMetrics, RegressionMetrics
-from core.model.answers import Answers
-from core.model.calibration import fresh
+from core.model.answers.answers import Answers
+from core.model.answers.calibration import fresh
+from core.model.answers.label_range import LabelRange
 from core.model.challengers import Challenger
 from core.model.drift_response import DriftResponse
-from core.model.label_range import LabelRange
 from core.model.unknown_categories import UnknownCategories
 from core.state.envelope import flatten, unflatten
 from core.switching.phases import Phase, Switching

@@ -14,9 +14,9 @@ from core.contract import Floats, Ints
 from core.features.labels import Label
 from core.metrics.class_kernels import FACTS, LOSS, P_TRUE
 from core.metrics.regression import squared_errors
-from core.model.answers import Answered, Answers, Given
+from core.model.answers.answers import Answered, Answers, Given
+from core.model.answers.label_range import LabelRange
 from core.model.drift_response import DriftResponse
-from core.model.label_range import LabelRange
 from core.switching.phases import RowRoute
 
 _NO_FACTS = np.empty((FACTS, 0))

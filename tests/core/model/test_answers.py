@@ -13,8 +13,8 @@ from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import SEEN
 from core.model import Machine
-from core.model.answers import Answers
-from core.model.calibration import fresh
+from core.model.answers.answers import Answers
+from core.model.answers.calibration import fresh
 
 CLASSIFIERS = [one.id for one in ALGORITHMS.values() if "classification" in one.tasks]
 DECLARED = ["no", "yes", "maybe"]

@@ -17,8 +17,8 @@ from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import LOSS, P_SAID, P_TRUE
 from core.model import Machine
-from core.model.answers import Answers, Given
-from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
+from core.model.answers.answers import Answers, Given
+from core.model.answers.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
 from tests.benchmarks.generators import fraud, sea
 
 NO_ROWS = 10**12

@@ -9,8 +9,8 @@ from core.contract import Prediction
 from core.entry import Entry, Reset, Rows
 from core.features.labels import LabelSet
 from core.model import Machine
-from core.model.answers import Answers
-from core.model.calibration import fresh
+from core.model.answers.answers import Answers
+from core.model.answers.calibration import fresh
 from tests.benchmarks import generators
 
 ROWS = 2000

@@ -9,7 +9,7 @@ from core.contract import Spec
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import Machine
-from core.model.label_range import LAYOUT, LabelRange
+from core.model.answers.label_range import LAYOUT, LabelRange
 from core.numerics.label_range import BEYOND, SPAN_ROWS
 from tests.core.state.hostile import hostile
 from tests.core.switching.switch_streams import Driver

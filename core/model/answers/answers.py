@@ -3,7 +3,7 @@ r"""What is said of a row: from a learner's prediction over the classes it has s
 Learners know classes by index, in the order in which they appeared. What is said, scored and counted is over the labels
 that the configuration declares, in its order, or where it declares none over those seen, in the order in which they
 appeared: K of them. With p_k the learner's probability of label k, weighed by how few rows the class had
-(core.model.class_priors) and calibrated (core.model.calibration; 0 where the class has not been seen), and n the
+(class_priors.py) and calibrated (calibration.py; 0 where the class has not been seen), and n the
 rows that the model has learned before,
 
     q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
@@ -36,8 +36,8 @@ from core.contract import Floats, Header, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
 from core.metrics.class_kernels import FACTS, GONE, NOTHING, note_facts
-from core.model.calibration import LAYOUT, calibrate_row, fit_row
-from core.model.class_priors import log_priors, others_are_rare, with_labels
+from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row
+from core.model.answers.class_priors import log_priors, others_are_rare, with_labels
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""
@@ -109,7 +109,7 @@ def say_rows(
         order: (classes,) the label of each class.
         costs: (K,) of missing each label; (0,): all alike.
         counts: (K,) rows of each label.
-        calibration: see core.model.calibration.
+        calibration: see core.model.answers.calibration.
         labels: K.
         rows: that the model has learned.
 
@@ -157,7 +157,7 @@ def score_rows(
         order: the label of each class, those of ``truth`` among them.
         costs: (K,) of missing each label; (0,): all alike.
         counts: (K,) rows of each label before; updated.
-        calibration: see core.model.calibration; updated.
+        calibration: see core.model.answers.calibration; updated.
         fits: whether it learns from these rows.
         labels: K.
         known: how many of them could be said: all, or all but the last.
@@ -205,7 +205,7 @@ class Answers:
     Attributes:
         seen: as given.
         said: the labels that are said: the declared ones, or ``seen`` itself.
-        calibration: the parameters of core.model.calibration; the state.
+        calibration: the parameters of core.model.answers.calibration; the state.
         counts: (K,) rows of each label; those of the metrics, with which they are saved.
     """
 

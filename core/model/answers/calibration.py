@@ -2,11 +2,11 @@ r"""Calibration of a learner's probabilities, learned from the stream: what is s
 
 Learners are sure in ways of their own: least squares knows no probabilities, densities of Gaussians exaggerate, and a
 model that the data have left behind is wrong systematically. Between the learner's probabilities p_k over the K >= 2
-classes seen and what is said (core.model.answers) stand two corrections, each of which goes one Newton step per row
+classes seen and what is said (answers.py) stand two corrections, each of which goes one Newton step per row
 on the log loss of its a-priori probabilities.
 
 **One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class, beside the priors of classes of few rows
-(core.model.class_priors):
+(core.model.answers.class_priors):
 
     s_k ~ exp(a l_k + ln(rho_k) / n_k^2)
     H <- min(H + sum_k s_k l_k^2 - (sum_k s_k l_k)^2, 2000)                   curvature; from H = 1
