@@ -81,7 +81,7 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
         config: the present one.
         asked: new values by field, as they were sent.
 
-    What is added to features is left to the model, which knows those in force (core.model.configuring).
+    What is added to features is left to the model, which knows those in force (core.model.plans).
 
     Raises:
         Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.

@@ -10,7 +10,8 @@ import pytest
 
 from core.drift.outbox import Change, Drift, Joined
 from core.entry import Entry, Learned, Outcome, Rows
-from core.model import Machine
+from core.model import Model
+from service.runtime import steps
 
 LOUD = 1000.0
 """A row whose first feature is at least this raises an alarm."""
@@ -18,10 +19,10 @@ JOINS, HELD_BACK = 1.0, 2.0
 """Second features of an alarm that joins the event before it, and of an event that the cool-down holds back."""
 
 
-def raising(apply: Callable[[Machine, Entry], list[Outcome]]) -> Callable[[Machine, Entry], list[Outcome]]:
-    """``Machine.apply`` and the alarms."""
+def raising(apply: Callable[[Model, Entry], list[Outcome]]) -> Callable[[Model, Entry], list[Outcome]]:
+    """``core.model.apply`` and the alarms."""
 
-    def applied(machine: Machine, entry: Entry) -> list[Outcome]:
+    def applied(machine: Model, entry: Entry) -> list[Outcome]:
         outcomes = apply(machine, entry)
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
             if not isinstance(segment, Rows) or not isinstance(outcome, Learned):
@@ -38,7 +39,7 @@ def raising(apply: Callable[[Machine, Entry], list[Outcome]]) -> Callable[[Machi
     return applied
 
 
-def _alarm(machine: Machine, entry: Entry, row: int, value: float, held_back: bool) -> Drift:
+def _alarm(machine: Model, entry: Entry, row: int, value: float, held_back: bool) -> Drift:
     version, newest, _ = machine.outbox.last
     index = newest + 1 if version == entry.version else 0
     change = Change("a", 0.0, value)
@@ -49,12 +50,12 @@ def _alarm(machine: Machine, entry: Entry, row: int, value: float, held_back: bo
 
 def install() -> None:
     """Let every machine of this process raise them, for good."""
-    Machine.apply = raising(Machine.apply)  # type: ignore[method-assign]
+    steps.apply = raising(steps.apply)
 
 
 @pytest.fixture(scope="module")
 def alarming():
     """Let every machine of this process raise them, for the tests of a module."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Machine, "apply", raising(Machine.apply))
+        patch.setattr(steps, "apply", raising(steps.apply))
         yield

@@ -1,91 +1,48 @@
 """Challengers: learners beside the model's own, for the same rows in the same order.
 
-Each is a ``Member`` of the model, as the model's own learner is one. It begins with the row after the entry that puts
-it there: in the feature space in force, with the classes seen, and with nothing learned. From then on it takes every
-step of the model: rows, changes of features, settings, resets.
-
-Learners are known by the place of the entry that put them there (``ModelState.born``), whatever they are called later:
-a promotion makes the challenger the model, and the former model the challenger "previous".
+A challenger begins with the row after the entry that puts it there: in the feature space in force, with the classes
+seen, and with nothing learned. From then on it takes every step of the model: rows, changes of features, settings,
+resets. A promotion makes the challenger the model's own learner, and the former one the challenger "previous".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from core.challenger_config import Promote
+from core.challenger_config import promote_of
 from core.contract import Floats
+from core.drift.outbox import joined_alarm, of_alarm
+from core.entry import Challenge, Places, Promote, Withdraw
 from core.metrics.difference import NO_NUMBERS, Difference
+from core.model.drift_response import Seen
+from core.model.learn import learn_rows
+from core.model.model import Challenger, LearnerParts, Model
+from core.model.plans import PREVIOUS, plan_challenge, unproven
+from core.model.rows import BlockRows
+from core.model.scoring import Returned, Scored, joined
+from core.problems import Conflict
 
-if TYPE_CHECKING:
-    from core.entry import ServedPrediction
-    from core.model.member import Member
-    from core.model.training import Scored
-
-PREVIOUS = "previous"
-"""What the former model is called after a promotion."""
 TEST_EVERY = 100
-"""Challengers are promoted by themselves after rows whose number is a multiple of it, and at no others."""
-ASKED_ROWS_MIN = 200
-"""Rows compared before a challenger is promoted on request without force."""
+"""Challengers are promoted automatically after rows whose number is a multiple of it, and at no others."""
 
 
-@dataclass(slots=True)
-class Challenger:
-    """A challenger.
-
-    Attributes:
-        member: its learner and all that belongs to it.
-        promote: whether it is promoted by itself.
-        difference: the paired losses, model minus challenger, since the challenger or the model began.
-    """
-
-    member: "Member"
-    promote: Promote = "never"
-    difference: Difference = field(default_factory=Difference)
-
-    def compare(self, model: "Scored", own: "Scored", comparable: Floats | None, costs: Floats | None) -> None:
-        """Compare rows that model and challenger have tested.
-
-        Args:
-            model: what it said.
-            own: what the challenger said.
-            comparable: (n,) 0 where both have said it at the same time, NaN elsewhere; None: 0 everywhere.
-            costs: (K,) of missing each label, at most 1; None: all alike.
-        """
-        first, second = model.losses, own.losses if comparable is None else own.losses + comparable
-        if costs is not None:
-            first, second = first * costs[own.truth], second * costs[own.truth]
-        self.difference.absorb(first, second, own.truth if self.member.regression else NO_NUMBERS)
+# ---------------------------------------------------------------- rows
 
 
-def comparable(served: "Sequence[ServedPrediction | None]", learners: Sequence[str]) -> Floats:
-    """Rows (n,) of which all of some learners said something at the same time: 0, else NaN.
-
-    Args:
-        served: what was said of each that was tracked; None of others, of which all say something now.
-        learners: by the places of their entries.
-    """
-    both = [one is None or all(one.said_by(learner) is not None for learner in learners) for one in served]
-    return np.where(both, 0.0, np.nan)
-
-
-def promotable(challengers: Mapping[str, Challenger]) -> str | None:
-    """The challenger to be promoted by itself, if there is one: of several the one that is surely better by most."""
-    auto, k = {name: one.difference for name, one in challengers.items() if one.promote == "auto"}, len(challengers)
-    found = [name for name, difference in auto.items() if difference.favours_second(k)]
-    return max(found, key=lambda name: auto[name].low(k), default=None)
+def learn_together(model: Model, space: str, rows: BlockRows, places: Places) -> Scored:
+    """Rows go through all learners; one may be promoted in between. Returned is how the model's own did."""
+    count = len(rows.raw)
+    scored: list[Scored] = []
+    for part in _parts_between_tests(model.rows, count, model.challengers):
+        scored.append(_learn_and_compare(model, space, rows if part == slice(0, count) else rows.part(part)))
+        report_alarms(model, places)
+        if count and model.rows % TEST_EVERY == 0 and (name := promotable(model.challengers)) is not None:
+            promote(model, name, "auto")
+    return joined(scored)
 
 
-def parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challenger]) -> Iterator[slice]:
-    """Rows cut after each at which a challenger may be promoted.
-
-    Args:
-        rows: that the model has learned before them.
-        count: how many there are.
-        challengers: the model's.
-    """
+def _parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challenger]) -> Iterator[slice]:
+    """The next ``count`` rows, cut after each at which a challenger may be promoted."""
     start = 0
     while start < count or not start:
         automatic = any(one.promote == "auto" for one in challengers.values())
@@ -96,13 +53,134 @@ def parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challen
         start = stop
 
 
-def checked(raw: Any) -> tuple[str, Promote]:
-    """Name and ``promote`` of a challenger in a saved state.
+def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
+    """Rows go through all learners, whose losses are compared."""
+    own = model.own
+    scored = learn_rows(own, space, rows.predicted_by(own.learner_id, or_returned=True))
+    if not model.challengers:
+        return scored
+    costs = None if own.answers.costs is None else own.answers.costs / own.config.cost_max
+    for one in model.challengers.values():
+        parts = one.parts
+        gone = space not in parts.switching.routes  # nothing can be predicted of the rows now
+        other = learn_rows(parts, space, rows.predicted_by(parts.learner_id, or_returned=gone))
+        losses, other_losses = scored.losses, other.losses
+        if rows.returned is not None:
+            other_losses = other_losses + _comparable(rows.returned, own, parts)
+        if costs is not None:
+            losses, other_losses = losses * costs[other.truth], other_losses * costs[other.truth]
+        one.difference.absorb(losses, other_losses, other.truth if parts.regression else NO_NUMBERS)
+    return scored
+
+
+def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> Floats:
+    """(n,) 0 for rows that both learners predicted at the same time, else NaN: untracked rows were by all."""
+    ids = own.learner_id, other.learner_id
+    both = [one is None or all(one.said_by(learner) is not None for learner in ids) for one in returned]
+    return np.where(both, 0.0, np.nan)
+
+
+def report_alarms(model: Model, places: Places) -> None:
+    """Put the alarms into the outbox, in the order of their rows; each event is a mark in the learner's metrics."""
+    found = _take_alarms(model.own, None)
+    for name, one in model.challengers.items():
+        found += _take_alarms(one.parts, name)
+    outbox, regression = model.outbox, model.regression
+    for parts, challenger, (row, alarm, (joins, held_back), action) in sorted(found, key=lambda one: one[2].row):
+        label = None if regression else model.labels.labels[alarm.cls]
+        named = [parts.row_columns[at] for at in alarm.columns]
+        if joins:
+            latest = outbox.newest  # an event is closed by the next one of any learner
+            if latest is not None and latest.challenger == challenger:
+                outbox.join(joined_alarm(alarm, row, label, named))
+            continue
+        newest, index, _ = outbox.last
+        version, time_ms = places.place_of(row)
+        place = version, index + 1 if newest == version else 0
+        known = {"row": row, "time_ms": time_ms, "label": label, "challenger": challenger}
+        outbox.put(of_alarm(alarm, place, named, action=action, held_back=held_back, **known))
+        parts.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
+
+
+def _take_alarms(parts: LearnerParts, challenger: str | None) -> list[tuple[LearnerParts, str | None, Seen]]:
+    response = parts.drift_response
+    if response is None or not response.alarms:
+        return []
+    return [(parts, challenger, seen) for seen in response.take_alarms()]
+
+
+# ---------------------------------------------------------------- steps
+
+
+def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
+    """Put a challenger beside the model, or change how it is promoted.
 
     Raises:
-        ValueError: no challenger has them.
+        Invalid, Conflict: see ``plan_challenge``.
     """
-    name, promote = raw["name"], raw["promote"]
-    if not isinstance(name, str) or not name or promote not in ("never", "auto"):
-        raise ValueError("no such challenger")
-    return name, promote
+    _, config = plan_challenge(model, segment.name, segment.config, segment.most)
+    known, promotion = model.challengers.get(segment.name), promote_of(segment.config)
+    if known is not None:
+        known.promote = promotion
+        return
+    parts = LearnerParts.first(config, model.own.switching.beside(config), learner_id)
+    parts.rows_before_start = model.rows
+    for label in model.labels.labels:
+        parts.add_class(label)
+    model.challengers[segment.name] = Challenger(parts, promotion)
+
+
+def withdraw(model: Model, segment: Withdraw) -> None:
+    """Take a challenger away.
+
+    Raises:
+        Conflict: there is none of that name.
+    """
+    _check_known(model, segment.name)
+    del model.challengers[segment.name]
+
+
+def promote_asked(model: Model, segment: Promote) -> None:
+    """Promote a challenger on request.
+
+    Raises:
+        Conflict: there is none of that name, or only force would promote it.
+    """
+    _check_known(model, segment.name)
+    if not segment.force and (why := unproven(model, segment.name)) is not None:
+        raise Conflict(why)
+    promote(model, segment.name, "request")
+
+
+def _check_known(model: Model, name: str) -> None:
+    if name not in model.challengers:
+        names = ", ".join(model.challengers) or "none"
+        raise Conflict(f"there is no challenger {name}; there {'is' if len(model.challengers) == 1 else 'are'} {names}")
+
+
+def promotable(challengers: Mapping[str, Challenger]) -> str | None:
+    """The challenger to promote automatically: the one with the largest lower confidence bound, if any is better."""
+    automatic, k = (
+        {name: one.difference for name, one in challengers.items() if one.promote == "auto"},
+        len(challengers),
+    )
+    found = [name for name, difference in automatic.items() if difference.favours_second(k)]
+    return max(found, key=lambda name: automatic[name].low(k), default=None)
+
+
+def promote(model: Model, name: str, why: str) -> None:
+    """A challenger becomes the model's own learner, which becomes the challenger ``PREVIOUS``; the marks stay."""
+    former, model.own = model.own, model.challengers.pop(name).parts
+    former.metrics.hand_marks(model.own.metrics)
+    model.challengers.pop(PREVIOUS, None)
+    model.challengers[PREVIOUS] = Challenger(former)
+    for parts in model.learners:
+        parts.end_episodes()
+    compare_anew(model)
+    model.own.metrics.mark(model.rows, "promotion", challenger=name, algorithm=model.config.algorithm_id, by=why)
+
+
+def compare_anew(model: Model) -> None:
+    """Forget how the challengers compare."""
+    for one in model.challengers.values():
+        one.difference = Difference()

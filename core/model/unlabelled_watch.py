@@ -21,7 +21,7 @@ from core.drift.outbox import Drift, of_alarm
 from core.entry import ServedPrediction
 from core.features import Schema
 from core.features.labels import key
-from core.model.machine import Machine
+from core.model.model import Model
 
 COLUMNS_MAX = 256
 """Encoded columns of a model whose features are watched."""
@@ -31,11 +31,11 @@ SETTLED_ROWS = 1000
 KIND = "unlabelled"
 
 
-def facts(machine: Machine) -> tuple[object, ...]:
+def facts(model: Model) -> tuple[object, ...]:
     """What a watch depends on: where they are others, it begins anew."""
-    schema, watch = machine.prediction_schema, machine.config.watch
-    settled = machine.rows >= SETTLED_ROWS
-    labels = 0 if machine.regression else len(machine.answers.said)
+    schema, watch = model.prediction_schema, model.config.watch
+    settled = model.rows >= SETTLED_ROWS
+    labels = 0 if model.regression else len(model.own.answers.said)
     return None if schema is None else schema.id, labels if settled else 0, settled, watch
 
 
@@ -43,45 +43,43 @@ class UnlabelledWatch:
     """The watch over one model in one process.
 
     Args:
-        machine: the model as it is now; it has a feature space.
+        model: the model as it is now; it has a feature space.
 
     Attributes:
         facts: as of that moment.
         names: of the columns that are tested.
     """
 
-    def __init__(self, machine: Machine) -> None:
-        self.facts = facts(machine)
-        schema = machine.prediction_schema
+    def __init__(self, model: Model) -> None:
+        self.facts = facts(model)
+        schema = model.prediction_schema
         few = isinstance(schema, Schema) and schema.width <= COLUMNS_MAX
         self._features: tuple[str, ...] = tuple(schema.columns) if schema is not None and few else ()
-        self._predictions = self._named(machine)
+        self._predictions = self._named(model)
         self.names = (*self._features, *self._predictions)
         ranges = [schema.drift_ranges] if schema is not None and few else []
         said = np.full((2, len(self._predictions)), np.nan)
-        if not machine.regression:
+        if not model.regression:
             said[0], said[1] = 0.0, 1.0
-        test = machine.config.watch.tests.get("class_mean", WatchTest())
+        test = model.config.watch.tests.get("class_mean", WatchTest())
         tests = {"class_mean": test} if self.names else {}
         self._detector = DriftDetector(tests, np.hstack([*ranges, said]), regression=True)
-        self._episodes, self._rows = Episodes(machine.config.watch), 0
+        self._episodes, self._rows = Episodes(model.config.watch), 0
 
-    def _named(self, machine: Machine) -> tuple[str, ...]:
+    def _named(self, model: Model) -> tuple[str, ...]:
         """Names of the columns of predictions."""
-        if machine.rows < SETTLED_ROWS:
+        if model.rows < SETTLED_ROWS:
             return ()
-        if machine.regression:
+        if model.regression:
             return ("prediction",)
-        labels = machine.answers.said.labels
+        labels = model.own.answers.said.labels
         return tuple(f"prediction {key(label)}" for label in labels) if len(labels) <= CLASSES_MAX else ()
 
-    def absorb(
-        self, machine: Machine, raw: Floats, served: ServedPrediction, version: int, time_ms: int
-    ) -> Drift | None:
+    def absorb(self, model: Model, raw: Floats, served: ServedPrediction, version: int, time_ms: int) -> Drift | None:
         """Take in a row that was predicted; the drift that shows, once in an episode of such rows.
 
         Args:
-            machine: the model, with the facts of this watch.
+            model: the model, with the facts of this watch.
             raw: (1, F) the row.
             served: its prediction.
             version: that the model has reached.
@@ -89,23 +87,23 @@ class UnlabelledWatch:
         """
         if not self.names:
             return None
-        row = self._row(machine, raw, served)
+        row = self._row(model, raw, served)
         self._rows += 1
         for alarm in self._detector.absorb(row, np.zeros(1, dtype=np.int64), np.zeros(1)):
             if not self._episodes.place(self._rows).joins:
                 names = [self.names[column] for column in alarm.columns]
-                known = {"row": machine.rows, "time_ms": time_ms, "label": None, "action": "report"}
+                known = {"row": model.rows, "time_ms": time_ms, "label": None, "action": "report"}
                 return replace(of_alarm(alarm, (version, 0), names, **known), kind=KIND)
         return None
 
-    def _row(self, machine: Machine, raw: Floats, served: ServedPrediction) -> Floats:
+    def _row(self, model: Model, raw: Floats, served: ServedPrediction) -> Floats:
         """The columns (1, D) of a row."""
         said = np.zeros((1, len(self._predictions)))
         if self._predictions and served.prediction is not None:
-            if machine.regression:
+            if model.regression:
                 said[0, 0] = served.prediction
-            elif (index := machine.answers.index(served.prediction)) >= 0:
+            elif (index := model.own.answers.index(served.prediction)) >= 0:
                 said[0, index] = 1.0
-        if not self._features or machine.pipeline is None:
+        if not self._features or model.pipeline is None:
             return said
-        return np.ascontiguousarray(np.hstack([machine.pipeline.encoder.encode(raw), said]))
+        return np.ascontiguousarray(np.hstack([model.pipeline.encoder.encode(raw), said]))

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from core.challenger_config import ChallengerBody
 from core.entry import Promote, Segment, Withdraw
-from core.model import Machine
+from core.model import Model as CoreModel
 from service.api import documents
 from service.api.challenger_schemas import ChallengerEntry, ChallengerList, Promotion
 from service.api.conditional import NOT_MODIFIED
@@ -35,7 +35,7 @@ CHALLENGER = f"^{NAME.pattern}$"
 ChallengerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "candidate"}})]
 FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "previous"}})]
 """Of one to delete: in the documented story the model that ``candidate`` has replaced."""
-Plan = Callable[[Machine, tuple[str, ...]], Segment | None]
+Plan = Callable[[CoreModel, tuple[str, ...]], Segment | None]
 """Makes the segment of a request out of the model as it stands, and what the request is remembered by."""
 
 
@@ -76,7 +76,7 @@ async def put_challenger(
     most, admit = ctx.engine.bounds.challengers_max, ctx.engine.models.admit
     known = False
 
-    def plan(machine: Machine, ids: tuple[str, ...]) -> Segment | None:
+    def plan(machine: CoreModel, ids: tuple[str, ...]) -> Segment | None:
         nonlocal known
         known = challenger in machine.challengers
         return challengers.put(machine, admit, challenger, body, most, ids)
@@ -130,7 +130,7 @@ async def promote_challenger(
     """
     force = body is not None and body.force
 
-    def plan(machine: Machine, ids: tuple[str, ...]) -> Segment:
+    def plan(machine: CoreModel, ids: tuple[str, ...]) -> Segment:
         return challengers.promote(machine, challenger, ids, force)
 
     return await shown(await _commit(ctx, name, request, key, plan, b"force" if force else b""))

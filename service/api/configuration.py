@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
 from core.config_changes import ModelChanges
-from core.model import Machine
+from core.model import Model as CoreModel
 from service.api.context import Ctx, IdempotencyKey, ModelName
 from service.api.documents import FEATURE_BYTES
 from service.api.idempotency import answer_if_seen
@@ -66,6 +66,6 @@ async def configure_model(
     return await shown(await engine.replica(name, Freshness(min_version=version)))
 
 
-def _features(machine: Machine) -> int:
+def _features(machine: CoreModel) -> int:
     """Features that a change may have to be checked against."""
     return 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width

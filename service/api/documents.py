@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from core.model import Machine
+from core.model import Model, read
 from service.api.context import iso
 from service.api.media import JSON
 from service.api.rendered import Stamp
@@ -65,7 +65,7 @@ async def stamped(replica: Replica, make: Callable[[Replica], T]) -> tuple[Stamp
     return await of_model(replica, lambda held: (Stamp.of(held), make(held)))
 
 
-def _size(machine: Machine) -> int:
+def _size(machine: Model) -> int:
     """What the documents of a model are taken to be worth in bytes read."""
     width = 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
     return FEATURE_BYTES * width + LEARNER_BYTES * (1 + len(machine.challengers))
@@ -82,8 +82,8 @@ def model(replica: Replica) -> bytes:
             "version": replica.version,
             "rows": machine.rows,
             "phase": machine.phase,
-            "metrics": machine.metrics_report(),
-            "info": machine.info(),
+            "metrics": read.metrics_report(machine),
+            "info": read.info(machine),
             "created": iso(replica.created_ms),
             "updated": iso(replica.time_ms),
         }
@@ -94,25 +94,25 @@ def metrics(replica: Replica) -> bytes:
     """``GET /models/{name}/metrics``."""
     machine = replica.machine
     unknown = machine.unknown.report(machine.prediction_schema)
-    more = {"learner": machine.learner_info(), "unknown": unknown, **_stamp(replica)}
-    return _encode({**machine.metrics_report(), **more})
+    more = {"learner": read.learner_info(machine.own), "unknown": unknown, **_stamp(replica)}
+    return _encode({**read.metrics_report(machine), **more})
 
 
 def features(replica: Replica, *, means: bool = False) -> bytes:
     """``GET /models/{name}/features``, with ``means`` those of the features as well."""
-    known = {"means": replica.machine.feature_means()} if means else {}
+    known = {"means": read.feature_means(replica.machine.own)} if means else {}
     return _encode({**feature_switch.feature_state(replica.machine), **known, **_stamp(replica)})
 
 
 def challenger_list(replica: Replica) -> bytes:
     """``GET /models/{name}/challengers``."""
     machine = replica.machine
-    champion = {"algorithm": machine.config.algorithm_id, "score": machine.summary().score}
+    champion = {"algorithm": machine.config.algorithm_id, "score": read.summary(machine).score}
     found = [challengers.shown(machine, name) for name in machine.challengers]
     return _encode({"champion": champion, "challengers": found, **_stamp(replica)})
 
 
-def challenger(machine: Machine, name: str) -> bytes:
+def challenger(machine: Model, name: str) -> bytes:
     """One of them."""
     return _encode(challengers.shown(machine, name))
 

@@ -16,7 +16,7 @@ from core.contract import Floats, Prediction
 from core.entry import ServedPrediction
 from core.features import Space, SparseSchema
 from core.features.labels import key
-from core.model import Machine
+from core.model import Model, cost, read
 from core.problems import Invalid, Problem
 from service.api import bodies, json_body, large_bodies, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName, Text
@@ -118,9 +118,9 @@ async def predict_asked(
     level = level_of(ask.interval, replica.machine.config.task)
     row, served = Table(ask.features, 1), None
     if ask.track:
-        space, raw, (prediction, served) = await predicted(ctx, replica, row, size, Machine.predict_to_keep)
+        space, raw, (prediction, served) = await predicted(ctx, replica, row, size, read.predict_to_keep)
     else:
-        space, raw, prediction = await predicted(ctx, replica, row, size, Machine.predict)
+        space, raw, prediction = await predicted(ctx, replica, row, size, _predict)
     (answer,) = answers(replica, prediction, level)
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
@@ -202,13 +202,13 @@ async def predict_many(
         TooLarge: they would take hours.
     """
     assert space is not None
-    flops = replica.machine.flops_to_predict(len(raw)) + ROW_FLOPS * len(raw)
+    flops = cost.flops_to_predict(replica.machine.own, len(raw)) + ROW_FLOPS * len(raw)
     threads.refuse_hours(flops, len(raw))
     return await _held(replica, space, flops, partial(_many, replica, raw, level))
 
 
 async def predicted(
-    ctx: Context, replica: Replica, table: Table, size: int, predict: Callable[[Machine, Floats], T]
+    ctx: Context, replica: Replica, table: Table, size: int, predict: Callable[[Model, Floats], T]
 ) -> tuple[Space, Floats, T]:
     """Read and predict rows in one space; read them again if the features changed in between.
 
@@ -229,10 +229,16 @@ async def predicted(
             return space, raw, prediction
 
 
-async def predict_in(replica: Replica, space: Space, raw: Floats, predict: Callable[[Machine, Floats], T]) -> T | None:
+def _predict(machine: Model, raw: Floats) -> Prediction:
+    return read.predict(machine.own, raw)
+
+
+async def predict_in(replica: Replica, space: Space, raw: Floats, predict: Callable[[Model, Floats], T]) -> T | None:
     """Predict from a consistent state; None if the model no longer predicts in this space."""
     machine = replica.machine
-    flops = machine.flops_to_keep() if predict is Machine.predict_to_keep else machine.flops_to_predict(len(raw))
+    flops = (
+        cost.flops_to_keep(machine) if predict is read.predict_to_keep else cost.flops_to_predict(machine.own, len(raw))
+    )
     if flops <= threads.THREAD_FLOPS and not replica.lock.locked():
         return predict(machine, raw) if machine.prediction_schema == space else None
     return await _held(replica, space, flops, lambda: predict(replica.machine, raw))
@@ -267,10 +273,10 @@ def answers(replica: Replica, prediction: Prediction, level: float | None = None
     machine, version, incarnation = replica.machine, replica.version, replica.incarnation
     found = [
         Predicted(prediction=value, version=version, incarnation=incarnation)
-        for value in machine.named(prediction.value)
+        for value in read.named(machine.own, prediction.value)
     ]
     if machine.config.task == "classification":
-        keys, shares = machine.answers.said.keys, prediction.probabilities
+        keys, shares = machine.own.answers.said.keys, prediction.probabilities
         named = [{}] * len(found) if shares is None else [dict(zip(keys, own, strict=True)) for own in shares.tolist()]
         for answer, own in zip(found, named, strict=True):
             answer.probabilities = own
@@ -283,26 +289,26 @@ def answers(replica: Replica, prediction: Prediction, level: float | None = None
     return found
 
 
-def _intervals(machine: Machine, prediction: Prediction, level: float) -> Sequence[Any]:
+def _intervals(machine: Model, prediction: Prediction, level: float) -> Sequence[Any]:
     """The interval of each row, or None of each where the model has not learned rows enough."""
-    found = machine.intervals_of(prediction, level)
+    found = read.intervals_of(machine.own, prediction, level)
     return [None] * len(prediction.value) if found is None else found.tolist()
 
 
 def _many(replica: Replica, raw: Floats, level: float | None) -> PredictedBatch:
     """The answer to a batch, its numbers as arrays."""
     machine, version = replica.machine, replica.version
-    prediction = machine.predict(raw)
+    prediction = read.predict(machine.own, raw)
     answer = PredictedBatch(
-        predictions=machine.named(prediction.value), version=version, incarnation=replica.incarnation
+        predictions=read.named(machine.own, prediction.value), version=version, incarnation=replica.incarnation
     )
     if machine.config.task == "classification":
-        answer.classes = list(machine.answers.said.labels)
+        answer.classes = list(machine.own.answers.said.labels)
         answer.probabilities = [] if prediction.probabilities is None else cast("Any", prediction.probabilities)
     elif prediction.std is not None:
         answer.std = cast("Any", prediction.std)
     if level is not None:
-        found = machine.intervals_of(prediction, level)
+        found = read.intervals_of(machine.own, prediction, level)
         answer.intervals = [None] * len(raw) if found is None else cast("Any", found)
     return answer
 
@@ -341,7 +347,7 @@ async def _track(
 
 
 async def _explain(
-    machine: Machine, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
+    machine: Model, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
 ) -> dict[str, Any]:
     """Explain a prediction: densities per class, or what each column contributed to the score.
 
@@ -350,18 +356,18 @@ async def _explain(
     Raises:
         Invalid: the algorithm has neither.
     """
-    if (found := machine.explain(raw)) is not None:
+    if (found := read.explain(machine.own, raw)) is not None:
         return found
-    weights = machine.weights()
+    weights = read.weights(machine.own)
     if weights is None or machine.pipeline is None or machine.prediction_schema is None:
         raise Invalid.of("explain", f"is not possible: {no_weights(machine)}")
-    (label,) = machine.named(prediction.value)
+    (label,) = read.named(machine.own, prediction.value)
     classes = machine.config.task == "classification"
     output = machine.labels.index(label) if classes else 0
     if output < 0:  # no row had this label: it has no weights
         return {"bias": 0.0, "contributions": {}}
     explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": {}}
-    if (share := machine.linear_share()) is not None:
+    if (share := read.linear_share(machine.own)) is not None:
         explained["share"] = share
     if classes:
         explained["class"] = key(label)
@@ -370,6 +376,6 @@ async def _explain(
         explained["contributions"] = await in_thread_if_large(size, machine.prediction_schema.contributions, values, w)
     else:
         with np.errstate(over="ignore"):
-            parts = np.clip(w * machine.encoded(raw)[0], -1e300, 1e300)
-        explained["contributions"] = dict(zip(machine.row_columns, parts.tolist(), strict=True))
+            parts = np.clip(w * read.encoded(machine.own, raw)[0], -1e300, 1e300)
+        explained["contributions"] = dict(zip(machine.own.row_columns, parts.tolist(), strict=True))
     return explained

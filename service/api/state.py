@@ -12,7 +12,7 @@ from core.config import Config
 from core.config_changes import differences, interchangeable
 from core.contract import Buffer
 from core.entry import Reset
-from core.model import Learners, Machine
+from core.model import LearnerSpaces, save
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import bodies
 from service.api.context import Ctx, ModelName, iso
@@ -126,9 +126,9 @@ async def restore_snapshot(
         return _replaced(replica, await take_over(store.states, replica, state, "restore"))
 
 
-def _config(state: Buffer, admit: Callable[[Learners], None] = lambda _: None) -> Config:
+def _config(state: Buffer, admit: Callable[[LearnerSpaces], None] = lambda _: None) -> Config:
     """The configuration of a state that is checked whole; nothing else of it is kept."""
-    return Machine.from_bytes(state, admit)[0].config
+    return save.from_bytes(state, admit)[0].config
 
 
 @router.get(
@@ -148,7 +148,7 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
     try:
         async with replica.held():
             stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
-            state = await in_thread_if_large(size, replica.machine.to_bytes, stamp)
+            state = await in_thread_if_large(size, save.to_bytes, replica.machine, stamp)
     except BaseException:  # cancelled, too
         budget.give(size)
         raise

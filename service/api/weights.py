@@ -14,7 +14,7 @@ from core.contract import Weights
 from core.features import SparseSchema, check_names
 from core.features.labels import key
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
-from core.model import Machine
+from core.model import Model, read
 from core.problems import Invalid, Problem
 from service.api.conditional import NOT_MODIFIED
 from service.api.context import Context, Ctx, Text, Whole
@@ -84,14 +84,14 @@ def _shown(answer: WeightsAnswer, stamp: Stamp) -> Response:
     return Rendered(json_of(answer.model_dump_json(exclude_unset=True).encode()), stamp)
 
 
-def _linear(machine: Machine) -> Weights:
-    found = machine.weights()
+def _linear(machine: Model) -> Weights:
+    found = read.weights(machine.own)
     if found is None:
         raise RequestConflict(f"there are no weights: {no_weights(machine)}")
     return found
 
 
-def no_weights(machine: Machine) -> str:
+def no_weights(machine: Model) -> str:
     """Why a model has no weights to show."""
     config = machine.config
     if config.params.get("random_features"):
@@ -99,13 +99,13 @@ def no_weights(machine: Machine) -> str:
     return f"{config.algorithm_id} is not a linear model"
 
 
-def _outputs(machine: Machine) -> list[str]:
+def _outputs(machine: Model) -> list[str]:
     return ["value"] if machine.config.task == "regression" else [key(label) for label in machine.labels.labels]
 
 
 def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> WeightsAnswer:
     """Weights of the encoded columns of the features in use, and of the lag columns."""
-    found, known = _linear(replica.machine), replica.machine.row_columns
+    found, known = _linear(replica.machine), replica.machine.own.row_columns
     columns = _columns(names, known)
     most = len(columns)
     keep = most if sparsity is None else sparsity
@@ -117,7 +117,7 @@ def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> Weig
     }
     bias = dict(zip(outputs, found.bias.tolist(), strict=True))
     answer = WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)
-    if (share := replica.machine.linear_share()) is not None:
+    if (share := read.linear_share(replica.machine.own)) is not None:
         answer.share = share
     return answer
 

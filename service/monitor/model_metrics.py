@@ -13,6 +13,7 @@ from typing import NamedTuple
 from prometheus_client.core import Metric
 
 from core.metrics import Quality
+from core.model import read
 from service.errors import Unavailable
 from service.monitor.families import counter, gauge
 from service.runtime.replica import Replica
@@ -53,7 +54,7 @@ class Shown(NamedTuple):
     def of(cls, replica: Replica) -> "Shown":
         """A model as it is; nobody may be changing it."""
         machine = replica.machine
-        summary = machine.summary()
+        summary = read.summary(machine)
         return cls(
             name=replica.name,
             incarnation=replica.incarnation,
@@ -62,8 +63,8 @@ class Shown(NamedTuple):
             task=summary.task,
             phase=summary.phase,
             rows=summary.rows,
-            quality=machine.quality(),
-            coverage=machine.coverage().get(LEVEL),
+            quality=read.quality(machine.own),
+            coverage=read.coverage(machine.own).get(LEVEL),
             drifts=machine.outbox.total,
             ahead=summary.ahead,
         )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.entry import Segment
-from core.model import STATE_VERSION
+from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits
@@ -132,7 +132,7 @@ class Actor:
             return inbox.submit(segment, digests, pending)  # the replica has left memory since its caller got it
         size, rows = size_of(segment)
         self._queue.check_room(size)
-        flops = self._replica.machine.flops_to_apply((segment,))
+        flops = cost.flops_to_apply(self._replica.machine, (segment,))
         if rows > 1:
             refuse_hours(flops, rows)
         if size > LITTLE_BYTES or rows > LITTLE_ROWS:

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.challenger_config import own_fields
 from core.entry import Challenge, Promote, Withdraw
-from core.model import Challenger, Machine
+from core.model import Challenger, Model, plans, read
 from core.problems import Problem
 from service.errors import NotFound, RequestConflict
 from service.runtime import admission
@@ -20,7 +20,7 @@ Admit = Callable[[Demand], None]
 
 
 def put(
-    machine: Machine, admit: Admit, name: str, asked: Mapping[str, Any], most: int, ids: tuple[str, ...]
+    machine: Model, admit: Admit, name: str, asked: Mapping[str, Any], most: int, ids: tuple[str, ...]
 ) -> Challenge | None:
     """A challenger to be put beside a model; None where it is there already and nobody gave an id.
 
@@ -36,7 +36,7 @@ def put(
         Invalid: naming the field that is wrong.
         Conflict: there is another one of that name, or too many, or a change of features is under way.
     """
-    segment, config = machine.plan_challenge(name, asked, most)
+    segment, config = plans.plan_challenge(machine, name, asked, most)
     space = machine.prediction_schema
     if name not in machine.challengers and space is not None:
         classes = max(2, len(machine.labels), len(config.labels or ()))
@@ -47,7 +47,7 @@ def put(
     return None if segment is None else replace(segment, ids=ids)
 
 
-def known(machine: Machine, name: str) -> Challenger:
+def known(machine: Model, name: str) -> Challenger:
     """A challenger of a model.
 
     Raises:
@@ -59,7 +59,7 @@ def known(machine: Machine, name: str) -> Challenger:
     return machine.challengers[name]
 
 
-def withdraw(machine: Machine, name: str, ids: tuple[str, ...]) -> Withdraw:
+def withdraw(machine: Model, name: str, ids: tuple[str, ...]) -> Withdraw:
     """A challenger to be taken away.
 
     Raises:
@@ -69,7 +69,7 @@ def withdraw(machine: Machine, name: str, ids: tuple[str, ...]) -> Withdraw:
     return Withdraw(name, ids)
 
 
-def promote(machine: Machine, name: str, ids: tuple[str, ...], force: bool) -> Promote:
+def promote(machine: Model, name: str, ids: tuple[str, ...], force: bool) -> Promote:
     """A challenger to become the model's own learner.
 
     Raises:
@@ -77,22 +77,22 @@ def promote(machine: Machine, name: str, ids: tuple[str, ...], force: bool) -> P
         RequestConflict: it has not been shown to be better, which only ``force`` overrides.
     """
     known(machine, name)
-    if not force and (why := machine.unproven(name)) is not None:
+    if not force and (why := plans.unproven(machine, name)) is not None:
         raise RequestConflict(why, [Problem("force", "is needed to promote it nevertheless", True)])
     return Promote(name, ids, force)
 
 
-def shown(machine: Machine, name: str) -> dict[str, Any]:
+def shown(machine: Model, name: str) -> dict[str, Any]:
     """A challenger as GET shows it; NotFound where there is none of that name."""
     one = known(machine, name)
-    member = one.member
+    parts = one.parts
     return {
         "name": name,
-        "config": {**own_fields(member.config), "promote": one.promote},
+        "config": {**own_fields(parts.config), "promote": one.promote},
         "promote": one.promote,
-        "since_version": member.since_version,
-        "rows": member.rows - member.before,
-        "metrics": member.metrics_report(),
-        "info": member.learner_info(),
-        "difference": machine.difference_report(name),
+        "since_version": parts.since_version,
+        "rows": parts.metrics.rows,
+        "metrics": read.learner_metrics(parts),
+        "info": read.learner_info(parts),
+        "difference": plans.difference_report(machine, name),
     }

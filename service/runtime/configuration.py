@@ -8,7 +8,7 @@ from typing import Any
 
 from core.config_changes import CATEGORIES, LABELS
 from core.entry import Configure
-from core.model import Machine
+from core.model import Model, plans
 from service.runtime import admission
 from service.runtime.admission import Demand
 
@@ -16,7 +16,7 @@ Admit = Callable[[Demand], None]
 """Asked whether a model fits with another configuration; raises Invalid."""
 
 
-def plan(machine: Machine, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
+def plan(machine: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
     """The change as a segment of the log; None where the model has these values already and nobody gave an id.
 
     Args:
@@ -29,7 +29,7 @@ def plan(machine: Machine, admit: Admit, asked: Mapping[str, Any], ids: tuple[st
         Invalid: naming each field that cannot be changed, or is wrong.
         Conflict: features cannot get categories now.
     """
-    change = machine.plan_change(asked)
+    change = plans.plan_change(machine, asked)
     config, features, fields = change.own
     space = machine.prediction_schema
     if fields and space is not None:

@@ -3,7 +3,7 @@
 import secrets
 import time
 
-from core.model import STATE_VERSION
+from core.model import STATE_VERSION, read, save
 from service.errors import RequestConflict
 from service.runtime.engine import Engine
 from service.runtime.replica import Replica
@@ -45,9 +45,9 @@ async def _packed(replica: Replica, name: str, key: str) -> tuple[Copy, bytes]:
     async with replica.held():
         machine, now_ms = replica.machine, int(time.time() * 1000)
         origin = Origin(replica.name, replica.incarnation, replica.version, key)
-        config, summary, rows = machine.config, encode_first(machine.summary()), machine.rows
+        config, summary, rows = machine.config, encode_first(read.summary(machine)), machine.rows
         stamp = {"incarnation": incarnation, "version": 0, "uid": incarnation}
-        state = await in_thread_if_large(machine.nbytes, machine.to_copy, stamp)
+        state = await in_thread_if_large(machine.nbytes, save.to_copy, machine, stamp)
     checksum = await in_thread_if_large(len(state), digest, state)
     info = SnapshotInfo(0, incarnation, rows, now_ms, len(state), checksum, STATE_VERSION)
     return Copy(name, incarnation, config.canonical.encode(), origin, summary, info), state

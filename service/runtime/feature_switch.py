@@ -10,7 +10,7 @@ import msgspec
 
 from core.entry import Switch
 from core.features import Schema, SparseSchema
-from core.model import Machine
+from core.model import Model, cost, plans
 from core.problems import Invalid, Problem
 from service.runtime import admission
 from service.runtime.admission import Demand
@@ -22,20 +22,20 @@ Admit = Callable[[Demand], None]
 """Asked whether a model fits during a change to a space; raises Invalid."""
 
 
-def feature_state(machine: Machine) -> dict[str, Any]:
+def feature_state(machine: Model) -> dict[str, Any]:
     """Where a model stands, as GET /models/{name}/features answers it."""
     following = machine.next_schema
     return {
         "phase": machine.phase,
         "current": [] if machine.prediction_schema is None else _declared(machine.prediction_schema),
         "next": None if following is None else _declared(following),
-        "overlap_rows": machine.overlap_rows,
-        "mapping_error": machine.mapping_error,
-        "ensemble": machine.ensemble,
+        "overlap_rows": machine.own.switching.overlap_rows,
+        "mapping_error": machine.own.switching.mapping_error,
+        "ensemble": machine.own.switching.report(),
     }
 
 
-def record(machine: Machine) -> bytes:
+def record(machine: Model) -> bytes:
     """The same as bytes, as it is remembered with the id of a switch."""
     return msgspec.json.encode(feature_state(machine))
 
@@ -45,7 +45,7 @@ def _declared(space: Schema | SparseSchema) -> list[Any]:
 
 
 def step(
-    machine: Machine, admit: Admit, action: Action, features: object, mapping: Mapping | None, force: bool = False
+    machine: Model, admit: Admit, action: Action, features: object, mapping: Mapping | None, force: bool = False
 ) -> Switch:
     """A step in a change of features, without its id.
 
@@ -62,10 +62,10 @@ def step(
         Conflict: the model's phase does not allow the action, or its algorithm no change at all.
     """
     _check_fields(action, features, mapping, force)
-    segment = machine.plan_switch(action, features, mapping, force)
+    segment = plans.plan_switch(machine, action, features, mapping, force)
     if segment.features is not None and segment.mapping is not None:
         following = Schema(segment.features)
-        admit(admission.of_switch(following, machine.bytes_to_switch(following, segment.mapping)))
+        admit(admission.of_switch(following, cost.bytes_to_switch(machine, following, segment.mapping)))
     return segment
 
 

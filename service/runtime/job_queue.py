@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from core.entry import Overlap, Rows, Segment
-from core.model import Machine
+from core.model import Model
 from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.jobs import WAITING_BYTES_MAX, Job, Reply, Waiting
 from service.store.log import SegmentIn
@@ -85,7 +85,7 @@ class JobQueue:
         """Fail everything that waits."""
         self._keep(lambda job: job.reject(error))
 
-    def reject_unfit(self, machine: Machine) -> None:
+    def reject_unfit(self, machine: Model) -> None:
         """After a reload: fail the requests that cannot be appended any more, keep the others in order."""
 
         def reject(job: Job) -> None:
@@ -108,7 +108,7 @@ class JobQueue:
                 self.jobs.append(job)
 
 
-def _fits(machine: Machine, segment: Segment) -> bool:
+def _fits(machine: Model, segment: Segment) -> bool:
     """Whether the model accepts rows of their space; a tracked row is scored in any case."""
     if isinstance(segment, Overlap):
         return (
@@ -118,4 +118,8 @@ def _fits(machine: Machine, segment: Segment) -> bool:
         )
     if not isinstance(segment, Rows) or segment.served is not None:
         return True
-    return segment.features is not None if machine.prediction_schema is None else segment.space in machine.spaces
+    return (
+        segment.features is not None
+        if machine.prediction_schema is None
+        else segment.space in machine.own.switching.routes
+    )

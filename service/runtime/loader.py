@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from core.config import Config
-from core.model import STATE_VERSION, Machine
+from core.model import STATE_VERSION, Model, cost, save
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime.named_states import with_segments, with_states
 from service.runtime.replica import Replica
@@ -118,7 +118,7 @@ class Loader:
             ModelDown: apply raised.
         """
         waited = 0
-        for stretch in stretches(entries, lambda: replica.machine.rows_to_merge(MERGED_FLOPS)):
+        for stretch in stretches(entries, lambda: cost.rows_to_merge(replica.machine, MERGED_FLOPS)):
             await replica.apply(await self._step(replica, stretch))
             waited += len(stretch.entries)
             if waited >= TURN_ENTRIES:
@@ -176,7 +176,7 @@ class Loader:
         blob = await self._store.snapshots.read(meta.name, meta.incarnation, info)
         # That of the model has been loaded; those of challengers may have to be, and only reading the state tells.
         size = len(blob) if len(blob) > THREAD_BYTES or CHALLENGERS not in bytes(blob) else THREAD_BYTES + 1
-        machine, stamp = await in_thread_if_large(size, Machine.from_bytes, blob)
+        machine, stamp = await in_thread_if_large(size, save.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it is of another model or version than it says")
         code = await self._store.log.joins(meta.name, meta.incarnation, info.version, str(stamp["uid"]))
@@ -195,12 +195,12 @@ class Loader:
         try:
             config = Config.parse(codec.config(meta.config))
             size = 0 if config.space is None else config.state_bytes(config.space.width)
-            machine = await in_thread_if_large(size, Machine, config)
+            machine = await in_thread_if_large(size, Model.first, config)
         except ValueError as error:
             raise ModelDown(f"model {meta.name}: its configuration cannot be read: {error}") from error
         return self._replica(meta, machine, 0, meta.incarnation, meta.created_ms)
 
-    def _replica(self, meta: ModelMeta, machine: Machine, version: int, uid: str, time_ms: int) -> Replica:
+    def _replica(self, meta: ModelMeta, machine: Model, version: int, uid: str, time_ms: int) -> Replica:
         replica = Replica(meta.name, meta.incarnation, meta.created_ms, machine, version, uid, time_ms, self._stats)
         replica.summary = SummaryState(meta.summary)
         replica.measure()

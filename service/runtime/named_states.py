@@ -67,7 +67,7 @@ async def take_over(states: States, replica: Replica, state: Buffer, source: str
     Args:
         states: of the store.
         replica: the model.
-        state: that ``Machine.from_bytes`` has been seen to take.
+        state: that ``save.from_bytes`` has been seen to take.
         source: "restore" or "import".
 
     Raises:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from core.drift.outbox import Reach
 from core.entry import Segment
-from core.model import Machine
+from core.model import Model
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.jobs import Reply
 from service.runtime.progress import Progress
@@ -118,7 +118,7 @@ class Replica:
     name: str
     incarnation: str
     created_ms: int
-    machine: Machine
+    machine: Model
     version: int
     uid: str
     time_ms: int

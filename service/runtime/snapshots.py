@@ -7,7 +7,7 @@ earlier ones in the store and rebuilds the later ones from the log.
 import asyncio
 import logging
 
-from core.model import STATE_VERSION
+from core.model import STATE_VERSION, save
 from service.errors import OnepassError, RequestConflict, Unavailable
 from service.runtime.committer import Committer
 from service.runtime.model_cache import ModelCache
@@ -166,6 +166,6 @@ async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
         version, uid, rows, time_ms = replica.version, replica.uid, replica.machine.rows, replica.time_ms
         stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}
         size = replica.saved.log_bytes
-        blob = await in_thread_if_large(replica.machine.nbytes, replica.machine.to_bytes, stamp)
+        blob = await in_thread_if_large(replica.machine.nbytes, save.to_bytes, replica.machine, stamp)
     checksum = await in_thread_if_large(len(blob), digest, blob)
     return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum, STATE_VERSION), size

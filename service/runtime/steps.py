@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from core.entry import Entry, Learned, Refused, Restore, Rows, Switched
-from core.model import Machine
+from core.model import Model, cost
+from core.model.apply import apply, apply_merged
 from service.runtime import feature_switch
 from service.runtime.threads import THREAD_FLOPS
 from service.store import codec
@@ -42,9 +43,9 @@ class Applied:
     answers: list[Answer] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
 
-    def entry(self, entry: Entry, machine: Machine, own: bool = False) -> None:
+    def entry(self, entry: Entry, machine: Model, own: bool = False) -> None:
         """Apply an entry, and count and answer what has become of it."""
-        for segment, outcome in zip(entry.segments, machine.apply(entry), strict=True):
+        for segment, outcome in zip(entry.segments, apply(machine, entry), strict=True):
             if isinstance(outcome, Learned):
                 self.rows += len(outcome.losses)
             elif isinstance(outcome, Refused):
@@ -84,11 +85,11 @@ class Step(ABC):
         return ()
 
     @abstractmethod
-    def flops(self, machine: Machine) -> float:
+    def flops(self, machine: Model) -> float:
         """Floating-point operations that applying it takes."""
 
     @abstractmethod
-    def apply(self, machine: Machine) -> Applied:
+    def apply(self, machine: Model) -> Applied:
         """Apply it. Where that raises, the step as text says which entry, or entries, it was at."""
 
 
@@ -109,11 +110,11 @@ class One(Step):
         self.first = self.version = entry.version
         self.time_ms = entry.time_ms
 
-    def flops(self, machine: Machine) -> float:
-        """See ``Machine.flops_to_apply``."""
-        return machine.flops_to_apply(self.entry.segments)
+    def flops(self, machine: Model) -> float:
+        """See ``core.model.cost.flops_to_apply``."""
+        return cost.flops_to_apply(machine, self.entry.segments)
 
-    def apply(self, machine: Machine) -> Applied:
+    def apply(self, machine: Model) -> Applied:
         """Apply it."""
         applied = Applied()
         applied.entry(self.entry, machine, self.own)
@@ -142,15 +143,15 @@ class Many(Step):
         """Version and uid of every entry but the last."""
         return [(raw.version, raw.uid) for raw in self._stretch.entries[:-1]]
 
-    def flops(self, machine: Machine) -> float:
-        """See ``Machine.flops_to_learn``."""
-        return machine.flops_to_learn(self._merged.stops[-1])
+    def flops(self, machine: Model) -> float:
+        """See ``core.model.cost.flops_to_learn``."""
+        return cost.flops_to_learn(machine, self._merged.stops[-1])
 
-    def apply(self, machine: Machine) -> Applied:
+    def apply(self, machine: Model) -> Applied:
         """Apply the entries, by itself each that needs special care as the model stands then."""
         applied = Applied()
         while self._at < len(self._merged.stops):
-            stop, learned = machine.apply_merged(self._merged, self._at)
+            stop, learned = apply_merged(machine, self._merged, self._at)
             if learned is None:
                 stop += 1
                 applied.entry(self._stretch.entry(self._at), machine)
@@ -164,12 +165,12 @@ class Many(Step):
         return f"one of the entries {self.first + self._at} to {self.version}"
 
 
-def few(entries: Sequence[RawEntry], machine: Machine) -> list[Step]:
+def few(entries: Sequence[RawEntry], machine: Model) -> list[Step]:
     """Entries of other processes that are few rows; none where they are more, or something else than rows."""
     if sum([raw.size for raw in entries]) > FEW_BYTES:
         return []
     steps: list[Step] = []
-    for stretch in stretches(entries, lambda: machine.rows_to_merge(MERGED_FLOPS)):
+    for stretch in stretches(entries, lambda: cost.rows_to_merge(machine, MERGED_FLOPS)):
         if len(stretch.entries) > 1:
             steps.append(Many(stretch))
             continue

@@ -6,7 +6,7 @@
 Entries are merged where every segment is rows that propose no names, answer no tracked prediction and have nothing to
 skip, and where all rows are of one space and width, all or none with discounts, and all or none with weights. The bytes
 of their records are joined and read as one array: nothing is made of a row but the record of its answer. Whether a
-merged block has the bits of its entries one by one depends on the state: ``Machine.apply_merged`` says how far it has.
+merged block has the bits of its entries one by one depends on the state: ``apply_merged`` of core.model says.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """`auto` beside every other algorithm and river's forests: ``python -m tests.benchmarks.auto``.
 
-Mean a-priori accuracy in per cent, of ``Machine``, over the first rows of every stream; beside it no-change, majority,
+Mean a-priori accuracy in per cent, of ``Model``, over the first rows of every stream; beside it no-change, majority,
 the best of all other algorithms with their defaults (picked per stream in hindsight), and river's ARFClassifier of ten
 trees, which is installed into an environment of its own when it is first asked for. For numbers: squared error over the
 variance of the labels, last value, ``dfop``, and ARFRegressor.
@@ -30,7 +30,8 @@ from core.config import Config
 from core.contract import Floats
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.model import Machine
+from core.model import Model, read
+from core.model.apply import apply
 from core.numerics.linalg import single_threaded
 from tests.benchmarks import generators, streams
 from tests.benchmarks.peers.__main__ import RIVER
@@ -105,13 +106,13 @@ def learned(algorithm: str, X: Floats, y: Any, **params: Any) -> tuple[Score, di
     """A model on a stream, and the baselines."""
     task = "classification" if y.dtype.kind == "i" else "regression"
     body = {"algorithm": algorithm, "task": task, "params": params, "watch": None}
-    machine = Machine(Config.parse({**body, "features": [f"x{j}" for j in range(X.shape[1])]}))
+    machine = Model.first(Config.parse({**body, "features": [f"x{j}" for j in range(X.shape[1])]}))
     assert machine.prediction_schema is not None
     space, labels, begin = machine.prediction_schema.id, y.tolist(), time.process_time()
     for at in range(0, len(y), BLOCK):
         truth = y[at : at + BLOCK] if task == "regression" else labels[at : at + BLOCK]
-        machine.apply(Entry(1 + at // BLOCK, 0, (Rows(space, None, X[at : at + BLOCK], truth),)))
-    took, report = time.process_time() - begin, machine.metrics_report()
+        apply(machine, Entry(1 + at // BLOCK, 0, (Rows(space, None, X[at : at + BLOCK], truth),)))
+    took, report = time.process_time() - begin, read.metrics_report(machine)
     overall = report["overall"]
     if task == "regression":
         return Score(overall["mse"] / float(y.var()), 0.0, len(y) / took), {}

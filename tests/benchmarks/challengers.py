@@ -26,7 +26,8 @@ from core.contract import Floats
 from core.entry import Entry, Rows
 from core.metrics.confidence_sequence import exceeds
 from core.metrics.difference import Difference
-from core.model import Machine
+from core.model import Model, plans
+from core.model.apply import apply
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.drift_streams import DRIFTS
 
@@ -55,19 +56,19 @@ ALPHA = 0.05
 # ------------------------------------------------------------------------------------------------ cost
 
 
-def machine(body: dict[str, Any], columns: int, challengers: int = 0) -> Machine:
+def machine(body: dict[str, Any], columns: int, challengers: int = 0) -> Model:
     """A model of two classes with challengers of its own kind, that differ in their seeds."""
     labels = {"features": [f"x{at}" for at in range(columns)]}
-    found = Machine(Config.parse({**body, **labels}))
+    found = Model.first(Config.parse({**body, **labels}))
     own = {"algorithm": body["algorithm"], "params": body["params"]}
     for at in range(challengers):
-        segment, _ = found.plan_challenge(f"c{at}", {**own, "seed": at + 1}, challengers)
+        segment, _ = plans.plan_challenge(found, f"c{at}", {**own, "seed": at + 1}, challengers)
         assert segment is not None
-        found.apply(Entry(at + 1, 0, (segment,)))
+        apply(found, Entry(at + 1, 0, (segment,)))
     return found
 
 
-def entries(model: Machine, X: Floats, y: list[str], size: int) -> list[Entry]:
+def entries(model: Model, X: Floats, y: list[str], size: int) -> list[Entry]:
     """Rows as entries of so many each."""
     space = model.feedback_schema
     assert space is not None
@@ -94,14 +95,14 @@ def cost() -> None:
             print(f"{size:5} rows, {what:18}{cells}")
 
 
-def timed(model: Machine, X: Floats, y: list[str], size: int) -> float:
+def timed(model: Model, X: Floats, y: list[str], size: int) -> float:
     """Microseconds of CPU time per row."""
     for entry in entries(model, X[:WARM_ROWS], y[:WARM_ROWS], 1000):
-        model.apply(entry)
+        apply(model, entry)
     timed_entries = entries(model, X[WARM_ROWS:], y[WARM_ROWS:], size)
     began = time.process_time()
     for entry in timed_entries:
-        model.apply(entry)
+        apply(model, entry)
     return (time.process_time() - began) / TIMED_ROWS * 1e6
 
 
@@ -224,12 +225,12 @@ def equal(runs: int) -> None:
     for run, (name, X, y) in enumerate(_made(runs)):
         own, other = PAIRS[run // (len(STREAMS) + 1) % len(PAIRS)]
         body = {**own, "task": "classification", "features": [f"x{at}" for at in range(X.shape[1])]}
-        model = Machine(Config.parse(body))
-        segment, _ = model.plan_challenge("other", {**other, "promote": "auto"}, 1)
+        model = Model.first(Config.parse(body))
+        segment, _ = plans.plan_challenge(model, "other", {**other, "promote": "auto"}, 1)
         assert segment is not None
-        model.apply(Entry(1, 0, (segment,)))
+        apply(model, Entry(1, 0, (segment,)))
         for entry in entries(model, np.ascontiguousarray(X), y, BLOCK):
-            model.apply(entry)
+            apply(model, entry)
         promoted.setdefault(name, []).append("previous" in model.challengers)
     print(f"\nequal learners promoted within {EQUAL_ROWS} rows, of all runs")
     for name, found in promoted.items():

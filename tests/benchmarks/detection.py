@@ -32,7 +32,8 @@ from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes
 from core.entry import Entry, Learned, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.model import Machine
+from core.model import Model
+from core.model.apply import apply
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.drift_streams import DRIFTS, REGRESSION, STATIONARY
 from tests.benchmarks.streams import CLASSIFICATION, DATA, classification, regression
@@ -62,7 +63,7 @@ def run(algorithm: str, params: dict[str, Any], X: Floats, y: Any) -> Run:
     task = "classification" if y.dtype == np.int64 else "regression"
     names = [f"x{j}" for j in range(X.shape[1])]
     body = {"algorithm": algorithm, "task": task, "params": params, "features": names, "watch": {"episode_rows": 0}}
-    machine = Machine(Config.parse(body))
+    machine = Model.first(Config.parse(body))
     assert machine.prediction_schema is not None
     labels = y.tolist() if task == "classification" else y
     alarms: dict[str, list[int]] = {kind: [] for kind in TESTS}
@@ -72,7 +73,7 @@ def run(algorithm: str, params: dict[str, Any], X: Floats, y: Any) -> Run:
         entry = Entry(
             version, 0, (Rows(machine.prediction_schema.id, None, np.ascontiguousarray(X[part]), labels[part]),)
         )
-        (outcome,) = machine.apply(entry)
+        (outcome,) = apply(machine, entry)
         assert isinstance(outcome, Learned)
         losses.append(np.nan_to_num(outcome.losses, nan=1.0))  # before the first label nothing can be said
         for drift in machine.outbox.after(reach):

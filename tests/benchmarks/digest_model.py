@@ -16,9 +16,17 @@ from core.features import Schema, parse_features, propose
 from tests.benchmarks.digest_streams import Request
 
 try:
-    from core.model import Machine
-except ModuleNotFoundError:  # an older checkout
-    from core.machine import Machine  # type: ignore[import-not-found,no-redef]
+    from core.model import Model as CoreModel
+    from core.model import plans, read, save
+    from core.model.apply import apply
+except ImportError:  # an older checkout
+    from core.machine import Challenger, Machine  # type: ignore[import-not-found]
+
+    CoreModel = plans = read = save = Machine
+    apply = Machine.apply
+    Machine.own, Machine.first = property(lambda machine: machine), Machine
+    Machine.learner_metrics = lambda member: member.metrics_report()
+    Challenger.parts = property(lambda one: one.member)
 
 LEVELS = (0.5, 0.9, 0.95)
 OUTCOME = ("predictions", "losses", "p_true", "rows", "learned", "mapped", "joined", "phase", "overlap_rows", "taught")
@@ -36,13 +44,13 @@ class Model:
     """What a client does with a model, in the client's terms: all that this program knows of core."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._machine = Machine(Config.parse(config))
+        self._machine = CoreModel.first(Config.parse(config))
         self._version = 0
 
     def _commit(self, *segments: Any) -> list[dict[str, Any]]:
         """An entry; what is answered, which for a refusal is nothing."""
         self._version += 1
-        outcomes = self._machine.apply(Entry(self._version, 1000 * self._version, segments))
+        outcomes = apply(self._machine, Entry(self._version, 1000 * self._version, segments))
         return [{name: getattr(one, name) for name in OUTCOME if hasattr(one, name)} for one in outcomes]
 
     def _read(self, rows: list[dict[str, Any]], space: Any) -> Any:
@@ -66,17 +74,17 @@ class Model:
     def predict(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """What is answered of rows of the features in force."""
         machine = self._machine
-        found = machine.predict(self._read(rows, machine.prediction_schema))
-        told = {"predictions": machine.named(found.value), "std": found.std}
+        found = read.predict(machine.own, self._read(rows, machine.prediction_schema))
+        told = {"predictions": read.named(machine.own, found.value), "std": found.std}
         if machine.regression:
-            return {**told, "intervals": [machine.intervals_of(found, level) for level in LEVELS]}
-        return {**told, "probabilities": found.probabilities, "labels": machine.answers.said.labels}
+            return {**told, "intervals": [read.intervals_of(machine.own, found, level) for level in LEVELS]}
+        return {**told, "probabilities": found.probabilities, "labels": machine.own.answers.said.labels}
 
     def track(self, row: dict[str, Any]) -> Late:
         """A prediction whose label will come."""
         space = self._machine.prediction_schema
         raw = self._read([row], space)
-        return Late(space.id, raw, self._machine.predict_to_keep(raw)[1])
+        return Late(space.id, raw, read.predict_to_keep(self._machine, raw)[1])
 
     def label(self, late: Late, labels: Any) -> list[dict[str, Any]]:
         """The label of a tracked prediction."""
@@ -93,7 +101,7 @@ class Model:
 
     def challenge(self, name: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Put a challenger beside the model."""
-        return self._commit(self._machine.plan_challenge(name, body, 8)[0])
+        return self._commit(plans.plan_challenge(self._machine, name, body, 8)[0])
 
     def promote(self, name: str) -> list[dict[str, Any]]:
         """Make a challenger the model, and take the former model away."""
@@ -109,7 +117,7 @@ class Model:
 
     def snapshot(self) -> bytes:
         """The state, for ``restore``."""
-        return bytes(self._machine.to_bytes())
+        return bytes(save.to_bytes(self._machine))
 
     def restore(self, state: bytes) -> list[dict[str, Any]]:
         """Take over a snapshot."""
@@ -117,7 +125,7 @@ class Model:
 
     def restart(self) -> None:
         """Save the model, and go on with what is loaded."""
-        self._machine, _ = Machine.from_bytes(self._machine.to_bytes())
+        self._machine, _ = save.from_bytes(save.to_bytes(self._machine))
 
     @property
     def rows(self) -> int:
@@ -128,11 +136,16 @@ class Model:
         """Metrics, phase and experts, and the challengers with theirs."""
         machine = self._machine
         beside = [
-            [name, one.promote, one.member.metrics_report(), one.difference.report()]
+            [name, one.promote, read.learner_metrics(one.parts), one.difference.report()]
             for name, one in machine.challengers.items()
         ]
-        phase = [machine.phase, machine.overlap_rows, machine.mapping_error, machine.ensemble]
-        return [machine.metrics_report(), machine.coverage(), phase, beside]
+        phase = [
+            machine.phase,
+            machine.own.switching.overlap_rows,
+            machine.own.switching.mapping_error,
+            machine.own.switching.report(),
+        ]
+        return [read.metrics_report(machine), read.coverage(machine.own), phase, beside]
 
     def drift(self) -> list[dict[str, Any]]:
         """The events, oldest first."""

@@ -26,9 +26,14 @@ from core.features import Feature, Schema, Space, parse_features
 from core.learners.catalogue import ALGORITHMS
 
 try:
-    from core.model import Machine
-except ModuleNotFoundError:  # an older checkout
-    from core.machine import Machine  # type: ignore[import-not-found,no-redef]
+    from core.model import Model, read, save
+    from core.model.apply import apply
+except ImportError:  # an older checkout
+    from core.machine import Machine  # type: ignore[import-not-found]
+
+    Model = read = save = Machine
+    apply = Machine.apply
+    Machine.own, Machine.first = property(lambda machine: machine), Machine
 
 STEPS = 70
 """Entries between two changes of features."""
@@ -71,7 +76,7 @@ class Life:
 
     def __init__(self, seed: int, config: dict[str, Any], columns: list[str]) -> None:
         self.rng = np.random.default_rng(seed)
-        self.machine = Machine(Config.parse(config))
+        self.machine = Model.first(Config.parse(config))
         self.columns, self.task = columns, config["task"]
         self.discounted = config["algorithm"] == "gdfop"
         self.weights: dict[str, float] = {}
@@ -115,7 +120,7 @@ class Life:
     def entry(self, *segments: Any) -> None:
         """Apply an entry; what it answers counts."""
         self.version += 1
-        for outcome in self.machine.apply(Entry(self.version, 1000 * self.version, segments)):
+        for outcome in apply(self.machine, Entry(self.version, 1000 * self.version, segments)):
             told = [type(outcome).__name__]
             for name in FIELDS:
                 value = getattr(outcome, name, None)
@@ -124,19 +129,19 @@ class Life:
 
     def save(self) -> None:
         """The state counts; the model goes on from it."""
-        state = self.machine.to_bytes()
+        state = save.to_bytes(self.machine)
         self.states.update(state)
-        self.machine, _ = Machine.from_bytes(state)
+        self.machine, _ = save.from_bytes(state)
 
     def predict(self) -> None:
         """Predict a row or some; one of them is remembered as tracked."""
         space = self.machine.prediction_schema
         assert space is not None
         raw = self.raw(space, int(self.rng.choice((1, 1, 7))))
-        found = self.machine.predict(raw)
+        found = read.predict(self.machine.own, raw)
         for values in found:
             self.predictions.update(b"-" if values is None else values.tobytes())
-        self.tracked = [*self.tracked[-20:], (space, raw[:1], self.machine.served(found, 0))]
+        self.tracked = [*self.tracked[-20:], (space, raw[:1], read.returned_prediction(self.machine.own, found, 0))]
 
     # ---------------------------------------------------------------- segments
 
@@ -163,7 +168,7 @@ class Life:
         if space is None:
             features = parse_features(self.columns)
             return Schema(features), features
-        routes = list(self.machine.switching.routes.values())
+        routes = list(self.machine.own.switching.routes.values())
         if self.rng.random() < 0.15 and routes:
             space = routes[self.rng.integers(len(routes))].schema
         return space, None

@@ -32,9 +32,14 @@ from core.entry import Entry, Rows
 from core.numerics.linalg import single_threaded
 
 try:
-    from core.model import Machine
-except ModuleNotFoundError:  # an older checkout
-    from core.machine import Machine  # type: ignore[import-not-found,no-redef]
+    from core.model import Model, cost, read
+    from core.model.apply import apply
+except ImportError:  # an older checkout
+    from core.machine import Machine  # type: ignore[import-not-found]
+
+    Model = cost = read = Machine
+    apply = Machine.apply
+    Machine.own, Machine.first = property(lambda machine: machine), Machine
 
 COLUMNS, WARM_ROWS, BLOCK_ROWS, SINGLE_ROWS = 10, 1000, 1000, 1000
 
@@ -91,8 +96,8 @@ class Model:
             ranks = np.argsort(np.argsort(score))
             return Rows(space.id, None, X, [f"c{k}" for k in ranks * case.classes // count])
 
-        self.machine = Machine(config)
-        self.machine.apply(Entry(1, 1, (rows(WARM_ROWS),)))
+        self.machine = Model.first(config)
+        apply(self.machine, Entry(1, 1, (rows(WARM_ROWS),)))
         self.blocks = [Entry(2, 2, (rows(BLOCK_ROWS),))]
         self.asked = [rng.normal(size=(1, COLUMNS)) for _ in range(SINGLE_ROWS)]
         whole = rows(SINGLE_ROWS)
@@ -105,14 +110,14 @@ class Model:
         """Apply entries as the service does."""
         machine = self.machine
         for entry in entries:
-            machine.flops_to_apply(entry.segments)
-            machine.apply(entry)
+            cost.flops_to_apply(machine, entry.segments)
+            apply(machine, entry)
 
     def predict(self) -> None:
         """Predict rows one by one."""
-        predict = self.machine.predict
+        own, predict = self.machine.own, read.predict
         for raw in self.asked:
-            predict(raw)
+            predict(own, raw)
 
     def measure(self) -> list[float]:
         """Microseconds of CPU time per row of each kind."""

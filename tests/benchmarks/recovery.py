@@ -32,6 +32,8 @@ from typing import Any
 import numpy as np
 import psutil
 
+from core.model import save
+
 ENTRIES, ROUNDS, D = 50_000, 5, 10
 NAMES = [f"sensor_{column:02d}" for column in range(D)]
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +129,7 @@ async def from_replies(name: str, ids: bool, entries: int, rounds: int) -> dict[
         replica = await Loader(store, Stats(), READ_BYTES_MAX).load("m")
         seconds.append(time.process_time() - begun)
     answers = sorted((identity, *found) for identity, found in replica.answers._held.items())
-    found = (replica.machine.to_bytes(), repr(answers).encode())
+    found = (save.to_bytes(replica.machine), repr(answers).encode())
     return {"seconds": seconds, "digests": [hashlib.blake2b(one, digest_size=8).hexdigest() for one in found]}
 
 

@@ -1,6 +1,6 @@
 """The error of regressions on series: ``python -m tests.benchmarks.series``.
 
-Mean squared error over the variance of the labels, a-priori, of ``Machine``; "last value" beside it, and the share of
+Mean squared error over the variance of the labels, a-priori, of ``Model``; "last value" beside it, and the share of
 the squared error that the ten worst rows make.
 
     sru y1, sru y2      ../shared/data
@@ -21,7 +21,8 @@ import numpy as np
 from core.config import Config
 from core.contract import Floats
 from core.entry import Entry, Rows
-from core.model import Machine
+from core.model import Model
+from core.model.apply import apply
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.streams import DATA, read_columns, regression
 
@@ -46,12 +47,12 @@ Stream = tuple[Floats, Floats]
 def told(body: dict[str, Any], X: Floats, y: Floats) -> Floats:
     """The a-priori predictions (n,) of a model."""
     features = [f"x{j}" for j in range(X.shape[1])]
-    machine = Machine(Config.parse({"task": "regression", "features": features, **body}))
+    machine = Model.first(Config.parse({"task": "regression", "features": features, **body}))
     assert machine.prediction_schema is not None
     space, found = machine.prediction_schema.id, []
     for version, start in enumerate(range(0, len(y), BLOCK), 1):
         part = slice(start, start + BLOCK)
-        (learned,) = machine.apply(Entry(version, 0, (Rows(space, None, X[part], y[part]),)))
+        (learned,) = apply(machine, Entry(version, 0, (Rows(space, None, X[part], y[part]),)))
         found += learned.predictions
     return np.array(found)
 

@@ -22,7 +22,8 @@ from core.contract import Floats, Ints, Spec
 from core.entry import Entry, Rows
 from core.features import SparseSchema
 from core.learners.catalogue import find
-from core.model import Machine
+from core.model import Model, read
+from core.model.apply import apply
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.accuracy import subsets
 from tests.benchmarks.high_dimension import section_6_2
@@ -110,7 +111,7 @@ def model(d: int, X: Floats, y: Ints, costs: float | None, weight: float | None)
     if d:
         body = {"algorithm": "sparse_dfop", "params": {"compressed_dim": d}}
     body |= {"task": "classification", "labels": [0, 1], "watch": None, "class_costs": {"1": costs} if costs else None}
-    machine = Machine(Config.parse(body))
+    machine = Model.first(Config.parse(body))
     space = machine.prediction_schema
     if isinstance(space, SparseSchema):
         X = X @ space.projection.columns([str(j) for j in range(X.shape[1])]).T
@@ -121,9 +122,9 @@ def model(d: int, X: Floats, y: Ints, costs: float | None, weight: float | None)
         part = slice(begin, begin + BATCH)
         given = None if weights is None else weights[part]
         rows = Rows(space.id, None, np.ascontiguousarray(X[part]), y[part].tolist(), weights=given)
-        (outcome,) = machine.apply(Entry(version + 1, 0, (rows,)))
+        (outcome,) = apply(machine, Entry(version + 1, 0, (rows,)))
         told += outcome.predictions  # type: ignore[union-attr]
-    return np.array(told), machine.metrics_report()["overall"]
+    return np.array(told), read.metrics_report(machine)["overall"]
 
 
 def rare() -> None:

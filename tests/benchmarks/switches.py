@@ -9,7 +9,8 @@ from core.config import Config
 from core.contract import Floats
 from core.entry import Entry, Learned, Overlap, Rows, Switch
 from core.features import Feature
-from core.model import Machine
+from core.model import Model
+from core.model.apply import apply
 from core.switching.pipeline import Expert
 from tests.benchmarks.streams import read_columns
 
@@ -135,13 +136,13 @@ class Life:
         classes = stream.y.dtype.kind == "i"
         body = {"algorithm": algorithm, "features": stream.names[0], "params": params, "seed": seed}
         body["task"] = "classification" if classes else "regression"
-        self.machine = Machine(Config.parse(body))
+        self.machine = Model.first(Config.parse(body))
         self.version = 0
 
     def apply(self, segment: Any) -> Any:
         """Apply one segment as an entry of the log; its outcome."""
         self.version += 1
-        return self.machine.apply(Entry(self.version, self.version, (segment,)))[0]
+        return apply(self.machine, Entry(self.version, self.version, (segment,)))[0]
 
     def rows(self, start: int, stop: int, labelled: bool = True) -> Any:
         """A segment of rows of the stream, in whatever space is asked for now."""

@@ -12,7 +12,8 @@ from core.algorithm import Param
 from core.config import SEED_MAX, Config
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.model import Machine
+from core.model import Model
+from core.model.apply import apply
 from core.problems import Invalid
 
 LEAST = {"algorithm": "dfop", "task": "classification"}
@@ -288,12 +289,13 @@ def test_the_announced_size_is_the_size(algorithm, d):
     """What a model is refused for before anything is allocated is what it would take."""
     columns = {"params": {"compressed_dim": d}} if algorithm.sparse else {"features": [f"x{i}" for i in range(d)]}
     config = Config.parse({"algorithm": algorithm.id, "task": algorithm.tasks[0], **columns})
-    machine = Machine(config)
+    machine = Model.first(config)
     labels = [0, 1] * 15 if config.task == "classification" else np.zeros(30)
-    machine.apply(
-        Entry(1, 0, (Rows(machine.prediction_schema.id, None, np.random.default_rng(0).normal(size=(30, d)), labels),))
+    apply(
+        machine,
+        Entry(1, 0, (Rows(machine.prediction_schema.id, None, np.random.default_rng(0).normal(size=(30, d)), labels),)),
     )
-    held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.drift_response.detector.nbytes
+    held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.own.drift_response.detector.nbytes
     assert 1.0 >= held / config.state_bytes(d) >= 0.5
 
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Entry, Outcome, Rows, Segment
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply
 
 
 class Twin:
@@ -19,16 +20,16 @@ class Twin:
     """
 
     def __init__(self, body: Mapping[str, Any]) -> None:
-        self.machine, self.version = Machine(Config.parse(body)), 0
+        self.machine, self.version = Model.first(Config.parse(body)), 0
 
     def commit(self, segment: Segment) -> Outcome:
         """The outcome of an entry with one segment."""
-        twin, _ = Machine.from_bytes(self.machine.to_bytes())
+        twin, _ = save.from_bytes(save.to_bytes(self.machine))
         self.version += 1
         entry = Entry(self.version, 1000 * self.version, (segment,))
-        (outcome,) = self.machine.apply(entry)
-        assert [repr(outcome)] == [repr(one) for one in twin.apply(entry)]
-        assert self.machine.to_bytes() == twin.to_bytes()
+        (outcome,) = apply(self.machine, entry)
+        assert [repr(outcome)] == [repr(one) for one in apply(twin, entry)]
+        assert save.to_bytes(self.machine) == save.to_bytes(twin)
         return outcome
 
     def learn(self, X: Any, y: Any, space: Any = None) -> Outcome:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from core.model import Machine
+from core.model import read, save
 from service.runtime import responses
 from service.runtime.engine import Engine
 from service.runtime.follower import Follower
@@ -83,9 +83,9 @@ def entries_of_others_are_left_out() -> None:
 
     def less(self, step):
         if not step.own and next(count) % 5 == 0:
-            before = self.machine.to_bytes({})
+            before = save.to_bytes(self.machine, {})
             done = applied(self, step)
-            self.machine = type(self.machine).from_bytes(before)[0]
+            self.machine = save.from_bytes(before)[0]
             return done
         return applied(self, step)
 
@@ -115,11 +115,11 @@ def what_was_told_is_forgotten() -> None:
 @plant
 def predictions_teach() -> None:
     """Each moves the weights a little."""
-    predict = Machine.predict
+    predict = read.predict
 
-    def teaches(self, *given, **how):
-        said = predict(self, *given, **how)
-        self.pipeline.learner.W *= 1.001
+    def teaches(parts, raw):
+        said = predict(parts, raw)
+        parts.switching.now.learner.W *= 1.001
         return said
 
-    Machine.predict = teaches
+    read.predict = teaches

@@ -10,7 +10,8 @@ import hiredis
 
 from core.config import Config
 from core.entry import Rows
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply
 from core.numerics.linalg import single_threaded
 from core.state import envelope
 from service.store import codec
@@ -36,7 +37,7 @@ class Rebuilt(NamedTuple):
         answers: id -> what its first request has to be answered.
     """
 
-    machine: Machine
+    machine: Model
     learned: Counter[str]
     answers: dict[str, dict[str, Any]]
 
@@ -104,15 +105,15 @@ def history(data: Path, name: str, incarnation: str) -> list[RawEntry]:
     return found
 
 
-def rebuild(config: Config, entries: Iterable[RawEntry], machine: Machine | None = None) -> Rebuilt:
+def rebuild(config: Config, entries: Iterable[RawEntry], machine: Model | None = None) -> Rebuilt:
     """Apply a log entry by entry, with one machine and nothing else."""
     single_threaded()
-    machine = Machine(config) if machine is None else machine
+    machine = Model.first(config) if machine is None else machine
     learned: Counter[str] = Counter()
     answers: dict[str, dict[str, Any]] = {}
     for raw in entries:
         entry = codec.entry(raw)
-        for segment, outcome in zip(entry.segments, machine.apply(entry), strict=True):
+        for segment, outcome in zip(entry.segments, apply(machine, entry), strict=True):
             if not isinstance(segment, Rows):
                 continue
             learned.update(identity for row, identity in enumerate(segment.ids) if row not in segment.skip)
@@ -137,7 +138,7 @@ def stamp(state: bytes) -> dict[str, Any]:
 
 def bare(state: bytes) -> bytes:
     """A state without the stamp: equal for models that learned the same."""
-    return Machine.from_bytes(state)[0].to_bytes()
+    return save.from_bytes(state)[0].to_bytes()
 
 
 def judge(service: Service, entries: Sequence[RawEntry], rows: Sequence[Row], *loads: Load, name: str = "m") -> None:
@@ -149,7 +150,7 @@ def judge(service: Service, entries: Sequence[RawEntry], rows: Sequence[Row], *l
     assert len(rows) == service.get(f"/models/{name}")["rows"]
     for load in loads:
         assert {i: serial.answers[i] for i in load.answers} == {i: learnt(a) for i, a in load.answers.items()}
-    assert serial.machine.to_bytes(stamp(state)) == state
+    assert save.to_bytes(serial.machine, stamp(state)) == state
     assert (len(entries), entries[-1].uid) == (stamp(state)["version"], stamp(state)["uid"])
 
 

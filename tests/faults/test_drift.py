@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from core.model import Machine
+from core.model import save
 from service.store.keys import DRIFT, ModelKeys
 from tests.faults.drifts import Stream, calm, events, learn, moved, table
 from tests.faults.processes import eventually
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.faults
 
 def _alarms(service, name="m"):
     """Ids of the alarms that the state itself holds: what the log says must be told."""
-    machine, stamp = Machine.from_bytes(service.state(name))
+    machine, stamp = save.from_bytes(service.state(name))
     return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in machine.outbox.after((0, 0, 0))]
 
 
 def _joined(service, name="m"):
     """How many later alarms each event has, as the state has it."""
-    machine, _ = Machine.from_bytes(service.state(name))
+    machine, _ = save.from_bytes(service.state(name))
     return [drift.joined for drift in machine.outbox.after((0, 0, 0))]
 
 

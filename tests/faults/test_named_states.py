@@ -8,7 +8,8 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply
 from tests.faults.processes import eventually
 from tests.faults.rebuild import bare
 
@@ -19,10 +20,10 @@ CONFIG = {"algorithm": "rls", "task": "regression", "features": [f"x{i}" for i i
 @pytest.fixture(scope="module")
 def state():
     """A state of several pieces that has learned three rows."""
-    machine = Machine(Config.parse(CONFIG))
+    machine = Model.first(Config.parse(CONFIG))
     X = np.random.default_rng(0).normal(size=(3, 1100))
-    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, np.arange(3.0)),)))
-    return machine.to_bytes()
+    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, np.arange(3.0)),)))
+    return save.to_bytes(machine)
 
 
 def put(service, state):

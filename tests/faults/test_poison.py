@@ -8,7 +8,7 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.model import Machine
+from core.model import Model, save
 from service.errors import ModelDown
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.faults
 
 def _too_wide(state):
     """Rows of the model's own space with a column too many."""
-    space = Machine.from_bytes(state)[0].prediction_schema.id
+    space = save.from_bytes(state)[0].prediction_schema.id
     return codec.encode(Rows(space, None, np.ones((1, 6)), ["up"]))
 
 
@@ -136,12 +136,12 @@ def test_a_log_that_cannot_be_written_is_one_models_trouble(serve, store):
 async def test_what_a_failed_apply_has_left_is_never_read():
     """A snapshot, an export or a prediction that waited for the machine while an apply raised gets no state."""
     config = Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
-    replica = Replica("m", "inc", 0, Machine(config), 0, "inc", 0, Stats())
+    replica = Replica("m", "inc", 0, Model.first(config), 0, "inc", 0, Stats())
     poison = Entry(1, 0, (Rows(replica.machine.prediction_schema.id, None, np.ones((1, 2)), np.ones(1)),))
 
     async def read():
         async with replica.held():
-            return replica.machine.to_bytes()
+            return save.to_bytes(replica.machine)
 
     async with replica.lock:
         waiting = [asyncio.create_task(replica.apply(One(poison, "uid", 1))), asyncio.create_task(read())]

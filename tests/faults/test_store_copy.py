@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from core.config import Config
+from core.model import save
 from service.store import codec
 from tests.faults.load import Load, rows
 from tests.faults.processes import Store, eventually
@@ -80,7 +81,7 @@ def test_a_copy_taken_under_load(serve, store, second, copied):
         state, answers = service.state(name), loads[name].answers
         version = stamp(state)["version"]
         serial = rebuild(Config.parse(codec.config(known.config)), entries[:version])
-        assert serial.machine.to_bytes(stamp(state)) == state
+        assert save.to_bytes(serial.machine, stamp(state)) == state
         assert entries[version - 1].uid == stamp(state)["uid"]
         before = [row for row in tables[name][20:] if answers[row.id]["version"] <= version]
         assert 60 <= len(before)

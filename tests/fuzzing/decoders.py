@@ -15,7 +15,7 @@ from core.config import Config
 from core.entry import Challenge, Configure, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
 from core.features import parse_features
 from core.features.labels import LabelSet
-from core.model import STATE_VERSION, Machine
+from core.model import STATE_VERSION, Model, read, save
 from core.problems import Invalid
 from service.api import row_requests
 from service.api.content_encoding import Gunzip
@@ -182,12 +182,12 @@ LEARNED = (
 
 
 def _state(data):
-    Machine.from_bytes(data)
+    save.from_bytes(data)
 
 
 def _summary():
-    machine = Machine(Config.parse(DENSE))
-    return summaries.encode_first(machine.summary())
+    machine = Model.first(Config.parse(DENSE))
+    return summaries.encode_first(read.summary(machine))
 
 
 DECODERS = {
@@ -213,5 +213,5 @@ DECODERS = {
         [tracked.encode("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)], tracked.decode, (ValueError,)
     ),
     "summary": Decoder([_summary()], summaries.decode, ()),
-    "state": Decoder([live(*one, "noise", "none").to_bytes() for one in LEARNED], _state, (ValueError,)),
+    "state": Decoder([save.to_bytes(live(*one, "noise", "none")) for one in LEARNED], _state, (ValueError,)),
 }  # fmt: skip

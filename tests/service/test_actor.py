@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core.entry import Rows
+from core.model import cost
 from service.errors import ModelDown, NotFound, QueueFull, TooLarge
 from service.runtime import threads
 from service.runtime.job_queue import TICK_FLOPS_MAX
@@ -70,7 +71,7 @@ async def test_an_append_takes_so_much_work_and_no_more(api, monkeypatch):
     """Requests that wait go with several entries, each of them short; one that is long goes alone."""
     engine, model = await _model(api, "busy")
     each = TICK_FLOPS_MAX / 2
-    monkeypatch.setattr(model.machine, "flops_to_apply", lambda segments: each * len(segments), raising=False)
+    monkeypatch.setattr(cost, "flops_to_apply", lambda _, segments: each * len(segments))
     before = engine.stats.entries
     async with model.held():
         waiting = [model.inbox.submit(_row(model, float(at), 1.0)) for at in range(6)]

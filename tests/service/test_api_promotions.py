@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.model.challengers import ASKED_ROWS_MIN
+from core.model.plans import ASKED_ROWS_MIN
 from service.errors import RequestConflict
 from service.runtime.snapshots import Snapshotter
 from tests.service.api_fixtures import RLS, problem

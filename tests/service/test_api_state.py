@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from safetensors.numpy import save
+from safetensors.numpy import save as save_tensors
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply
 from tests.service.api_fixtures import DFOP, JSON, RLS, STATE, columnar, features, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -166,7 +167,7 @@ async def test_a_broken_state_is_refused_and_nothing_changes(api):
     path = await api.learnt(rows=6)
     before = await api.standing(path)
     whole = before[2]
-    broken = [b"", b"{}", whole[:-1], whole[: len(whole) // 2], whole + b"x", save({"w": np.zeros(3)})]
+    broken = [b"", b"{}", whole[:-1], whole[: len(whole) // 2], whole + b"x", save_tensors({"w": np.zeros(3)})]
     for at in range(0, len(whole), max(1, len(whole) // 40)):
         broken.append(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
     for body in broken:
@@ -194,11 +195,11 @@ async def test_a_state_larger_than_the_model_limit_is_refused(start):
     small = await start(model_limit_mb=1)
     names = [f"x{i}" for i in range(400)]
     for declared in (names, None):
-        machine = Machine(Config.parse({**DFOP, "features": names if declared else None}))
+        machine = Model.first(Config.parse({**DFOP, "features": names if declared else None}))
         if declared is None:
-            space = Machine(Config.parse({**DFOP, "features": names})).prediction_schema
-            machine.apply(Entry(1, 0, (Rows(space.id, space.features, np.ones((1, 400)), ["UP"]),)))
-        answer = await small.ask("PUT", "/models/large/state", content=machine.to_bytes(), headers=STATE)
+            space = Model.first(Config.parse({**DFOP, "features": names})).prediction_schema
+            apply(machine, Entry(1, 0, (Rows(space.id, space.features, np.ones((1, 400)), ["UP"]),)))
+        answer = await small.ask("PUT", "/models/large/state", content=save.to_bytes(machine), headers=STATE)
         assert "<= 1 MiB of state" == problem(answer, 422, "features")["errors"][0]["allowed"]
     problem(await small.ask("GET", "/models/large"), 404)
 

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from core.entry import Entry, Switch
-from core.model import Machine
+from core.model.apply import apply
+from service.runtime import steps as applying
 from service.runtime import threads
 from service.store.events import StoredEvent, StreamPosition
 from tests.service.api_fixtures import DFOP, columnar
@@ -24,7 +25,7 @@ WAIT_S = 60
 @pytest.fixture
 def half_applied(monkeypatch):
     """Every entry is applied in a thread, which goes on only when told to: (it has learned the rows, it may go on)."""
-    learned, go_on, apply = threading.Event(), threading.Event(), Machine.apply
+    learned, go_on, apply = threading.Event(), threading.Event(), applying.apply
 
     def applied(machine, entry):
         outcomes = apply(machine, entry)
@@ -33,7 +34,7 @@ def half_applied(monkeypatch):
         return outcomes
 
     monkeypatch.setattr(threads, "THREAD_FLOPS", -1.0)
-    monkeypatch.setattr(Machine, "apply", applied)
+    monkeypatch.setattr(applying, "apply", applied)
     yield learned, go_on
     go_on.set()
 
@@ -92,7 +93,7 @@ async def test_weights_are_of_the_features_of_their_version(api):
         read = asyncio.create_task(api.get(f"{path}/weights"))
         while not (read.done() or replica.lock._waiters):
             await asyncio.sleep(0)
-        replica.machine.apply(Entry(replica.version + 1, 1, (Switch("complete"),)))
+        apply(replica.machine, Entry(replica.version + 1, 1, (Switch("complete"),)))
     weights = (await read)["weights"]
     assert [NEW, NEW] == [[*of] for of in weights.values()]
 
@@ -119,7 +120,7 @@ async def test_the_drift_events_of_a_model_are_of_the_version_told(api, monkeypa
 
 async def test_every_read_beside_applies_in_threads_is_of_one_version(api, monkeypatch):
     """Rows, overlap rows and scores are functions of the version: each read is looked at."""
-    apply = Machine.apply
+    apply = applying.apply
 
     def slowly(machine, entry):
         outcomes = apply(machine, entry)
@@ -127,7 +128,7 @@ async def test_every_read_beside_applies_in_threads_is_of_one_version(api, monke
         return outcomes
 
     monkeypatch.setattr(threads, "THREAD_FLOPS", -1.0)
-    monkeypatch.setattr(Machine, "apply", slowly)
+    monkeypatch.setattr(applying, "apply", slowly)
     path = await overlapping(api, rows=0)
     first = await api.get(path)
     begun, rows_before = first["version"], first["rows"]

@@ -6,7 +6,8 @@ import pytest
 from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
 from core.features import Feature, Schema
-from core.model import Machine
+from core.model import Model, cost
+from core.model.apply import apply
 from core.problems import Conflict, Invalid
 from core.switching.phases import mapping_bytes
 from service.runtime import admission
@@ -20,19 +21,19 @@ OLD = ["a", "b"]
 
 
 def model(features=OLD, algorithm="rls", **more):
-    return Machine(Config.parse({"algorithm": algorithm, "task": "regression", "features": features, **more}))
+    return Model.first(Config.parse({"algorithm": algorithm, "task": "regression", "features": features, **more}))
 
 
 def replica(machine):
     return Replica("m", "i", 0, machine, 0, "i", 0, Stats())
 
 
-def apply(machine, *segments):
-    return machine.apply(Entry(1, 0, segments))
+def step(machine, *segments):
+    return apply(machine, Entry(1, 0, segments))
 
 
 def begin(machine, names, mapping="linear"):
-    return apply(machine, Switch("begin", tuple(map(Feature, names)), mapping))
+    return step(machine, Switch("begin", tuple(map(Feature, names)), mapping))
 
 
 def rows(machine, count):
@@ -53,36 +54,36 @@ def anything(*_):
 def test_many_rows_of_an_overlap_are_much_work(mapping):
     """A row or ten are done at once; a thousand are not, labelled or not, though the model alone learns them so."""
     machine = model()
-    assert THREAD_FLOPS > machine.flops_to_apply([rows(machine, 1000)])
+    assert THREAD_FLOPS > cost.flops_to_apply(machine, [rows(machine, 1000)])
     begin(machine, ["c", "d"], mapping)
     for make in (rows, overlap):
-        assert THREAD_FLOPS > machine.flops_to_apply([make(machine, 10)])
-        assert THREAD_FLOPS < machine.flops_to_apply([make(machine, 1000)])
+        assert THREAD_FLOPS > cost.flops_to_apply(machine, [make(machine, 10)])
+        assert THREAD_FLOPS < cost.flops_to_apply(machine, [make(machine, 1000)])
 
 
 def test_wide_mappings_are_much_work():
     """One row of 500 new features may solve the mapping, and so does its end; rows after it was aborted are no work."""
     machine = model()
     begin(machine, [f"n{at}" for at in range(500)])
-    assert THREAD_FLOPS < machine.flops_to_apply([overlap(machine, 1)])
-    assert THREAD_FLOPS < machine.flops_to_apply([Switch("complete")])
-    apply(machine, Switch("abort"))
-    assert THREAD_FLOPS > machine.flops_to_apply([rows(machine, 10)])
+    assert THREAD_FLOPS < cost.flops_to_apply(machine, [overlap(machine, 1)])
+    assert THREAD_FLOPS < cost.flops_to_apply(machine, [Switch("complete")])
+    step(machine, Switch("abort"))
+    assert THREAD_FLOPS > cost.flops_to_apply(machine, [rows(machine, 10)])
 
 
 def test_an_ensemble_costs_its_experts_and_the_recovery():
     """At least three times the steady work of a row, in the space of now."""
     machine = model()
-    steady = machine.flops_to_predict(100)
+    steady = cost.flops_to_predict(machine.own, 100)
     begin(machine, ["c", "d"])
-    apply(machine, rows(machine, 20))
-    apply(machine, Switch("complete"))
-    assert 3 * steady < machine.flops_to_predict(100)
-    linear = machine.flops_to_predict(100)
+    step(machine, rows(machine, 20))
+    step(machine, Switch("complete"))
+    assert 3 * steady < cost.flops_to_predict(machine.own, 100)
+    linear = cost.flops_to_predict(machine.own, 100)
     other = model()
     begin(other, ["c", "d"], "kernel")
-    apply(other, Switch("complete"))
-    assert linear < other.flops_to_predict(100)
+    step(other, Switch("complete"))
+    assert linear < cost.flops_to_predict(other.own, 100)
 
 
 def test_a_step_names_the_mapping():
@@ -94,13 +95,13 @@ def test_a_step_names_the_mapping():
         (kernel, None, "kernel"),
         (kernel, "linear", "linear"),
     ):
-        assert expected == change.step(machine, anything, "begin", ["c"], asked).mapping
+        assert expected == change.apply(machine, anything, "begin", ["c"], asked).mapping
 
 
 def test_a_bare_name_that_is_kept_stands_for_its_declaration():
     """A category by its name; one that is new is a number."""
     day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
-    found = change.step(model(["a", day]), anything, "begin", ["day", "x"], None)
+    found = change.apply(model(["a", day]), anything, "begin", ["day", "x"], None)
     assert [day, "x"] == [feature.to_json() for feature in found.features]
 
 
@@ -108,13 +109,13 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     """Fields before phases: 422 where both are wrong; and the limit is asked with both spaces."""
     machine = model()
     with pytest.raises(Invalid):
-        change.step(machine, anything, "complete", ["c"], None)
+        change.apply(machine, anything, "complete", ["c"], None)
     with pytest.raises(Conflict):
-        change.step(machine, anything, "complete", None, None)
+        change.apply(machine, anything, "complete", None, None)
     asked = []
-    change.step(machine, asked.append, "begin", ["b", "c"], "kernel")
+    change.apply(machine, asked.append, "begin", ["b", "c"], "kernel")
     following = Schema([Feature("b"), Feature("c")])
-    assert [admission.of_switch(following, machine.bytes_to_switch(following, "kernel"))] == asked
+    assert [admission.of_switch(following, cost.bytes_to_switch(machine, following, "kernel"))] == asked
 
 
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
@@ -122,12 +123,12 @@ def test_the_experts_of_an_earlier_change_are_counted_too(mapping):
     """They are in memory until the next change is complete, and it may have to recover the columns of the first."""
     machine = model(["a", "b", "c"])
     begin(machine, [f"n{at}" for at in range(20)], mapping)
-    apply(machine, overlap(machine, 30))
-    apply(machine, Switch("complete"))
-    bound = machine.bytes_to_switch(Schema([Feature("z")]), mapping)
+    step(machine, overlap(machine, 30))
+    step(machine, Switch("complete"))
+    bound = cost.bytes_to_switch(machine, Schema([Feature("z")]), mapping)
     held = machine.pipeline.nbytes
     begin(machine, ["z"], mapping)
-    apply(machine, overlap(machine, 30))
+    step(machine, overlap(machine, 30))
     assert bound >= machine.pipeline.nbytes > held
 
 
@@ -152,5 +153,5 @@ def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
     names = ["c", *(f"n{at}" for at in range(20))]
     bound = mapping_bytes(2, len(names), mapping)
     begin(machine, names, mapping)
-    apply(machine, overlap(machine, count))
+    step(machine, overlap(machine, count))
     assert bound >= machine.pipeline.recovery.mapping.nbytes

@@ -3,7 +3,7 @@
 import pytest
 
 from core.config import Config
-from core.model import Machine
+from core.model import Model
 from service.errors import Recreated
 from service.runtime.first_answers import FirstAnswers
 from service.runtime.replica import Replica
@@ -24,7 +24,7 @@ class Forgetful:
 
 
 def _replica(incarnation):
-    return Replica("m", incarnation, 0, Machine(CONFIG), 0, incarnation, 0, Stats())
+    return Replica("m", incarnation, 0, Model.first(CONFIG), 0, incarnation, 0, Stats())
 
 
 async def test_the_answer_of_a_namesake_is_not_given():

@@ -9,7 +9,7 @@ THREADS = {"asyncio.to_thread", "to_thread", "loop.run_in_executor", "run_in_exe
 """Ways into a thread or a process; everything but the helper's own goes through the helper."""
 HEAVY = {
     "json_body.decode", "read_table", "row_requests.feedback", "row_requests.predict", "row_requests.overlap",
-    "row_requests.json_object", "Machine.from_bytes", "machine.to_bytes", "hashlib.blake2b", "blake2b", "codec.encode",
+    "row_requests.json_object", "save.from_bytes", "save.to_bytes", "hashlib.blake2b", "blake2b", "codec.encode",
     "codec.entry", "codec.decode", "classification_batch", "regression_batch", "large_answer",
 }  # fmt: skip
 """Calls that take time in proportion to a body, a state or an entry."""
@@ -50,7 +50,7 @@ GIVEN_TO_THREADS = {
     ("service/api/feedback.py", "_metrics", "classification_batch"),
     ("service/api/feedback.py", "_metrics", "regression_batch"),
     ("service/api/identity.py", "digest", "hashlib.blake2b"),
-    ("service/api/state.py", "_config", "Machine.from_bytes"),
+    ("service/api/state.py", "_config", "save.from_bytes"),
     ("service/store/pieces.py", "digest", "blake2b"),
 }  # fmt: skip
 """Functions that are themselves handed to the helper, or called by one that is."""
@@ -65,7 +65,7 @@ SMALL = {
 def calls(source: str) -> Iterator[tuple[str, str]]:
     """Every call in a source: the innermost function that it stands in ("" outside), and what is called.
 
-    Of a chain of attributes the last two names: ``replica.machine.to_bytes`` is "machine.to_bytes".
+    Of a chain of attributes the last two names: ``model.save.to_bytes`` is "save.to_bytes".
     """
     yield from _calls(ast.parse(source), "")
 
@@ -103,14 +103,14 @@ PLANTED = """
 class Endpoint:
     async def plain(self, body, replica):
         ask = json_body.decode(body, _row)
-        return ask, await in_thread_if_large(len(body), replica.machine.to_bytes, body)
+        return ask, await in_thread_if_large(len(body), save.to_bytes, replica.machine, body)
 
     async def hidden(self, replica):
         def inner():
-            return [self.replica.machine.to_bytes(stamp) for stamp in asyncio.to_thread(print)]
+            return [save.to_bytes(self.replica.machine, stamp) for stamp in asyncio.to_thread(print)]
         return inner
 
-module = Machine.from_bytes(b"")
+module = save.from_bytes(b"")
 """
 
 
@@ -119,7 +119,7 @@ def test_a_call_is_found_wherever_it_stands():
     heavy = {(within, called) for within, called in calls(PLANTED) if called in HEAVY | THREADS}
     assert {
         ("plain", "json_body.decode"),
-        ("inner", "machine.to_bytes"),
+        ("inner", "save.to_bytes"),
         ("inner", "asyncio.to_thread"),
-        ("", "Machine.from_bytes"),
+        ("", "save.from_bytes"),
     } == heavy

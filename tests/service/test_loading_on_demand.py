@@ -70,9 +70,9 @@ def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
     listed = "import core.numerics.lapack, core.model\nfrom core.learners.catalogue import ALGORITHMS\n"
     assert [] == _imported(f"{listed}[algorithm.describe() for algorithm in ALGORITHMS.values()]")
     assert ["core.learners.fesl.learner"] == _imported(
-        "import core.numerics.lapack\nfrom core.model import Machine\nfrom core.config import Config\n"
+        "import core.numerics.lapack\nfrom core.model import Model\nfrom core.config import Config\n"
         "config = Config.parse({'algorithm': 'fesl_c', 'task': 'regression', 'features': ['a']})\n"
-        "Machine(config)\nconfig.state_bytes(1)\nconfig.algorithm.row_cost(config.spec(1), 1)"
+        "Model.first(config)\nconfig.state_bytes(1)\nconfig.algorithm.row_cost(config.spec(1), 1)"
     )
 
 

@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from core.entry import Rows
-from core.model import Machine
+from core.model import save
 from service.app import build
 from service.errors import ModelDown
+from service.runtime import steps
 from service.settings import Settings
 from tests.service.api_fixtures import Api, features, problem
 
@@ -23,7 +24,7 @@ AFTER = {"features": features(9), "label": "DOWN", "id": "after"}
 
 
 def failing(apply):
-    """``Machine.apply`` with a bug: it raises at one row, after it has learned others of the same entry."""
+    """``apply`` with a bug: it raises at one row, after it has learned others of the same entry."""
 
     def applied(machine, entry):
         outcomes = apply(machine, entry)
@@ -35,7 +36,7 @@ def failing(apply):
 
 
 def failing_merged(apply_merged):
-    """``Machine.apply_merged`` with the same bug."""
+    """``apply_merged`` with the same bug."""
 
     def applied(machine, merged, first):
         if (merged.rows.X[merged.start(first) :, 0] == DEADLY).any():
@@ -47,8 +48,8 @@ def failing_merged(apply_merged):
 
 def break_core(bug):
     """Put the bug in."""
-    bug.setattr(Machine, "apply", failing(Machine.apply))
-    bug.setattr(Machine, "apply_merged", failing_merged(Machine.apply_merged))
+    bug.setattr(steps, "apply", failing(steps.apply))
+    bug.setattr(steps, "apply_merged", failing_merged(steps.apply_merged))
 
 
 @asynccontextmanager
@@ -64,8 +65,8 @@ async def running(store_url):
 
 async def learned(api, path):
     """The state of a model without where it was taken."""
-    machine, _ = Machine.from_bytes(await api.state(path))
-    return machine.to_bytes()
+    machine, _ = save.from_bytes(await api.state(path))
+    return save.to_bytes(machine)
 
 
 async def is_down(api, path):

@@ -7,7 +7,8 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply
 from service.errors import StoreDown
 from service.store import codec
 from service.store.keys import ModelKeys
@@ -21,10 +22,10 @@ WIDE = {**RLS, "features": [f"x{i}" for i in range(900)]}
 @pytest.fixture(scope="module")
 def wide():
     """A state of several pieces."""
-    machine = Machine(Config.parse(WIDE))
+    machine = Model.first(Config.parse(WIDE))
     X = np.random.default_rng(0).normal(size=(3, 900))
-    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, np.arange(3.0)),)))
-    state = machine.to_bytes({"version": 1})
+    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, np.arange(3.0)),)))
+    state = save.to_bytes(machine, {"version": 1})
     assert len(state) > PIECE_BYTES
     return state
 

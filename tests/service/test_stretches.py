@@ -16,10 +16,11 @@ from core.config import Config
 from core.entry import Entry, Overlap, Restore, Rows, Switch
 from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.model import STATE_VERSION, Machine
+from core.model import STATE_VERSION, Model, save
+from core.model.apply import apply
 from core.switching.pipeline import Pipeline
 from service.errors import ModelDown
-from service.runtime import loader
+from service.runtime import loader, steps
 from service.runtime.loader import Loader
 from service.runtime.named_states import with_states
 from service.runtime.replica import Replica
@@ -39,7 +40,7 @@ READ = (1, 2, 3, 10, 40, 100)
 
 def replica(config):
     """A replica that has applied nothing."""
-    return Replica("m", "inc", 0, Machine(config), 0, "uid 0", 0, Stats())
+    return Replica("m", "inc", 0, Model.first(config), 0, "uid 0", 0, Stats())
 
 
 class States:
@@ -89,7 +90,7 @@ def one_by_one(config, raws, wanted):
 def visible(model):
     """State, alarms among it; answers; path; what is counted."""
     held = (model.version, model.uid, model.time_ms, [*model.path], model.saved.log_bytes, model.stats)
-    return model.machine.to_bytes(), dict(model.answers._held), model.answers.nbytes, repr(held)
+    return save.to_bytes(model.machine), dict(model.answers._held), model.answers.nbytes, repr(held)
 
 
 def merged(config, raws, seed):
@@ -99,7 +100,7 @@ def merged(config, raws, seed):
     """
     rng = np.random.default_rng(seed)
     model, seen, counts = replica(config), {}, Counter()
-    apply_merged = Machine.apply_merged
+    apply_merged = steps.apply_merged
 
     def counted(machine, rows, first):
         stop, learned = apply_merged(machine, rows, first)
@@ -115,7 +116,7 @@ def merged(config, raws, seed):
                 "MERGED_ENTRIES_MAX": int(rng.choice([2, 5, 1000])),
                 "MERGED_BYTES_MAX": int(rng.choice([400, 2000, 10**6])),
             }
-        with mock.patch.multiple(stretches, **bounds), mock.patch.object(Machine, "apply_merged", counted):
+        with mock.patch.multiple(stretches, **bounds), mock.patch.object(steps, "apply_merged", counted):
             asyncio.run(reader.apply(model, raws[model.version : model.version + count]))
         seen[model.version] = visible(model)
     return seen, counts["entries"]
@@ -200,20 +201,20 @@ def test_other_wide_models_are_merged():
 def test_a_wide_model_that_a_change_of_features_has_kept_is_not_merged():
     """The old model goes on learning the columns that it was built for, behind two narrow spaces."""
     config, log = wide("rls")
-    machine, rng = Machine(config), np.random.default_rng(4)
+    machine, rng = Model.first(config), np.random.default_rng(4)
     for entry in log:
-        machine.apply(entry)
+        apply(machine, entry)
 
-    def apply(*segments):
+    def step(*segments):
         log.append(Entry(len(log) + 1, 0, segments))
-        machine.apply(log[-1])
+        apply(machine, log[-1])
 
     for names in (["a", "b"], ["c", "d"]):
-        apply(Switch("begin", parse_features(names)))
-        apply(Overlap(machine.feedback_schema.id, _rows(machine.feedback_schema, rng.normal(size=(30, 2))).X))
-        apply(Switch("complete"))
+        step(Switch("begin", parse_features(names)))
+        step(Overlap(machine.feedback_schema.id, _rows(machine.feedback_schema, rng.normal(size=(30, 2))).X))
+        step(Switch("complete"))
     for _ in range(3):
-        apply(_rows(machine.feedback_schema, rng.normal(size=(20, 2))))
+        step(_rows(machine.feedback_schema, rng.normal(size=(20, 2))))
     assert {WIDE, 2} == {expert.width for expert in machine.pipeline.experts.values()}
     assert 0 == together(config, log)
 
@@ -265,7 +266,7 @@ def test_an_error_names_the_entries_it_came_up_in():
     """Those of the block, or the one that was applied by itself; those before them are applied, those after not."""
     model = replica(NARROW)
     with (
-        mock.patch.object(Machine, "_learn", side_effect=ZeroDivisionError("no")),
+        mock.patch.object(Model, "_learn", side_effect=ZeroDivisionError("no")),
         pytest.raises(ModelDown, match=r"applying one of the entries 1 to 4 failed: ZeroDivisionError\('no'\)"),
     ):
         read(model, narrow(4))

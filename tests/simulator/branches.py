@@ -7,7 +7,7 @@ from unittest import mock
 
 from core.contract import Buffer
 from core.entry import Entry, Overlap, Restore, Rows
-from core.model import Machine
+from core.model import Model
 from service.runtime.loader import Loader
 from service.runtime.replica import Replica
 from service.store import drift, snapshots, states
@@ -22,7 +22,7 @@ from tests.simulator.script_parts import Args
 from tests.simulator.simulation import FIRST, Simulation
 
 LARGE_WORK = ("apply", "apply_merged", "to_bytes")
-"""Methods of Machine that take long for a large model."""
+"""Methods of Model that take long for a large model."""
 
 
 class Branches:
@@ -97,12 +97,12 @@ class Branches:
             stack.enter_context(mock.patch.object(States, "write", noted_write))
             stack.enter_context(mock.patch.object(Loader, "reload", counted_reload))
             for name in LARGE_WORK:
-                stack.enter_context(mock.patch.object(Machine, name, self._watched(name)))
+                stack.enter_context(mock.patch.object(Model, name, self._watched(name)))
             yield
 
     def _watched(self, name: str) -> Any:
-        """A method of Machine that notes where it is called."""
-        inner = getattr(Machine, name)
+        """A method of Model that notes where it is called."""
+        inner = getattr(Model, name)
 
         def watched(machine: Any, *args: Any) -> Any:
             place = "in a thread" if self._simulation.loop.in_thread else "on the loop"
@@ -121,7 +121,7 @@ class Branches:
         return watched
 
 
-def _is_little(machine: Machine, entry: Entry) -> bool:
+def _is_little(machine: Model, entry: Entry) -> bool:
     """Whether an entry takes no time, however large the model is."""
     work = (Rows, Restore, Overlap) if machine.phase == "overlap" else (Rows, Restore)
     return not any(isinstance(segment, work) for segment in entry.segments)

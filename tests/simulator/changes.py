@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from core.entry import Configure, Overlap, Promote, Restore, Segment
-from core.model import Machine
+from core.model import Model, save
 from core.problems import Conflict, Invalid
 from service.api.idempotency import Identity, answer_if_seen
 from service.errors import NotFound, OnepassError, RequestConflict
@@ -22,7 +22,7 @@ from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, THIRD, S
 
 SETTINGS = ({"missing": "mean"}, {"missing": "zero"}, {"missing": None}, {"tags": {"at": "one"}}, {"tags": None})
 OTHER = {"algorithm": "rls", "promote": "auto"}
-STEPS: tuple[Callable[[Machine, tuple[str, ...]], Segment | None], ...] = (
+STEPS: tuple[Callable[[Model, tuple[str, ...]], Segment | None], ...] = (
     lambda machine, ids: challengers.put(machine, lambda _: None, "other", OTHER, 2, ids),
     lambda machine, ids: challengers.put(machine, lambda _: None, "third", {"algorithm": "dfop"}, 2, ids),
     lambda machine, ids: Promote("other", ids, bool(ids)),  # without force the log decides
@@ -155,7 +155,7 @@ class Changes:
         async with self.simulation.attempt("export", member):
             replica = await member.engine.replica(FIRST)
             async with replica.held():
-                self._exported.append(bytes(await asyncio.to_thread(replica.machine.to_bytes, {})))
+                self._exported.append(bytes(await asyncio.to_thread(save.to_bytes, replica.machine, {})))
 
     async def import_(self) -> None:
         """Bring a state back that was taken along, whatever has been learned meanwhile."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from core.entry import Promote, Reset, Restore, Rows, Segment, Withdraw
+from core.model import save
 from service.errors import ModelDown, OnepassError, RequestConflict
 from service.runtime.engine import Freshness
 from service.runtime.jobs import Reply
@@ -213,7 +214,7 @@ class Clients:
         if kind == 1:
             await self.simulation.pause(0.3)
         elif kind == 2:
-            state = await asyncio.to_thread(replica.machine.to_bytes)
+            state = await asyncio.to_thread(save.to_bytes, replica.machine)
         now = (replica.version, replica.uid, replica.machine.rows)
         assert (version, uid, rows) == now, "a model that is held has moved"
         return Seen(replica.incarnation, version, uid, rows, state)

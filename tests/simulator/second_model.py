@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from core.entry import Rows
-from core.model import Machine
+from core.model import Model
 from service.errors import OnepassError
 from service.runtime.committer import BACKOFF_S
 from service.runtime.replica import Replica
@@ -21,7 +21,7 @@ from tests.simulator.member import Member
 from tests.simulator.network import Trip
 from tests.simulator.simulation import ANSWER_S, SECOND, SMALL, Simulation, Told
 
-SPACE = Machine(SMALL).prediction_schema
+SPACE = Model.first(SMALL).prediction_schema
 PAUSE_S, TURNS = 0.1, 20
 BRIEF_S = 1e-9
 """What adding up times may round off."""

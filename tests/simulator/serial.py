@@ -8,7 +8,8 @@ from msgspec import structs
 
 from core.config import Config
 from core.entry import Entry, Learned, Refused, Restore, Rows, Segment, Switch, Switched
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply
 from service.runtime import feature_switch
 from service.store import codec
 from service.store.codec import Answer
@@ -45,11 +46,11 @@ class Serial:
         wanted: set[int],
         written: dict[str, bytes],
     ) -> None:
-        self.machine, self._written = Machine(config), written
+        self.machine, self._written = Model.first(config), written
         self.learned: Counter[str] = Counter()
         self.answers: dict[str, Answer] = {}
         self.others: dict[int, list[Answer]] = {}
-        self.uids, self.rows, self.states = [incarnation], [0], {0: self.machine.to_bytes()}
+        self.uids, self.rows, self.states = [incarnation], [0], {0: save.to_bytes(self.machine)}
         self.counts: Counter[str] = Counter()
         self.time_ms = 0
         for version in sorted(history):
@@ -57,12 +58,12 @@ class Serial:
             assert raw.previous == self.uids[-1], "the chain of uids is broken"
             self._apply(raw)
             if version in wanted:
-                self.states[version] = self.machine.to_bytes()
+                self.states[version] = save.to_bytes(self.machine)
 
     def _apply(self, raw: RawEntry) -> None:
         entry = whole_entry(raw, self._written)
         self.counts["segments in pieces"] += sum(name_of(blob) is not None for _, blob, _ in raw.segments)
-        for segment, outcome in zip(entry.segments, self.machine.apply(entry), strict=True):
+        for segment, outcome in zip(entry.segments, apply(self.machine, entry), strict=True):
             state = feature_switch.record(self.machine) if isinstance(outcome, Switched) else b""
             self._note(segment, outcome, codec.outcome_answer(raw.version, outcome, state))
         self.uids.append(raw.uid)

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from core.model import Machine
+from core.model import read, save
 from service.errors import ModelDown, OnepassError
 from service.runtime.engine import Freshness
 from service.store.codec import Answer
@@ -101,7 +101,7 @@ class Verdict:
         """Replicas are what the log says, and have noticed what it has lost, unless it has been trimmed since."""
         for replica in replicas:
             assert len(serial.uids) - 1 == replica.version, "a replica is not at the head"
-            assert serial.machine.to_bytes() == replica.machine.to_bytes(), "states differ"
+            assert save.to_bytes(serial.machine) == save.to_bytes(replica.machine), "states differ"
         for member, replica, before, version, uid in self.simulation.owed:
             held = replica.name == name and member in self.simulation.members and replica in replicas
             back = serial.uids[version : version + 1] == [uid]  # a packet of the past has brought it back
@@ -118,7 +118,9 @@ class Verdict:
         assert found is not None
         if self.simulation.cuts and found.version < head:
             return  # the store has lost a later one, and nobody has appended since
-        assert (head, *serial.machine.summary()) == (found.version, *found[2:]), "the summary is not that of the head"
+        assert (head, *read.summary(serial.machine)) == (found.version, *found[2:]), (
+            "the summary is not that of the head"
+        )
 
     def _judge_memory(self, name: str, snapshot: int) -> None:
         """Of what a published snapshot covers no answers are held, at whatever replica."""
@@ -197,9 +199,11 @@ class Verdict:
             blob = b"".join(self.data.hashes.get(keys.chunks(version), {}).values())
             if version not in serial.states or not blob:
                 continue
-            machine, stamp = Machine.from_bytes(blob)
+            machine, stamp = save.from_bytes(blob)
             if stamp["uid"] == serial.uids[version]:
-                assert serial.states[version] == machine.to_bytes(), f"snapshot {version} is not its version's state"
+                assert serial.states[version] == save.to_bytes(machine), (
+                    f"snapshot {version} is not its version's state"
+                )
 
     def _judge_counters(self) -> None:
         """What the replicas count of themselves."""

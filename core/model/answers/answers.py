@@ -199,7 +199,6 @@ class Answers:
         config: the model's configuration.
         seen: the classes seen, by index; ``add`` adds to it.
         calibration: of the same model so far, or ``fresh``.
-        before: rows of the model that came before the learner's first: it was a challenger then, or not there yet.
         counts: rows of each label so far, in the order in which labels are said; those behind them have none.
 
     Attributes:
@@ -209,10 +208,8 @@ class Answers:
         counts: (K,) rows of each label; those of the metrics, with which they are saved.
     """
 
-    def __init__(
-        self, config: Config, seen: LabelSet, calibration: Floats, before: int = 0, counts: Floats = _NO_ROWS
-    ) -> None:
-        self.seen, self.before = seen, before
+    def __init__(self, config: Config, seen: LabelSet, calibration: Floats, counts: Floats = _NO_ROWS) -> None:
+        self.seen = seen
         self.said = seen if config.labels is None else LabelSet(config.labels)
         self.calibration, self.counts = calibration, counts
         self._config = config
@@ -242,8 +239,8 @@ class Answers:
 
     def of(self, prediction: Prediction, rows: int) -> Prediction:
         """A learner's prediction in terms of the labels, after so many rows."""
-        p, labels, n = self._probabilities(prediction), len(self.said.labels), rows - self.before
-        return Prediction(*say_rows(p, *self._of_labels, self.calibration, labels, n))
+        p, labels = self._probabilities(prediction), len(self.said.labels)
+        return Prediction(*say_rows(p, *self._of_labels, self.calibration, labels, rows))
 
     def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Answered:  # noqa: B008
         """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
@@ -258,7 +255,7 @@ class Answers:
         known = labels - (given.new and self.said is self.seen)
         p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
         own, state = (prediction.value, p, truth, weights), (*self._of_labels, self.calibration)
-        return Answered(*score_rows(*own, *state, given.fits, labels, known, rows - self.before))
+        return Answered(*score_rows(*own, *state, given.fits, labels, known, rows))
 
     def _probabilities(self, prediction: Prediction) -> Floats:
         """The learner's probabilities; those of a vote where it has none."""
@@ -273,28 +270,28 @@ class Answers:
         n = len(truth)
         return Answered(np.full(n, NOTHING), truth, np.full((FACTS, n), np.nan), np.ones(n))
 
-    def served(self, answer: ServedPrediction, rows: int) -> tuple[int, Floats]:
-        """What a client was told, in terms of the labels of now.
+    def returned(self, one: ServedPrediction, rows: int) -> tuple[int, Floats]:
+        """What was returned to a client, in terms of the labels of now.
 
-        Labels that were not known then share equally what the told ones leave to 1; where there are any, all are
-        smoothed as they would be now.
+        Labels that were not known then share equally what the others leave to 1; where there are any, all are smoothed
+        as they would be now.
 
         Args:
-            answer: as it was served; something was said.
-            rows: that the model has learned by now.
+            one: as it was returned, with a label.
+            rows: that the learner has learned by now.
 
         Returns:
-            The index of the label that was said, GONE where the model knows it no more; probabilities (K,).
+            The index of its label, GONE where the model knows it no more; probabilities (K,).
         """
-        told = {self.said.index(label): share for label, share in answer.probabilities or ()}
-        told.pop(-1, None)
+        known = {self.said.index(label): share for label, share in one.probabilities or ()}
+        known.pop(-1, None)
         q = np.zeros(len(self.said))
-        q[[*told]] = [*told.values()]
-        if untold := [k for k in range(len(q)) if k not in told]:
-            q[untold] = max(1.0 - q.sum(), 0.0) / len(untold)
-            mass = max(1.0 / (rows - self.before + 1.0), MASS_MIN)
+        q[[*known]] = [*known.values()]
+        if others := [k for k in range(len(q)) if k not in known]:
+            q[others] = max(1.0 - q.sum(), 0.0) / len(others)
+            mass = max(1.0 / (rows + 1.0), MASS_MIN)
             q = (1.0 - mass) * q + mass / max(len(q), 2)
-        return self.index(answer.prediction), q
+        return self.index(one.prediction), q
 
     def index(self, said: object) -> int:
         """The index of a label that was said, NOTHING where none was, GONE where the model knows it no more."""

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from core.features import Feature, SparseSchema
 from core.features.labels import Label, key
-from core.model import Machine
+from core.model import Model
 from service.api.inference_v2 import schemas as v2
 from service.api.inference_v2.requests import ToInfer
 from service.api.large_answers import in_parts, list_parts
@@ -28,7 +28,7 @@ async def metadata_of(replica: Replica) -> v2.ModelMetadata:
         return v2.ModelMetadata(name=replica.name, versions=[str(replica.version)], platform="onepass", **own)
 
 
-def _inputs(machine: Machine) -> list[v2.NamedTensor]:
+def _inputs(machine: Model) -> list[v2.NamedTensor]:
     """One matrix where all features are numbers, else one input for each; none where rows hold any names."""
     space = machine.prediction_schema
     if isinstance(space, SparseSchema):
@@ -45,10 +45,10 @@ def _datatype(feature: Feature) -> str:
     return v2.BOOL if feature.type == "boolean" else "FP64"
 
 
-def _outputs(machine: Machine) -> list[v2.NamedTensor]:
+def _outputs(machine: Model) -> list[v2.NamedTensor]:
     if machine.config.task == "regression":
         return [_tensor(v2.PREDICTION, "FP64")]
-    classes = [*map(key, machine.answers.said.labels)]
+    classes = [*map(key, machine.own.answers.said.labels)]
     shares = _tensor(v2.PROBABILITIES, "FP64", len(classes) or ANY, parameters={"classes": classes})
     return [_tensor(v2.PREDICTION, v2.BYTES), shares]
 

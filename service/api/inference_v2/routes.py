@@ -129,7 +129,7 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
 
 async def _tracked(ctx: Context, replica: Replica, found: requests.ToInfer, size: int) -> Response:
     """Predict one row and keep it until its label comes."""
-    if replica.machine.config.task == "classification" and not replica.machine.answers.said.labels:
+    if replica.machine.config.task == "classification" and not replica.machine.own.answers.said.labels:
         raise RequestConflict(f"model {replica.name} {NO_LABEL}")
     answer = await predict.predict_asked(ctx, replica, PredictRow(features=found.first, track=True), size, found.id)
     batch = PredictedBatch(predictions=[answer.prediction], version=answer.version, incarnation=answer.incarnation)

@@ -41,7 +41,7 @@ def validator_of(models: "ModelCache", replica: "Replica") -> RowValidator:
         replica: the model.
     """
     machine = replica.machine
-    now, config = machine.switching.now, machine.config
+    now, config = machine.own.switching.now, machine.config
     fits = partial(admit, models, machine.configs)
     if now is None:
         return RowValidator(replica.name, config, machine.labels, None, None, "steady", fits)

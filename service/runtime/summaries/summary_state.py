@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from core.model import Machine
+from core.model import Model, read
 from service.runtime.row_meter import RowMeter
 from service.store import summaries
 from service.store.summaries import StoredSummary
@@ -16,7 +16,7 @@ class Summarised(Protocol):
     """What is summarised: a replica."""
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> Model:
         """The state at ``version``."""
 
     @property
@@ -87,7 +87,7 @@ class SummaryState:
 
     def look(self, model: Summarised) -> StoredSummary:
         """The summary of the model as it is; nobody may be changing it."""
-        self.last = StoredSummary(model.version, model.time_ms, *model.machine.summary())
+        self.last = StoredSummary(model.version, model.time_ms, *read.summary(model.machine))
         self.meter.note(asyncio.get_running_loop().time(), model.machine.rows)
         return self.last
 

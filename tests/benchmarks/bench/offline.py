@@ -21,7 +21,7 @@ START_S, IDLE_MB = 2.0, 200
 
 def core(rounds: int, say: Callable[[str], None]) -> list[Table]:
     """One row of ten columns through the state machine, by algorithm."""
-    note = "CPU time of Machine.apply with one row, of one row of a block of 1000, and of a prediction"
+    note = "CPU time of core.model.apply with one row, of one row of a block of 1000, and of a prediction"
     table = Table("One row in core", note)
     with one_row.Checkout(ROOT) as here:
         for case in one_row.CASES:

@@ -68,9 +68,7 @@ class Peer(Process):
 
 def in_process(names: list[str], rounds: int) -> Table:
     """Rows a second that are predicted and learned one by one, without a network; each peer in turns with Onepass."""
-    note = (
-        "one row predicted, then learned; rows per second of CPU time; ratios are the peer's to Machine.apply beside it"
-    )
+    note = "one row predicted, then learned; rows per second of CPU time; ratios are the peer's to ours beside it"
     table = Table("Peers in process", note)
     with one_row.Checkout(ROOT) as here, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"

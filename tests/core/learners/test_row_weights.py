@@ -12,7 +12,8 @@ from core.contract import WEIGHT_MAX, WEIGHT_MIN, Spec
 from core.entry import Entry, MergedRows, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm import kernels
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply, apply_merged
 from tests.core.learners.dfop.test_dfop import batch_solution, exciting, flat, with_bias
 from tests.core.learners.dfop.test_dfop import build as build_dfop
 from tests.core.learners.streams import D, build, state, stream
@@ -180,7 +181,7 @@ def test_heavier_rows_of_a_class_make_it_more_probable():
 
 
 def machine(**more):
-    return Machine(
+    return Model.first(
         Config.parse({"algorithm": "dfop", "task": "classification", "features": [*"abcd"], "labels": [0, 1], **more})
     )
 
@@ -196,25 +197,25 @@ def test_a_machine_learns_weights_row_by_row():
         return Rows(space, None, X[part], y[part], weights=weights[part] if weighted else None)
 
     for model in (block, segments, merged):
-        model.apply(Entry(1, 0, (rows(slice(0, 10), False),)))
-    block.apply(Entry(2, 0, (rows(slice(10, 30)),)))
-    segments.apply(Entry(2, 0, tuple(rows(slice(at, at + 1)) for at in range(10, 30))))
+        apply(model, Entry(1, 0, (rows(slice(0, 10), False),)))
+    apply(block, Entry(2, 0, (rows(slice(10, 30)),)))
+    apply(segments, Entry(2, 0, tuple(rows(slice(at, at + 1)) for at in range(10, 30))))
     whole = MergedRows(rows(slice(10, 30)), 2, [0] * 20, [*range(1, 21)])
-    assert 20 == merged.apply_merged(whole, 0)[0]
-    assert block.to_bytes() == segments.to_bytes() == merged.to_bytes()
+    assert 20 == apply_merged(merged, whole, 0)[0]
+    assert save.to_bytes(block) == save.to_bytes(segments) == save.to_bytes(merged)
     mixed, apart = machine(), machine()
-    mixed.apply(Entry(1, 0, (rows(slice(0, 10), False), rows(slice(10, 20)), rows(slice(20, 30), False))))
+    apply(mixed, Entry(1, 0, (rows(slice(0, 10), False), rows(slice(10, 20)), rows(slice(20, 30), False))))
     for at, weighted in ((0, False), (10, True), (20, False)):
-        apart.apply(Entry(1, 0, (rows(slice(at, at + 10), weighted),)))
-    assert mixed.to_bytes() == apart.to_bytes()
+        apply(apart, Entry(1, 0, (rows(slice(at, at + 10), weighted),)))
+    assert save.to_bytes(mixed) == save.to_bytes(apart)
 
 
 def test_weights_do_not_enter_the_metrics():
     """A wrong row of weight 1000 is one wrong row."""
     model = machine()
     space = model.prediction_schema.id
-    model.apply(
-        Entry(1, 0, (Rows(space, None, np.ones((4, 4)), [0, 0, 0, 1], weights=np.array([1.0, 1.0, 1.0, 1e3])),))
+    apply(
+        model, Entry(1, 0, (Rows(space, None, np.ones((4, 4)), [0, 0, 0, 1], weights=np.array([1.0, 1.0, 1.0, 1e3])),))
     )
-    overall = model.metrics.report()["overall"]
+    overall = model.own.metrics.report()["overall"]
     assert 0.75 == overall["accuracy"]

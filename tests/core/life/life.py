@@ -1,7 +1,8 @@
 """The life of a model: what clients may do to it, and what each of that must come to."""
 
 from core.entry import Configured, Entry, Learned, Promote, Refused, Replaced, Switched, Withdraw
-from core.model import Machine
+from core.model import plans, read, save
+from core.model.apply import apply
 from core.problems import Conflict, Invalid
 from tests.core.life.observed import Observed
 from tests.core.life.requests import Requests
@@ -49,7 +50,7 @@ class Life:
 
     def rows_of_another_space(self, count, choice):
         """Rows of any space that is taken: the old one, a union that is over."""
-        routes = [*self.model.machine.switching.routes.values()]
+        routes = [*self.model.machine.own.switching.routes.values()]
         if routes:
             space = routes[choice % len(routes)].schema
             where, _ = self._standing(space.id)
@@ -101,7 +102,7 @@ class Life:
         """A prediction whose label will come, some time; in an overlap it may hold the names of both spaces."""
         space, places = self.model.machine.prediction_schema, self.model.stream.take(1)
         if space is not None:
-            _, served = self.model.machine.predict_to_keep(self.model.stream.raw(space, places))
+            _, served = read.predict_to_keep(self.model.machine, self.model.stream.raw(space, places))
             kept = self.model.machine.feedback_schema if union else space
             self.requests.tracked.append(
                 (kept.id, self.model.stream.raw(kept, places), served, self.model.stream.labels(places)[0])
@@ -125,10 +126,12 @@ class Life:
         now = self.model.machine.pipeline
         if now is not None and space in (now.schema.id, now.feedback_schema.id):
             return f"the space in {self.model.phase}", True
-        if space in self.model.machine.spaces:
+        if space in self.model.machine.own.switching.routes:
             return f"an old space in {self.model.phase}", True
         return (
-            ("a retired space", False) if space in self.model.machine.switching.retired else ("an unknown space", None)
+            ("a retired space", False)
+            if space in self.model.machine.own.switching.retired
+            else ("an unknown space", None)
         )
 
     # ---------------------------------------------------------------- challengers
@@ -137,7 +140,7 @@ class Life:
         """A challenger, unless a change of features is under way, or the model is one of sparse rows."""
         body = {"watch": WATCH, **OTHERS[self.model.config.task][which]}
         try:
-            segment, _ = self.model.machine.plan_challenge(f"other {which}", body, 3)
+            segment, _ = plans.plan_challenge(self.model.machine, f"other {which}", body, 3)
         except (Conflict, Invalid):
             return
         if segment is not None:
@@ -185,7 +188,7 @@ class Life:
 
     def complete(self):
         """The change is made, if there is one."""
-        phase, now, rows = self.model.phase, self.model.machine.pipeline, self.model.machine.overlap_rows
+        phase, now, rows = self.model.phase, self.model.machine.pipeline, self.model.machine.own.switching.overlap_rows
         (outcome,) = self.model.commit(self.requests.complete())
         assert ("overlap" == phase) == isinstance(outcome, Switched)
         if phase == "overlap":
@@ -232,13 +235,13 @@ class Life:
 
     def export(self, count):
         """A state that another machine of the same configuration has taken further."""
-        abroad, _ = Machine.from_bytes(self.model.machine.to_bytes({"version": 1}))
-        abroad.apply(Entry(10_000, 0, (self.requests.rows(count),)))
-        self.requests.saved.append(abroad.to_bytes({"version": 2}))
+        abroad, _ = save.from_bytes(save.to_bytes(self.model.machine, {"version": 1}))
+        apply(abroad, Entry(10_000, 0, (self.requests.rows(count),)))
+        self.requests.saved.append(save.to_bytes(abroad, {"version": 2}))
 
     def restore(self, at, source):
         """Back to one of the states, or to that of another machine."""
-        phase, rows = self.model.phase, Machine.from_bytes(self.requests.saved[at % len(self.requests.saved)])[0].rows
+        phase, rows = self.model.phase, save.from_bytes(self.requests.saved[at % len(self.requests.saved)])[0].rows
         assert [Replaced(rows)] == self.model.commit(self.requests.restore(at, source))
         self.model.saw(f"{source} in {phase}")
         self.model.saw(f"restored to {self.model.phase}")

@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from core.entry import Entry, Rows
+from core.model import save
+from core.model.apply import apply
 from tests.core.life.life import Life
 from tests.core.life.observed import Observed
 
@@ -17,8 +19,8 @@ class Written(Observed):
         """Apply an entry; its outcomes."""
         entry = Entry(len(self.log) + 1, 1_000 * len(self.log), segments)
         self.log.append(entry)
-        outcomes = self.machine.apply(entry)
-        self.bytes = self.machine.to_bytes()
+        outcomes = apply(self.machine, entry)
+        self.bytes = save.to_bytes(self.machine)
         return outcomes
 
 

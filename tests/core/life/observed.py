@@ -28,7 +28,8 @@ from core.entry import (
     Switched,
     Withdraw,
 )
-from core.model import Machine
+from core.model import Model, read, save
+from core.model.apply import apply
 from tests.core.life.streams import Stream
 
 OUTCOMES = {
@@ -61,10 +62,10 @@ class Observed:
 
     def __init__(self, body, counts):
         self.config = Config.parse(body)
-        self.machine, self.twin = Machine(self.config), Machine(self.config)
+        self.machine, self.twin = Model.first(self.config), Model.first(self.config)
         self.stream = Stream(self.config.task)
         self.counts, self.log = counts, []
-        self.bytes = self.machine.to_bytes()
+        self.bytes = save.to_bytes(self.machine)
 
     @property
     def phase(self):
@@ -77,14 +78,14 @@ class Observed:
         self.log.append(entry)
         phase, newest, before = self.phase, self.machine.outbox.last, self.bytes
         classes = len(self.machine.labels)
-        watched = {test for member in self.machine.members for test in member.config.watch.tests}
-        outcomes = self.machine.apply(entry)
+        watched = {test for member in self.machine.learners for test in member.config.watch.tests}
+        outcomes = apply(self.machine, entry)
         told = [repr(one) for one in outcomes]
-        assert told == [repr(one) for one in self.twin.apply(entry)]
-        self.bytes = self.machine.to_bytes()
-        assert self.bytes == self.twin.to_bytes()
-        self.twin, _ = Machine.from_bytes(self.bytes)
-        assert self.bytes == self.twin.to_bytes()
+        assert told == [repr(one) for one in apply(self.twin, entry)]
+        self.bytes = save.to_bytes(self.machine)
+        assert self.bytes == save.to_bytes(self.twin)
+        self.twin, _ = save.from_bytes(self.bytes)
+        assert self.bytes == save.to_bytes(self.twin)
         if all(isinstance(one, Refused) for one in outcomes):
             assert before == self.bytes
         for segment, outcome in zip(segments, outcomes, strict=True):
@@ -133,16 +134,20 @@ class Observed:
     def _check_reading(self):
         """Everything that can be read is finite and in its form, and reading it changes nothing."""
         machine = self.machine
-        report = {"metrics": machine.metrics_report(), "info": machine.info(), "ensemble": machine.ensemble}
-        json.dumps([report, machine.mapping_error], allow_nan=False)
+        report = {
+            "metrics": read.metrics_report(machine),
+            "info": read.info(machine),
+            "ensemble": machine.own.switching.report(),
+        }
+        json.dumps([report, machine.own.switching.mapping_error], allow_nan=False)
         assert machine.nbytes > 0
         if machine.prediction_schema is not None:
             raw = self.stream.raw(machine.prediction_schema, np.arange(self.stream.at, self.stream.at + 3))
-            self._check_prediction(machine.predict(raw))
-            json.dumps(machine.explain(raw[:1]), allow_nan=False)
-            weights = machine.weights()
+            self._check_prediction(read.predict(machine.own, raw))
+            json.dumps(read.explain(machine.own, raw[:1]), allow_nan=False)
+            weights = read.weights(machine.own)
             assert weights is None or all(np.isfinite(part).all() for part in weights)
-        assert self.bytes == machine.to_bytes()
+        assert self.bytes == save.to_bytes(machine)
 
     def _check_prediction(self, prediction):
         if self.config.task == "regression":
@@ -150,7 +155,7 @@ class Observed:
             assert prediction.std is None or (np.isfinite(prediction.std) & (prediction.std >= 0)).all()
             self._check_intervals(prediction)
             return
-        labels = len(self.machine.answers.said)
+        labels = len(self.machine.own.answers.said)
         assert ((prediction.value >= min(labels, 1) - 1) & (prediction.value < max(labels, 1))).all()
         assert (3, labels) == prediction.probabilities.shape
         assert ((prediction.probabilities > 0) & (prediction.probabilities < 1)).all()
@@ -159,7 +164,7 @@ class Observed:
 
     def _check_intervals(self, prediction):
         """Finite, around the prediction, and those of a higher level around those of a lower one."""
-        ends = [self.machine.intervals_of(prediction, level) for level in (0.3, 0.5, 0.7, 0.9, 0.97, 0.99)]
+        ends = [read.intervals_of(self.machine.own, prediction, level) for level in (0.3, 0.5, 0.7, 0.9, 0.97, 0.99)]
         known = [bounds for bounds in ends if bounds is not None]
         chain = [prediction.value, *(side for low, high in (bounds.T for bounds in known) for side in (low, high))]
         assert np.isfinite(chain).all()
@@ -169,10 +174,10 @@ class Observed:
 
     def replay(self):
         """The whole log, given to a fresh machine, makes the same state."""
-        again = Machine(self.config)
+        again = Model.first(self.config)
         for entry in self.log:
-            again.apply(entry)
-        assert self.bytes == again.to_bytes()
+            apply(again, entry)
+        assert self.bytes == save.to_bytes(again)
 
     def saw(self, what):
         """Count something that has happened."""

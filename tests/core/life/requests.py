@@ -4,7 +4,7 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Configure, Overlap, Reset, Restore, Rows, Switch
-from core.model import Machine
+from core.model import Model, save
 from tests.core.life.streams import CLASHING, EPISODES, FEATURES, PROPOSALS, space_of_names
 
 CHANGES = (
@@ -130,5 +130,5 @@ class Requests:
 
     def foreign(self):
         """The state of another model."""
-        other = Machine(Config.parse({"algorithm": "rls", "task": "regression", "seed": 99}))
-        return Restore(other.to_bytes(), "import")
+        other = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "seed": 99}))
+        return Restore(save.to_bytes(other), "import")

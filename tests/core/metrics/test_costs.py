@@ -8,7 +8,8 @@ import pytest
 from core.config import Config
 from core.entry import Entry, Rows
 from core.metrics.class_report import mean_cost
-from core.model import Machine
+from core.model import Model, read
+from core.model.apply import apply
 
 LABELS = ["fine", "fraud", "odd"]
 
@@ -39,10 +40,10 @@ def test_a_model_with_costs_tells_of_them_in_every_span_and_in_its_summary():
     for declared in (None, LABELS):
         for costs in (None, {"fraud": 15}):
             body = {"algorithm": "dfop", "task": "classification", "features": ["x"], "labels": declared}
-            machine = Machine(Config.parse({**body, "class_costs": costs}))
-            assert (None, None) == machine.summary()[-2:]
-            machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, labels),)))
-            report, summary = machine.metrics_report(), machine.summary()
+            machine = Model.first(Config.parse({**body, "class_costs": costs}))
+            assert (None, None) == read.summary(machine)[-2:]
+            apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, labels),)))
+            report, summary = read.metrics_report(machine), read.summary(machine)
             if costs is None:
                 assert "costs" not in report["overall"]
                 assert (None, None) == (summary.mean_cost, summary.baseline_cost)

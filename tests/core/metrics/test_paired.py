@@ -9,7 +9,8 @@ from core.config import Config
 from core.entry import Entry, Reset, Rows
 from core.metrics import RegressionMetrics
 from core.metrics.regression import NOTHING
-from core.model import Machine
+from core.model import Model, read
+from core.model.apply import apply
 from tests.core.metrics.prequential_oracle import bits, fed
 
 SPANS = ("overall", "window", "fading")
@@ -86,17 +87,19 @@ def test_blocks_leave_the_bits_of_their_rows():
 @pytest.mark.parametrize("algorithm", ["auto", "rls", "dfop", "gdfop"])
 def test_a_model_is_judged_by_what_it_predicted_beside_the_baseline(algorithm):
     """In its summary and its quality, from the first batch on, and again after a reset."""
-    machine = Machine(Config.parse({"algorithm": algorithm, "task": "regression", "features": ["a"], "watch": None}))
+    machine = Model.first(
+        Config.parse({"algorithm": algorithm, "task": "regression", "features": ["a"], "watch": None})
+    )
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 1))
     y = (1e3 + 5.0 * X[:, 0] + 0.1 * rng.normal(size=300)).tolist()
     for version in (1, 3):
-        machine.apply(Entry(version, 0, (Rows(machine.feedback_schema.id, None, X, y),)))
-        summary, report = machine.summary(), machine.metrics_report()
+        apply(machine, Entry(version, 0, (Rows(machine.feedback_schema.id, None, X, y),)))
+        summary, report = read.summary(machine), read.metrics_report(machine)
         assert (report["overall"]["mse"], report["paired"]["overall"]["mse"]) == (summary.score, summary.paired_score)
         assert summary.paired_score < summary.score
         first = summary.score * 300 - summary.paired_score * 299
         assert first == pytest.approx(y[0] ** 2, rel=0.01)
-        assert (summary.paired_score < summary.baseline) == (machine.quality().error_ratio < 1.0)
-        machine.apply(Entry(version + 1, 0, (Reset(),)))
-        assert machine.summary().paired_score is None
+        assert (summary.paired_score < summary.baseline) == (read.quality(machine.own).error_ratio < 1.0)
+        apply(machine, Entry(version + 1, 0, (Reset(),)))
+        assert read.summary(machine).paired_score is None

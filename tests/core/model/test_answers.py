@@ -12,9 +12,11 @@ from core.entry import Entry, Reset, Rows, ServedPrediction
 from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import SEEN
-from core.model import Machine
+from core.model import Model as CoreModel
+from core.model import read, save
 from core.model.answers.answers import Answers
 from core.model.answers.calibration import fresh
+from core.model.apply import apply
 
 CLASSIFIERS = [one.id for one in ALGORITHMS.values() if "classification" in one.tasks]
 DECLARED = ["no", "yes", "maybe"]
@@ -30,7 +32,7 @@ class Model:
 
     def __init__(self, *given, **more):
         self.config = config(*given, **more)
-        self.machine, self.version = Machine(self.config), 0
+        self.machine, self.version = CoreModel.first(self.config), 0
         self.rng = np.random.default_rng(0)
 
     def rows(self, labels, **more):
@@ -39,14 +41,14 @@ class Model:
 
     def learn(self, labels, **more):
         self.version += 1
-        return self.machine.apply(Entry(self.version, 0, (self.rows(labels, **more),)))[0]
+        return apply(self.machine, Entry(self.version, 0, (self.rows(labels, **more),)))[0]
 
     def predict(self, count=1):
-        return self.machine.predict(self.rng.normal(size=(count, self.machine.prediction_schema.raw_width)))
+        return read.predict(self.machine.own, self.rng.normal(size=(count, self.machine.prediction_schema.raw_width)))
 
     def told(self):
         """One prediction as a client gets it: its label and {label: probability}."""
-        served = self.machine.served(self.predict(), 0)
+        served = read.returned_prediction(self.machine.own, self.predict(), 0)
         return served.prediction, dict(served.probabilities)
 
 
@@ -92,7 +94,7 @@ def test_no_probability_is_ever_0_or_1(algorithm, labels):
 def test_the_first_row_of_a_model_without_labels_is_not_scored():
     """Nothing is known, so nothing is said, and nothing was wrong; the second row is scored."""
     model = Model()
-    assert ServedPrediction(None, None, (None, None)) == model.machine.served(model.predict(), 0)
+    assert ServedPrediction(None, None, (None, None)) == read.returned_prediction(model.machine.own, model.predict(), 0)
     outcome = model.learn(["no", "no"])
     assert [None, "no"] == outcome.predictions
     assert_array_equal([np.nan, 0.0], outcome.losses)
@@ -120,19 +122,19 @@ def test_what_is_scored_is_what_predict_said(algorithm, more):
     X = np.random.default_rng(1).normal(size=(40, block.machine.prediction_schema.raw_width))
     labels = ["yes" if x > 0 else "no" for x in X[:, 0]]
     space = block.machine.prediction_schema.id
-    whole = block.machine.apply(Entry(1, 0, (Rows(space, None, X, labels),)))[0]
+    whole = apply(block.machine, Entry(1, 0, (Rows(space, None, X, labels),)))[0]
     for row, label in enumerate(labels):
-        before = asking.machine.predict(X[row : row + 1])
+        before = read.predict(asking.machine.own, X[row : row + 1])
         for version, model in enumerate((single, asking)):
-            (own,) = model.machine.apply(Entry(row + 1, version, (Rows(space, None, X[row : row + 1], [label]),)))
+            (own,) = apply(model.machine, Entry(row + 1, version, (Rows(space, None, X[row : row + 1], [label]),)))
         assert whole.predictions[row] == own.predictions[0]
         assert_array_equal(whole.losses[row], own.losses[0])
         assert_array_equal(whole.p_true[row], own.p_true[0])
-        names = asking.machine.answers.said.labels
+        names = asking.machine.own.answers.said.labels
         assert whole.predictions[row] == (names[before.value[0]] if before.value[0] >= 0 else None)
         if label in names[: before.probabilities.shape[1]] and whole.predictions[row] is not None:
             assert before.probabilities[0, names.index(label)] == whole.p_true[row]
-    assert block.machine.to_bytes() == single.machine.to_bytes()
+    assert save.to_bytes(block.machine) == save.to_bytes(single.machine)
 
 
 shares = st.integers(1, 6).flatmap(lambda K: st.lists(st.floats(0, 1), min_size=K, max_size=K))
@@ -182,13 +184,13 @@ def test_a_tracked_answer_is_scored_by_what_was_told():
     """A label that was not known then gets what the others left, smoothed as of now; an unknown one is wrong."""
     model = Model()
     model.learn(["no"] * 3)
-    told = model.machine.served(model.predict(), 0)
+    told = read.returned_prediction(model.machine.own, model.predict(), 0)
     assert (("no", 0.875),) == told.probabilities
     model.learn(["yes"] * 4)
     outcome = model.learn(["yes"], served=told)
     assert (["no"], [1.0]) == (outcome.predictions, outcome.losses.tolist())
     assert_allclose([7 / 8 * 0.125 + 1 / 16], outcome.p_true)
-    both = model.machine.served(model.predict(), 0)
+    both = read.returned_prediction(model.machine.own, model.predict(), 0)
     outcome = model.learn(["no"], served=both)
     assert [dict(both.probabilities)["no"]] == list(outcome.p_true)
     nothing = model.learn(["no"], served=ServedPrediction(None))
@@ -203,20 +205,20 @@ def test_after_a_reset_the_model_says_what_it_said_first():
     """Labels seen before are forgotten, declared ones are not."""
     model = Model(labels=DECLARED)
     model.learn(["yes"] * 9)
-    model.machine.apply(Entry(2, 0, (Reset(),)))
+    apply(model.machine, Entry(2, 0, (Reset(),)))
     assert_allclose(list(model.told()[1].values()), 1 / 3)
     free = Model()
     free.learn(["yes"] * 9)
-    free.machine.apply(Entry(2, 0, (Reset(),)))
-    assert ServedPrediction(None, None, (None, None)) == free.machine.served(free.predict(), 0)
+    apply(free.machine, Entry(2, 0, (Reset(),)))
+    assert ServedPrediction(None, None, (None, None)) == read.returned_prediction(free.machine.own, free.predict(), 0)
 
 
 def test_metrics_count_in_the_order_of_what_is_said():
     """A label declared first and seen last is the first one, through a save."""
     model = Model(labels=["yes", "no"])
     model.learn(["no", "no", "yes"])
-    again, _ = Machine.from_bytes(model.machine.to_bytes())
+    again, _ = save.from_bytes(save.to_bytes(model.machine))
     for machine in (model.machine, again):
         assert ["no", "yes"] == machine.labels.labels
-        arrays, _ = machine.metrics.to_arrays()
+        arrays, _ = machine.own.metrics.to_arrays()
         assert_array_equal([1, 2], arrays["classes"][SEEN])

@@ -12,13 +12,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.config import Config
 from core.contract import Prediction
-from core.entry import Entry, Rows
+from core.entry import Configure, Entry, Reset, Rows
 from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import LOSS, P_SAID, P_TRUE
-from core.model import Machine
+from core.model import Model, read, save
 from core.model.answers.answers import Answers, Given
 from core.model.answers.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
+from core.model.apply import apply
 from tests.benchmarks.generators import fraud, sea
 
 NO_ROWS = 10**12
@@ -45,16 +46,16 @@ def errors_and_losses(algorithm, X, y):
         body["params"] = {"compressed_dim": X.shape[1]}
     else:
         body["features"] = [f"x{column}" for column in range(X.shape[1])]
-    machine = Machine(Config.parse(body))
-    score, seen = machine.answers.score, []
+    machine = Model.first(Config.parse(body))
+    score, seen = machine.own.answers.score, []
 
     def spy(prediction, truth, before, given):
         answered = score(prediction, truth, before, given)
         seen.append((prediction.probabilities, truth, answered.facts))
         return answered
 
-    machine.answers.score = spy
-    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y.tolist()),)))
+    machine.own.answers.score = spy
+    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y.tolist()),)))
     facts = np.concatenate([facts for _, _, facts in seen], axis=1)
     own = np.concatenate([p[np.arange(len(k)), k] for p, k, _ in seen if p.shape[1] > k.max()])
     losses = (-np.log(facts[P_TRUE]).mean(), -np.log(np.maximum(own, 1e-15)).mean())
@@ -282,27 +283,27 @@ def test_models_are_calibrated_within_three_points(algorithm, generated):
 def test_a_model_saves_its_calibration():
     """Through a save it says the same, to the bit; after a reset it begins anew."""
     config = {"algorithm": "vigo", "task": "classification", "features": ["a"], "labels": [0, 1]}
-    machine = Machine(Config.parse(config))
+    machine = Model.first(Config.parse(config))
     rng = np.random.default_rng(0)
     X = rng.standard_t(2, size=(500, 1))
     y = (X[:, 0] + rng.normal(size=500) > 0).astype(int).tolist()
-    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
-    assert machine.answers.calibration[SLOPE] != 1.0
-    again, _ = Machine.from_bytes(machine.to_bytes())
-    assert_array_equal(machine.predict(X).probabilities, again.predict(X).probabilities)
-    again.clear()
-    assert_array_equal(fresh(), again.answers.calibration)
+    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
+    assert machine.own.answers.calibration[SLOPE] != 1.0
+    again, _ = save.from_bytes(save.to_bytes(machine))
+    assert_array_equal(read.predict(machine.own, X).probabilities, read.predict(again.own, X).probabilities)
+    apply(again, Entry(2, 0, (Reset(),)))
+    assert_array_equal(fresh(), again.own.answers.calibration)
 
 
 def test_a_change_of_the_configuration_keeps_the_calibration():
     """Costs change what is said, not how sure the model is."""
     config = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["no", "yes"]}
-    machine = Machine(Config.parse(config))
+    machine = Model.first(Config.parse(config))
     X = np.random.default_rng(0).normal(size=(300, 1))
     y = ["yes" if x > 0.5 else "no" for x in X[:, 0]]
-    machine.apply(Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
-    before = machine.predict(X)
-    machine.configure(Config.parse({**config, "class_costs": {"yes": 1000}}))
-    after = machine.predict(X)
+    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
+    before = read.predict(machine.own, X)
+    apply(machine, Entry(2, 0, (Configure({"class_costs": {"yes": 1000}}),)))
+    after = read.predict(machine.own, X)
     assert_array_equal(before.probabilities, after.probabilities)
     assert (after.value == 1).sum() > (before.value == 1).sum()

@@ -1,6 +1,7 @@
 """Challengers learn what the model learns, exactly; one of them may become the model."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ from core.entry import (
 )
 from core.features import Schema, parse_features
 from core.features.feature_space import union
-from core.model import Machine
+from core.model import Model, plans, read, save
+from core.model.apply import apply, apply_merged
 from core.model.challengers import TEST_EVERY
 from core.problems import Conflict, Invalid
 from tests.core.twin import Twin
@@ -60,12 +62,12 @@ def rotating(rows, regression):
 
 
 def challenge(model, name, body):
-    return model.commit(model.machine.plan_challenge(name, body, MOST)[0])
+    return model.commit(plans.plan_challenge(model.machine, name, body, MOST)[0])
 
 
 def numbers(learner):
     """What a learner has learned and how well it has done, but for row numbers."""
-    held = learner.parts()
+    held = learner.saved_parts()
     return {name: {key: part.tobytes() for key, part in held[name].to_arrays()[0].items()} for name in held}
 
 
@@ -78,15 +80,16 @@ def test_a_challenger_learns_as_a_model_would(body):
     for twin in (model, alone):
         twin.learn(X[:100], y[:100])
     challenge(model, "other", body)
-    late.machine.begin_at(model.machine.labels, 0)
+    for label in model.machine.labels.labels:
+        late.machine.own.add_class(label)
     for start in range(100, 600, 50):
         part = slice(start, start + 50)
         answers = [repr(twin.learn(X[part], y[part]).predictions) for twin in (model, alone, late)]
         assert answers[0] == answers[1]
-    member = model.machine.challengers["other"].member
-    assert (600, 100) == (member.rows, member.before)
-    assert numbers(late.machine) == numbers(member)
-    assert numbers(alone.machine) == numbers(model.machine)
+    member = model.machine.challengers["other"].parts
+    assert (600, 100) == (member.rows, member.rows_before_start)
+    assert numbers(late.machine.own) == numbers(member)
+    assert numbers(alone.machine.own) == numbers(model.machine.own)
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
@@ -96,18 +99,18 @@ def test_rows_one_by_one_in_blocks_and_merged_are_the_same_bits(kind):
     body = {**body, "on_drift": "report"}
     found = []
     for size in (1, 37, ROWS):
-        model, version = Machine(Config.parse(body)), 2
-        model.apply(Entry(1, 1, (model.plan_challenge("dfop", {**DFOP, "promote": "auto"}, MOST)[0],)))
-        model.apply(Entry(2, 2, (model.plan_challenge("slow", {"algorithm": "fesl_s"}, MOST)[0],)))
+        model, version = Model.first(Config.parse(body)), 2
+        apply(model, Entry(1, 1, (plans.plan_challenge(model, "dfop", {**DFOP, "promote": "auto"}, MOST)[0],)))
+        apply(model, Entry(2, 2, (plans.plan_challenge(model, "slow", {"algorithm": "fesl_s"}, MOST)[0],)))
         schema, said = model.feedback_schema, []
         for start in range(0, ROWS, size):
             rows = Rows(schema.id, None, X[start : start + size], y[start : start + size])
             version += 1
-            (learned,) = model.apply(Entry(version, 5, (rows,)))
+            (learned,) = apply(model, Entry(version, 5, (rows,)))
             said += learned.predictions
-        arrays = numbers(model), [numbers(one.member) for one in model.challengers.values()]
+        arrays = numbers(model.own), [numbers(one.parts) for one in model.challengers.values()]
         reports = [one.difference.report() for one in model.challengers.values()]
-        found.append((said, arrays, reports, model.metrics_report()["marks"], [*model.challengers]))
+        found.append((said, arrays, reports, read.metrics_report(model)["marks"], [*model.challengers]))
     assert found[0] == found[1] == found[2]
     (promotion,) = [mark for mark in found[0][3] if mark["kind"] == "promotion"]
     assert 0 == promotion["row"] % TEST_EVERY
@@ -118,19 +121,19 @@ def test_rows_one_by_one_in_blocks_and_merged_are_the_same_bits(kind):
 def test_merged_entries_are_the_entries_one_by_one():
     """Events of model and challengers come in the order of their rows, whatever a replica reads together."""
     X, y = stream(1200, classes="uvv")
-    one, merged = Machine(Config.parse({**MODEL, "on_drift": "report"})), None
-    one.apply(Entry(1, 1, (Rows(one.feedback_schema.id, None, X[:2], ["u", "v"]),)))
+    one, merged = Model.first(Config.parse({**MODEL, "on_drift": "report"})), None
+    apply(one, Entry(1, 1, (Rows(one.switching.now.feedback_schema.id, None, X[:2], ["u", "v"]),)))
     for name, body in {"a": {**DFOP, "promote": "auto"}, "b": {"algorithm": "dynamic_odm"}}.items():
-        one.apply(Entry(one.rows, 1, (one.plan_challenge(name, body, MOST)[0],)))
-    merged, _ = Machine.from_bytes(one.to_bytes())
+        apply(one, Entry(one.rows, 1, (plans.plan_challenge(one, name, body, MOST)[0],)))
+    merged, _ = save.from_bytes(save.to_bytes(one))
     cuts = range(10, 1210, 10)
     for version, stop in enumerate(cuts, 3):
         part = slice(stop - 10, stop)
-        one.apply(Entry(version, 7 * version, (Rows(one.feedback_schema.id, None, X[part], y[part]),)))
+        apply(one, Entry(version, 7 * version, (Rows(one.switching.now.feedback_schema.id, None, X[part], y[part]),)))
     rows = Rows(merged.feedback_schema.id, None, X, y)
     joined = MergedRows(rows, 3, [7 * version for version in range(3, 3 + len(cuts))], [*cuts])
-    assert len(cuts) == merged.apply_merged(joined, 0)[0]
-    assert one.to_bytes() == merged.to_bytes()
+    assert len(cuts) == apply_merged(merged, joined, 0)[0]
+    assert save.to_bytes(one) == save.to_bytes(merged)
     assert {None, "a", "b", "previous"} >= {drift.challenger for drift in one.outbox.after((0, 0, 0))} > {None}
 
 
@@ -143,19 +146,24 @@ def test_a_promotion_goes_on_with_rows_events_and_marks():
     challenge(model, "other", {"algorithm": "vigod"})
     model.learn(X[100:300], y[100:300])
     machine = model.machine
-    rls, dfop, events = numbers(machine), numbers(machine.challengers["fast"].member), machine.outbox.total
-    marks = machine.metrics_report()["marks"]
+    rls, dfop, events = numbers(machine.own), numbers(machine.challengers["fast"].parts), machine.outbox.total
+    marks = read.metrics_report(machine)["marks"]
     assert 200 == machine.challengers["other"].difference.rows
     model.commit(Promote("fast"))
-    assert (300, 100, "dfop", "2.0") == (machine.rows, machine.before, machine.config.algorithm_id, machine.born)
+    assert (300, 100, "dfop", "2.0") == (
+        machine.rows,
+        machine.own.rows_before_start,
+        machine.config.algorithm_id,
+        machine.own.learner_id,
+    )
     assert machine.config.on_drift == "report"
     assert ["other", "previous"] == [*machine.challengers]
     previous = machine.challengers["previous"]
-    assert ("never", 300, "") == (previous.promote, previous.member.rows, previous.member.born)
+    assert ("never", 300, "") == (previous.promote, previous.parts.rows, previous.parts.learner_id)
     assert {0} == {one.difference.rows for one in machine.challengers.values()}
-    assert dfop.keys() == numbers(machine).keys()
-    assert {**dfop, "metrics": 0} == {**numbers(machine), "metrics": 0}
-    found = machine.metrics_report()
+    assert dfop.keys() == numbers(machine.own).keys()
+    assert {**dfop, "metrics": 0} == {**numbers(machine.own), "metrics": 0}
+    found = read.metrics_report(machine)
     promotion = {"row": 300, "kind": "promotion", "challenger": "fast", "algorithm": "dfop", "by": "request"}
     assert [*marks, promotion] == found["marks"]
     assert (300, 110) == (found["rows"], found["history"][0]["row"])
@@ -165,7 +173,7 @@ def test_a_promotion_goes_on_with_rows_events_and_marks():
     assert ["previous"] == [*machine.challengers]
     model.commit(Promote("previous"))
     assert ("dfop", "vigod") == tuple(config.algorithm_id for config in machine.configs)
-    assert rls.keys() == numbers(machine).keys()
+    assert rls.keys() == numbers(machine.own).keys()
 
 
 def test_swapping_twice_is_as_if_nothing_had_been():
@@ -174,11 +182,11 @@ def test_swapping_twice_is_as_if_nothing_had_been():
     X, y = prices(100)
     challenge(model, "fast", DFOP)
     model.learn(X, y)
-    before = numbers(model.machine)
+    before = numbers(model.machine.own)
     model.commit(Promote("fast"))
     model.commit(Promote("previous"))
-    assert before == numbers(model.machine)
-    assert ("", "1.0") == (model.machine.born, model.machine.challengers["previous"].member.born)
+    assert before == numbers(model.machine.own)
+    assert ("", "1.0") == (model.machine.own.learner_id, model.machine.challengers["previous"].parts.learner_id)
 
 
 def test_every_step_of_the_model_is_one_of_its_challengers():
@@ -188,28 +196,28 @@ def test_every_step_of_the_model_is_one_of_its_challengers():
     challenge(model, "fast", DFOP)
     model.learn(X[:100], y[:100])
     model.commit(Configure({"missing": "mean", "watch": {"error_rate": {}}}))
-    member = model.machine.challengers["fast"].member
+    member = model.machine.challengers["fast"].parts
     assert ("mean", {"class_mean", "error_rate"}) == (member.config.missing, {*member.config.watch.tests})
     model.learn(np.where(X[100:110] > 1, np.nan, X[100:110]), y[100:110])
     following = parse_features(["b", "c"])
     model.commit(Switch("begin", following, "linear"))
     with pytest.raises(Conflict, match="under way"):
-        model.machine.plan_challenge("late", {"algorithm": "rls"}, MOST)
+        plans.plan_challenge(model.machine, "late", {"algorithm": "rls"}, MOST)
     both = union(model.machine.prediction_schema, following)
     wide = np.hstack([X, X[:, :1] * 2])
-    assert both == model.machine.feedback_schema == member.feedback_schema
+    assert both == model.machine.feedback_schema == member.switching.now.feedback_schema
     model.learn(wide[110:160], y[110:160])
     model.commit(Overlap(both.id, wide[160:170]))
-    assert (60, 60) == (model.machine.overlap_rows, member.overlap_rows)
+    assert (60, 60) == (model.machine.own.switching.overlap_rows, member.switching.overlap_rows)
     model.commit(Switch("complete"))
     challenge(model, "late", {"algorithm": "vigod"})
     model.learn(wide[170:250, 1:], y[170:250])
-    assert ["ensemble", "ensemble", "steady"] == [one.phase for one in model.machine.members]
+    assert ["ensemble", "ensemble", "steady"] == [one.switching.now.phase for one in model.machine.learners]
     model.learn(wide[250:260], y[250:260], both)  # in flight since before the change was complete
     model.commit(Promote("late"))
     model.commit(Reset())
     assert {(0, 0, Schema(following).id)} == {
-        (one.rows, one.before, one.feedback_schema.id) for one in model.machine.members
+        (one.rows, one.rows_before_start, one.switching.now.feedback_schema.id) for one in model.machine.learners
     }
     model.learn(wide[260:300, 1:], y[260:300])
     assert 39 == model.machine.challengers["fast"].difference.rows  # before the first nothing could be said
@@ -221,7 +229,7 @@ def test_a_snapshot_brings_back_its_challengers_and_its_learner():
     X, y = stream(200)
     challenge(model, "fast", DFOP)
     model.learn(X, y)
-    kept = model.machine.to_bytes()
+    kept = save.to_bytes(model.machine)
     model.commit(Promote("fast"))
     model.commit(Withdraw("previous"))
     assert isinstance(model.commit(Restore(kept, "import")), Refused)
@@ -229,12 +237,12 @@ def test_a_snapshot_brings_back_its_challengers_and_its_learner():
     assert ("rls", ["fast"], "1.0") == (
         model.machine.config.algorithm_id,
         [*model.machine.challengers],
-        model.machine.challengers["fast"].member.born,
+        model.machine.challengers["fast"].parts.learner_id,
     )
     model.commit(Restore(kept, "import"))
-    assert ["7.0.0", "7.0.1"] == [one.born for one in model.machine.members]
-    copied, _ = Machine.from_bytes(model.machine.to_copy({}))
-    assert ["", "0.1"] == [one.born for one in copied.members]
+    assert ["7.0.0", "7.0.1"] == [one.learner_id for one in model.machine.learners]
+    copied, _ = save.from_bytes(save.to_copy(model.machine, {}))
+    assert ["", "0.1"] == [one.learner_id for one in copied.learners]
     assert model.machine.challengers["fast"].difference.report() == copied.challengers["fast"].difference.report()
 
 
@@ -245,19 +253,22 @@ def test_a_tracked_row_is_compared_by_what_both_said_then():
     challenge(model, "fast", DFOP)
     model.learn(X[:40], y[:40])
     machine = model.machine
-    told = replace(machine.served(machine.predict(X[40:41]), 0), beside=(ServedPrediction(5.0, by="1.0"),))
+    told = replace(
+        read.returned_prediction(machine.own, read.predict(machine.own, X[40:41]), 0),
+        beside=(ServedPrediction(5.0, by="1.0"),),
+    )
     assert "" == told.by
     challenge(model, "late", {"algorithm": "fesl_c"})
     model.commit(Promote("fast"))
     model.learn(X[41:], y[41:])
-    before = [(one.metrics.rows, one.metrics.series[0, 2]) for one in machine.members]
+    before = [(one.metrics.rows, one.metrics.series[0, 2]) for one in machine.learners]
     (learned,) = [model.commit(Rows(machine.feedback_schema.id, None, X[40:41], y[40:41], served=told))]
     assert isinstance(learned, Learned)
     assert [told.prediction] == learned.predictions
     assert [(told.prediction - y[40]) ** 2] == learned.losses.tolist()
     errors = [
         one.metrics.series[0, 2] * (rows + 1) - mae * rows
-        for one, (rows, mae) in zip(machine.members, before, strict=True)
+        for one, (rows, mae) in zip(machine.learners, before, strict=True)
     ]
     assert [abs(5.0 - y[40]), abs(told.prediction - y[40])] == pytest.approx([errors[0], errors[2]])
     assert {"late": 9, "previous": 10} == {name: one.difference.rows for name, one in machine.challengers.items()}
@@ -266,7 +277,7 @@ def test_a_tracked_row_is_compared_by_what_both_said_then():
 def test_what_cannot_be_is_refused_and_changes_nothing():
     """By those who ask, and by apply where an entry before has made it so."""
     model = Twin(MODEL)
-    plan = model.machine.plan_challenge
+    plan = partial(plans.plan_challenge, model.machine)
     for field, body in {
         "algorithm": {"algorithm": "sparse_dfop"},
         "labels": {**DFOP, "labels": ["u", "v"]},
@@ -280,19 +291,19 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
     with pytest.raises(Invalid, match="challenger"):
         plan("previous", DFOP, MOST)
     with pytest.raises(Invalid, match="vigo is not for a regression"):
-        Machine(Config.parse(PRICES)).plan_challenge("x", {"algorithm": "vigo"}, MOST)
-    sparse = Machine(Config.parse({"algorithm": "sparse_dfop", "task": "classification", "seed": 3}))
+        plans.plan_challenge(Model.first(Config.parse(PRICES)), "x", {"algorithm": "vigo"}, MOST)
+    sparse = Model.first(Config.parse({"algorithm": "sparse_dfop", "task": "classification", "seed": 3}))
     for body in ({}, DFOP, {"algorithm": "sparse_dfop", "seed": 4}):
         with pytest.raises(Invalid):
-            sparse.plan_challenge("x", body, MOST)
-    assert 3 == sparse.plan_challenge("x", {"algorithm": "sparse_dfop"}, MOST)[1].seed
+            plans.plan_challenge(sparse, "x", body, MOST)
+    assert 3 == plans.plan_challenge(sparse, "x", {"algorithm": "sparse_dfop"}, MOST)[1].seed
     assert plan("x", {**DFOP, "task": "classification", "features": ["a", "b"]}, MOST) == plan("x", DFOP, MOST)
     asked, _ = plan("x", DFOP, 1)
     model.commit(asked)
     assert plan("x", DFOP, 1)[0] is None
     model.commit(plan("x", {**DFOP, "promote": "auto"}, 1)[0])
     assert "auto" == model.machine.challengers["x"].promote
-    state = model.machine.to_bytes()
+    state = save.to_bytes(model.machine)
     for segment in (
         Challenge("x", {"algorithm": "rls", "params": {}}, 8),
         Challenge("y", DFOP, 1),
@@ -300,10 +311,10 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
         Promote("y"),
     ):
         assert isinstance(model.commit(segment), Refused)
-        assert state == model.machine.to_bytes()
+        assert state == save.to_bytes(model.machine)
     model.commit(asked)
     model.commit(Withdraw("x"))
-    assert Machine(Config.parse(MODEL)).to_bytes() == model.machine.to_bytes()
+    assert save.to_bytes(Model.first(Config.parse(MODEL))) == save.to_bytes(model.machine)
 
 
 def test_weights_and_discounts_are_for_those_who_take_them():
@@ -315,10 +326,10 @@ def test_weights_and_discounts_are_for_those_who_take_them():
     given = {"weights": np.full(30, 2.0), "discounts": np.full(30, 0.9)}
     model.commit(Rows(model.machine.feedback_schema.id, None, X[:30], y[:30], **given))
     plain.learn(X[:30], y[:30])
-    assert numbers(plain.machine) != numbers(model.machine)
+    assert numbers(plain.machine.own) != numbers(model.machine.own)
     for twin in (model, plain):
         twin.commit(Promote("vigo"))
-    assert numbers(plain.machine) == numbers(model.machine)
+    assert numbers(plain.machine.own) == numbers(model.machine.own)
     model.commit(Rows(model.machine.feedback_schema.id, None, X[30:], y[30:], **given))
     plain.learn(X[30:], y[30:])
-    assert numbers(plain.machine) == numbers(model.machine)
+    assert numbers(plain.machine.own) == numbers(model.machine.own)

@@ -5,7 +5,8 @@ import pytest
 
 from core.config import Config
 from core.entry import Configure, Entry, Rows
-from core.model import Machine
+from core.model import Model, read
+from core.model.apply import apply
 from tests.benchmarks.generators import fraud
 
 LABELS = ["ok", "fraud"]
@@ -17,9 +18,9 @@ def said(algorithm, **more):
     """The a-priori answers to the fraud stream: whether each said fraud; losses, and the machine."""
     names = [f"x{column}" for column in range(X.shape[1])]
     body = {"algorithm": algorithm, "task": "classification", "features": names, "labels": LABELS, **more}
-    machine = Machine(Config.parse(body))
+    machine = Model.first(Config.parse(body))
     rows = Rows(machine.prediction_schema.id, None, X, [LABELS[k] for k in y])
-    (outcome,) = machine.apply(Entry(1, 0, (rows,)))
+    (outcome,) = apply(machine, Entry(1, 0, (rows,)))
     return np.array([label == "fraud" for label in outcome.predictions]), outcome, machine
 
 
@@ -42,7 +43,7 @@ def test_one_line_of_configuration_finds_half_of_the_frauds(algorithm):
     assert recall >= 0.5
     assert precision >= 0.05
     assert np.array_equal(outcome.losses, (found != (y == 1)).astype(float))
-    assert np.isclose(1 - outcome.losses.mean(), machine.metrics.report()["overall"]["accuracy"])
+    assert np.isclose(1 - outcome.losses.mean(), machine.own.metrics.report()["overall"]["accuracy"])
 
 
 def test_without_it_the_frauds_are_missed():
@@ -67,7 +68,7 @@ def test_the_error_rate_test_is_of_the_answer():
     """A model that turns round is noticed by the answers that cost least as by others."""
     machine = said("dfop", class_costs={"fraud": 40}, watch={"error_rate": {}})[2]
     rows = Rows(machine.prediction_schema.id, None, -X, [LABELS[k] for k in y])
-    machine.apply(Entry(2, 0, (rows,)))
+    apply(machine, Entry(2, 0, (rows,)))
     assert 2 == machine.outbox.last[0]
 
 
@@ -76,20 +77,20 @@ def test_other_costs_are_no_drift(on_drift):
     """Answers of other costs are other errors: the error test compares none from before with them, and goes on."""
     rng = np.random.default_rng(3)
     body = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["ok", "fail"]}
-    machine = Machine(Config.parse({**body, "watch": {"error_rate": {}}, "on_drift": on_drift}))
+    machine = Model.first(Config.parse({**body, "watch": {"error_rate": {}}, "on_drift": on_drift}))
 
     def learn(version, rows, sign=1.0):
         X = rng.normal(size=(rows, 1))
         fails = sign * X[:, 0] + 0.5 * rng.normal(size=rows) > 1.8
         labels = np.where(fails, "fail", "ok").tolist()
-        machine.apply(Entry(version, 0, (Rows(machine.prediction_schema.id, None, X, labels),)))
+        apply(machine, Entry(version, 0, (Rows(machine.prediction_schema.id, None, X, labels),)))
 
     def wrong_of_ok():
-        return 1.0 - machine.metrics_report()["window"]["per_class"]["ok"]["recall"]
+        return 1.0 - read.metrics_report(machine)["window"]["per_class"]["ok"]["recall"]
 
     learn(1, 4000)
     before = wrong_of_ok()
-    machine.apply(Entry(2, 0, (Configure({"class_costs": {"fail": 20}}),)))
+    apply(machine, Entry(2, 0, (Configure({"class_costs": {"fail": 20}}),)))
     learn(3, 500)
     assert wrong_of_ok() > 5 * before
     assert 0 == machine.outbox.total

@@ -6,11 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.config import Config
 from core.contract import Prediction
-from core.entry import Entry, Reset, Rows
+from core.entry import Configure, Entry, Reset, Rows
 from core.features.labels import LabelSet
-from core.model import Machine
+from core.model import Model as CoreModel
+from core.model import read, save
 from core.model.answers.answers import Answers
 from core.model.answers.calibration import fresh
+from core.model.apply import apply
 from tests.benchmarks import generators
 
 ROWS = 2000
@@ -28,13 +30,13 @@ class Model:
     def __init__(self, algorithm, X, **more):
         features = [f"x{j}" for j in range(X.shape[1])]
         body = {"algorithm": algorithm, "task": "classification", "features": features, "watch": None, **more}
-        self.machine, self.version = Machine(Config.parse(body)), 0
+        self.machine, self.version = CoreModel.first(Config.parse(body)), 0
 
     def learn(self, X, labels, block=500):
         for at in range(0, len(X), block):
             self.version += 1
             rows = Rows(self.machine.feedback_schema.id, None, X[at : at + block], labels[at : at + block])
-            self.machine.apply(Entry(self.version, 0, (rows,)))
+            apply(self.machine, Entry(self.version, 0, (rows,)))
 
 
 def drawn(name):
@@ -53,9 +55,9 @@ def test_one_mistyped_label_draws_no_answers(algorithm, name):
     X, labels = drawn(name)
     model = Model(algorithm, X)
     model.learn(X, labels)
-    before = model.machine.predict(X)
+    before = read.predict(model.machine.own, X)
     model.learn(X[-1:], ["fial"])
-    after = model.machine.predict(X)
+    after = read.predict(model.machine.own, X)
     names = model.machine.labels.labels
     assert "fial" == names[-1]
     assert (after.value == len(names) - 1).mean() < 0.01
@@ -74,7 +76,7 @@ def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
     model, at = Model(algorithm, X), np.flatnonzero(y == y.max())[100]
     model.learn(X[:at], labels[:at])
     new = np.flatnonzero(y == y.max())[100:]
-    said = model.machine.predict(X[new]).value
+    said = read.predict(model.machine.own, X[new]).value
     found = np.mean([model.machine.labels.labels[k] == labels[new[0]] for k in said])
     assert found > (0.5 if algorithm == "dynamic_odm" else 0.9)
 
@@ -82,7 +84,7 @@ def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
 def answers(counts):
     names = [f"c{k}" for k in range(len(counts))]
     config = Config.parse({"algorithm": "dfop", "task": "classification", "labels": names})
-    return Answers(config, LabelSet(names), fresh(), 0, np.array(counts, dtype=np.float64))
+    return Answers(config, LabelSet(names), fresh(), np.array(counts, dtype=np.float64))
 
 
 @pytest.mark.parametrize("counts", [[1, 999, 1000], [2, 1, 4000], [10, 1, 90], [0, 3, 50]])
@@ -112,14 +114,14 @@ def test_counts_are_saved_with_the_metrics_and_begin_anew_with_a_reset():
     model = Model("odm", X, labels=["c1", "c0"])
     model.learn(X[:300], ["c0"] * 299 + ["c1"])
     machine = model.machine
-    assert_array_equal([1, 299], machine.answers.counts)
-    again, _ = Machine.from_bytes(machine.to_bytes())
-    machine.configure(Config.parse({**machine.config.to_json(), "labels": ["c1", "c0", "c2"]}))
+    assert_array_equal([1, 299], machine.own.answers.counts)
+    again, _ = save.from_bytes(save.to_bytes(machine))
+    apply(machine, Entry(3, 0, (Configure({"add_labels": ["c2"]}),)))
     for other in (again, machine):
-        assert_array_equal([1, 299], other.answers.counts[:2])
+        assert_array_equal([1, 299], other.own.answers.counts[:2])
     model.version += 1
-    machine.apply(Entry(model.version, 0, (Reset(),)))
-    assert not machine.answers.counts.any()
+    apply(machine, Entry(model.version, 0, (Reset(),)))
+    assert not machine.own.answers.counts.any()
 
 
 def test_a_block_says_what_its_rows_say():
@@ -129,5 +131,7 @@ def test_a_block_says_what_its_rows_say():
     block, single = Model("dynamic_odm", X), Model("dynamic_odm", X)
     block.learn(X[:60], labels[:60], 60)
     single.learn(X[:60], labels[:60], 1)
-    assert_array_equal(block.machine.predict(X[:9]).probabilities, single.machine.predict(X[:9]).probabilities)
-    assert block.machine.to_bytes() == single.machine.to_bytes()
+    assert_array_equal(
+        read.predict(block.machine.own, X[:9]).probabilities, read.predict(single.machine.own, X[:9]).probabilities
+    )
+    assert save.to_bytes(block.machine) == save.to_bytes(single.machine)

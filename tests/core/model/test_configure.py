@@ -5,6 +5,7 @@ import pytest
 
 from core.entry import Configure, Configured, Refused, Replaced, Reset, Restore, Switch
 from core.features import Feature
+from core.model import read, save
 from tests.core.twin import Twin
 
 NAMES = ["a", "b"]
@@ -48,25 +49,29 @@ def test_a_change_is_a_mark_and_nothing_else():
     other.learn(X, y)
     assert Configured(50) == model.change(on_drift="reset", tags={"team": "a"}, missing="error")
     assert ("reset", {"team": "a"}) == (model.machine.config.on_drift, model.machine.config.tags)
-    assert [{"row": 50, "kind": "configure", "fields": ["on_drift", "tags"]}] == model.machine.metrics.report()["marks"]
-    assert np.array_equal(other.machine.predict(X).probabilities, model.machine.predict(X).probabilities)
+    assert [{"row": 50, "kind": "configure", "fields": ["on_drift", "tags"]}] == model.machine.own.metrics.report()[
+        "marks"
+    ]
+    assert np.array_equal(
+        read.predict(other.machine.own, X).probabilities, read.predict(model.machine.own, X).probabilities
+    )
 
 
 def test_a_change_to_what_is_there_changes_nothing():
     """Not even a mark."""
     model = Model(missing="zero")
-    before = model.machine.to_bytes()
+    before = save.to_bytes(model.machine)
     assert Configured(0) == model.change(missing="zero", on_drift=None, watch=WATCH, description="")
-    assert before == model.machine.to_bytes()
+    assert before == save.to_bytes(model.machine)
 
 
 def test_a_change_that_another_one_has_made_impossible_is_refused():
     """Both were sent to the same model; the log decides which came first."""
     model = Model()
     assert Configured(0) == model.change(watch=None)
-    before = model.machine.to_bytes()
+    before = save.to_bytes(model.machine)
     assert isinstance(model.change(on_drift="reset"), Refused)
-    assert before == model.machine.to_bytes()
+    assert before == save.to_bytes(model.machine)
 
 
 def test_the_action_on_drift_changes_at_its_row():
@@ -113,9 +118,9 @@ def test_a_test_with_other_batches_starts_empty():
     X, y = stream()
     model = Model()
     model.learn(X[:300], y[:300])
-    counters = model.machine.drift_response.detector.to_arrays()[0]["tallies"]
+    counters = model.machine.own.drift_response.detector.to_arrays()[0]["tallies"]
     model.change(watch={"class_mean": {"batch_size": 41}, "error_rate": {"batch_size": 40, "delta": 0.01}})
-    after = model.machine.drift_response.detector.to_arrays()[0]["tallies"]
+    after = model.machine.own.drift_response.detector.to_arrays()[0]["tallies"]
     assert np.array_equal(counters[:, 2:], after[:, 2:])
     assert counters[:, 2:].any()
     assert not after[:, :2].any()
@@ -126,15 +131,15 @@ def test_costs_change_what_is_said():
     X, y = stream(200)
     model = Model(labels=["up", "down"], watch=None)
     model.learn(X, y)
-    before = model.machine.named(model.machine.predict(X).value)
+    before = read.named(model.machine.own, read.predict(model.machine.own, X).value)
     assert isinstance(model.change(class_costs={"same": 1e6}), Refused)
     model.change(class_costs={"down": 1e6})
-    assert {"down"} == {*model.machine.named(model.machine.predict(X).value)}
+    assert {"down"} == {*read.named(model.machine.own, read.predict(model.machine.own, X).value)}
     assert {"down"} == {*model.learn(X[:20], y[:20]).predictions}
     model.change(class_costs={"same": 1e9}, add_labels=["same"])
-    assert {"same"} == {*model.machine.named(model.machine.predict(X).value)}
+    assert {"same"} == {*read.named(model.machine.own, read.predict(model.machine.own, X).value)}
     model.change(class_costs=None)
-    after = model.machine.named(model.machine.predict(X).value)
+    after = read.named(model.machine.own, read.predict(model.machine.own, X).value)
     assert 0.9 < np.mean([one == other for one, other in zip(before, after, strict=True)])
 
 
@@ -209,7 +214,7 @@ def test_a_restore_brings_the_configuration_of_its_version_back():
     """With the windows of its tests; learning goes on under it."""
     model = Model()
     model.learn(*stream(30))
-    kept, config = model.machine.to_bytes(), model.machine.config
+    kept, config = save.to_bytes(model.machine), model.machine.config
     model.change(watch={"error_rate": {}}, on_drift="reset", missing="mean")
     assert Replaced(30) == model.commit(Restore(kept, "restore"))
     assert config.canonical == model.machine.config.canonical
@@ -221,9 +226,9 @@ def test_a_label_that_a_restore_has_taken_back_is_refused():
     """A row under way may carry one that was declared when it was sent: a model with it could not be loaded."""
     few, more = (Model(labels=labels).machine for labels in (["up", "down"], ["up", "down", "same"]))
     model = Model(labels=["up", "down", "same"])
-    assert isinstance(model.commit(Restore(few.to_bytes(), "restore")), Replaced)
-    before = model.machine.to_bytes()
+    assert isinstance(model.commit(Restore(save.to_bytes(few), "restore")), Replaced)
+    before = save.to_bytes(model.machine)
     assert isinstance(model.learn(np.zeros((1, 2)), ["same"]), Refused)
-    assert before == model.machine.to_bytes()
-    assert isinstance(model.commit(Restore(more.to_bytes(), "restore")), Replaced)
+    assert before == save.to_bytes(model.machine)
+    assert isinstance(model.commit(Restore(save.to_bytes(more), "restore")), Replaced)
     assert model.learn(np.zeros((1, 2)), ["same"]).learned

@@ -9,7 +9,8 @@ from core.config import Config
 from core.contract import Alarm
 from core.entry import Entry, Reset, Restore, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.model import Machine
+from core.model import Model, read, save
+from core.model.apply import apply
 
 D, ROWS, JUMP = 3, 1200, 700
 NAMES = ("a", "b", {"name": "c", "min": 0, "max": 10})
@@ -23,7 +24,7 @@ both = pytest.mark.parametrize("task", TASKS)
 
 def machine(task="classification", action="report", **changes):
     body = {"algorithm": "dfop", "task": task, "params": {"forgetting_rate": 1e-3}, "features": list(NAMES)}
-    return Machine(Config.parse({**body, "watch": WATCH, "on_drift": action, **changes}))
+    return Model.first(Config.parse({**body, "watch": WATCH, "on_drift": action, **changes}))
 
 
 def stream(task, rows=ROWS):
@@ -49,7 +50,7 @@ def learn(model, X, y, cuts=(), together=1, version=0):
     ]  # fmt: skip
     for at in range(0, len(segments), together):
         version += 1
-        model.apply(Entry(version, 1_000 * version, tuple(segments[at : at + together])))
+        apply(model, Entry(version, 1_000 * version, tuple(segments[at : at + together])))
     return version
 
 
@@ -71,7 +72,7 @@ def test_how_rows_are_cut_does_not_matter(task, action):
     for other in (cut, single):
         assert seen == [replace(drift, version=0, index=0, time_ms=0) for drift in alarms(other)]
         other.outbox = whole.outbox
-        assert whole.to_bytes() == other.to_bytes()
+        assert save.to_bytes(whole) == save.to_bytes(other)
 
 
 @both
@@ -116,11 +117,11 @@ def test_alarms_are_marked(task, action):
     X, y = stream(task)
     model = machine(task, action)
     learn(model, X, y)
-    marks = [mark for mark in model.metrics.report()["marks"] if mark["kind"] == "drift"]
+    marks = [mark for mark in model.own.metrics.report()["marks"] if mark["kind"] == "drift"]
     assert [(d.row, d.kind, d.label, action) for d in alarms(model)] == [
         (mark["row"], mark["test"], mark["label"], mark["action"]) for mark in marks
     ]
-    assert ROWS == model.metrics.rows == model.rows
+    assert ROWS == model.own.metrics.rows == model.rows
 
 
 @both
@@ -136,7 +137,7 @@ def test_a_reset_gives_the_learner_its_first_state(task):
     for _ in model.labels.labels:
         fresh.add_class()
     assert states(fresh) == states(model.pipeline.learner)
-    assert (row, row) == (model.rows, model.metrics.rows)
+    assert (row, row) == (model.rows, model.own.metrics.rows)
     before = machine(task, "reset")
     learn(before, X[: row - 1], y[: row - 1])
     assert states(fresh) != states(before.pipeline.learner)
@@ -155,24 +156,24 @@ def test_a_saved_machine_raises_the_same_alarms(task, action):
     for stop in (0, 1, 75, JUMP + 40):
         kept = machine(task, action)
         version = learn(kept, X[:stop], y[:stop]) if stop else 0
-        restored, _ = Machine.from_bytes(kept.to_bytes())
+        restored, _ = save.from_bytes(save.to_bytes(kept))
         for model in (kept, restored):
             learn(model, X[stop:], y[stop:], version=version)
         assert alarms(kept) == alarms(restored)
-        assert kept.to_bytes() == restored.to_bytes()
+        assert save.to_bytes(kept) == save.to_bytes(restored)
 
 
 def test_alarms_outlive_resets_and_restores():
     """They are facts about the log: a reset or an older state takes none of them back, and new ones come after."""
     X, y = stream("classification")
     model = machine()
-    young = model.to_bytes()
+    young = save.to_bytes(model)
     version = learn(model, X, y)
     seen = alarms(model)
     assert seen
     for segment in (Reset(), Restore(young)):
         version += 1
-        model.apply(Entry(version, 0, (segment,)))
+        apply(model, Entry(version, 0, (segment,)))
         assert (0, seen) == (model.rows, alarms(model))
     learn(model, X, y, version=version)
     again = alarms(model)[len(seen) :]
@@ -185,7 +186,7 @@ def test_indices_run_on_within_an_entry():
     X, y = stream("classification")
     model = machine()
     rows = Rows(model.prediction_schema.id, None, X, y)
-    model.apply(Entry(7, 0, (rows, Reset(), rows)))
+    apply(model, Entry(7, 0, (rows, Reset(), rows)))
     assert [(7, index) for index in range(model.outbox.total)] == [drift.place for drift in alarms(model)]
 
 
@@ -200,8 +201,8 @@ def test_a_tracked_answer_does_not_change_what_the_watch_sees():
         segment = Rows(
             tracked.prediction_schema.id, None, X[i : i + 1], y[i : i + 1], served=ServedPrediction("elsewhere")
         )
-        tracked.apply(Entry(i + 1, 1_000 * (i + 1), (segment,)))
-    assert states(plain.drift_response.detector) == states(tracked.drift_response.detector)
+        apply(tracked, Entry(i + 1, 1_000 * (i + 1), (segment,)))
+    assert states(plain.own.drift_response.detector) == states(tracked.own.drift_response.detector)
 
 
 @both
@@ -212,9 +213,9 @@ def test_a_model_without_a_watch_raises_none(task, action):
     model = machine(task, watch=None)
     learn(model, X, y)
     assert [] == alarms(model)
-    assert (0, 0) == model.drift_response.detector.to_arrays()[0]["means"].shape[
+    assert (0, 0) == model.own.drift_response.detector.to_arrays()[0]["means"].shape[
         1:
-    ] + model.drift_response.detector.to_arrays()[0]["reference"].shape
+    ] + model.own.drift_response.detector.to_arrays()[0]["reference"].shape
 
 
 class SelfTesting:
@@ -277,20 +278,20 @@ def test_the_means_of_features_are_those_of_the_windows(task):
     """Before any drift those of all rows; without the test of class means, or without rows, there are none."""
     X, y = stream(task, JUMP - 10)
     model, unwatched = machine(task), machine(task, watch=None)
-    assert {} == model.feature_means()
+    assert {} == read.feature_means(model.own)
     for one in (model, unwatched):
         learn(one, X, y, cuts=[3, 77])
     assert [] == alarms(model)
-    means = model.feature_means()
+    means = read.feature_means(model.own)
     assert ["a", "b", "c"] == [*means]
     assert np.allclose(X.mean(axis=0), [*means.values()])
-    assert {} == unwatched.feature_means()
+    assert {} == read.feature_means(unwatched.own)
 
 
 def test_only_features_that_are_columns_have_means():
     """Numbers and booleans; of categories and times the columns are none that a row has."""
     features = ["a", {"name": "day", "categories": ["mon", "tue"]}, {"name": "open", "type": "boolean"}]
-    model = Machine(Config.parse({"algorithm": "dfop", "task": "regression", "features": features}))
+    model = Model.first(Config.parse({"algorithm": "dfop", "task": "regression", "features": features}))
     X = np.array([[1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
-    model.apply(Entry(1, 0, (Rows(model.prediction_schema.id, None, X, np.ones(2)),)))
-    assert {"a": 1.5, "open": 0.5} == model.feature_means()
+    apply(model, Entry(1, 0, (Rows(model.prediction_schema.id, None, X, np.ones(2)),)))
+    assert {"a": 1.5, "open": 0.5} == read.feature_means(model.own)

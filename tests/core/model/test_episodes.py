@@ -5,7 +5,8 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, MergedRows, Reset, Restore, Rows
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply, apply_merged
 from tests.core.model.test_drift_response import ROWS, alarms, learn, stream
 
 TEST = {"batch_size": 40, "delta": 0.2}
@@ -17,14 +18,14 @@ def machine(task="classification", action="report", **watch):
     watch = {"class_mean": TEST, "error_rate": TEST, "episode_rows": 2 * ROWS, **watch}
     params = {"forgetting_rate": 1e-3}
     body = {"algorithm": "dfop", "task": task, "params": params, "features": ["a", "b", "c"], "watch": watch}
-    return Machine(Config.parse({**body, "on_drift": action}))
+    return Model.first(Config.parse({**body, "on_drift": action}))
 
 
 def acts(model):
     """Let a model count how often a drift is acted upon."""
     counted = []
-    act = model.drift_response._act
-    model.drift_response._act = lambda phase: (counted.append(model.rows), act(phase))
+    act = model.own.drift_response._act
+    model.own.drift_response._act = lambda phase: (counted.append(model.rows), act(phase))
     return counted
 
 
@@ -42,7 +43,7 @@ def test_one_drift_is_one_event(task):
         (one.kind, one.label, one.row, one.features) for one in (event, *event.alarms)
     ]
     assert len(each) - 1 == event.joined
-    marks = [mark for mark in together.metrics.report()["marks"] if mark["kind"] == "drift"]
+    marks = [mark for mark in together.own.metrics.report()["marks"] if mark["kind"] == "drift"]
     assert [(event.row, event.kind)] == [(mark["row"], mark["test"]) for mark in marks]
 
 
@@ -88,10 +89,10 @@ def test_a_merged_replay_gives_the_same_bits(task, action):
     learn(single, X[known:], y[known:], range(ROWS - known), version=known)
     rows = Rows(merged.prediction_schema.id, None, X[known:], y[known:])
     times = [1_000 * version for version in range(known + 1, ROWS + 1)]
-    stop, _ = merged.apply_merged(MergedRows(rows, known + 1, times, range(1, ROWS - known + 1)), 0)
+    stop, _ = apply_merged(merged, MergedRows(rows, known + 1, times, range(1, ROWS - known + 1)), 0)
     assert ROWS - known == stop
     assert alarms(single)
-    assert single.to_bytes() == merged.to_bytes()
+    assert save.to_bytes(single) == save.to_bytes(merged)
     assert all(event.time_ms == 1_000 * event.version == 1_000 * event.row for event in alarms(merged))
 
 
@@ -100,12 +101,12 @@ def test_a_reset_and_a_restore_end_the_episode(segment):
     """What comes after them is another drift: rows are counted anew, and the model is another one."""
     X, y = stream("classification")
     model = machine(episode_rows=10**9, cooldown_rows=10**9)
-    young = model.to_bytes()
+    young = save.to_bytes(model)
     version = learn(model, X, y)
     (first,) = alarms(model)
-    held = model.to_bytes()
+    held = save.to_bytes(model)
     for at, state in enumerate((young, held) if segment == "restore" else (None,), start=1):
-        model.apply(Entry(version + at, 0, (Restore(state) if state else Reset(),)))
+        apply(model, Entry(version + at, 0, (Restore(state) if state else Reset(),)))
     learn(model, X, y, version=version + 2)
     events = alarms(model)
     assert [first] == events[:1]
@@ -118,11 +119,11 @@ def test_a_saved_machine_goes_on_with_its_episode():
     kept = machine()
     row = next(event.row for event in alarms_of(X, y))
     version = learn(kept, X[:row], y[:row])
-    restored, _ = Machine.from_bytes(kept.to_bytes())
+    restored, _ = save.from_bytes(save.to_bytes(kept))
     for model in (kept, restored):
         learn(model, X[row:], y[row:], version=version)
     assert 1 == len(alarms(restored))
-    assert kept.to_bytes() == restored.to_bytes()
+    assert save.to_bytes(kept) == restored.to_bytes()
 
 
 def alarms_of(X, y):
@@ -140,16 +141,16 @@ def test_a_configuration_that_changes_keeps_windows_and_episode(task):
     for one in (model, twin):
         learn(one, X[:600], y[:600])
     same = machine(task, "reset", episode_rows=7).config
-    model.drift_response.configure(same, model.prediction_schema)
-    assert (True, twin.drift_response.detector.to_arrays()[1]) == (
-        model.drift_response.acts,
-        model.drift_response.detector.to_arrays()[1],
+    model.own.drift_response.configure(same, model.prediction_schema)
+    assert (True, twin.own.drift_response.detector.to_arrays()[1]) == (
+        model.own.drift_response.acts,
+        model.own.drift_response.detector.to_arrays()[1],
     )
-    means = [one.drift_response.detector.to_arrays()[0]["tallies"] for one in (model, twin)]
+    means = [one.own.drift_response.detector.to_arrays()[0]["tallies"] for one in (model, twin)]
     assert np.array_equal(*means)
-    classes = model.drift_response.detector.classes
-    model.drift_response.configure(machine(task, error_rate=None).config, model.prediction_schema)
-    kept = model.drift_response.detector.to_arrays()[0]["tallies"]
+    classes = model.own.drift_response.detector.classes
+    model.own.drift_response.configure(machine(task, error_rate=None).config, model.prediction_schema)
+    kept = model.own.drift_response.detector.to_arrays()[0]["tallies"]
     assert np.array_equal(means[0][:, :2], kept[:, :2])
     assert not kept[:, 2:].any()
-    assert classes == model.drift_response.detector.classes
+    assert classes == model.own.drift_response.detector.classes

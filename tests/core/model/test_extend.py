@@ -9,7 +9,8 @@ from core.config_changes import changed
 from core.entry import Configure, Configured, Refused, Replaced, Reset, Restore, Switch
 from core.features import Feature, Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.model import Machine
+from core.model import Model as CoreModel
+from core.model import plans, read, save
 from core.problems import Conflict, Invalid
 from tests.core.twin import Twin
 
@@ -72,7 +73,7 @@ def test_added_categories_are_as_if_they_had_never_come(algorithm, task, params,
     later, labels = stream(80, 4, task, seed=1, gaps=missing == "mean")
     told = [model.learn(later, labels) for model in (extended, always)]
     assert_allclose(told[1].losses, told[0].losses, rtol=1e-7, atol=1e-9)
-    one, other = (model.machine.predict(later) for model in (extended, always))
+    one, other = (read.predict(model.machine.own, later) for model in (extended, always))
     assert_allclose(other.value if task == "regression" else other.probabilities,
                     one.value if task == "regression" else one.probabilities, rtol=1e-6, atol=1e-9)  # fmt: skip
     assert alarms(always) == alarms(extended)
@@ -87,21 +88,21 @@ def test_what_was_known_is_predicted_as_before(algorithm, task):
     model = Model(algorithm=algorithm, task=task)
     X, y = stream(90, 2, task)
     model.learn(X, y)
-    before, state = model.machine.predict(X), model.machine.to_bytes()
+    before, state = read.predict(model.machine.own, X), save.to_bytes(model.machine)
     outcome = model.commit(Configure(ADDED))
     if algorithm.startswith("vigo") or algorithm == "ga2m":
         assert "/features/switch" in outcome.detail
-        assert state == model.machine.to_bytes()
+        assert state == save.to_bytes(model.machine)
         return
     assert Configured(90) == outcome
-    after = model.machine.predict(X)
+    after = read.predict(model.machine.own, X)
     if algorithm == "auto":  # some of its experts cannot, and begin anew
         assert_allclose(before.value, after.value, atol=0.05)
     elif task == "regression":
         assert_allclose(before.value, after.value, rtol=1e-12)
     else:
         assert_allclose(before.probabilities, after.probabilities, rtol=1e-12)
-    assert {"row": 90, "kind": "configure", "fields": ["features"]} == model.machine.metrics.report()["marks"][-1]
+    assert {"row": 90, "kind": "configure", "fields": ["features"]} == model.machine.own.metrics.report()["marks"][-1]
     later, labels = stream(60, 4, task, seed=1)
     assert model.learn(later, labels).learned
 
@@ -111,7 +112,7 @@ def test_random_features_have_no_further_columns(algorithm):
     """They were drawn for those there are."""
     model = Model(algorithm=algorithm, params={"random_features": 16})
     with pytest.raises(Invalid, match="/features/switch"):
-        model.machine.plan_change(ADDED)
+        plans.plan_change(model.machine, ADDED)
     assert isinstance(model.commit(Configure(ADDED)), Refused)
 
 
@@ -119,7 +120,7 @@ def test_the_configuration_has_the_categories_and_a_reset_keeps_them():
     """As does a model that is loaded; a restore brings those of its version back."""
     model = Model()
     model.learn(*stream(30, 2))
-    kept = model.machine.to_bytes()
+    kept = save.to_bytes(model.machine)
     model.commit(Configure(ADDED))
     assert features(MORE) == model.machine.config.to_json()["features"]
     assert Replaced(0) == model.commit(Reset())
@@ -147,7 +148,7 @@ def test_rows_on_their_way_are_rows_of_the_larger_space():
     assert model.learn(*stream(10, 2), second).learned
     model.commit(Switch("begin", parse_features(["d"]), "linear"))
     model.commit(Switch("complete"))
-    assert {first.id, second.id} <= set(model.machine.switching.retired)
+    assert {first.id, second.id} <= set(model.machine.own.switching.retired)
     assert isinstance(model.learn(*stream(10, 2), first), Refused)
 
 
@@ -155,10 +156,10 @@ def test_categories_that_are_there_change_nothing():
     """Whatever else is asked for; the same addition twice is one."""
     model = Model()
     model.commit(Configure(ADDED))
-    before = model.machine.to_bytes()
+    before = save.to_bytes(model.machine)
     assert Configured(0) == model.commit(Configure(ADDED))
     assert Configured(0) == model.commit(Configure({"add_categories": {"day": ["mon"]}}))
-    assert before == model.machine.to_bytes()
+    assert before == save.to_bytes(model.machine)
 
 
 def test_features_that_are_being_changed_get_no_categories():
@@ -167,14 +168,14 @@ def test_features_that_are_being_changed_get_no_categories():
     model.learn(*stream(30, 2))
     model.commit(Switch("begin", (*parse_features(features(FEW)), Feature("c")), "linear"))
     with pytest.raises(Conflict, match="under way"):
-        model.machine.plan_change(ADDED)
+        plans.plan_change(model.machine, ADDED)
     model.commit(Switch("complete"))
     with pytest.raises(Invalid, match="/features/switch"):
-        model.machine.plan_change(ADDED)
+        plans.plan_change(model.machine, ADDED)
     with pytest.raises(Conflict, match="no features yet"):
-        Machine(Config.parse({"algorithm": "rls", "task": "regression"})).plan_change(ADDED)
+        CoreModel.first(Config.parse({"algorithm": "rls", "task": "regression"})).plan_change(ADDED)
     with pytest.raises(Invalid, match="names"):
-        Machine(Config.parse({"algorithm": "sparse_dfop", "task": "regression"})).plan_change(ADDED)
+        CoreModel.first(Config.parse({"algorithm": "sparse_dfop", "task": "regression"})).plan_change(ADDED)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_features_that_are_being_changed_get_no_categories():
 def test_wrong_categories_are_refused_by_name(added, field):
     """No list, twice the same, no category, none of the features that have some, two that look alike."""
     with pytest.raises(Invalid) as refused:
-        Model([*FEW, 4]).machine.plan_change({"add_categories": added})
+        plans.plan_change(Model([*FEW, 4]).machine, {"add_categories": added})
     assert [field] == [problem.field for problem in refused.value.problems]
 
 
@@ -202,7 +203,7 @@ def test_labels_are_added_behind_the_others():
     model.learn(*stream(30, 2))
     assert Configured(30) == model.commit(Configure({"add_labels": ["same", "up", 7]}))
     assert ("up", "down", "same", 7) == model.machine.config.labels
-    assert {"row": 30, "kind": "configure", "fields": ["labels"]} == model.machine.metrics.report()["marks"][-1]
+    assert {"row": 30, "kind": "configure", "fields": ["labels"]} == model.machine.own.metrics.report()["marks"][-1]
     assert model.learn(stream(2, 2)[0], ["same", 7]).learned
     model.commit(Reset())
     assert ("up", "down", "same", 7) == model.machine.config.labels

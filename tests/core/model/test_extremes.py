@@ -8,7 +8,8 @@ from core.contract import WEIGHT_MAX, WEIGHT_MIN
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm.steps import LOSS_MAX
-from core.model import Machine
+from core.model import Model, plans, save
+from core.model.apply import apply
 from core.state.layout import LARGEST, ROWS_MAX, Layout
 
 CASES = [(algorithm, task) for algorithm, entry in ALGORITHMS.items() for task in entry.tasks]
@@ -56,10 +57,12 @@ def model(algorithm, task, how):
         body |= {"features": [*NAMES], "missing": "mean", "lags": 2 if how == "mixed" else 0}
     if task == "classification":
         body |= {"class_costs": RARE} if how == "heavy" else {}
-    machine = Machine(Config.parse(body))
+    machine = Model.first(Config.parse(body))
     if not entry.sparse:
-        segment, _ = machine.plan_challenge("other", {"algorithm": OTHERS[task][algorithm == OTHERS[task][0]]}, 3)
-        machine.apply(Entry(1, 0, (segment,)))
+        segment, _ = plans.plan_challenge(
+            machine, "other", {"algorithm": OTHERS[task][algorithm == OTHERS[task][0]]}, 3
+        )
+        apply(machine, Entry(1, 0, (segment,)))
     return machine
 
 
@@ -84,10 +87,10 @@ def live(algorithm, task, stream, how):
     """Learn a stream, saved and loaded on the way; the model at the end."""
     machine = model(algorithm, task, how)
     for at, (start, stop) in enumerate(zip([0, *ENDS[:-1]], ENDS, strict=True)):
-        machine.apply(Entry(at + 2, 1000 * at, (rows(machine, stream, how, start, stop),)))
-        saved = machine.to_bytes()
-        loaded, _ = Machine.from_bytes(saved)
-        assert saved == loaded.to_bytes()
+        apply(machine, Entry(at + 2, 1000 * at, (rows(machine, stream, how, start, stop),)))
+        saved = save.to_bytes(machine)
+        loaded, _ = save.from_bytes(saved)
+        assert saved == save.to_bytes(loaded)
     return machine
 
 
@@ -132,10 +135,10 @@ def test_what_kernels_clip_was_driven_to_its_bounds(reached):
 @pytest.mark.parametrize("algorithm", ["odm", "dynamic_odm"])
 def test_the_losses_of_heavy_rows_reach_their_bound(algorithm):
     """Rows that no candidate gets right, of the largest weight: each costs the most that a row may."""
-    machine = Machine(Config.parse({"algorithm": algorithm, "task": "classification", "features": [*NAMES]}))
+    machine = Model.first(Config.parse({"algorithm": algorithm, "task": "classification", "features": [*NAMES]}))
     heavy = np.full(N, WEIGHT_MAX)
     segment = Rows(machine.feedback_schema.id, None, np.ones((N, 4)), ["A", "B"] * (N // 2), None, weights=heavy)
-    machine.apply(Entry(1, 0, (segment,)))
+    apply(machine, Entry(1, 0, (segment,)))
     losses = machine.pipeline.learner.losses
     assert LOSS_MAX * N == losses.max()
-    assert machine.to_bytes() == Machine.from_bytes(machine.to_bytes())[0].to_bytes()
+    assert save.to_bytes(machine) == save.to_bytes(save.from_bytes(save.to_bytes(machine))[0])

@@ -8,8 +8,9 @@ from core.config import Config
 from core.contract import Spec
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS, find
-from core.model import Machine
+from core.model import Model, read, save
 from core.model.answers.label_range import LAYOUT, LabelRange
+from core.model.apply import apply
 from core.numerics.label_range import BEYOND, SPAN_ROWS
 from tests.core.state.hostile import hostile
 from tests.core.switching.switch_streams import Driver
@@ -34,7 +35,7 @@ def spiky(rows=400):
 
 def model(algorithm, params):
     body = {"algorithm": algorithm, "task": "regression", "params": params, "features": ["a", "b", "c"]}
-    return Machine(Config.parse(body))
+    return Model.first(Config.parse(body))
 
 
 def learned(machine, X, y, *, block):
@@ -42,8 +43,8 @@ def learned(machine, X, y, *, block):
     before, told = [], []
     for version, start in enumerate(range(0, len(y), block), 1):
         part = slice(start, start + block)
-        before += machine.predict(X[part][:1]).value.tolist()
-        (outcome,) = machine.apply(Entry(version, 0, (Rows(machine.prediction_schema.id, None, X[part], y[part]),)))
+        before += read.predict(machine.own, X[part][:1]).value.tolist()
+        (outcome,) = apply(machine, Entry(version, 0, (Rows(machine.prediction_schema.id, None, X[part], y[part]),)))
         told += outcome.predictions
     return np.array(before), np.array(told)
 
@@ -56,7 +57,7 @@ def test_what_is_said_is_held_near_the_labels_before(algorithm, params):
     before, told = learned(one, X, y, block=1)
     assert_array_equal(before, told)
     assert_array_equal(told, learned(whole, X, y, block=100)[1])
-    assert one.to_bytes() == whole.to_bytes()
+    assert save.to_bytes(one) == save.to_bytes(whole)
     low, high = (of.accumulate(y)[SPAN_ROWS - 1 : -1] for of in (np.minimum, np.maximum))
     reach = BEYOND * (high - low)
     assert (low - reach <= told[SPAN_ROWS:]).all()
@@ -85,8 +86,8 @@ def test_one_range_serves_every_phase():
         step()
         driver.learn(40)
     seen = driver.labels[: driver.at]
-    assert [seen.min(), seen.max(), 200.0] == driver.machine.label_range.span.tolist()
-    assert driver.machine.to_bytes() == driver.reborn().machine.to_bytes()
+    assert [seen.min(), seen.max(), 200.0] == driver.machine.own.label_range.span.tolist()
+    assert save.to_bytes(driver.machine) == save.to_bytes(driver.reborn().machine)
 
 
 def test_a_wild_label_widens_the_range_once():

@@ -8,7 +8,8 @@ from core.config import Config
 from core.contract import Spec
 from core.entry import Configure, Entry, Refused, Rows
 from core.learners.catalogue import find
-from core.model import Machine
+from core.model import Model, plans, read, save
+from core.model.apply import apply
 from core.problems import Invalid
 from tests.core.switching.switch_streams import CASES, DAY, Driver
 
@@ -18,12 +19,12 @@ every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 
 def machine(**more):
     body = {"algorithm": "dfop", "task": "regression", "params": RATE, "features": ["a", "b"], **more}
-    return Machine(Config.parse(body))
+    return Model.first(Config.parse(body))
 
 
 def learn(model, X, y, version=1, served=None):
     rows = Rows(model.prediction_schema.id, None, X, y, served=served)
-    (outcome,) = model.apply(Entry(version, 0, (rows,)))
+    (outcome,) = apply(model, Entry(version, 0, (rows,)))
     return outcome
 
 
@@ -56,7 +57,9 @@ def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
 
     for i in range(60):
         if i % 3 == 0:
-            waiting.append((i, model.served(model.predict(X[i : i + 1]), 0), lagged(i)))
+            waiting.append(
+                (i, read.returned_prediction(model.own, read.predict(model.own, X[i : i + 1]), 0), lagged(i))
+            )
         late = waiting.pop(0) if len(waiting) > 4 else (i, None, lagged(i)) if i % 3 else None
         if late is None:
             continue
@@ -79,15 +82,15 @@ def test_a_row_of_a_batch_is_predicted_as_the_next_one(algorithm, task, classes)
     one, whole = (Driver(algorithm, task, classes, lags=2) for _ in range(2))
     told = []
     for at in range(120):
-        together = one.machine.predict(one.raw(one.machine.prediction_schema, at, at + 3))
-        alone = one.machine.predict(one.raw(one.machine.prediction_schema, at + 2, at + 3))
+        together = read.predict(one.machine.own, one.raw(one.machine.prediction_schema, at, at + 3))
+        alone = read.predict(one.machine.own, one.raw(one.machine.prediction_schema, at + 2, at + 3))
         assert_array_equal(alone.value, together.value[2:])
-        told.append(one.machine.named(together.value)[0])
+        told.append(read.named(one.machine.own, together.value)[0])
         assert [told[-1]] == one.learn(1).predictions
     blocks = whole.learn(120)
-    if one.machine.switching.now.row_exact:
+    if one.machine.own.switching.now.row_exact:
         assert told == blocks.predictions
-        assert one.machine.to_bytes() == whole.machine.to_bytes()
+        assert save.to_bytes(one.machine) == save.to_bytes(whole.machine)
 
 
 @pytest.mark.parametrize("labels", [None, ["class 0", "class 1", "class 2"]])
@@ -99,8 +102,8 @@ def test_classes_are_columns_of_zero_and_one(labels):
     last = [driver.machine.labels.index(label) for label in driver.labels[99:97:-1]]
     shown = np.array(driver.machine.pipeline.lags.now())[-2 * room :].reshape(2, room)
     assert_array_equal(np.eye(room)[last], shown)
-    assert "label (t-2) #2" in driver.machine.row_columns
-    assert driver.machine.weights().coefficients.shape[1] == len(driver.machine.row_columns)
+    assert "label (t-2) #2" in driver.machine.own.row_columns
+    assert read.weights(driver.machine.own).coefficients.shape[1] == len(driver.machine.own.row_columns)
 
 
 @every_case
@@ -115,8 +118,8 @@ def test_lag_columns_live_through_changes_of_features(algorithm, task, classes):
         schema = driver.machine.prediction_schema
         driver.learn(1, schema, served=waiting)
         last = np.concatenate([driver.machine.pipeline.encoder.encode(driver.raw(schema, driver.at - 1, driver.at))[0]])
-        assert_array_equal(last, driver.machine.switching.in_force.lags.now()[: schema.width])
-        assert driver.machine.to_bytes() == driver.reborn().machine.to_bytes()
+        assert_array_equal(last, driver.machine.own.switching.in_force.lags.now()[: schema.width])
+        assert save.to_bytes(driver.machine) == save.to_bytes(driver.reborn().machine)
 
 
 def test_old_rows_keep_their_lag_columns_after_a_change():
@@ -139,8 +142,8 @@ def test_a_model_without_lags_is_as_it_was():
     """No part of its state, no word in its configuration."""
     model = machine(lags=0)
     assert "lags" not in model.config.to_json()
-    assert machine().to_bytes() == model.to_bytes()
-    assert None is model.served(model.predict(np.zeros((1, 2))), 0).lags
+    assert save.to_bytes(machine()) == save.to_bytes(model)
+    assert None is read.returned_prediction(model.own, read.predict(model.own, np.zeros((1, 2))), 0).lags
 
 
 @pytest.mark.parametrize("value", [-1, 11, 1.0, True, "2", None])
@@ -163,6 +166,6 @@ def test_what_lags_exclude_is_refused_by_name():
         ("add_categories", more, "switch"),
     ):
         with pytest.raises(Invalid, match=way) as refused:
-            driver.machine.plan_change({field: change})
+            plans.plan_change(driver.machine, {field: change})
         assert field in str(refused.value)
         assert isinstance(driver.apply(Configure({field: change}))[0], Refused)

@@ -5,7 +5,8 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Reset, Rows, ServedPrediction
-from core.model import Machine
+from core.model import Model, read, save
+from core.model.apply import apply
 
 LATE = 200
 
@@ -24,12 +25,12 @@ class Delayed:
         self.X = rng.normal(size=(rows, 2)) + 2.5 * np.sign(rng.normal(size=(rows, 1)))
         self.y = np.where(self.X.sum(axis=1) > 0, "UP", "DOWN").tolist()
         config = {"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "watch": None, **more}
-        self.machine = Machine(Config.parse(config))
+        self.machine = Model.first(Config.parse(config))
         self.told, self.known, self.come = [], [], []
 
     def predict(self, row):
-        prediction = self.machine.predict(self.X[row : row + 1])
-        self.told.append(self.machine.served(prediction, 0))
+        prediction = read.predict(self.machine.own, self.X[row : row + 1])
+        self.told.append(read.returned_prediction(self.machine.own, prediction, 0))
         self.known.append(len(self.come))
 
     def label(self, row):
@@ -37,7 +38,7 @@ class Delayed:
         one = slice(row, row + 1)
         rows = Rows(space.id, None, self.X[one], self.y[one], served=self.told[row])
         self.come.append(self.y[row])
-        return self.machine.apply(Entry(len(self.come), len(self.come), (rows,)))[0]
+        return apply(self.machine, Entry(len(self.come), len(self.come), (rows,)))[0]
 
     def by_hand(self, rows):
         """Accuracies of the model, of no_change and of majority, over the rows for which something could be said."""
@@ -59,7 +60,7 @@ def most(known, declared):
 
 def found(machine):
     """The same three, as the metrics tell them."""
-    report = machine.metrics_report()
+    report = read.metrics_report(machine)
     baselines = report["baselines"]
     return [report["overall"]["accuracy"], baselines["no_change"]["accuracy"], baselines["majority"]["accuracy"]]
 
@@ -73,7 +74,7 @@ def test_labels_of_an_empty_model_come_late(labels):
     for row in range(LATE):
         stream.label(row)
     nothing = sum(answer.prediction is None for answer in stream.told)
-    assert nothing == stream.machine.metrics_report()["unscored"]
+    assert nothing == read.metrics_report(stream.machine)["unscored"]
     if labels:
         assert nothing in {0, LATE}
     for row in range(LATE, LATE + 100):
@@ -96,10 +97,10 @@ def test_labels_in_steady_state_come_late(labels):
     rows = range(4 * LATE)
     expected = stream.by_hand(rows)
     assert expected == pytest.approx(found(stream.machine))
-    assert sum(stream.told[row].prediction is None for row in rows) == stream.machine.metrics_report()["unscored"]
+    assert sum(stream.told[row].prediction is None for row in rows) == read.metrics_report(stream.machine)["unscored"]
     assert stream.by_hand(range(LATE + 1, 4 * LATE))[0] > 0.95
     assert abs(expected[1] - 0.5) < 0.1
-    window = stream.machine.metrics_report()["window"]
+    window = read.metrics_report(stream.machine)["window"]
     assert expected[1] == pytest.approx(window["baselines"]["no_change"]["accuracy"])
 
 
@@ -112,22 +113,22 @@ def test_an_unscored_row_has_no_loss():
     assert [None] == outcome.predictions
     assert np.isnan(outcome.losses).all()
     assert np.isnan(outcome.p_true).all()
-    assert 1 == stream.machine.metrics_report()["unscored"]
+    assert 1 == read.metrics_report(stream.machine)["unscored"]
 
 
 def test_numbers_come_late():
     """The last value is the one that was known when the row was predicted; none was before the first."""
     config = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None}
-    machine, X, y = Machine(Config.parse(config)), np.arange(6.0)[:, None], 10.0 * np.arange(6)
+    machine, X, y = Model.first(Config.parse(config)), np.arange(6.0)[:, None], 10.0 * np.arange(6)
     told, space = [], machine.prediction_schema
     for row in range(6):
-        told.append(machine.served(machine.predict(X[row : row + 1]), 0))
+        told.append(read.returned_prediction(machine.own, read.predict(machine.own, X[row : row + 1]), 0))
         if row >= 2:
             rows = Rows(space.id, None, X[row - 2 : row - 1], y[row - 2 : row - 1], served=told[row - 2])
-            machine.apply(Entry(row, row, (rows,)))
+            apply(machine, Entry(row, row, (rows,)))
     # The labels of rows 0 to 3 came; of the last values, rows 0, 1 and 2 knew none, row 3 knew that of row 0.
     assert [(None,)] * 3 + [(0.0,), (10.0,), (20.0,)] == [answer.baselines for answer in told]
-    assert {"mse": 900.0, "mae": 30.0} == machine.metrics_report()["baselines"]["last_value"]
+    assert {"mse": 900.0, "mae": 30.0} == read.metrics_report(machine)["baselines"]["last_value"]
 
 
 def test_records_without_baselines_take_those_of_now():
@@ -138,11 +139,11 @@ def test_records_without_baselines_take_those_of_now():
         stream.label(row)
     told = stream.told[2]
     for served in (told, ServedPrediction(told.prediction, told.probabilities)):
-        other, _ = Machine.from_bytes(stream.machine.to_bytes())
+        other, _ = save.from_bytes(save.to_bytes(stream.machine))
         space = other.prediction_schema
-        other.apply(Entry(4, 4, (Rows(space.id, None, stream.X[2:3], ["DOWN"], served=served),)))
+        apply(other, Entry(4, 4, (Rows(space.id, None, stream.X[2:3], ["DOWN"], served=served),)))
         said = told.baselines[0] if served.baselines else stream.y[2]
-        before = stream.machine.metrics_report()["baselines"]["no_change"]["accuracy"] * 2
+        before = read.metrics_report(stream.machine)["baselines"]["no_change"]["accuracy"] * 2
         assert (before + (said == "DOWN")) / 3 == pytest.approx(found(other)[1])
 
 
@@ -152,10 +153,10 @@ def test_what_was_said_is_gone_after_a_reset():
     for row in range(30):
         stream.predict(row)
         stream.label(row)
-    stream.machine.apply(Entry(31, 31, (Reset(),)))
+    apply(stream.machine, Entry(31, 31, (Reset(),)))
     space = stream.machine.prediction_schema
     other = "UP" if stream.told[29].prediction == "DOWN" else "DOWN"
     rows = Rows(space.id, None, stream.X[:1], [other], served=stream.told[29])
-    stream.machine.apply(Entry(32, 32, (rows,)))
-    report = stream.machine.metrics_report()
+    apply(stream.machine, Entry(32, 32, (rows,)))
+    report = read.metrics_report(stream.machine)
     assert (0, 0.0) == (report["unscored"], report["overall"]["accuracy"])

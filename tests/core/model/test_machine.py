@@ -9,7 +9,8 @@ from numpy.testing import assert_array_equal
 from core.config import Config
 from core.entry import Entry, Learned, Refused, Replaced, Reset, Restore, Rows, ServedPrediction
 from core.features import Schema
-from core.model import Machine
+from core.model import Model, read, save
+from core.model.apply import apply
 from core.problems import Invalid
 from core.state import envelope
 
@@ -30,7 +31,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind['al
 
 
 def machine(kind, **changes):
-    return Machine(Config.parse({"features": list(NAMES), **kind, **changes}))
+    return Model.first(Config.parse({"features": list(NAMES), **kind, **changes}))
 
 
 def stream(kind, rows=ROWS, seed=0):
@@ -59,7 +60,7 @@ def entries(schema, X, y, cuts, together):
 
 
 def learn(model, X, y, cuts=(), together=1):
-    return [model.apply(entry) for entry in entries(model.prediction_schema, X, y, cuts, together)]
+    return [apply(model, entry) for entry in entries(model.prediction_schema, X, y, cuts, together)]
 
 
 def told_and_lost(outcomes):
@@ -99,12 +100,12 @@ def test_a_saved_machine_goes_on_as_if_never_saved(kind):
         kept = machine(kind)
         if stop:
             learn(kept, X[:stop], y[:stop], range(stop))
-        data = kept.to_bytes({"version": stop})
-        restored, stamp = Machine.from_bytes(data)
+        data = save.to_bytes(kept, {"version": stop})
+        restored, stamp = save.from_bytes(data)
         assert {"version": stop} == stamp
         assert data == restored.to_bytes({"version": stop})
         assert told_and_lost(learn(kept, X[stop:], y[stop:])) == told_and_lost(learn(restored, X[stop:], y[stop:]))
-        assert kept.to_bytes() == restored.to_bytes()
+        assert save.to_bytes(kept) == restored.to_bytes()
 
 
 @every_kind
@@ -113,14 +114,14 @@ def test_predicting_changes_nothing(kind):
     X, y = stream(kind)
     model = machine(kind)
     for _ in range(2):
-        before = model.to_bytes()
-        prediction = model.predict(np.nan_to_num(X))
-        model.served(prediction, 0)
-        model.named(prediction.value)
-        model.info()
-        model.weights()
-        model.metrics.report()
-        assert before == model.to_bytes()
+        before = save.to_bytes(model)
+        prediction = read.predict(model.own, np.nan_to_num(X))
+        read.returned_prediction(model.own, prediction, 0)
+        read.named(model.own, prediction.value)
+        read.info(model)
+        read.weights(model.own)
+        model.own.metrics.report()
+        assert before == save.to_bytes(model)
         learn(model, X, y)
 
 
@@ -138,10 +139,10 @@ def test_a_new_class_in_the_middle_of_a_block_is_tested_without_itself():
 
 def refused(model, *segments):
     """Apply segments that must all be refused and must not change a bit."""
-    before = model.to_bytes()
-    outcomes = model.apply(Entry(1, 0, segments))
+    before = save.to_bytes(model)
+    outcomes = apply(model, Entry(1, 0, segments))
     assert [Refused] * len(segments) == [type(outcome) for outcome in outcomes]
-    assert before == model.to_bytes()
+    assert before == save.to_bytes(model)
 
 
 def test_what_an_earlier_entry_made_impossible_is_refused_and_changes_nothing():
@@ -166,11 +167,11 @@ def test_a_refused_segment_does_not_disturb_its_neighbours():
     X, y = stream(KINDS[0])
     alone, among = machine(KINDS[0]), machine(KINDS[0])
     good = [segment(alone.prediction_schema, X[i : i + 4], y[i : i + 4]) for i in range(0, 12, 4)]
-    alone.apply(Entry(1, 0, tuple(good)))
+    apply(alone, Entry(1, 0, tuple(good)))
     bad = segment(alone.prediction_schema, X[:2], ["x", "0"])
     outcomes = among.apply(Entry(1, 0, (good[0], good[1], bad, good[2])))
     assert [Learned, Learned, Refused, Learned] == [type(outcome) for outcome in outcomes]
-    assert alone.to_bytes() == among.to_bytes()
+    assert save.to_bytes(alone) == among.to_bytes()
 
 
 def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
@@ -252,12 +253,12 @@ def learner_bytes(model):
 def test_a_tracked_answer_before_the_first_class_is_unscored():
     """What was told was null: null is answered again, and there is no loss."""
     model = machine(KINDS[0])
-    (outcome,) = model.apply(
-        Entry(1, 0, (segment(model.prediction_schema, np.ones((1, D)), [0], served=ServedPrediction(None)),))
+    (outcome,) = apply(
+        model, Entry(1, 0, (segment(model.prediction_schema, np.ones((1, D)), [0], served=ServedPrediction(None)),))
     )
     assert [None] == outcome.predictions
     assert np.isnan(outcome.losses).all()
-    assert (1, None) == (model.metrics.report()["unscored"], model.metrics.headline()["score"])
+    assert (1, None) == (model.own.metrics.report()["unscored"], model.own.metrics.headline()["score"])
 
 
 @every_kind
@@ -317,7 +318,7 @@ def test_no_finite_row_makes_anything_infinite(algorithm, task, missing):
     _, losses = told_and_lost(outcomes)
     assert np.isfinite([loss for loss in losses if loss is not None]).all()  # the first is of no label known
     model.to_bytes()  # refuses to write what is not finite into its header
-    restored, _ = Machine.from_bytes(model.to_bytes())  # and the learner refuses to read it from its arrays
+    restored, _ = save.from_bytes(model.to_bytes())  # and the learner refuses to read it from its arrays
     prediction = restored.predict(X)
     for part in prediction:
         assert part is None or np.isfinite(part).all()
@@ -343,7 +344,7 @@ def test_a_state_too_large_is_refused_before_it_is_built():
         raise Invalid.of("features", "make too many columns")
 
     with pytest.raises(Invalid):
-        Machine.from_bytes(machine(KINDS[0]).to_bytes(), admit)
+        save.from_bytes(save.to_bytes(machine(KINDS[0])), admit)
     assert [("dfop", D)] == asked
 
 
@@ -378,7 +379,7 @@ def test_a_well_sealed_state_that_cannot_be_is_refused(forge):
     arrays = {name: array.copy() for name, array in arrays.items()}
     forge(arrays, header["state"])
     with pytest.raises(ValueError):
-        Machine.from_bytes(envelope.dump(arrays, header))
+        save.from_bytes(envelope.dump(arrays, header))
 
 
 def test_a_class_that_was_not_declared_is_refused():
@@ -388,4 +389,4 @@ def test_a_class_that_was_not_declared_is_refused():
     arrays, header = envelope.load(model.to_bytes())
     header["state"]["labels"]["labels"][1] = "other"
     with pytest.raises(ValueError, match="declared"):
-        Machine.from_bytes(envelope.dump(arrays, header))
+        save.from_bytes(envelope.dump(arrays, header))

@@ -6,7 +6,7 @@ import pytest
 from core.config import Config
 from core.entry import Learned, Reset, Restore
 from core.learners.catalogue import ALGORITHMS
-from core.model import Machine
+from core.model import Model, read, save
 from tests.core.switching.switch_streams import Driver
 
 REGRESSIONS = sorted(
@@ -19,8 +19,8 @@ every_learner = pytest.mark.parametrize("algorithm", REGRESSIONS)
 def interval(driver, row=0):
     """The interval around a row of the stream, or None."""
     machine = driver.machine
-    prediction = machine.predict(driver.raw(machine.prediction_schema, row, row + 1))
-    bounds = machine.intervals_of(prediction, LEVEL)
+    prediction = read.predict(machine.own, driver.raw(machine.prediction_schema, row, row + 1))
+    bounds = read.intervals_of(machine.own, prediction, LEVEL)
     return None if bounds is None else tuple(bounds[0])
 
 
@@ -40,17 +40,17 @@ def test_intervals_go_on_in_every_phase(algorithm):
     driver = Driver(algorithm, "regression", rows=900)
     assert None is interval(driver)
     driver.learn(60)
-    before = driver.machine.intervals.levels[1].copy()
+    before = driver.machine.own.intervals.levels[1].copy()
     hits = []
     for step in (lambda: None, lambda: driver.begin(1), driver.complete, lambda: driver.begin(2), driver.abort):
         step()
         hits += covering(driver, 40)
-    told, covered = (driver.machine.intervals.levels[1] - before)[1:3]
+    told, covered = (driver.machine.own.intervals.levels[1] - before)[1:3]
     assert 200 == told
     # An algorithm that draws an expert for each row tells another prediction than predict, which shows the likeliest.
     assert driver.machine.config.algorithm.selects or sum(hits) == covered
-    assert driver.machine.rows == driver.machine.intervals.rows == 260
-    assert driver.machine.to_bytes() == driver.reborn().machine.to_bytes()
+    assert driver.machine.rows == driver.machine.own.intervals.rows == 260
+    assert save.to_bytes(driver.machine) == save.to_bytes(driver.reborn().machine)
 
 
 @every_learner
@@ -60,9 +60,9 @@ def test_blocks_have_the_intervals_of_their_rows(algorithm):
     for _ in range(300):
         one.learn(1)
     whole.learn(300)
-    assert one.machine.intervals.levels.tolist() == whole.machine.intervals.levels.tolist()
-    if one.machine.switching.now.row_exact:
-        assert one.machine.to_bytes() == whole.machine.to_bytes()
+    assert one.machine.own.intervals.levels.tolist() == whole.machine.own.intervals.levels.tolist()
+    if one.machine.own.switching.now.row_exact:
+        assert save.to_bytes(one.machine) == save.to_bytes(whole.machine)
 
 
 def test_a_drift_that_resets_the_learner_leaves_the_residuals():
@@ -72,21 +72,21 @@ def test_a_drift_that_resets_the_learner_leaves_the_residuals():
     driver.labels = np.where(np.arange(1200) < 600, driver.labels, -20.0 * driver.labels)
     driver.learn(600)
     driver.learn(300)
-    assert "drift" in [mark["kind"] for mark in driver.machine.metrics_report()["marks"]]
-    assert 900 == driver.machine.intervals.rows
-    assert driver.machine.metrics_report()["window"]["coverage"]["0.9"] > 0.8
+    assert "drift" in [mark["kind"] for mark in read.metrics_report(driver.machine)["marks"]]
+    assert 900 == driver.machine.own.intervals.rows
+    assert read.metrics_report(driver.machine)["window"]["coverage"]["0.9"] > 0.8
 
 
 def test_a_reset_begins_anew_and_a_restore_goes_back():
     """No interval after a reset; after a restore the one of that state."""
     driver = Driver("dfop", "regression")
     driver.learn(100)
-    state, told = driver.machine.to_bytes(), interval(driver)
+    state, told = save.to_bytes(driver.machine), interval(driver)
     driver.learn(100)
     assert told != interval(driver)
     driver.apply(Reset())
     assert None is interval(driver)
-    assert {None} == {*driver.machine.metrics_report()["overall"]["coverage"].values()}
+    assert {None} == {*read.metrics_report(driver.machine)["overall"]["coverage"].values()}
     driver.apply(Restore(state))
     assert told == interval(driver)
 
@@ -99,16 +99,16 @@ def test_tracked_rows_are_covered_as_they_were_told():
     assert [5] * 40 == [len(one.interval) for one in served]
     driver.at = 200
     driver.learn(100)
-    before = driver.machine.intervals.levels.copy()
+    before = driver.machine.own.intervals.levels.copy()
     driver.at = 100
     for one in served:
         driver.learn(1, served=one)
     truth = driver.labels[100:140]
     covered = [one.interval[1][0] <= came <= one.interval[1][1] for one, came in zip(served, truth, strict=True)]
-    told, hits = (driver.machine.intervals.levels - before)[1, 1:3]
+    told, hits = (driver.machine.own.intervals.levels - before)[1, 1:3]
     assert (40, sum(covered)) == (told, hits)
     residuals = [came - one.prediction for one, came in zip(served, truth, strict=True)]
-    assert residuals == driver.machine.intervals.residuals[160:200].tolist()
+    assert residuals == driver.machine.own.intervals.residuals[160:200].tolist()
 
 
 def test_tracked_rows_and_others_of_one_entry_are_told_apart():
@@ -121,21 +121,21 @@ def test_tracked_rows_and_others_of_one_entry_are_told_apart():
     for segment in segments:
         one.apply(segment)
     together.apply(*segments)
-    assert one.machine.to_bytes() == together.machine.to_bytes()
+    assert save.to_bytes(one.machine) == save.to_bytes(together.machine)
 
 
 def test_a_classification_has_none():
     """No part of its state, no coverage in its report."""
     driver = Driver("dfop", "classification")
     driver.learn(60)
-    assert None is driver.machine.intervals
-    assert "intervals" not in driver.machine.parts()
-    assert "coverage" not in driver.machine.metrics_report()["overall"]
+    assert None is driver.machine.own.intervals
+    assert "intervals" not in driver.machine.own.saved_parts()
+    assert "coverage" not in read.metrics_report(driver.machine)["overall"]
 
 
 def test_intervals_of_more_rows_than_the_model_has_are_refused():
     """Parts of a state must be of one model."""
-    few = Machine(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
-    few.intervals.absorb(np.zeros(3), np.zeros(3))
+    few = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
+    few.own.intervals.absorb(np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError, match="rows of the parts"):
-        Machine.from_bytes(few.to_bytes())
+        save.from_bytes(save.to_bytes(few))

@@ -1,5 +1,6 @@
 """What applying an entry gives back."""
 
+from core.model.apply import apply
 from tests.core.model.test_machine import ROWS, entries, every_kind, machine, stream
 
 
@@ -10,7 +11,7 @@ def test_outcomes_are_not_changed_by_later_rows(kind):
     model = machine(kind)
     then, later = [], []
     for entry in entries(model.prediction_schema, X, y, range(ROWS), 1):
-        (outcome,) = model.apply(entry)
+        (outcome,) = apply(model, entry)
         later.append(outcome)
         then.append(repr(outcome))
     assert then == [repr(outcome) for outcome in later]

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from core.entry import Configure, Promote, Refused, Reset, Restore
-from core.model.challengers import ASKED_ROWS_MIN, PREVIOUS, Challenger, promotable
+from core.model import Challenger, plans, read, save
+from core.model.challengers import promotable
+from core.model.plans import ASKED_ROWS_MIN, PREVIOUS
 from tests.core.model.test_challengers import DFOP, PRICES, challenge, numbers, rotating
 from tests.core.twin import Twin
 
@@ -26,11 +28,11 @@ def learn(model, X, y, step=250):
     """Rows in entries of so many; the marks of the model."""
     for start in range(0, len(X), step):
         model.learn(X[start : start + step], y[start : start + step])
-    return [mark["kind"] for mark in model.machine.metrics_report()["marks"]]
+    return [mark["kind"] for mark in read.metrics_report(model.machine)["marks"]]
 
 
 def cost(learner):
-    return learner.metrics_report()["overall"]["costs"]["mean"]
+    return read.learner_metrics(learner)["overall"]["costs"]["mean"]
 
 
 def test_with_class_costs_errors_are_compared_by_what_they_cost():
@@ -44,13 +46,13 @@ def test_with_class_costs_errors_are_compared_by_what_they_cost():
         assert "promotion" not in learn(model, X, y)
     machine = found["costs"].machine
     one = machine.challengers["idle"]
-    assert cost(machine) < cost(one.member)
-    report = machine.difference_report("idle")
-    assert cost(machine) - cost(one.member) == pytest.approx(report["mean"])
+    assert cost(machine.own) < cost(one.parts)
+    report = plans.difference_report(machine, "idle")
+    assert cost(machine.own) - cost(one.parts) == pytest.approx(report["mean"])
     assert report["low"] < report["mean"] < min(0.0, report["high"])
     without = found["none"].machine
-    wrong = [1.0 - one.metrics_report()["overall"]["accuracy"] for one in without.members]
-    assert wrong[0] - wrong[1] == pytest.approx(without.difference_report("idle")["mean"])
+    wrong = [1.0 - read.learner_metrics(one)["overall"]["accuracy"] for one in without.learners]
+    assert wrong[0] - wrong[1] == pytest.approx(plans.difference_report(without, "idle")["mean"])
 
 
 @pytest.mark.parametrize(("labels", "costs", "most"), [(None, {"rare": 0.2}, 1.0), (["rare", "usual"], {}, 1.0)])
@@ -72,7 +74,7 @@ def test_other_costs_begin_the_differences_anew():
     def rows():
         return model.machine.challengers["idle"].difference.rows
 
-    kept = model.machine.to_bytes()
+    kept = save.to_bytes(model.machine)
     for change in ({"missing": "mean"}, COSTS, {"tags": {"a": "b"}}):
         model.commit(Configure(change))
         assert 300 == rows()
@@ -99,15 +101,15 @@ def test_a_request_is_refused_until_the_challenger_is_shown_to_be_better():
     told = []
     for stop in (0, ASKED_ROWS_MIN - 50, 1000):
         learn(model, X[model.machine.rows : stop], y[model.machine.rows : stop], 50)
-        before = model.machine.to_bytes()
+        before = save.to_bytes(model.machine)
         if stop == 1000:
             break
         refused = model.commit(Promote("fast", force=False))
         assert isinstance(refused, Refused)
-        assert before == model.machine.to_bytes()
+        assert before == save.to_bytes(model.machine)
         told.append(refused.detail)
     assert "0 rows were compared;" in told[0]
-    report = model.machine.difference_report("fast")
+    report = plans.difference_report(model.machine, "fast")
     assert f"{ASKED_ROWS_MIN - 60} rows were compared; difference" in told[1]  # ten labels come before the first
     assert all('"force": true' in one and f"{ASKED_ROWS_MIN} rows" in one for one in told)
     assert 0 < report["low"]
@@ -121,9 +123,9 @@ def test_a_request_is_refused_until_the_challenger_is_shown_to_be_better():
     assert isinstance(model.commit(Promote("other", force=False)), Refused)
     model.commit(Promote("other"))
     assert "fesl_c" == model.machine.config.algorithm_id
-    assert 0 == model.machine.info()["learner_rows"]
+    assert 0 == read.info(model.machine)["learner_rows"]
     learn(model, X[:5], y[:5])
-    assert (5, 2005) == (model.machine.info()["learner_rows"], model.machine.rows)
+    assert (5, 2005) == (read.info(model.machine)["learner_rows"], model.machine.rows)
 
 
 def test_a_promotion_by_itself_keeps_the_champion():
@@ -141,7 +143,7 @@ def test_a_promotion_by_itself_keeps_the_champion():
             for one in (model, alone):
                 one.learn(X[part], y[part])
         promoted.append(model.machine.rows)
-        former, own = (numbers(one) for one in (model.machine.challengers[PREVIOUS].member, alone.machine))
+        former, own = (numbers(one) for one in (model.machine.challengers[PREVIOUS].parts, alone.machine.own))
         assert {**own, "metrics": 0} == {**former, "metrics": 0}
         assert "never" == model.machine.challengers[PREVIOUS].promote
     assert promoted[0] <= promoted[1]
@@ -158,6 +160,6 @@ def test_a_challenger_of_larger_squared_errors_is_not_promoted_by_itself():
     one.difference.absorb(first, second, y)
     assert one.difference.low() > 0
     assert promotable({"wild": one}) is None
-    tame = Challenger(one.member, "auto")
+    tame = Challenger(one.parts, "auto")
     tame.difference.absorb(first, 0.16 * truth**2, y)
     assert "tame" == promotable({"wild": one, "tame": tame})

@@ -5,7 +5,8 @@ import pytest
 
 from core.config import Config
 from core.entry import Challenge, Entry, Rows
-from core.model import LastDrift, Machine, Summary
+from core.model import LastDrift, Model, Summary, read
+from core.model.apply import apply
 
 KINDS = [{"algorithm": "dfop", "task": "classification"}, {"algorithm": "rls", "task": "regression"}]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind["task"])
@@ -16,32 +17,32 @@ def test_the_first_summary_needs_no_model(kind):
     """What is stored when a model is created is what its first state says."""
     for features in (None, ["a", "b"]):
         config = Config.parse({**kind, "features": features})
-        assert Machine(config).summary() == Summary.first(config)
+        assert read.summary(Model.first(config)) == Summary.first(config)
 
 
 @every_kind
 def test_a_summary_has_the_figures_of_the_metrics(kind):
     """Rows, the score, and of the baselines the one that is hardest to beat."""
-    machine = Machine(Config.parse({**kind, "features": ["a", "b"]}))
+    machine = Model.first(Config.parse({**kind, "features": ["a", "b"]}))
     rng = np.random.default_rng(0)
     truth = rng.normal(size=40) if machine.regression else ["x", "y"] * 20
     rows = Rows(machine.prediction_schema.id, None, rng.normal(size=(40, 2)), truth)
-    machine.apply(Entry(1, 1000, (rows,)))
-    report = machine.metrics.report()
+    apply(machine, Entry(1, 1000, (rows,)))
+    report = machine.own.metrics.report()
     best, name = (min, "mse") if machine.regression else (max, "accuracy")
     baseline = best(span[name] for span in report["baselines"].values())
     expected = Summary(kind["algorithm"], kind["task"], 40, report["overall"][name], baseline, "steady")
     paired = report["paired"]["overall"]["mse"] if machine.regression else None
-    assert expected._replace(paired_score=paired) == machine.summary()
+    assert expected._replace(paired_score=paired) == read.summary(machine)
 
 
 def test_a_summary_tells_of_drift_and_of_challengers_that_are_ahead():
     """The newest event, by its first alarm; a challenger is ahead once the interval of its difference says so."""
     config = {"algorithm": "dfop", "task": "regression", "params": {"forgetting_rate": 0.2}, "features": ["a", "b"]}
-    machine = Machine(Config.parse({**config, "watch": {"error_rate": {"batch_size": 50}}}))
-    machine.apply(Entry(1, 1000, (Challenge("good", {"algorithm": "rls"}, 8),)))
-    machine.apply(Entry(2, 1000, (Challenge("same", {"algorithm": "dfop", "params": config["params"]}, 8),)))
-    said = machine.summary()
+    machine = Model.first(Config.parse({**config, "watch": {"error_rate": {"batch_size": 50}}}))
+    apply(machine, Entry(1, 1000, (Challenge("good", {"algorithm": "rls"}, 8),)))
+    apply(machine, Entry(2, 1000, (Challenge("same", {"algorithm": "dfop", "params": config["params"]}, 8),)))
+    said = read.summary(machine)
     assert (None, 2, 0) == (said.drift, said.challengers, said.ahead)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
@@ -50,12 +51,12 @@ def test_a_summary_tells_of_drift_and_of_challengers_that_are_ahead():
     for version, stop in enumerate(range(100, 2001, 100), 3):
         part = slice(stop - 100, stop)
         rows = Rows(machine.prediction_schema.id, None, X[part], truth[part])
-        machine.apply(Entry(version, 1000 + version, (rows,)))
+        apply(machine, Entry(version, 1000 + version, (rows,)))
         if version == 14:
             assert ("good", 1) == (
                 next(n for n, c in machine.challengers.items() if c.difference.low() > 0),
-                machine.summary().ahead,
+                read.summary(machine).ahead,
             )
     newest = machine.outbox.newest
     assert newest.row > 1200
-    assert LastDrift(newest.row, newest.time_ms, "error_rate", None) == machine.summary().drift
+    assert LastDrift(newest.row, newest.time_ms, "error_rate", None) == read.summary(machine).drift

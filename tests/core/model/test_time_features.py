@@ -4,7 +4,8 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Entry, Rows, ServedPrediction
-from core.model import Machine
+from core.model import Model
+from core.model.apply import apply
 from core.model.unlabelled_watch import UnlabelledWatch
 
 ROWS = 4000
@@ -13,7 +14,7 @@ FEATURES = [{"name": "sent", "type": "time"}, "x"]
 
 
 def model(features):
-    return Machine(Config.parse({"algorithm": "rls", "task": "regression", "features": features}))
+    return Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": features}))
 
 
 def learned(machine, X, y):
@@ -21,7 +22,7 @@ def learned(machine, X, y):
     predicted = []
     for at in range(0, len(X), 200):
         rows = Rows(machine.prediction_schema.id, None, X[at : at + 200], y[at : at + 200])
-        (outcome,) = machine.apply(Entry(at // 200 + 1, 0, (rows,)))
+        (outcome,) = apply(machine, Entry(at // 200 + 1, 0, (rows,)))
         predicted += outcome.predictions
     return np.array(predicted)
 

@@ -7,7 +7,8 @@ from core.config import Config
 from core.entry import Entry, MergedRows, Reset, Rows, Switch
 from core.features import parse_features
 from core.features.columns import OTHER
-from core.model import Machine
+from core.model import Model, read, save
+from core.model.apply import apply
 from core.model.unknown_categories import UnknownCategories
 
 BODY = {
@@ -20,7 +21,7 @@ RAW = np.array([[OTHER, 1.0, 3.0], [0.0, OTHER, 0.0], [np.nan, 2.0, 1.0], [OTHER
 
 
 def model():
-    return Machine(Config.parse(BODY))
+    return Model.first(Config.parse(BODY))
 
 
 def rows(machine, part=slice(None)):
@@ -30,37 +31,37 @@ def rows(machine, part=slice(None)):
 def test_learned_rows_are_counted_and_predictions_are_not():
     """-1 counts where it stands for a category; a number may be -1."""
     machine = model()
-    machine.apply(Entry(1, 0, (rows(machine),)))
-    machine.predict(RAW)
-    assert {"day": 2} == machine.unknown.report(machine.prediction_schema) == machine.info()["unknown"]
+    apply(machine, Entry(1, 0, (rows(machine),)))
+    read.predict(machine.own, RAW)
+    assert {"day": 2} == machine.unknown.report(machine.prediction_schema) == read.info(machine)["unknown"]
 
 
 def test_a_block_counts_what_its_rows_do():
     """One entry, an entry for each row, and entries that were merged leave the same bytes."""
     one, each, merged = model(), model(), model()
     for at in range(5):
-        each.apply(Entry(at + 1, 0, (rows(each, slice(at, at + 1)),)))
+        apply(each, Entry(at + 1, 0, (rows(each, slice(at, at + 1)),)))
     one.apply(Entry(1, 0, tuple(rows(one, slice(at, at + 1)) for at in range(5))))
     merged.apply_merged(MergedRows(rows(merged), 1, [0] * 5, [1, 2, 3, 4, 5]), 0)
-    assert one.to_bytes() == each.to_bytes() == merged.to_bytes()
+    assert one.to_bytes() == save.to_bytes(each) == merged.to_bytes()
 
 
 def test_the_counts_are_saved_and_reset():
     """A saved state has them; the first state has none."""
     machine = model()
-    machine.apply(Entry(1, 0, (rows(machine),)))
-    loaded, _ = Machine.from_bytes(machine.to_bytes())
+    apply(machine, Entry(1, 0, (rows(machine),)))
+    loaded, _ = save.from_bytes(save.to_bytes(machine))
     assert {"day": 2} == loaded.unknown.counts
-    loaded.apply(Entry(2, 0, (Reset(),)))
+    apply(loaded, Entry(2, 0, (Reset(),)))
     assert {"day": 0} == loaded.unknown.report(loaded.prediction_schema)
 
 
 def test_a_switch_keeps_the_counts_of_kept_features():
     """Those of features that are gone are forgotten."""
     machine = model()
-    machine.apply(Entry(1, 0, (rows(machine),)))
+    apply(machine, Entry(1, 0, (rows(machine),)))
     for version, step in enumerate((Switch("begin", parse_features(["x", "y"]), "linear"), Switch("complete")), 2):
-        machine.apply(Entry(version, 0, (step,)))
+        apply(machine, Entry(version, 0, (step,)))
     assert {} == machine.unknown.counts
 
 

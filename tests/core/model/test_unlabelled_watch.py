@@ -5,7 +5,8 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.model import Machine
+from core.model import Model, read, save
+from core.model.apply import apply
 from core.model.unlabelled_watch import SETTLED_ROWS, UnlabelledWatch, facts
 
 FEATURES = ["a", "b", {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}]
@@ -14,7 +15,7 @@ tasks = pytest.mark.parametrize("task", ["classification", "regression"])
 
 def machine(task="classification", **more):
     body = {"algorithm": "dfop", "task": task, "features": FEATURES, "watch": {"unlabelled": True}}
-    return Machine(Config.parse({**body, **more}))
+    return Model.first(Config.parse({**body, **more}))
 
 
 def rows(count, seed=0, shift=0.0):
@@ -24,12 +25,15 @@ def rows(count, seed=0, shift=0.0):
 
 def learn(model, X, version=1):
     y = X[:, 0].copy() if model.regression else ["up" if row[0] > 0 else "down" for row in X]
-    model.apply(Entry(version, 0, (Rows(model.prediction_schema.id, None, X, y),)))
+    apply(model, Entry(version, 0, (Rows(model.prediction_schema.id, None, X, y),)))
 
 
 def found(model, watch, X):
     """The events of these rows, each predicted and shown by itself."""
-    served = [(X[i : i + 1], model.served(model.predict(X[i : i + 1]), 0)) for i in range(len(X))]
+    served = [
+        (X[i : i + 1], read.returned_prediction(model.own, read.predict(model.own, X[i : i + 1]), 0))
+        for i in range(len(X))
+    ]
     told = [watch.absorb(model, row, answer, 7, 1000) for row, answer in served]
     return [event for event in told if event is not None]
 
@@ -38,7 +42,7 @@ def found(model, watch, X):
 def test_a_feature_that_moves_shows_without_a_label(task):
     """The event names it with its means, and says that nothing was done; the state knows nothing of it."""
     model = machine(task)
-    watch, before = UnlabelledWatch(model), model.to_bytes()
+    watch, before = UnlabelledWatch(model), save.to_bytes(model)
     assert [] == found(model, watch, rows(1000))
     event, *_ = found(model, watch, rows(600, 1, shift=3.0))
     assert ("unlabelled", None, "report", 7, 1000) == (
@@ -46,7 +50,7 @@ def test_a_feature_that_moves_shows_without_a_label(task):
     )  # fmt: skip
     assert "a" == event.features[0].name
     assert event.features[0].after - event.features[0].before > 1.0
-    assert before == model.to_bytes()
+    assert before == save.to_bytes(model)
 
 
 @tasks

@@ -10,7 +10,8 @@ from core.contract import Spec
 from core.drift.config import WatchTest as Settings
 from core.entry import Entry, Rows
 from core.learners.catalogue import find
-from core.model import Machine
+from core.model import Model
+from core.model.apply import apply
 
 D, ROWS, JUMP = 3, 900, 500
 NAMES = ["a", "b", "c"]
@@ -19,7 +20,7 @@ PARAMS = {"batch_size": 40}
 
 def machine(action="report", **params):
     body = {"algorithm": "vigod", "params": PARAMS | params, "features": NAMES, "on_drift": action}
-    return Machine(Config.parse(body))
+    return Model.first(Config.parse(body))
 
 
 def stream():
@@ -35,7 +36,7 @@ def learn(model, X, y, cuts=()):
     told = []
     ends = sorted({*cuts, len(X)} - {0})
     for version, (i, j) in enumerate(zip([0, *ends[:-1]], ends, strict=True), start=1):
-        (outcome,) = model.apply(Entry(version, 1000, (Rows(model.prediction_schema.id, None, X[i:j], y[i:j]),)))
+        (outcome,) = apply(model, Entry(version, 1000, (Rows(model.prediction_schema.id, None, X[i:j], y[i:j]),)))
         told += outcome.predictions
     return told
 
@@ -90,7 +91,7 @@ def test_an_alarm_says_that_the_class_starts_anew(action, reset_on):
     model = machine(action, reset_on=reset_on)
     learn(model, X, y)
     watch = model.config.watch.model_copy(update={"class_mean": Settings(), "error_rate": Settings(batch_size=10_000)})
-    blind = Machine(model.config.model_copy(update={"watch": watch}))
+    blind = Model.first(model.config.model_copy(update={"watch": watch}))
     learn(blind, X, y)
     assert {("class_mean", "reset")} <= {(d.kind, d.action) for d in alarms(blind)}
     own = ("class_mean",) if reset_on == "class_mean" else ("class_mean", "error_rate")

@@ -6,7 +6,8 @@ from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.model import Machine
+from core.model import Model, read, save
+from core.model.apply import apply
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
 SPACES = (["a", "b", DAY, "c"], ["p", DAY, "q", "r"], ["c", "q", "s", "t", "u"], ["a", "b", "v"])
@@ -43,12 +44,12 @@ class Driver:
         self.labels = [f"class {label}" for label in place] if task == "classification" else score
         self.discounts = rng.uniform(0.9, 1.0, rows) if ALGORITHMS[algorithm].row_discounts else None
         config = {"algorithm": algorithm, "task": task, "features": SPACES[0], **more}
-        self.machine = Machine(Config.parse(config))
+        self.machine = Model.first(Config.parse(config))
         self.at = self.version = 0
 
     def apply(self, *segments):
         self.version += 1
-        return self.machine.apply(Entry(self.version, 0, segments))
+        return apply(self.machine, Entry(self.version, 0, segments))
 
     def raw(self, schema, start, stop):
         columns = [NAMES.index(name) for name in schema.names]
@@ -78,15 +79,17 @@ class Driver:
         return self.apply(Switch("abort"))[0]
 
     def predict(self, count=5):
-        return self.machine.predict(self.raw(self.machine.prediction_schema, 0, count))
+        return read.predict(self.machine.own, self.raw(self.machine.prediction_schema, 0, count))
 
     def served(self, row):
         """What a tracked prediction of a row says."""
-        return self.machine.served(self.machine.predict(self.raw(self.machine.prediction_schema, row, row + 1)), 0)
+        return read.returned_prediction(
+            self.machine.own, read.predict(self.machine.own, self.raw(self.machine.prediction_schema, row, row + 1)), 0
+        )
 
     def reborn(self):
         """The same machine after a crash: its state as bytes and back."""
-        self.machine, _ = Machine.from_bytes(self.machine.to_bytes())
+        self.machine, _ = save.from_bytes(save.to_bytes(self.machine))
         return self
 
     def live(self, space, mapping=None, labelled=30, unlabelled=5, after=30):

@@ -31,7 +31,7 @@ def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
     driver, twin = (switched(algorithm, task, classes, mapping) for _ in range(2))
     driver.begin(2, mapping)
     assert ("overlap", SCHEMAS[1]) == (driver.machine.phase, driver.machine.prediction_schema)
-    assert twin.machine.ensemble == driver.machine.ensemble
+    assert twin.machine.own.switching.report() == driver.machine.own.switching.report()
     assert twin.learn(15).predictions == driver.learn(15).predictions
     driver.reborn().map(10)
     for one in (driver, twin):
@@ -42,9 +42,9 @@ def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
     union = driver.machine.feedback_schema
     assert "ensemble" == driver.abort().phase
     assert same(twin.machine.pipeline, driver.machine.pipeline)
-    assert (twin.machine.ensemble, twin.machine.mapping_error) == (
-        driver.machine.ensemble,
-        driver.machine.mapping_error,
+    assert (twin.machine.own.switching.report(), twin.machine.own.switching.mapping_error) == (
+        driver.machine.own.switching.report(),
+        driver.machine.own.switching.mapping_error,
     )
     assert twin.learn(5).predictions == driver.reborn().learn(5, union).predictions
     assert same(twin.machine.pipeline, driver.machine.pipeline)

@@ -7,7 +7,8 @@ from core.config import Config
 from core.contract import Alarm
 from core.entry import Entry, Rows, Switch
 from core.features import Feature, Schema, parse_features
-from core.model import Machine
+from core.model import Model, save
+from core.model.apply import apply
 from core.model.drift_response import DriftResponse
 from core.state.envelope import dump
 from tests.core.switching.switch_streams import NAMES, SCHEMAS, Driver
@@ -20,7 +21,7 @@ def watched(algorithm="dfop", task="classification", rows=1500, **more):
 
 
 def drifts(driver):
-    return [mark["row"] for mark in driver.machine.metrics.report()["marks"] if mark["kind"] == "drift"]
+    return [mark["row"] for mark in driver.machine.own.metrics.report()["marks"] if mark["kind"] == "drift"]
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -44,7 +45,7 @@ def test_the_watch_of_a_new_space_is_a_new_watch():
     fresh = DriftResponse(driver.machine.config, SCHEMAS[1])
     for _ in driver.machine.labels.labels:
         fresh.add_class()
-    assert dump(*fresh.detector.to_arrays()) == dump(*driver.machine.drift_response.detector.to_arrays())
+    assert dump(*fresh.detector.to_arrays()) == dump(*driver.machine.own.drift_response.detector.to_arrays())
     driver.reborn().learn(50)
 
 
@@ -59,8 +60,8 @@ def test_the_watch_goes_on_in_the_overlap_and_after_an_abort():
     driver.abort()
     driver.learn(30)
     twin.learn(70)
-    assert dump(*twin.machine.drift_response.detector.to_arrays()) == dump(
-        *driver.machine.drift_response.detector.to_arrays()
+    assert dump(*twin.machine.own.drift_response.detector.to_arrays()) == dump(
+        *driver.machine.own.drift_response.detector.to_arrays()
     )
 
 
@@ -69,9 +70,9 @@ def test_late_rows_of_the_old_space_are_not_shown():
     driver = watched()
     driver.learn(100)
     driver.live(1)
-    before = dump(*driver.machine.drift_response.detector.to_arrays())
+    before = dump(*driver.machine.own.drift_response.detector.to_arrays())
     driver.learn(5, SCHEMAS[0])
-    assert before == dump(*driver.machine.drift_response.detector.to_arrays())
+    assert before == dump(*driver.machine.own.drift_response.detector.to_arrays())
 
 
 @pytest.mark.parametrize("algorithm", ["dfop", "fesl_c", "rls"])
@@ -93,7 +94,9 @@ def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
     assert drifts(block)
     assert phase == block.machine.phase
     for part in ("pipeline", "watch", "episodes", "metrics"):  # the outbox names the entry of an alarm
-        assert dump(*block.machine.parts()[part].to_arrays()) == dump(*single.machine.parts()[part].to_arrays())
+        assert dump(*block.machine.own.saved_parts()[part].to_arrays()) == dump(
+            *single.machine.own.saved_parts()[part].to_arrays()
+        )
     block.reborn().learn(20)
     if phase == "overlap":
         block.complete()
@@ -160,15 +163,15 @@ def test_a_state_with_a_watch_of_another_space_is_refused():
     driver = watched()
     driver.learn(100)
     driver.live(1)
-    driver.machine.drift_response.move(Schema([Feature("alone")]))
+    driver.machine.own.drift_response.move(Schema([Feature("alone")]))
     with pytest.raises(ValueError):
-        Machine.from_bytes(driver.machine.to_bytes())
+        save.from_bytes(save.to_bytes(driver.machine))
 
 
 def test_vigod_lives_through_a_switch_and_a_drift():
     """Behind recovered features its own alarm of means names no columns: an event without features, not an error."""
     rng = np.random.default_rng(0)
-    machine = Machine(Config.parse({"algorithm": "vigod", "task": "classification", "features": ["a"]}))
+    machine = Model.first(Config.parse({"algorithm": "vigod", "task": "classification", "features": ["a"]}))
 
     def learn(version, shift=0.0):
         truth = rng.integers(0, 2, 1000)
@@ -176,15 +179,15 @@ def test_vigod_lives_through_a_switch_and_a_drift():
         columns = {"a": a, "b": 2 * a + 1 + shift}
         space = machine.feedback_schema
         X = np.column_stack([columns[name] for name in space.names])
-        machine.apply(Entry(version, 0, (Rows(space.id, None, X, ["no" if y == 0 else "yes" for y in truth]),)))
+        apply(machine, Entry(version, 0, (Rows(space.id, None, X, ["no" if y == 0 else "yes" for y in truth]),)))
 
     learn(1)
-    machine.apply(Entry(2, 0, (Switch("begin", parse_features(["b"]), None),)))
+    apply(machine, Entry(2, 0, (Switch("begin", parse_features(["b"]), None),)))
     learn(3)
-    machine.apply(Entry(4, 0, (Switch("complete"),)))
+    apply(machine, Entry(4, 0, (Switch("complete"),)))
     learn(5, shift=5.0)
     (event,) = machine.outbox.after((0, 0, 0))
     means = [one for one in (event, *event.alarms) if one.kind == "class_mean"]
     assert [(), ()] == [one.features for one in means]
-    machine, _ = Machine.from_bytes(machine.to_bytes())
+    machine, _ = save.from_bytes(save.to_bytes(machine))
     learn(6)

@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.entry import Entry, Rows, Switch
 from core.features import parse_features
-from core.model import Machine
+from core.model import Model, cost, read, save
+from core.model.apply import apply
 from core.numerics.rng import uniform
 from core.state import envelope
 from tests.core.switching.switch_streams import SCHEMAS, Driver
@@ -32,7 +33,7 @@ def predictions(driver, name, rows=40):
 def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
     """The model that a next switch goes on with is sum a_k v_k, on the columns as clients know them."""
     driver = ensemble(task=task, params={"scaling": scaling})
-    assert ["recovered", "new", "carried"] == [expert["expert"] for expert in driver.machine.ensemble]
+    assert ["recovered", "new", "carried"] == [expert["expert"] for expert in driver.machine.own.switching.report()]
     shares = driver.machine.pipeline.mixture.weights
     parts = [expert.weights() for expert in driver.machine.pipeline.experts.values()]
     expected = sum(share * part.coefficients for share, part in zip(shares, parts, strict=True))
@@ -53,7 +54,7 @@ def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
 def test_of_others_the_likeliest_is_kept(algorithm, better):
     """Whichever it is, its own predictions go on bit for bit, from the front it had."""
     driver = ensemble(algorithm)
-    names = [expert["expert"] for expert in driver.machine.ensemble]
+    names = [expert["expert"] for expert in driver.machine.own.switching.report()]
     assert ["recovered", "new"] == names
     experts = driver.machine.pipeline
     experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
@@ -71,11 +72,11 @@ def test_of_others_the_likeliest_is_kept(algorithm, better):
 def test_a_kernel_leaves_two_experts_and_keeps_the_likeliest():
     """What it recovers is not linear, so nothing can be carried or averaged."""
     driver = ensemble(mapping="kernel")
-    assert ["recovered", "new"] == [expert["expert"] for expert in driver.machine.ensemble]
+    assert ["recovered", "new"] == [expert["expert"] for expert in driver.machine.own.switching.report()]
     new = driver.machine.pipeline.experts["new"].weights()
-    assert_array_equal(new.coefficients, driver.machine.weights().coefficients)
-    assert driver.machine.ensemble[1]["weight"] == driver.machine.linear_share()
-    likeliest = max(driver.machine.ensemble, key=lambda expert: expert["weight"])["expert"]
+    assert_array_equal(new.coefficients, read.weights(driver.machine.own).coefficients)
+    assert driver.machine.own.switching.report()[1]["weight"] == read.linear_share(driver.machine.own)
+    likeliest = max(driver.machine.own.switching.report(), key=lambda expert: expert["weight"])["expert"]
     expected = predictions(driver, likeliest)
     found = driver.machine.pipeline.merge().predict(driver.raw(SCHEMAS[1], 0, 40))
     assert_array_equal(expected.probabilities, found.probabilities)
@@ -135,11 +136,11 @@ def test_only_the_drawn_expert_speaks_under_selection():
         phase, at = driver.machine.pipeline, driver.at
         X = phase.encoder.encode(driver.raw(SCHEMAS[1], at, at + 1))
         drawn = int(np.searchsorted(np.cumsum(phase.mixture.weights)[:-1], draws[i], side="right"))
-        answers, rows_now = driver.machine.answers, driver.machine.rows
+        answers, rows_now = driver.machine.own.answers, driver.machine.rows
         said = [answers.of(expert.predict_encoded(X), rows_now).value[0] for expert in phase.experts.values()]
-        shown = driver.machine.predict(driver.raw(SCHEMAS[1], at, at + 1)).value[0]
+        shown = read.predict(driver.machine.own, driver.raw(SCHEMAS[1], at, at + 1)).value[0]
         assert said[int(phase.mixture.weights.argmax())] == shown
-        assert driver.machine.named(np.array([said[drawn]])) == driver.learn(1).predictions
+        assert read.named(driver.machine.own, np.array([said[drawn]])) == driver.learn(1).predictions
     assert rows + 30 == driver.machine.rows
 
 
@@ -159,32 +160,32 @@ def test_discounts_reach_every_expert():
 def test_features_may_only_vanish_or_only_come(algorithm, features):
     """The union is then one of the two spaces; rows of it are learned in every phase."""
     rng = np.random.default_rng(0)
-    machine = Machine(Config.parse({"algorithm": algorithm, "task": "classification", "features": ["a", "b", "c"]}))
+    machine = Model.first(Config.parse({"algorithm": algorithm, "task": "classification", "features": ["a", "b", "c"]}))
     version = 0
 
-    def apply(segment):
+    def step(segment):
         nonlocal version
         version += 1
-        return machine.apply(Entry(version, 0, (segment,)))[0]
+        return apply(machine, Entry(version, 0, (segment,)))[0]
 
     def learn(count, schema=None):
         schema = schema or machine.feedback_schema
         X = rng.normal(size=(count, len(schema.names)))
-        return apply(Rows(schema.id, None, X, ["x" if row[0] > 0 else "y" for row in X]))
+        return step(Rows(schema.id, None, X, ["x" if row[0] > 0 else "y" for row in X]))
 
     old = machine.prediction_schema
     learn(30)
-    apply(Switch("begin", parse_features(features)))
+    step(Switch("begin", parse_features(features)))
     union = machine.feedback_schema
     learn(20)
     learn(3, old)
-    apply(Switch("complete"))
+    step(Switch("complete"))
     assert set(features) == set(machine.prediction_schema.names)
     learn(20)
     for schema in (old, union):
         assert learn(3, schema).learned
-    machine, _ = Machine.from_bytes(machine.to_bytes())
-    assert np.isfinite(machine.predict(rng.normal(size=(5, len(features)))).probabilities).all()
+    machine, _ = save.from_bytes(save.to_bytes(machine))
+    assert np.isfinite(read.predict(machine.own, rng.normal(size=(5, len(features)))).probabilities).all()
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -199,7 +200,7 @@ def test_a_switch_is_better_than_a_new_start(algorithm):
         lost["switch"] += np.nansum(driver.learn(30).losses)
         fresh = Driver(algorithm, stream=seed)
         features = [feature.to_json() for feature in SCHEMAS[1].features]
-        fresh.machine = Machine(Config.parse({**fresh.machine.config.to_json(), "features": features}))
+        fresh.machine = Model.first(Config.parse({**fresh.machine.config.to_json(), "features": features}))
         fresh.at = start
         lost["scratch"] += np.nansum(fresh.learn(30).losses)  # the first row is not scored
     assert lost["switch"] < lost["scratch"]
@@ -212,14 +213,16 @@ def test_the_memory_a_change_takes_is_told_in_advance(algorithm, mapping):
     driver = Driver(algorithm)
     driver.learn(100)
     for space in (1, 2):
-        estimate = driver.machine.bytes_to_switch(SCHEMAS[space], mapping)
+        estimate = cost.bytes_to_switch(driver.machine, SCHEMAS[space], mapping)
         driver.begin(space, mapping)
         driver.learn(200)
         assert (
-            estimate >= driver.machine.pipeline.nbytes + driver.machine.drift_response.detector.nbytes >= estimate / 10
+            estimate
+            >= driver.machine.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes
+            >= estimate / 10
         )
         driver.complete()
-        assert estimate >= driver.machine.pipeline.nbytes + driver.machine.drift_response.detector.nbytes
+        assert estimate >= driver.machine.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes
 
 
 FORGERIES = [
@@ -244,18 +247,19 @@ FORGERIES = [
 def test_a_state_of_phases_that_cannot_be_is_refused(forge):
     """However well it is sealed, before anything is taken over."""
     driver = ensemble()
-    arrays, header = envelope.load(driver.machine.to_bytes())
+    arrays, header = envelope.load(save.to_bytes(driver.machine))
     forge(header["state"]["switching"])
     with pytest.raises(ValueError):
-        Machine.from_bytes(envelope.dump(arrays, header))
+        save.from_bytes(envelope.dump(arrays, header))
 
 
 def test_memory_is_asked_for_both_spaces_before_a_state_is_built():
     """Who loads a state can refuse it by the size of either."""
     driver = ensemble()
     asked = []
-    Machine.from_bytes(
-        driver.machine.to_bytes(), lambda learners: asked.extend(space for _, spaces in learners for space in spaces)
+    save.from_bytes(
+        save.to_bytes(driver.machine),
+        lambda learners: asked.extend(space for _, spaces in learners for space in spaces),
     )
     assert [SCHEMAS[0], SCHEMAS[1]] == asked
 
@@ -266,17 +270,17 @@ def test_the_weights_of_experts_are_their_mean(task):
     driver = ensemble("dfop", task=task)
     shares = driver.machine.pipeline.mixture.weights
     parts = [expert.weights() for expert in driver.machine.pipeline.experts.values()]
-    found = driver.machine.weights()
+    found = read.weights(driver.machine.own)
     assert len(SCHEMAS[1].columns) == found.coefficients.shape[1]
     expected = sum(share * part.coefficients for share, part in zip(shares, parts, strict=True))
     assert_allclose(expected, found.coefficients, rtol=1e-12)
     assert_allclose(sum(share * part.bias for share, part in zip(shares, parts, strict=True)), found.bias, rtol=1e-12)
-    assert 1.0 == pytest.approx(driver.machine.linear_share())
-    assert None is Driver().machine.linear_share()
+    assert 1.0 == pytest.approx(read.linear_share(driver.machine.own))
+    assert None is read.linear_share(Driver().machine.own)
 
 
 def test_quadratic_experts_have_no_weights():
     """None of them is linear, whatever recovers the old columns."""
     driver = ensemble("vigo")
-    assert (None, 0.0) == (driver.machine.weights(), driver.machine.linear_share())
-    assert driver.machine.explain(driver.raw(SCHEMAS[1], 0, 1))["classes"]
+    assert (None, 0.0) == (read.weights(driver.machine.own), read.linear_share(driver.machine.own))
+    assert read.explain(driver.machine.own, driver.raw(SCHEMAS[1], 0, 1))["classes"]

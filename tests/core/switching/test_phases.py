@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from core.config import Config
 from core.entry import Learned, Mapped, Overlap, Refused, Reset, Restore, Rows, Switch, Switched
-from core.model import Machine
+from core.model import Model, plans, read, save
 from core.problems import Conflict, Invalid
 from tests.core.switching.switch_streams import CASES, NAMES, SCHEMAS, SPACES, Driver
 
@@ -44,8 +44,8 @@ def test_a_model_lives_through_three_switches(algorithm, task, classes, mapping)
         assert driver.machine.next_schema is None
         assert len(driver.learn(20).losses) == 20
         assert finite(driver.predict())
-        assert abs(1.0 - sum(expert["weight"] for expert in driver.machine.ensemble)) < 1e-9
-    assert driver.machine.rows == driver.machine.metrics.rows == 220
+        assert abs(1.0 - sum(expert["weight"] for expert in driver.machine.own.switching.report())) < 1e-9
+    assert driver.machine.rows == driver.machine.own.metrics.rows == 220
 
 
 @few
@@ -69,7 +69,7 @@ def test_a_crash_in_any_phase_is_not_noticed(algorithm, task, classes, mapping):
     for step in steps:
         step(one)
         step(other.reborn())
-        assert one.machine.to_bytes() == other.machine.to_bytes()
+        assert save.to_bytes(one.machine) == save.to_bytes(other.machine)
     assert_array_equal(one.predict().value, other.predict().value)
 
 
@@ -93,7 +93,7 @@ def test_how_requests_are_cut_does_not_matter(algorithm, task, classes, mapping)
                 single.map(1)
             for driver in (block, parts, single):
                 driver.complete()
-    assert block.machine.to_bytes() == parts.machine.to_bytes() == single.machine.to_bytes()
+    assert save.to_bytes(block.machine) == save.to_bytes(parts.machine) == save.to_bytes(single.machine)
 
 
 @few
@@ -131,12 +131,12 @@ def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
     driver.learn(60)
     driver.begin(1)
     driver.learn(10)
-    before, error = driver.machine.pipeline.old.to_arrays(), driver.machine.mapping_error
+    before, error = driver.machine.pipeline.old.to_arrays(), driver.machine.own.switching.mapping_error
     driver.map(20)
     after = driver.machine.pipeline.old.to_arrays()
     assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
-    assert error != driver.machine.mapping_error
-    assert 30 == driver.machine.overlap_rows
+    assert error != driver.machine.own.switching.mapping_error
+    assert 30 == driver.machine.own.switching.overlap_rows
 
 
 @every_case
@@ -173,7 +173,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     driver.live(1)
     driver.live(2, after=0)
     before = driver.machine.pipeline.to_arrays()
-    scored = driver.machine.metrics.rows
+    scored = driver.machine.own.metrics.rows
     driver.at = 300
     outcome = driver.learn(1, SCHEMAS[0], served=told)
     assert not outcome.learned
@@ -181,7 +181,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     truth = driver.labels[300]
     loss = float(truth != told.prediction) if task == "classification" else (truth - told.prediction) ** 2
     assert [loss] == pytest.approx(outcome.losses)
-    assert scored + 1 == driver.machine.metrics.rows == driver.machine.rows
+    assert scored + 1 == driver.machine.own.metrics.rows == driver.machine.rows
     after = driver.machine.pipeline.to_arrays()
     assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
     assert isinstance(driver.learn(1, SCHEMAS[0]), Refused)
@@ -201,7 +201,7 @@ def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
     for one in (driver, twin):
         getattr(one, action)()
     assert driver.learn(6, union).predictions == twin.learn(6).predictions
-    assert driver.machine.to_bytes() == twin.machine.to_bytes()
+    assert save.to_bytes(driver.machine) == save.to_bytes(twin.machine)
     driver.live(2)
     assert isinstance(driver.learn(1, union), Refused)
 
@@ -228,7 +228,9 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
         driver.complete()
     driver.live(2)
     gone = SCHEMAS[0]
-    told = driver.machine.served(driver.machine.predict(driver.raw(SCHEMAS[2], 0, 1)), 0)
+    told = read.returned_prediction(
+        driver.machine.own, read.predict(driver.machine.own, driver.raw(SCHEMAS[2], 0, 1)), 0
+    )
     late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], served=told)
     assert not driver.apply(late)[0].learned
     driver.reborn().learn(10)
@@ -241,18 +243,18 @@ def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
     driver.learn(30)
     overlap = Overlap(SCHEMAS[0].id, driver.raw(SCHEMAS[0], 0, 2))
     for step in (driver.complete, driver.abort, lambda: driver.apply(overlap)[0]):
-        before = driver.machine.to_bytes()
+        before = save.to_bytes(driver.machine)
         assert "no change of features" in step().detail
-        assert before == driver.machine.to_bytes()
+        assert before == save.to_bytes(driver.machine)
     driver.begin(1)
-    before = driver.machine.to_bytes()
+    before = save.to_bytes(driver.machine)
     assert "under way, to p, day, q, r" in driver.begin(2).detail
     with pytest.raises(Conflict, match="under way, to p, day, q, r"):
-        driver.machine.plan_switch("begin", ["x"])
+        plans.plan_switch(driver.machine, "begin", ["x"])
     assert "no longer those" in driver.apply(overlap)[0].detail
     new_only = Rows(SCHEMAS[1].id, None, driver.raw(SCHEMAS[1], 0, 1), ["class 0"])
     assert isinstance(driver.apply(new_only)[0], Refused)
-    assert before == driver.machine.to_bytes()
+    assert before == save.to_bytes(driver.machine)
 
 
 def test_a_begin_that_another_switch_overtook_is_refused():
@@ -265,21 +267,21 @@ def test_a_begin_that_another_switch_overtook_is_refused():
 
 def test_a_model_without_features_has_nothing_to_change():
     """Before its first row; and one of sparse rows never has."""
-    empty = Machine(Config.parse({"algorithm": "fesl_c", "task": "classification"}))
+    empty = Model.first(Config.parse({"algorithm": "fesl_c", "task": "classification"}))
     with pytest.raises(Conflict, match="no features yet"):
-        empty.plan_switch("begin", ["x"])
-    sparse = Machine(Config.parse({"algorithm": "sparse_dfop", "task": "classification"}))
+        plans.plan_switch(empty, "begin", ["x"])
+    sparse = Model.first(Config.parse({"algorithm": "sparse_dfop", "task": "classification"}))
     with pytest.raises(Conflict, match="rows of any names at any time"):
-        sparse.plan_switch("begin", ["x"])
+        plans.plan_switch(sparse, "begin", ["x"])
 
 
 def test_a_bad_space_is_named_by_field():
     """The service's check goes through the machine, which knows the features in force."""
     driver = Driver()
     with pytest.raises(Invalid) as refused:
-        driver.machine.plan_switch("begin", ["x", "x"])
+        plans.plan_switch(driver.machine, "begin", ["x", "x"])
     assert "features[1]" == refused.value.problems[0].field
-    assert SCHEMAS[1].features == driver.machine.plan_switch("begin", SPACES[1]).features
+    assert SCHEMAS[1].features == plans.plan_switch(driver.machine, "begin", SPACES[1]).features
 
 
 @pytest.mark.parametrize("rows", range(6))
@@ -293,9 +295,9 @@ def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
     driver.begin(space)
     driver.learn(rows)
     outcome = driver.complete()
-    assert rows == driver.machine.overlap_rows
-    weights = {expert["expert"]: expert["weight"] for expert in driver.machine.ensemble}
-    assert (rows < 5 or driver.machine.mapping_error >= 0.8) == (outcome.warning is not None)
+    assert rows == driver.machine.own.switching.overlap_rows
+    weights = {expert["expert"]: expert["weight"] for expert in driver.machine.own.switching.report()}
+    assert (rows < 5 or driver.machine.own.switching.mapping_error >= 0.8) == (outcome.warning is not None)
     assert (rows < 2 and space == 3) == (list(weights) == ["new"])
     if rows < 5:
         assert weights["new"] >= 0.9
@@ -311,7 +313,7 @@ def test_the_switch_is_marked_in_the_metrics_which_go_on():
     driver.learn(10)
     driver.abort()
     driver.live(1, after=0)
-    report = driver.machine.metrics.report()
+    report = driver.machine.own.metrics.report()
     marks = [(mark["row"], mark["action"]) for mark in report["marks"] if mark["kind"] == "switch"]
     assert [(60, "begin"), (70, "abort"), (70, "begin"), (100, "complete")] == marks
     assert 100 == report["rows"]
@@ -327,7 +329,7 @@ def test_repeated_overlap_rows_are_skipped():
     for keep in (0, 2, 4):
         twin.at = 30 + keep
         twin.map(1)
-    assert driver.machine.to_bytes() == twin.machine.to_bytes()
+    assert save.to_bytes(driver.machine) == save.to_bytes(twin.machine)
 
 
 @pytest.mark.parametrize("phase", ["overlap", "ensemble", "steady"])
@@ -346,7 +348,7 @@ def test_a_reset_keeps_the_space_that_predictions_are_made_in(phase):
     driver.apply(Reset())
     assert ("steady", space, 0) == (driver.machine.phase, driver.machine.prediction_schema, driver.machine.rows)
     driver.reborn().learn(10)
-    assert driver.machine.ensemble is None
+    assert driver.machine.own.switching.report() is None
 
 
 @pytest.mark.parametrize("phase", ["overlap", "ensemble"])
@@ -359,7 +361,7 @@ def test_a_restored_state_brings_its_phase(phase):
         one.learn(10)
         if phase == "ensemble":
             one.complete()
-    snapshot, at = driver.machine.to_bytes(), driver.at
+    snapshot, at = save.to_bytes(driver.machine), driver.at
     driver.learn(20)
     driver.apply(Restore(snapshot))
     driver.at = twin.at = at
@@ -401,6 +403,6 @@ def test_no_finite_row_makes_any_phase_non_finite(algorithm, task, classes, mapp
         driver.live(space, mapping)
         assert finite(driver.predict(50))
         assert all(np.isfinite(array).all() for array in driver.machine.pipeline.to_arrays()[0].values())
-        weights = driver.machine.weights()
+        weights = read.weights(driver.machine.own)
         assert weights is None or all(np.isfinite(part).all() for part in weights)
     driver.reborn()

@@ -6,6 +6,7 @@ import pytest
 from core.entry import Overlap, Switch
 from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
+from core.model import plans, read
 from tests.core.twin import Twin
 
 OLD = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "sun"]}]
@@ -28,7 +29,7 @@ class Model(Twin):
 
     def switch(self, action, features=None):
         """A step, as it is planned."""
-        return self.commit(self.machine.plan_switch(action, features, None, force=True))
+        return self.commit(plans.plan_switch(self.machine, action, features, None, force=True))
 
 
 def rows(count, days, seed=0):
@@ -56,7 +57,10 @@ def test_a_kept_name_is_declared_otherwise(algorithm, following):
     assert model.learn(rows(30, ["mon", "wed"], 4)).learned
     for space in (union, old):
         assert model.learn(rows(5, ["mon", "sun"], 5), space).learned
-    assert [one["name"] if isinstance(one, dict) else one for one in model.machine.info()["features"]] == ["a", "day"]
+    assert [one["name"] if isinstance(one, dict) else one for one in read.info(model.machine)["features"]] == [
+        "a",
+        "day",
+    ]
 
 
 @pytest.mark.parametrize("algorithm", ["rls", "fesl_c", "vigo"])
@@ -71,8 +75,10 @@ def test_the_old_model_sees_its_own_reading(algorithm):
     assert told.predictions == always.learn(known).predictions
     changed.switch("abort")
     raw = np.array([[0.3, code] for code in range(3)])
-    assert np.array_equal(changed.machine.predict(raw).probabilities, always.machine.predict(raw).probabilities)
-    both = changed.machine.switching.aborted
+    assert np.array_equal(
+        read.predict(changed.machine.own, raw).probabilities, read.predict(always.machine.own, raw).probabilities
+    )
+    both = changed.machine.own.switching.aborted
     later = rows(20, ["mon", "wed"], 2)
     own = [(a, day if day == "mon" else "x") for a, day in later]
     assert always.learn(own).predictions == changed.learn(later, both).predictions
@@ -91,9 +97,9 @@ def test_bounds_and_categories_change_without_a_new_name():
     """The features in force again are refused, other declarations of the same names are not."""
     model = Model()
     model.learn(rows(30, ["mon", "tue", "sun"]))
-    assert WIDER == [one.to_json() for one in model.machine.plan_switch("begin", WIDER).features]
+    assert WIDER == [one.to_json() for one in plans.plan_switch(model.machine, "begin", WIDER).features]
     model.switch("begin", WIDER)
     model.learn(rows(20, ["mon", "wed"], 1))
     model.switch("complete")
-    assert 1.0 == pytest.approx(sum(one["weight"] for one in model.machine.ensemble))
+    assert 1.0 == pytest.approx(sum(one["weight"] for one in model.machine.own.switching.report()))
     assert model.machine.prediction_schema.columns == ("a", "day=mon", "day=tue", "day=sun", "day=wed")

@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose
 from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
 from core.features import parse_features
-from core.model import Machine
+from core.model import Model, read
+from core.model.apply import apply
 from core.switching.linear_mapping import LinearMapping
 
 
@@ -28,7 +29,7 @@ def begun(algorithm, task, truth, width=1, rows=200, **more):
     """A model of ``rows`` rows of ``width`` columns, in an overlap with columns that are a linear image of them."""
     rng = np.random.default_rng(3)
     body = {"algorithm": algorithm, "task": task, "features": [f"a{j}" for j in range(width)], **more}
-    machine = Machine(Config.parse(body))
+    machine = Model.first(Config.parse(body))
     A = rng.normal(size=(width, width)) * 3.0
 
     def rows_of(count, labelled=True):
@@ -37,20 +38,20 @@ def begun(algorithm, task, truth, width=1, rows=200, **more):
         X = np.hstack([a, b]) if machine.phase == "overlap" else b if machine.phase == "ensemble" else a
         y = truth(a[:, 0])
         segment = Rows(machine.feedback_schema.id, None, X, y) if labelled else Overlap(machine.feedback_schema.id, X)
-        apply(machine, segment)
+        step(machine, segment)
         return X, y
 
     rows_of(rows)
-    apply(machine, Switch("begin", parse_features([f"b{j}" for j in range(width)])))
+    step(machine, Switch("begin", parse_features([f"b{j}" for j in range(width)])))
     return machine, rows_of
 
 
-def apply(machine, segment):
-    return machine.apply(Entry(1, 0, (segment,)))[0]
+def step(machine, segment):
+    return apply(machine, Entry(1, 0, (segment,)))[0]
 
 
 def weights(machine):
-    return {expert["expert"]: expert["weight"] for expert in machine.ensemble}
+    return {expert["expert"]: expert["weight"] for expert in machine.own.switching.report()}
 
 
 def numbers(a):
@@ -71,7 +72,7 @@ def test_a_new_model_without_a_labelled_row_has_no_vote(algorithm, task, truth):
     X = np.array([[-1.3], [0.2], [1.1]])
     A = np.random.default_rng(3).normal(size=(1, 1)) * 3.0
     expected = old.predict(X)
-    assert apply(machine, Switch("complete")).warning is None
+    assert step(machine, Switch("complete")).warning is None
     found = machine.pipeline.predict(X @ A + 1.0)
     part = "value" if task == "regression" else "probabilities"
     assert_allclose(getattr(expected, part), getattr(found, part), rtol=0.02, atol=1e-3)
@@ -84,20 +85,20 @@ def test_the_old_model_begins_with_more_trust_where_it_was_better_in_the_overlap
     """On recovered columns, by the predictions of labelled rows: it has learned two thousand, the new one forty."""
     machine, feed = begun("fesl_c", "classification", signs, width=4, rows=2000)
     feed(40)
-    apply(machine, Switch("complete"))
+    step(machine, Switch("complete"))
     assert weights(machine)["recovered"] == weights(machine)["carried"] > 2 * weights(machine)["new"] > 0.0
 
 
 def test_the_new_model_begins_with_more_trust_where_it_was_better_in_the_overlap():
     """The labels have begun to follow what the old columns do not tell."""
     rng = np.random.default_rng(5)
-    machine = Machine(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
+    machine = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
     a, b = rng.normal(size=(260, 1)), rng.normal(size=(260, 1))
-    apply(machine, Rows(machine.prediction_schema.id, None, a[:200], a[:200, 0]))
-    apply(machine, Switch("begin", parse_features(["b", "c"])))
+    step(machine, Rows(machine.prediction_schema.id, None, a[:200], a[:200, 0]))
+    step(machine, Switch("begin", parse_features(["b", "c"])))
     X = np.hstack([a, b, a])[200:]
-    apply(machine, Rows(machine.feedback_schema.id, None, X, b[200:, 0]))
-    assert apply(machine, Switch("complete")).warning is None
+    step(machine, Rows(machine.feedback_schema.id, None, X, b[200:, 0]))
+    assert step(machine, Switch("complete")).warning is None
     assert weights(machine)["new"] > 0.8
 
 
@@ -105,8 +106,8 @@ def test_a_poor_mapping_warns_and_gets_little_trust():
     """Twelve columns and ten rows: enough to count, too few to recover anything."""
     machine, feed = begun("rls", "regression", numbers, width=12)
     feed(10)
-    outcome = apply(machine, Switch("complete"))
-    assert machine.mapping_error > 0.8
+    outcome = step(machine, Switch("complete"))
+    assert machine.own.switching.mapping_error > 0.8
     assert "recovered poorly" in outcome.warning
     assert weights(machine)["recovered"] <= 0.1
 
@@ -115,7 +116,7 @@ def test_a_poor_mapping_and_an_untaught_new_model_are_both_told():
     """Without labels there is nobody better to rely on than the old model."""
     machine, feed = begun("rls", "regression", numbers, width=12)
     feed(10, labelled=False)
-    outcome = apply(machine, Switch("complete"))
+    outcome = step(machine, Switch("complete"))
     assert "no labelled row" in outcome.warning
     assert 1.0 == weights(machine)["recovered"]
 
@@ -123,19 +124,19 @@ def test_a_poor_mapping_and_an_untaught_new_model_are_both_told():
 def test_features_that_only_come_need_no_overlap():
     """Nothing has vanished: the old model reads what it always read, and is relied on without a warning."""
     rng = np.random.default_rng(0)
-    machine = Machine(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
+    machine = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
     a = rng.normal(size=(100, 1))
-    apply(machine, Rows(machine.prediction_schema.id, None, a, 2 * a[:, 0]))
-    apply(machine, Switch("begin", parse_features(["a", "b"])))
-    assert apply(machine, Switch("complete")).warning is None
-    assert_allclose([2.0], machine.predict(np.array([[1.0, 5.0]])).value, rtol=0.02)
+    step(machine, Rows(machine.prediction_schema.id, None, a, 2 * a[:, 0]))
+    step(machine, Switch("begin", parse_features(["a", "b"])))
+    assert step(machine, Switch("complete")).warning is None
+    assert_allclose([2.0], read.predict(machine.own, np.array([[1.0, 5.0]])).value, rtol=0.02)
 
 
 def test_known_features_are_never_taken_for_the_first():
     """Rows of the model's own space without a route are a bug, which must not replace all that was learned."""
     machine, _ = begun("rls", "regression", numbers)
-    before, space = machine.switching, machine.prediction_schema
-    machine.switching.routes.clear()
+    before, space = machine.own.switching, machine.prediction_schema
+    machine.own.switching.routes.clear()
     with pytest.raises(AssertionError):
-        apply(machine, Rows(space.id, None, np.zeros((1, space.width)), np.zeros(1)))
-    assert before is machine.switching
+        step(machine, Rows(space.id, None, np.zeros((1, space.width)), np.zeros(1)))
+    assert before is machine.own.switching

@@ -12,7 +12,8 @@ from core.entry import Entry, Reset, Rows
 from core.features import Schema, SparseSchema, read_lines
 from core.learners.catalogue import find
 from core.learners.dfop.sparse import names_bound, recover, recover_all, sparsity_bound
-from core.model import Machine
+from core.model import Model, read, save
+from core.model.apply import apply
 from core.problems import Invalid
 from tests.core.features.test_projection import slow_column
 
@@ -22,7 +23,7 @@ FIXED = {"forgetting_rate": 0.02, "compressed_dim": d}
 
 
 def machine(task="regression", params=None, **more):
-    return Machine(Config.parse({"algorithm": "sparse_dfop", "task": task, "params": params or FIXED, **more}))
+    return Model.first(Config.parse({"algorithm": "sparse_dfop", "task": task, "params": params or FIXED, **more}))
 
 
 def sparse_rows(n, seed=0):
@@ -39,7 +40,7 @@ def sparse_rows(n, seed=0):
 
 
 def learn(model, psi, y, version=1):
-    (outcome,) = model.apply(Entry(version, 0, (Rows(model.prediction_schema.id, None, psi, y),)))
+    (outcome,) = apply(model, Entry(version, 0, (Rows(model.prediction_schema.id, None, psi, y),)))
     return outcome
 
 
@@ -68,7 +69,7 @@ def test_it_is_the_plain_recursion_on_a_matrix_built_by_hand(projection):
         v += mu * P @ psi * (target - psi @ v)
     outcome = learn(model, model.prediction_schema.lists(names, values), y)
     assert_allclose(told, outcome.predictions, rtol=1e-4, atol=1e-5)
-    assert_allclose(v, model.weights().coefficients[0], rtol=1e-4, atol=1e-5)
+    assert_allclose(v, read.weights(model.own).coefficients[0], rtol=1e-4, atol=1e-5)
 
 
 def test_state_and_cost_depend_on_the_compressed_dimension_alone():
@@ -93,11 +94,11 @@ def test_a_machine_saved_and_loaded_goes_on(task, rate):
     psi = model.prediction_schema.lists(names, values)
     labels = y if task == "regression" else (y > 0).tolist()
     learn(model, psi[:50], labels[:50])
-    loaded, _ = Machine.from_bytes(model.to_bytes())
+    loaded, _ = save.from_bytes(save.to_bytes(model))
     assert model.prediction_schema == loaded.prediction_schema
     assert learn(model, psi[50:], labels[50:], 2).predictions == learn(loaded, psi[50:], labels[50:], 2).predictions
-    assert model.to_bytes() == loaded.to_bytes()
-    model.apply(Entry(3, 0, (Reset(),)))
+    assert save.to_bytes(model) == save.to_bytes(loaded)
+    apply(model, Entry(3, 0, (Reset(),)))
     assert loaded.prediction_schema == model.prediction_schema
     assert 0 == model.rows
 
@@ -105,7 +106,7 @@ def test_a_machine_saved_and_loaded_goes_on(task, rate):
 def test_a_state_too_large_is_refused_before_it_is_built():
     """Whoever loads a state is asked with its configuration and its space."""
     asked = []
-    Machine.from_bytes(machine().to_bytes(), asked.extend)
+    save.from_bytes(save.to_bytes(machine()), asked.extend)
     ((config, (space,)),) = asked
     assert ("sparse_dfop", d) == (config.algorithm_id, space.width)
 
@@ -117,7 +118,7 @@ def test_rows_of_another_projection_are_refused():
     assert SparseSchema(0, d, "sign") == spaces[0] != Schema
     model = machine()
     rows = Rows(spaces[1].id, None, np.zeros((1, d)), np.zeros(1))
-    assert "no longer those" in model.apply(Entry(1, 0, (rows,)))[0].detail
+    assert "no longer those" in apply(model, Entry(1, 0, (rows,)))[0].detail
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,313 @@
+"""One model as one deterministic state machine.
+
+    state(v+1) = apply(state(v), entry v+1)
+
+``apply`` sees no clock, no ambient randomness and no I/O. Segments of an entry are applied in order. Neighbouring
+row segments that need no special care are learned as one block. That depends on the entry and the state only, so
+every replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones.
+Where it is bit for bit, neighbouring entries may be learned as one block as well (``apply_merged``): each replica may
+merge what it happens to read together, and still has the state of one entry after the other.
+
+What a model accepts its challengers do as well, each by itself. What is returned to clients is the model's own.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from core.config_changes import interchangeable
+from core.entry import (
+    Challenge,
+    Configure,
+    Configured,
+    Entry,
+    Learned,
+    Mapped,
+    MergedPlaces,
+    MergedRows,
+    Outcome,
+    Overlap,
+    Places,
+    Promote,
+    Refused,
+    Replaced,
+    Reset,
+    Restore,
+    Rows,
+    Switch,
+    Switched,
+    Withdraw,
+)
+from core.features import Feature, Schema, Space
+from core.model import challengers, save
+from core.model.answers.answers import Answers
+from core.model.cost import row_exact
+from core.model.model import LearnerParts, Model
+from core.model.plans import LearnerChange, plan_change
+from core.model.read import named
+from core.model.rows import check_labels, check_space, group_into_blocks, plain_until, rows_of
+from core.model.scoring import Returned, Scored, as_returned
+from core.model.unknown_categories import UnknownCategories
+from core.problems import Conflict, Invalid
+from core.switching.overlap import OverlapPeriod
+from core.switching.phases import Switching
+
+
+def apply(model: Model, entry: Entry) -> list[Outcome]:
+    """Apply one log entry; one outcome per segment, in order."""
+    outcomes: list[Outcome] = []
+    alone = len(entry.segments) == 1
+    for block in [entry.segments] if alone else group_into_blocks(entry.segments, lambda rows: _is_plain(model, rows)):
+        if isinstance(block[0], Rows):
+            outcomes += _learn(model, cast("Sequence[Rows]", block), entry)
+            continue
+        try:
+            outcomes.append(_step(model, block[0], f"{entry.version}.{len(outcomes)}"))
+        except (Invalid, Conflict) as error:
+            outcomes.append(Refused(str(error)))
+    return outcomes
+
+
+def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Learned | None]:
+    """Apply neighbouring entries as one block, as far as that gives the bits of applying them one by one.
+
+    Args:
+        model: the model.
+        merged: their rows.
+        first: the entry that is next, from 0.
+
+    Returns:
+        The entry that is next now, and what became of the rows before it. It is ``first``, and nothing has changed,
+        where that entry has to be applied by itself.
+    """
+    stop = first
+    if row_exact(model):
+        stop = plain_until(merged, first, model.feedback_schema, None if model.regression else model.labels)
+    if stop == first:
+        return first, None
+    places = MergedPlaces(merged, model.rows - merged.start(first))
+    (learned,) = _learn(model, [merged.part(first, stop)], places)
+    assert isinstance(learned, Learned)
+    return stop, learned
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _is_plain(model: Model, rows: Rows) -> bool:
+    """Whether the rows are of the space of feedback, with known labels only, none of them to be skipped."""
+    schema = model.feedback_schema
+    if schema is None or rows.space != schema.id or rows.skip:
+        return False
+    return model.regression or model.labels.knows(rows.y)  # type: ignore[arg-type]
+
+
+def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outcome]:
+    """Test then train on the rows of one block, and score them."""
+    first = segments[0]
+    if len(segments) == 1 and (refused := _accept(model, first)) is not None:
+        return [refused]
+    rows, seen = rows_of(segments), len(model.labels.labels)
+    route = model.own.switching.routes.get(first.space)
+    if route is not None:
+        model.unknown.absorb(route.schema, rows.raw)
+    scored, returned = challengers.learn_together(model, first.space, rows, places), rows.returned
+    if returned is not None and any(one is not None and one.by != model.own.learner_id for one in returned):
+        scored = as_returned(model.own, scored, returned)
+    learned = _outcomes(model, segments, scored, returned, route is not None)
+    if len(model.labels.labels) > seen and model.config.labels is None:  # by a segment that is a block of its own
+        learned = [learned[0]._replace(joined=model.labels.first_rows(rows.labels, seen))]
+    if isinstance(model.pipeline, OverlapPeriod) and route is not None and route.model is not model.pipeline:
+        return [outcome._replace(mapped=False) for outcome in learned]
+    return [*learned]
+
+
+def _accept(model: Model, rows: Rows) -> Refused | None:
+    """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
+    switching = model.own.switching
+    space: Space | None = None
+    if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired):
+        found = check_space(rows, model.prediction_schema)
+        if isinstance(found, Refused):
+            return found
+        space = found
+    known = model.regression or model.labels.knows(rows.y)  # type: ignore[arg-type]
+    refused = None if known else check_labels(rows, model.labels, model.configs)
+    if refused is None and space is not None:
+        # Every phase has a route for its own space: rows that are accepted without one are the first.
+        assert switching.now is None
+        for parts in model.learners:
+            parts.enter(Switching(parts.config, space))
+    return refused
+
+
+def _outcomes(
+    model: Model, segments: Sequence[Rows], scored: Scored, returned: Returned | None, learned: bool
+) -> list[Learned]:
+    names, losses, p_true = named(model.own, scored.predicted), scored.losses, scored.p_true
+    if returned is not None:
+        names = [name if one is None else one.prediction for name, one in zip(names, returned, strict=True)]
+    if len(segments) == 1:
+        return [Learned(names, losses, model.rows, learned, p_true)]
+    outcomes: list[Learned] = []
+    start, rows = 0, model.rows - len(names)
+    for segment in segments:
+        stop = start + len(segment.X) - len(segment.skip)
+        outcomes.append(Learned(names[start:stop], losses[start:stop], rows + stop, learned, p_true[start:stop]))
+        start = stop
+    return outcomes
+
+
+# ---------------------------------------------------------------- steps
+
+
+def _step(model: Model, segment: Any, learner_id: str) -> Outcome:
+    """Apply a segment without rows, which stands at a place of the log.
+
+    Raises:
+        Invalid, Conflict: it cannot be applied as the model stands.
+    """
+    match segment:
+        case Overlap():
+            return _map(model, segment)
+        case Switch():
+            return _switch(model, segment)
+        case Reset():
+            _reset(model)
+            return Replaced(0)
+        case Restore():
+            _restore(model, segment, learner_id)
+            return Replaced(model.rows)
+        case Configure():
+            _configure(model, segment)
+        case Challenge():
+            challengers.challenge(model, segment, learner_id)
+        case Withdraw():
+            challengers.withdraw(model, segment)
+        case Promote():
+            challengers.promote_asked(model, segment)
+    return Configured(model.rows)
+
+
+def _check_switch(model: Model, segment: Switch | Overlap) -> None:
+    if (refusal := model.own.switching.refusal(segment)) is not None:
+        raise Conflict(refusal)
+
+
+def _switch(model: Model, segment: Switch) -> Switched:
+    """Make a step in a change of features; the warning is that of the model's own learner."""
+    _check_switch(model, segment)
+    warnings = []
+    for parts in model.learners:
+        switching = parts.switching
+        warnings.append(switching.step(segment, model.rows, len(model.labels)))
+        if segment.action == "complete" and parts.drift_response is not None and switching.now is not None:
+            parts.drift_response.move(switching.now.schema)
+        parts.metrics.mark(model.rows, "switch", action=segment.action)
+    if segment.action == "complete" and model.prediction_schema is not None:
+        model.unknown.keep(model.prediction_schema)
+    return Switched(model.phase, model.own.switching.overlap_rows, model.rows, warnings[0])
+
+
+def _map(model: Model, segment: Overlap) -> Mapped:
+    """Train the mappings of an overlap on rows without labels."""
+    _check_switch(model, segment)
+    raw = np.ascontiguousarray(np.delete(segment.X, segment.skip, axis=0) if segment.skip else segment.X)
+    for parts in model.learners:
+        assert isinstance(parts.switching.now, OverlapPeriod)
+        parts.switching.now.map(raw)
+    return Mapped(len(raw), model.own.switching.overlap_rows, model.rows)
+
+
+def _reset(model: Model) -> None:
+    """Nothing learned; after a change of features in the new ones."""
+    model.own = _reset_parts(model.own)
+    for one in model.challengers.values():
+        one.parts = _reset_parts(one.parts)
+    model.unknown = UnknownCategories()
+    challengers.compare_anew(model)
+
+
+def _reset_parts(parts: LearnerParts) -> LearnerParts:
+    parts.switching.reset()
+    first = LearnerParts.first(parts.config, parts.switching, parts.learner_id)
+    first.metrics.mark(0, "reset")
+    return first
+
+
+def _restore(model: Model, segment: Restore, learner_id: str) -> None:
+    """Go on with the learners of another model, which the saved state is of; the events stay."""
+    restored = _restored(model, segment, learner_id)
+    model.own, model.challengers, model.unknown = restored.own, restored.challengers, restored.unknown
+    model.own.metrics.mark(model.rows, segment.source)
+
+
+def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
+    if len(segment.state) < segment.size:
+        raise RuntimeError(f"the state {segment.digest} has not been read")
+    try:
+        restored, _ = save.from_bytes(segment.state)
+    except ValueError as error:
+        raise Conflict(str(error)) from error
+    # A snapshot is the model's own: it may be of a time before a promotion.
+    if segment.source == "import" and not interchangeable(restored.config, model.config):
+        raise Conflict("the state is of a model with another configuration")
+    renamed = segment.source == "import" and (
+        restored.challengers or restored.own.learner_id
+    )  # learners of another log
+    for at, parts in enumerate(restored.learners):
+        parts.end_episodes()  # the event of the present episode need not be the newest one here
+        if renamed:
+            parts.learner_id = f"{learner_id}.{at}"
+    return restored
+
+
+# ---------------------------------------------------------------- settings
+
+
+def _configure(model: Model, segment: Configure) -> None:
+    """Go over to another configuration; with other costs, differences would be sums of different losses."""
+    try:
+        change = plan_change(model, segment.changes)
+    except (Invalid, Conflict) as error:
+        raise Conflict(f"the model has changed meanwhile: {error}") from error
+    before = model.config
+    _change(model.own, change.own)
+    for name, one in change.challengers.items():
+        _change(model.challengers[name].parts, one)
+    if (before.class_costs, before.cost_max) != (model.config.class_costs, model.config.cost_max):
+        challengers.compare_anew(model)
+
+
+def _change(parts: LearnerParts, change: LearnerChange) -> None:
+    """One learner goes over to another configuration, where it is another one.
+
+    With other class costs other answers are errors: the error-rate test begins anew, or it would find a drift.
+    """
+    if not change.fields:
+        return
+    config, answers, switching = change.config, parts.answers, parts.switching
+    other_errors = config.class_costs != parts.config.class_costs
+    parts.config = config
+    parts.answers = Answers(config, answers.seen, answers.calibration, answers.counts)
+    switching.configure(config)
+    if parts.drift_response is not None and switching.now is not None:
+        parts.drift_response.configure(config, switching.now.schema)
+        if other_errors:
+            parts.drift_response.detector.forget_errors()
+    if change.features is not None:
+        _extend(parts, change.features)
+    parts.metrics.mark(parts.rows, "configure", fields=change.fields)
+
+
+def _extend(parts: LearnerParts, features: tuple[Feature, ...]) -> None:
+    """Go on with further categories of some features in force, to which ``Switching`` sees no obstacle."""
+    assert parts.switching.now is not None
+    before = parts.switching.now.schema
+    parts.switching.extend(features, len(parts.labels))
+    after = parts.switching.now.schema
+    assert parts.drift_response is not None
+    assert isinstance(before, Schema)
+    assert isinstance(after, Schema)
+    parts.drift_response.extend(before, after)

@@ -1,0 +1,125 @@
+"""What work on a model takes, before it is done: floating-point operations and memory; the catalogue's estimates."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from core.challenger_config import challenging
+from core.config_changes import CATEGORIES
+from core.entry import Challenge, Configure, Overlap, Reset, Restore, Rows, Segment, Switch
+from core.features import Schema
+from core.features.feature import width_of
+from core.metrics.confidence_sequence import loaded
+from core.model.model import LearnerParts, Model
+from core.problems import Invalid
+from core.switching.feature_recovery import Kind
+from core.switching.overlap import OverlapPeriod
+from core.switching.phases import mapping_bytes
+
+EXPERTS = 3
+"""Models that learn side by side after a change of features."""
+ROW_FLOPS = 400.0
+"""What learning, scoring and answering a row costs beside its learner, in floating-point operations."""
+LOAD_BYTES = 10**7
+"""What importing the kernels of an algorithm counts as: some hundredths of a second."""
+BUILD_FLOPS = 20.0
+"""What building, or taking over, one byte of a state costs, in floating-point operations."""
+
+
+def flops_to_predict(parts: LearnerParts, rows: int) -> float:
+    """Operations of predicting, or of learning, some rows by one learner."""
+    now, routes = parts.switching.now, parts.switching.routes
+    if now is None or now.phase == "steady":
+        return rows * _flops_of_row(parts, 1 if now is None else now.schema.width)
+    row = _flops_of_row(parts, max(route.schema.width for route in routes.values()))
+    return rows * (EXPERTS * row + parts.switching.flops_to_recover)
+
+
+def flops_to_keep(model: Model) -> float:
+    """Operations of predicting a row whose label will come later, by all learners."""
+    return sum([flops_to_predict(parts, 1) for parts in model.learners])
+
+
+def flops_to_learn(model: Model, rows: int) -> float:
+    """Operations of applying some rows."""
+    return sum([_flops_of_rows(parts, rows) for parts in model.learners])
+
+
+def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
+    """Operations of applying some segments."""
+    learned = mapped = built = 0
+    solved = False
+    for segment in segments:
+        if isinstance(segment, Rows):
+            learned += len(segment.X)
+            if model.own.switching.now is not None:  # its space is fixed: it builds nothing
+                continue
+        elif isinstance(segment, Overlap):
+            mapped += len(segment.X)
+        solved = solved or isinstance(segment, Switch)
+        built += _bytes_to_build(model, segment)
+    return BUILD_FLOPS * built + sum([_flops_of_rows(parts, learned, mapped, solved) for parts in model.learners])
+
+
+def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: bool = False) -> float:
+    """Operations of learning rows, of mapping others that have no labels, and of solving a mapping."""
+    flops, now = flops_to_predict(parts, learned) + ROW_FLOPS * learned, parts.switching.now
+    if isinstance(now, OverlapPeriod) and (learned or mapped or solved):
+        flops += now.flops_to_map(learned + mapped)
+    return flops
+
+
+def _flops_of_row(parts: LearnerParts, width: int) -> float:
+    classes = max(2, len(parts.labels.labels))
+    known_width, known_classes, flops = parts.row_cost
+    if width == known_width and classes == known_classes:
+        return flops
+    spec = parts.config.spec(width + parts.config.lag_width(width))
+    parts.row_cost = width, classes, parts.config.algorithm.row_cost(spec, classes)
+    return parts.row_cost[2]
+
+
+def row_exact(model: Model) -> bool:
+    """Whether a block of rows is learned, by the challengers as well, as its rows are one by one, bit for bit."""
+    phases = [parts.switching.now for parts in model.learners]
+    return all(now is not None and now.row_exact for now in phases)
+
+
+def rows_to_merge(model: Model, flops: float) -> int:
+    """How many rows of neighbouring entries may be learned as one block of so many operations; 0: none may."""
+    return int(flops / flops_to_learn(model, 1)) if row_exact(model) else 0
+
+
+def _bytes_to_build(model: Model, segment: Segment) -> int:
+    """Bytes of state that applying a segment builds, whatever its rows cost: some of the model, or all."""
+    match segment:
+        case Rows() if segment.features is not None:
+            width = width_of(segment.features)
+            return sum(config.state_bytes(width) for config in model.configs)
+        case Restore():
+            return len(segment.state)
+        case Reset():
+            return model.nbytes
+        case Configure():
+            tests = [parts.drift_response for parts in model.learners]
+            watch_bytes = sum(response.detector.nbytes for response in tests if response is not None)
+            return model.nbytes if CATEGORIES in segment.changes else watch_bytes
+        case Switch() if segment.features is not None:
+            width = width_of(segment.features)
+            mapping = mapping_bytes(width, width, "linear")
+            return sum(config.state_bytes(width) + mapping for config in model.configs)
+        case Challenge():
+            return _bytes_to_challenge(model, segment)
+    return 0
+
+
+def _bytes_to_challenge(model: Model, segment: Challenge) -> int:
+    with suppress(Invalid):  # the model has changed meanwhile: it will be refused
+        config, space = challenging(model.config, segment.config), model.prediction_schema
+        built = 0 if space is None else config.state_bytes(space.width, max(2, len(model.labels)))
+        return built if config.algorithm.loaded and loaded() else built + LOAD_BYTES
+    return 0
+
+
+def bytes_to_switch(model: Model, following: Schema, mapping: Kind) -> int:
+    """Bytes of memory that the model will hold at most during a change to a feature space."""
+    return sum(parts.switching.bytes_to_switch(following, mapping) for parts in model.learners)

@@ -1,0 +1,227 @@
+"""One model as data: the parts of every learner of its rows, its challengers, and its drift events.
+
+    Model           its own learner, its challengers by name, the outbox of its drift events
+    Challenger      the parts of another learner of the same rows, and how its losses compare
+    LearnerParts    one learner: configuration, feature spaces, answers, metrics, intervals, drift tests
+
+What is done with them are functions: core.model.apply applies log entries; read, cost, plans and save answer what is
+asked between two of them.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from core.challenger_config import Promote
+from core.config import Config
+from core.drift.episodes import Episodes
+from core.drift.outbox import Outbox
+from core.features import Schema, Space
+from core.features.labels import Label, LabelSet
+from core.intervals.conformal import Intervals
+from core.metrics import ClassificationMetrics, RegressionMetrics
+from core.metrics.difference import Difference
+from core.model.answers.answers import Answers
+from core.model.answers.calibration import fresh
+from core.model.answers.label_range import LabelRange
+from core.model.drift_response import DriftResponse
+from core.model.unknown_categories import UnknownCategories
+from core.switching.phases import Phase, Switching
+
+
+@dataclass(eq=False, slots=True)
+class LearnerParts:
+    """One learner of a model's rows with all that belongs to it: the model's own, or a challenger's.
+
+    Attributes:
+        config: its present configuration.
+        switching: the feature spaces, and the models that learn their rows.
+        answers: how its predictions become answers over the labels; the classes seen.
+        metrics: prequential scores of its predictions.
+        label_range: of a regression, what its predictions are held within.
+        intervals: of a regression, around its predictions; a switch or a drift leaves them alone.
+        drift_response: drift tests and episodes; None until there is a space.
+        rows_before_start: rows of the model before this learner's first one.
+        learner_id: where the learner was put there, "version.segment"; "" for the model's first one.
+        row_cost: the last estimate of core.model.cost: width, classes, operations of a row.
+    """
+
+    config: Config
+    switching: Switching
+    answers: Answers
+    metrics: ClassificationMetrics | RegressionMetrics
+    label_range: LabelRange | None = None
+    intervals: Intervals | None = None
+    drift_response: DriftResponse | None = None
+    rows_before_start: int = 0
+    learner_id: str = ""
+    row_cost: tuple[int, int, float] = (0, 0, 0.0)
+
+    @classmethod
+    def first(cls, config: Config, switching: Switching | None = None, learner_id: str = "") -> Self:
+        """A learner that has learned nothing, in given spaces or in that of the configuration."""
+        switching, answers = switching or Switching(config, config.space), Answers(config, LabelSet(), fresh())
+        if config.task == "regression":
+            parts = cls(config, switching, answers, RegressionMetrics(), LabelRange(), Intervals())
+        else:
+            parts = cls(config, switching, answers, ClassificationMetrics())
+        parts.learner_id = learner_id
+        parts.enter(switching)
+        return parts
+
+    def enter(self, switching: Switching) -> None:
+        """Take over feature spaces; drift tests start empty."""
+        self.switching = switching
+        self.drift_response = None if switching.now is None else DriftResponse(self.config, switching.now.schema)
+
+    def add_class(self, label: Label) -> None:
+        """One more class, of which no row is learned now."""
+        self.answers.add(label)
+        if self.switching.now is not None and self.drift_response is not None:
+            self.switching.now.add_class()
+            self.drift_response.add_class()
+
+    def end_episodes(self) -> None:
+        """The next alarm opens another event."""
+        if self.drift_response is not None:
+            self.drift_response.episodes = Episodes(self.config.watch)
+
+    @property
+    def regression(self) -> bool:
+        """Whether rows have numbers, not classes."""
+        return self.label_range is not None
+
+    @property
+    def labels(self) -> LabelSet:
+        """The classes seen."""
+        return self.answers.seen
+
+    @property
+    def rows(self) -> int:
+        """Rows of the model so far, those before the learner's first included."""
+        return self.rows_before_start + self.metrics.rows
+
+    @property
+    def row_columns(self) -> tuple[str, ...]:
+        """What predictions are made of: the encoded columns, then the lag columns; () until there is a space."""
+        model = self.switching.in_force
+        return () if model is None else model.row_columns
+
+    @property
+    def since_version(self) -> int:
+        """The version that the entry made which put the learner there; 0 for the model's first one."""
+        return int(self.learner_id.partition(".")[0] or 0)
+
+    def saved_parts(self) -> dict[str, Any]:
+        """The parts that have a state, by their names in a saved one."""
+        held: dict[str, Any] = {"metrics": self.metrics, "intervals": self.intervals, "label_range": self.label_range}
+        held |= {"pipeline": self.switching.now, "answers": None if self.regression else self.answers}
+        if (response := self.drift_response) is not None:
+            held |= {"watch": response.detector, "episodes": response.episodes}
+        return {name: part for name, part in held.items() if part is not None}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return sum(part.nbytes for part in self.saved_parts().values())
+
+
+@dataclass(eq=False, slots=True)
+class Challenger:
+    """A learner beside the model's own.
+
+    Attributes:
+        parts: of the learner.
+        promote: whether it is promoted automatically.
+        difference: the paired losses, model minus challenger, since the challenger or the model began.
+    """
+
+    parts: LearnerParts
+    promote: Promote = "never"
+    difference: Difference = field(default_factory=Difference)
+
+
+@dataclass(eq=False, slots=True)
+class Model:
+    """One model.
+
+    Attributes:
+        own: the learner whose predictions are returned.
+        challengers: other learners of its rows, by name, in the order in which they were put there.
+        outbox: events to be published; resets and restores leave it alone, since versions go on.
+        unknown: how many categories that are not declared were learned.
+    """
+
+    own: LearnerParts
+    challengers: dict[str, Challenger] = field(default_factory=dict)
+    outbox: Outbox = field(default_factory=Outbox)
+    unknown: UnknownCategories = field(default_factory=UnknownCategories)
+
+    @classmethod
+    def first(cls, config: Config) -> Self:
+        """A model that has learned nothing."""
+        return cls(LearnerParts.first(config))
+
+    @property
+    def learners(self) -> list[LearnerParts]:
+        """The model's own learner, then those of the challengers."""
+        return [self.own, *(one.parts for one in self.challengers.values())]
+
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return self.own.rows
+
+    @property
+    def config(self) -> Config:
+        """The configuration of its own learner."""
+        return self.own.config
+
+    @property
+    def configs(self) -> tuple[Config, ...]:
+        """The configurations of all learners, the model's own first."""
+        return tuple([parts.config for parts in self.learners]) if self.challengers else (self.own.config,)
+
+    @property
+    def regression(self) -> bool:
+        """Whether rows have numbers, not classes."""
+        return self.own.label_range is not None
+
+    @property
+    def labels(self) -> LabelSet:
+        """The classes seen."""
+        return self.own.answers.seen
+
+    @property
+    def pipeline(self) -> Phase | None:
+        """The models of the present phase, or None until the first row fixes the features."""
+        return self.own.switching.now
+
+    @property
+    def prediction_schema(self) -> Space | None:
+        """The feature space that predictions are made in, or None until the first row fixes it."""
+        now = self.own.switching.now
+        return None if now is None else now.schema
+
+    @property
+    def feedback_schema(self) -> Space | None:
+        """The space that feedback rows come in: in an overlap the union of both, else ``prediction_schema``."""
+        now = self.own.switching.now
+        return None if now is None else now.feedback_schema
+
+    @property
+    def next_schema(self) -> Schema | None:
+        """The feature space that a change of features leads to, or None."""
+        now = self.own.switching.now
+        return None if now is None else now.next_schema
+
+    @property
+    def phase(self) -> str:
+        """The phase of a change of features: "steady", "overlap" or "ensemble"."""
+        now = self.own.switching.now
+        return "steady" if now is None else now.phase
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds, that of the challengers included."""
+        differences = sum(one.difference.nbytes for one in self.challengers.values())
+        return self.outbox.nbytes + differences + sum(parts.nbytes for parts in self.learners)

@@ -1,0 +1,157 @@
+"""What clients ask of a model, checked against it as it stands: by those who ask, and again when it is applied."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from core.challenger_config import challenging, own_fields, own_text, promote_of
+from core.config import Config, parse_ignored
+from core.config_changes import CATEGORIES, changed, fields_changed
+from core.contract import Header
+from core.entry import Challenge, Switch
+from core.features import Feature, Schema
+from core.features.feature_space import with_categories
+from core.model.model import Model
+from core.problems import Conflict, Invalid
+from core.switching.feature_recovery import Kind
+from core.switching.phases import Action
+
+PREVIOUS = "previous"
+"""What the former model is called after a promotion."""
+ASKED_ROWS_MIN = 200
+"""Rows compared before a challenger is promoted on request without force."""
+
+
+class LearnerChange(NamedTuple):
+    """What a change of the configuration comes to for one learner.
+
+    Attributes:
+        config: its configuration after it.
+        features: those in force after it, where some of them get further categories; else None.
+        fields: the fields of the configuration that differ, in the order of their names.
+    """
+
+    config: Config
+    features: tuple[Feature, ...] | None
+    fields: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a change of the configuration comes to: for the model's own learner, and for challengers by their names."""
+
+    own: LearnerChange
+    challengers: Mapping[str, LearnerChange]
+
+    @property
+    def configs(self) -> list[Config]:
+        """All configurations after it, the model's own first."""
+        return [self.own.config, *(one.config for one in self.challengers.values())]
+
+
+def plan_change(model: Model, asked: Mapping[str, Any]) -> Change:
+    """What a change of the configuration would come to.
+
+    Args:
+        model: the model.
+        asked: new values by field, as they were sent.
+
+    Raises:
+        Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
+        Conflict: features cannot get categories while they are being changed, or before there are any.
+    """
+    config, schema = changed(model.config, asked), model.prediction_schema
+    in_force = None if schema is None else schema.features
+    if asked.get("ignore") is not None and in_force is not None:
+        parse_ignored(config.ignore, in_force)
+    features = None if asked.get(CATEGORIES) is None else _extended_features(model, asked[CATEGORIES])
+    if features is not None and config.features == in_force:
+        config = config.model_copy(update={"features": features})
+    changes = {}
+    for name, one in model.challengers.items():
+        own = one.parts.config
+        changes[name] = _learner_change(own, challenging(config, own_fields(own)), features)
+    return Change(_learner_change(model.config, config, features), changes)
+
+
+def _learner_change(before: Config, after: Config, features: tuple[Feature, ...] | None) -> LearnerChange:
+    fields = {*fields_changed(before, after), *([] if features is None else ["features"])}
+    return LearnerChange(after, features, sorted(fields))
+
+
+def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | None:
+    """The features in force with further categories; None where they have them all."""
+    schema = model.prediction_schema
+    if schema is None:
+        raise Conflict("the model has no features yet: the first feedback row fixes them")
+    if model.phase == "overlap":
+        raise Conflict("a change of features is under way: complete or abort it first")
+    if not isinstance(schema, Schema):
+        raise Invalid.of(CATEGORIES, f"{model.config.algorithm_id} takes rows of any names: none has categories")
+    found = with_categories(schema.features, added, CATEGORIES)
+    if found == schema.features:
+        return None
+    for parts in model.learners:
+        if (problem := parts.switching.obstacle_to_extend()) is not None:
+            raise Invalid.of(CATEGORIES, problem)
+    return found
+
+
+def plan_switch(
+    model: Model, action: Action, features: object = None, mapping: Kind | None = None, force: bool = False
+) -> Switch:
+    """A step in a change of features; see ``Switching.plan``.
+
+    Raises:
+        Conflict: the phase does not allow the action, or the algorithm no change of features at all.
+        Invalid: naming the field.
+    """
+    return model.own.switching.plan(action, features, mapping, force)
+
+
+def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -> tuple[Challenge | None, Config]:
+    """A challenger and its configuration; no segment where it is there already.
+
+    Args:
+        model: the model.
+        name: of the challenger.
+        raw: the body.
+        most: how many challengers a model may have.
+
+    Raises:
+        Invalid: naming the field.
+        Conflict: there is another one of that name, or too many; or a change of features is under way.
+    """
+    if name == PREVIOUS:
+        raise Invalid.of("challenger", f"{PREVIOUS} is what the former model is called after a promotion")
+    config, promote = challenging(model.config, raw), promote_of(raw)
+    known, count = model.challengers.get(name), len(model.challengers)
+    if known is not None:
+        if own_text(known.parts.config) != own_text(config):
+            raise Conflict(f"challenger {name} exists with another configuration; DELETE it first")
+        if known.promote == promote:
+            return None, config
+    elif count >= most:
+        raise Conflict(f"the model has {count} challengers, of at most {most}: DELETE one first")
+    elif model.phase == "overlap":
+        raise Conflict("a change of features is under way: complete or abort it first")
+    elif len(model.labels) > (bound := config.algorithm.class_bound):
+        raise Conflict(f"{config.algorithm_id} learns at most {bound} classes; the model has {len(model.labels)}")
+    return Challenge(name, {**own_fields(config), "promote": promote}, most), config
+
+
+def unproven(model: Model, name: str) -> str | None:
+    """Why only force promotes a challenger, with what is known of it; None where it needs none."""
+    if name == PREVIOUS:
+        return None
+    found = difference_report(model, name)
+    if found["rows"] >= ASKED_ROWS_MIN and found["low"] > 0:
+        return None
+    known = "difference {mean:.4g}, interval {low:.4g} to {high:.4g}; ".format_map(found) if found["rows"] else ""
+    needed = f'{known}it takes {ASKED_ROWS_MIN} rows and an interval above 0, or "force": true'
+    return f"challenger {name} has not been shown to be better: {found['rows']} rows were compared; {needed}"
+
+
+def difference_report(model: Model, name: str) -> Header:
+    """The paired difference of the model and a challenger, in units of the loss, among all its challengers."""
+    return model.challengers[name].difference.report(len(model.challengers), model.config.cost_max)

@@ -1,0 +1,250 @@
+"""What is read of a model between two entries: predictions, weights, explanations, metrics, summaries.
+
+Reading changes nothing. What concerns one learner takes its parts: those of the model's own, or of a challenger.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+from numpy.typing import NDArray
+
+from core.config import Config
+from core.contract import Floats, Header, Prediction, Task, Weights
+from core.entry import ServedPrediction
+from core.features import Schema
+from core.features.labels import Label
+from core.metrics import Quality, RegressionMetrics
+from core.model.model import LearnerParts, Model
+from core.switching.ensemble import Ensemble
+
+# ---------------------------------------------------------------- predictions
+
+
+def predict(parts: LearnerParts, raw: Floats) -> Prediction:
+    """Predict raw rows (n, F) of ``prediction_schema``, classes in terms of ``answers.said``.
+
+    Raises:
+        RuntimeError: the space is not fixed yet.
+    """
+    if parts.switching.in_force is None:
+        raise RuntimeError("no feature space yet")
+    prediction = parts.switching.in_force.predict(raw)
+    if parts.label_range is None:
+        return parts.answers.of(prediction, parts.metrics.rows)
+    parts.label_range.hold(prediction.value)
+    return prediction
+
+
+def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, ServedPrediction]:
+    """Predict one raw row (1, F) whose label will come later, by all learners."""
+    prediction = predict(model.own, raw)
+    returned = returned_prediction(model.own, prediction, 0)
+    if model.challengers:
+        learners = [one.parts for one in model.challengers.values()]
+        others = tuple([returned_prediction(parts, predict(parts, raw), 0) for parts in learners])
+        returned = replace(returned, beside=others)
+    return prediction, returned
+
+
+def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -> ServedPrediction:
+    """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""
+    model, metrics = parts.switching.in_force, parts.metrics
+    # the lag columns of the next row, which a row that is predicted now will be learned with
+    made = None if model is None or model.lags is None else model.lags.now(), parts.learner_id
+    if isinstance(metrics, RegressionMetrics):
+        assert parts.intervals is not None
+        value = float(prediction.value[row])
+        return ServedPrediction(value, None, metrics.baselines(), parts.intervals.served(value), *made)
+    labels, index, shares = parts.answers.said.labels, int(prediction.value[row]), prediction.probabilities
+    baselines = tuple(labels[at] if at >= 0 else None for at in metrics.baselines())
+    if index < 0:
+        return ServedPrediction(None, None, baselines, None, *made)
+    pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
+    return ServedPrediction(labels[index], pairs, baselines, None, *made)
+
+
+def encoded(parts: LearnerParts, raw: Floats) -> Floats:
+    """Raw rows (n, F) of ``prediction_schema`` as ``row_columns`` (n, D), each as the next one."""
+    assert parts.switching.in_force is not None
+    return parts.switching.in_force.encode(raw)
+
+
+def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> Floats | None:
+    """The intervals of a regression around n predictions, (n, 2), low and high; None: too few rows were scored.
+
+    Args:
+        parts: of the learner.
+        prediction: made now.
+        level: the share of labels to cover, above 0 and at most ``core.intervals.levels.LEVEL_MAX``.
+    """
+    assert parts.intervals is not None
+    return parts.intervals.around(prediction.value, level)
+
+
+def named(parts: LearnerParts, values: NDArray[Any]) -> list[Any]:
+    """Predicted values in the client's terms: labels, None where none is known, or numbers."""
+    if parts.regression:
+        return values.tolist()  # type: ignore[no-any-return]
+    labels = parts.answers.said.labels
+    return [labels[index] if index >= 0 else None for index in values.tolist()]
+
+
+# ---------------------------------------------------------------- the learner
+
+
+def weights(parts: LearnerParts) -> Weights | None:
+    """The linear model in use over the encoded columns, or None; of several experts their mean."""
+    model = parts.switching.in_force
+    return None if model is None else model.weights()
+
+
+def linear_share(parts: LearnerParts) -> float | None:
+    """After a change of features the weight of the experts that ``weights`` is the mean of; else None."""
+    model = parts.switching.in_force
+    return model.linear_share if isinstance(model, Ensemble) else None
+
+
+def explain(parts: LearnerParts, raw: Floats) -> Header | None:
+    """What a learner without weights knows about one raw row (1, F), classes as their labels.
+
+    None where it has no explanation; a linear learner is explained by its weights.
+    """
+    model = parts.switching.in_force
+    found = None if model is None else model.explain(raw)
+    if found is None:
+        return None
+    labels, ambiguity = parts.labels.labels, found["ambiguity"]
+    if ambiguity is not None:
+        ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
+    return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
+
+
+def feature_means(parts: LearnerParts) -> dict[str, float]:
+    """Means of numeric and boolean features, over the rows in the windows of the drift test of class means.
+
+    Empty where there is no such test (also: the learner makes it itself), no row yet, or a space without features.
+    """
+    means = None if parts.drift_response is None else parts.drift_response.detector.column_means()
+    schema = None if parts.switching.now is None else parts.switching.now.schema
+    if means is None or not isinstance(schema, Schema):
+        return {}
+    known = dict(zip(schema.columns, means.tolist(), strict=False))  # lags stand behind the schema's columns
+    return {name: known[name] for name in schema.names if name in known}
+
+
+def learner_info(parts: LearnerParts) -> Header:
+    """What the learner reports of itself."""
+    model = parts.switching.in_force
+    return {} if model is None else model.info()
+
+
+def info(model: Model) -> Header:
+    """What the model has become: its features, its labels, its size, and what its learner reports."""
+    schema, own = model.prediction_schema, model.own
+    features = [] if schema is None else [feature.to_json() for feature in schema.features]
+    labels = list(model.labels.labels)
+    found = {"features": features, "labels": labels, "state_bytes": model.nbytes, **learner_info(own)}
+    if own.rows_before_start:  # the learner has not learned all rows of the model
+        found["learner_rows"] = own.metrics.rows
+    unknown = model.unknown.report(schema)
+    return {**found, "unknown": unknown} if unknown else found
+
+
+# ---------------------------------------------------------------- scores
+
+
+def metrics_report(model: Model) -> Header:
+    """The prequential metrics of the model; ``rows`` count on through promotions."""
+    return {**learner_metrics(model.own), "rows": model.rows}
+
+
+def learner_metrics(parts: LearnerParts) -> Header:
+    """The prequential metrics, classes by their labels; of a regression also the coverage of its intervals.
+
+    ``rows`` are those that this learner has scored; points and marks have the row numbers of the model.
+    """
+    if isinstance(parts.metrics, RegressionMetrics):
+        assert parts.intervals is not None
+        found = parts.metrics.report()
+        for span, covered in zip(("overall", "window", "fading"), parts.intervals.spans(), strict=True):
+            found[span]["coverage"] = covered
+    else:
+        known = parts.answers.said
+        found = parts.metrics.report(known.labels, known.keys, parts.answers.costs)
+    if before := parts.rows_before_start:
+        found["history"] = [{**point, "row": point["row"] + before} for point in found["history"]]
+    return found
+
+
+def quality(parts: LearnerParts) -> Quality:
+    """How well the learner has done in the window of its metrics."""
+    return parts.metrics.quality(None if parts.regression else parts.answers.costs)
+
+
+def coverage(parts: LearnerParts) -> Header:
+    """The share of labels in the window that the intervals of a regression covered, by level; {}: no regression."""
+    return {} if parts.intervals is None else parts.intervals.spans()[1]
+
+
+class LastDrift(NamedTuple):
+    """The newest drift event of a model.
+
+    Attributes:
+        row, time_ms, kind: of its first alarm.
+        label: the class whose rows were compared; None for regression.
+    """
+
+    row: int
+    time_ms: int
+    kind: str
+    label: Label | None
+
+
+class Summary(NamedTuple):
+    """A model in one line.
+
+    Attributes:
+        algorithm, task: from its configuration.
+        rows: rows learned.
+        score: overall accuracy, or mean squared error; None before the first row.
+        baseline: the same of the best simple baseline; None where none has predicted a row yet.
+        phase: of a change of features: "steady", "overlap" or "ensemble".
+        drift: the newest drift event; None where there has been none.
+        challengers: how many learners stand beside the model's own.
+        ahead: how many of them are better: the interval of the paired difference lies above 0.
+        mean_cost: what the model's answers have cost a row, by its ``class_costs``; None where it has none.
+        baseline_cost: the same of the cheapest constant answer.
+        paired_score: of a regression, the mean squared error on the rows that the baseline is of, which are what the
+            two are compared by; None where there are none, and for a classification.
+    """
+
+    algorithm: str
+    task: Task
+    rows: int
+    score: float | None
+    baseline: float | None
+    phase: str
+    drift: LastDrift | None = None
+    challengers: int = 0
+    ahead: int = 0
+    mean_cost: float | None = None
+    baseline_cost: float | None = None
+    paired_score: float | None = None
+
+    @classmethod
+    def first(cls, config: Config) -> Self:
+        """The summary of a model that has learned nothing yet, without building it."""
+        return cls(config.algorithm_id, config.task, 0, None, None, "steady")
+
+
+def summary(model: Model) -> Summary:
+    """What a list of models shows of this one."""
+    config, k, last = model.config, len(model.challengers), model.outbox.newest
+    return Summary(
+        *(config.algorithm_id, config.task, model.rows),
+        phase=model.phase,
+        drift=None if last is None else LastDrift(last.row, last.time_ms, last.kind, last.label),
+        challengers=k,
+        ahead=sum([one.difference.low(k) > 0 for one in model.challengers.values()]),
+        **model.own.metrics.headline(None if model.regression else model.own.answers.costs),
+    )

@@ -1,0 +1,164 @@
+"""Which row segments a model still accepts, which are learned as one block, and the rows of a block.
+
+Rows name the feature space and the labels they were validated against. What an entry before them has made impossible
+is refused here, deterministically, segment by segment.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from core.config import Config
+from core.contract import Floats
+from core.entry import MergedRows, Refused, Rows, Segment, ServedPrediction
+from core.features import Schema, Space
+from core.features.labels import LabelSet
+
+
+class BlockRows(NamedTuple):
+    """The rows of one block.
+
+    Attributes:
+        raw: (n, F) rows.
+        labels: n labels, or numbers (n,).
+        discounts, weights: (n,) or None.
+        returned: for each row the prediction that was returned, where it was tracked; None: no row was.
+    """
+
+    raw: Floats
+    labels: Any
+    discounts: Floats | None = None
+    weights: Floats | None = None
+    returned: list[ServedPrediction | None] | None = None
+
+    def part(self, at: slice) -> "BlockRows":
+        """Some of the rows."""
+        columns: Any = [None if column is None else column[at] for column in self]
+        return BlockRows(*columns)
+
+    def predicted_by(self, learner_id: str, *, or_returned: bool) -> Self:
+        """The rows with what a learner predicted when they were tracked.
+
+        Args:
+            learner_id: its id.
+            or_returned: whether what was returned stands for what the learner did not predict.
+        """
+        if self.returned is None:
+            return self
+        own = [None if one is None else one.said_by(learner_id) for one in self.returned]
+        if or_returned:  # made by a learner that may have other lags
+            both = zip(own, self.returned, strict=True)
+            own = [replace(one, lags=None) if found is None and one is not None else found for found, one in both]
+        return self._replace(returned=own)
+
+
+def rows_of(segments: Sequence[Rows]) -> BlockRows:
+    """The rows of segments that are learned as one block; only one that is a block of its own may skip rows."""
+    first = segments[0]
+    returned: list[ServedPrediction | None] | None
+    if len(segments) == 1 and not first.skip:
+        returned = None if first.served is None else [first.served] * len(first.X)
+        return BlockRows(np.ascontiguousarray(first.X), first.y, first.discounts, first.weights, returned)
+    raw = np.concatenate([rows.X for rows in segments])
+    labels = [label for rows in segments for label in rows.y]
+    discounts, weights = _column([rows.discounts for rows in segments]), _column([rows.weights for rows in segments])
+    returned = [rows.served for rows in segments for _ in range(len(rows.X))]
+    if first.skip:
+        kept = np.setdiff1d(np.arange(len(raw)), first.skip)
+        raw, labels, returned = raw[kept], [labels[at] for at in kept], [returned[at] for at in kept]
+        discounts, weights = (None if given is None else given[kept] for given in (discounts, weights))
+    return BlockRows(raw, labels, discounts, weights, returned if any(returned) else None)
+
+
+def _column(given: Sequence[Floats | None]) -> Floats | None:
+    """What the rows of several segments were sent with: in all of them, or in none."""
+    found = [one for one in given if one is not None]
+    return np.concatenate(found) if found else None
+
+
+def check_space(rows: Rows, schema: Space | None) -> Space | Refused:
+    """The space in which rows are learned: the model's, or the one they propose where it has none yet."""
+    if schema is None and rows.features is not None:
+        schema = Schema(rows.features)
+    if schema is None or rows.space != schema.id:
+        return Refused("the model's features are no longer those the rows were sent with")
+    return schema
+
+
+def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> Refused | None:
+    """Why the labels of rows, some of which no row had before, can no longer join the classes seen, or None.
+
+    Args:
+        rows: the rows.
+        seen: the classes.
+        configs: of all learners of the model's rows, the model's own first.
+    """
+    skip = set(rows.skip)
+    declared = None if configs[0].labels is None else LabelSet(configs[0].labels)
+    joined = LabelSet.from_header(seen.to_header())
+    for at, label in enumerate(rows.y):
+        if at in skip or joined.index(label) >= 0:
+            continue
+        if declared is not None and declared.index(label) < 0:  # it was before the model went back to an older state
+            return Refused("a label is not one of the declared labels any more")
+        if joined.clash(label) is not None:
+            return Refused("a label shows under the same JSON key as another label of the model")
+        least = min((one.algorithm for one in configs), key=lambda algorithm: algorithm.class_bound)
+        if len(joined.labels) >= least.class_bound:
+            return Refused(f"the model has as many classes as {least.id} learns: {least.class_bound}")
+        joined.add(label)
+    return None
+
+
+def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[Sequence[Segment]]:
+    """Cut an entry into runs of segments that are learned as one block.
+
+    The cut is made lazily, while the state moves: whether a segment is plain depends on the classes seen so far.
+
+    Args:
+        segments: of one entry.
+        plain: whether rows need no special care as the model stands now.
+    """
+    block: list[Rows] = []
+    for segment in segments:
+        if isinstance(segment, Rows) and plain(segment) and (not block or _alike(block[0], segment)):
+            block.append(segment)
+            continue
+        if block:
+            yield block
+            block = []
+        if isinstance(segment, Rows) and plain(segment):
+            block.append(segment)
+        else:
+            yield [segment]
+    if block:
+        yield block
+
+
+def _alike(first: Rows, other: Rows) -> bool:
+    """Whether two plain row segments may stand in one block."""
+    return (first.discounts is None) == (other.discounts is None) and (first.weights is None) == (other.weights is None)
+
+
+def plain_until(merged: MergedRows, first: int, schema: Space | None, seen: LabelSet | None) -> int:
+    """Up to which entry, from the ``first`` on, merged rows need no special care as the model stands now.
+
+    Args:
+        merged: the rows.
+        first: the entry that is next.
+        schema: the space of feedback.
+        seen: the classes seen; None for regression.
+
+    Returns:
+        The first entry with a label that has not been seen; the number of entries where there is none; ``first`` where
+        the rows are of another space.
+    """
+    if schema is None or merged.rows.space != schema.id:
+        return first
+    start = merged.start(first)
+    labels = merged.rows.y[start:]
+    if seen is None or seen.knows(labels):  # type: ignore[arg-type]
+        return len(merged.stops)
+    return merged.entry_of(start + seen.find(labels).index(-1))  # type: ignore[arg-type]

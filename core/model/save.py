@@ -1,0 +1,187 @@
+"""A model as bytes and back, its challengers included.
+
+A saved state is one envelope (core.state.envelope) of all parts' arrays, with a header that also describes of which
+models the phase consists (core.switching.structure). Parts are named as they were when the format was fixed. Those of
+the challengers follow, "challengers.0.metrics.ring" for example, with a header each; a model that never had any has
+nothing of them in its state.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+from numpy.typing import NDArray
+
+from core.challenger_config import Promote, challenging, own_fields
+from core.config import Config
+from core.contract import Buffer, Header
+from core.drift.episodes import Episodes
+from core.drift.outbox import Outbox
+from core.features import Space
+from core.features.labels import LabelSet
+from core.metrics import ClassificationMetrics
+from core.metrics.difference import Difference
+from core.model.answers.answers import Answers
+from core.model.answers.calibration import fresh
+from core.model.model import Challenger, LearnerParts, Model
+from core.model.unknown_categories import UnknownCategories
+from core.state import envelope
+from core.state.envelope import flatten, unflatten
+from core.switching.structure import build, describe, spaces_of
+
+CHALLENGERS = "challengers"
+LearnerSpaces = Sequence[tuple[Config, Sequence[Space]]]
+"""The learners of a state: the configuration of each, and the feature spaces that it takes memory for."""
+Arrays = dict[str, NDArray[Any]]
+
+
+# ---------------------------------------------------------------- save
+
+
+def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None) -> bytes:
+    """The whole state with a digest; equal states give equal bytes.
+
+    Args:
+        model: the model.
+        stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
+    """
+    return _dump(model, stamp or {})
+
+
+def to_copy(model: Model, stamp: Mapping[str, Any]) -> bytes:
+    """The whole state as another model begins with it, at version 0.
+
+    Without the alarms, which are events of this model's log, and with learners that none of it has put there.
+    """
+    return _dump(model, stamp, copied=True)
+
+
+def _dump(model: Model, stamp: Mapping[str, Any], copied: bool = False) -> bytes:
+    arrays, state = _packed(model.own, "" if copied else None, {"outbox": Outbox() if copied else model.outbox})
+    if model.unknown.counts:
+        state["unknown"] = dict(model.unknown.counts)
+    others: list[Header] = []
+    for at, (name, one) in enumerate(model.challengers.items()):
+        own, header = _packed(one.parts, f"0.{at + 1}" if copied else None, {"difference": one.difference})
+        arrays.update({f"{CHALLENGERS}.{at}.{part}": array for part, array in own.items()})
+        fields = own_fields(one.parts.config)
+        others.append({"name": name, "promote": one.promote, "config": fields, "state": header})
+    if others:
+        state[CHALLENGERS] = others
+    return envelope.dump(arrays, {"config": model.config.to_json(), "stamp": dict(stamp), "state": state})
+
+
+def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -> tuple[Arrays, Header]:
+    """A learner as arrays and a header.
+
+    Args:
+        parts: of the learner.
+        copy_id: its id in a copy, whose episodes are new; None: it is no copy.
+        more: what is saved with its parts.
+    """
+    held, learner_id = parts.saved_parts(), parts.learner_id if copy_id is None else copy_id
+    if copy_id is not None and "episodes" in held:
+        held["episodes"] = Episodes(parts.config.watch)
+    arrays, headers = flatten({**held, **more})
+    state: Header = {"rows": parts.rows, "labels": parts.labels.to_header(), **headers}
+    if parts.rows_before_start:
+        state["before"] = parts.rows_before_start
+    if learner_id:
+        state["born"] = learner_id
+    state["switching"] = describe(parts.switching)
+    return arrays, state
+
+
+# ---------------------------------------------------------------- load
+
+
+def from_bytes(
+    data: Buffer, check_fits: Callable[[LearnerSpaces], None] = lambda _learners: None
+) -> tuple[Model, dict[str, Any]]:
+    """A model and its stamp from what ``to_bytes`` gave.
+
+    Args:
+        data: a saved state.
+        check_fits: asked before anything is allocated; raises to refuse it.
+
+    Raises:
+        ValueError: corrupt, of another format version, or not a state that this configuration can have.
+    """
+    arrays, header = envelope.load(data)
+    try:
+        config, state = Config.parse(header["config"]), header["state"]
+        others = [(challenging(config, raw["config"]), raw) for raw in state.get(CHALLENGERS, ())]
+        learners = [(config, state), *((own, raw["state"]) for own, raw in others)]
+        check_fits([(own, spaces_of(own, learner["switching"])) for own, learner in learners])
+        challengers: dict[str, Challenger] = {}
+        for at, (own, raw) in enumerate(others):
+            name, challenger = _load_challenger(own, raw, _taken(arrays, f"{CHALLENGERS}.{at}."))
+            if name in challengers:
+                raise ValueError("two challengers have the same name")
+            challengers[name] = challenger
+        outbox = Outbox()
+        parts = _load_parts(config, arrays, state, {"outbox": outbox})
+        model = Model(parts, challengers, outbox, UnknownCategories.from_header(state.get("unknown", {})))
+        _check_challengers(model)
+        return model, dict(header["stamp"])
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"state is not one of a model: {error!r}") from error
+
+
+def _load_challenger(config: Config, raw: Header, arrays: Arrays) -> tuple[str, Challenger]:
+    name, promote, difference = raw["name"], raw["promote"], Difference()
+    if not isinstance(name, str) or not name or promote not in get_args(Promote):
+        raise ValueError("no such challenger")
+    parts = _load_parts(config, arrays, raw["state"], {"difference": difference})
+    return name, Challenger(parts, promote, difference)
+
+
+def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str, Any]) -> LearnerParts:
+    """A learner that ``_packed`` gave; ``more`` is loaded with its parts."""
+    parts = LearnerParts.first(config, build(config, state["switching"]), state.get("born", ""))
+    parts.answers = Answers(config, LabelSet.from_header(state["labels"]), fresh())
+    parts.rows_before_start = state.get("before", 0)
+    unflatten({**parts.saved_parts(), **more}, arrays, state)
+    _check_together(parts, state["rows"])
+    if isinstance(parts.metrics, ClassificationMetrics):
+        parts.answers.count(parts.metrics.labels_seen)
+    return parts
+
+
+def _check_together(parts: LearnerParts, rows: object) -> None:
+    """Parts that are each a state of their own must be of one and the same learner."""
+    before, scored, classes, now = parts.rows_before_start, parts.metrics.rows, len(parts.labels), parts.switching.now
+    if {type(rows), type(before)} != {int} or before < 0 or not _is_learner_id(parts.learner_id):
+        raise ValueError("no such numbers of rows")
+    covered = 0 if parts.intervals is None else parts.intervals.rows
+    ranged = scored if parts.label_range is None else parts.label_range.rows
+    if not rows == parts.rows or ranged != scored or covered > scored or (scored > 0 and now is None):
+        raise ValueError("the rows of the parts differ")
+    declared = parts.config.labels
+    if declared is not None and any(LabelSet(declared).index(label) < 0 for label in parts.labels.labels):
+        raise ValueError("a class is not one of the declared labels")
+    if parts.regression and classes:
+        raise ValueError("a regression has no classes")
+    if now is None or parts.drift_response is None or not isinstance(parts.metrics, ClassificationMetrics):
+        return
+    tested = parts.drift_response.detector.classes
+    if tested != classes or now.classes_differ(classes) or parts.metrics.classes > len(parts.answers.said):
+        raise ValueError("the classes of the parts differ")
+
+
+def _is_learner_id(born: object) -> bool:
+    """Whether a saved id is one: numbers between dots, or none at all."""
+    return isinstance(born, str) and all(part.isdecimal() for part in born.split(".") if born)
+
+
+def _check_challengers(model: Model) -> None:
+    """Each learns the rows of this model."""
+    for one in model.challengers.values():
+        now, parts = one.parts.switching.now, one.parts
+        same_space = (None if now is None else now.feedback_schema) == model.feedback_schema
+        if parts.rows != model.rows or parts.labels.labels != model.labels.labels or not same_space:
+            raise ValueError("a challenger is not one of this model")
+
+
+def _taken(arrays: Arrays, prefix: str) -> Arrays:
+    """The arrays whose names begin with a prefix, without it; they are taken out of the others."""
+    return {name[len(prefix) :]: arrays.pop(name) for name in [*arrays] if name.startswith(prefix)}

@@ -1,0 +1,142 @@
+"""Rows beside their a-priori predictions, and what is scored of them.
+
+Labels that come late: tracked rows are scored by what was returned to the client, and the baselines beside them by what
+``no_change``, ``majority`` or ``last_value`` said at the same moment; both were kept with the prediction. Records of
+earlier versions lack the baselines, which are taken to say what they say now.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats, Ints
+from core.entry import ServedPrediction
+from core.intervals.conformal import as_told
+from core.metrics import RegressionMetrics
+from core.metrics.class_kernels import AS_NOW, FACTS, LOSS, NOTHING, P_TRUE, facts_of
+from core.metrics.regression import AS_NOW as NUMBER_AS_NOW
+from core.metrics.regression import NOTHING as NO_NUMBER
+from core.metrics.regression import squared_errors
+from core.model.answers.answers import Answered, Answers
+from core.model.model import LearnerParts
+
+_NO_FACTS = np.empty((FACTS, 0))
+
+Returned = Sequence[ServedPrediction | None]
+"""What was returned for each row; None for rows that were not tracked."""
+
+
+class Scored(NamedTuple):
+    """Rows beside their a-priori predictions.
+
+    Attributes:
+        predicted: indices of labels (core.model.answers), -1 where there was no answer, -2 for a label that the model
+            knows no more; or numbers; for tracked rows as returned.
+        truth: indices of labels, or numbers.
+        facts: what the probabilities say of each row, (FACTS, n) as core.metrics.class_kernels has it; (FACTS, 0) for
+            regression.
+        losses: 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored.
+    """
+
+    predicted: NDArray[Any]
+    truth: NDArray[Any]
+    facts: Floats
+    losses: Floats
+
+    @property
+    def p_true(self) -> list[float]:
+        """Probability given to each true label, NaN where there was none; empty for regression."""
+        shares: list[float] = self.facts[P_TRUE].tolist()
+        return shares
+
+
+def scored_numbers(predicted: Floats, truth: Floats) -> Scored:
+    """Numbers (n,) predicted, beside those that came."""
+    return Scored(predicted, truth, _NO_FACTS, squared_errors(predicted, truth))
+
+
+def scored_classes(answered: Answered) -> Scored:
+    """Answers beside the labels that came."""
+    return Scored(answered.predicted, answered.truth, answered.facts, answered.facts[LOSS])
+
+
+def joined(parts: Sequence[Scored]) -> Scored:
+    """Parts of a block as one."""
+    return (
+        parts[0]
+        if len(parts) == 1
+        else Scored(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True)))
+    )
+
+
+def score(parts: LearnerParts, scored: Scored, returned: Returned | None) -> Scored:
+    """Add rows to the metrics and residuals to the intervals.
+
+    Args:
+        parts: of the learner.
+        scored: rows with the predictions made now.
+        returned: what was returned for each; None: no row was tracked.
+
+    Returns:
+        The rows, tracked ones by what was returned.
+    """
+    metrics = parts.metrics
+    if isinstance(metrics, RegressionMetrics):
+        assert parts.intervals is not None
+        if returned is None:
+            metrics.absorb(scored.predicted, scored.truth)
+            parts.intervals.absorb(scored.predicted, scored.truth)
+        else:
+            scored, baseline = _numbers_as_returned(scored, returned)
+            metrics.absorb(scored.predicted, scored.truth, baseline)
+            intervals = as_told([() if one is None else one.interval for one in returned])
+            parts.intervals.absorb(scored.predicted, scored.truth, intervals)
+        return scored
+    classes = len(parts.answers.said.labels)
+    if returned is None:
+        metrics.absorb(scored.predicted, scored.truth, scored.facts, classes)
+    else:
+        scored, baselines = _classes_as_returned(scored, returned, parts.answers, metrics.rows)
+        metrics.absorb(scored.predicted, scored.truth, scored.facts, classes, baselines)
+    return scored
+
+
+def as_returned(parts: LearnerParts, scored: Scored, returned: Returned) -> Scored:
+    """Score rows that were just learned by the predictions that were returned, whichever learner made them."""
+    if parts.regression:
+        return _numbers_as_returned(scored, returned)[0]
+    return _classes_as_returned(scored, returned, parts.answers, parts.metrics.rows - len(returned))[0]
+
+
+def _classes_as_returned(scored: Scored, returned: Returned, answers: Answers, rows: int) -> tuple[Scored, Ints]:
+    """Rows of a classifier that had learned so many before them, and what the two baselines said then, (n, 2)."""
+    predicted, facts = scored.predicted.copy(), scored.facts.copy()
+    baselines = np.full((len(returned), 2), AS_NOW)
+    for row, one in enumerate(returned):
+        if one is None:
+            continue
+        if one.prediction is None:
+            predicted[row], facts[:, row] = NOTHING, np.nan
+        else:
+            predicted[row], shares = answers.returned(one, rows + row)
+            at = slice(row, row + 1)
+            facts[:, at] = facts_of(shares[None], predicted[at], scored.truth[at])
+        if one.baselines is not None:
+            baselines[row] = [answers.index(label) for label in one.baselines]
+    return Scored(predicted, scored.truth, facts, facts[LOSS]), baselines
+
+
+def _numbers_as_returned(scored: Scored, returned: Returned) -> tuple[Scored, Floats]:
+    """Rows of a regression, and what the baseline said then, (n,)."""
+    predicted: NDArray[np.float64] = scored.predicted.copy()
+    baseline = np.full(len(returned), NUMBER_AS_NOW)
+    for row, one in enumerate(returned):
+        if one is None:
+            continue
+        predicted[row] = one.prediction
+        if one.baselines is not None:
+            (last,) = one.baselines
+            baseline[row] = NO_NUMBER if last is None else last
+    return scored_numbers(predicted, scored.truth), baseline
