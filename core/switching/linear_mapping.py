@@ -328,7 +328,9 @@ class LinearMapping(ColumnMapping):
         if "stored" in arrays and count > self._stored_max:
             raise ValueError("the mapping stores more rows than it can")
         found["stored"] = None if "S" in arrays else list(found.get("stored", ()))
-        self.__dict__.update({"S": None, **found}, count=count, solved=solved)
+        self.count, self.solved, self.S, self.stored = count, solved, found.get("S"), found["stored"]
+        self.mean, self.centre, self.errors = found["mean"], found["centre"], found["errors"]
+        self.M, self.ridge = found["M"], found["ridge"]
 
 
 def _inverse_deviations(squares: Floats, rows: int) -> Floats:

@@ -50,6 +50,7 @@ class Expert(Nested):
         columns: names of the d columns that the learner is built for.
         ranges: (2, d) their declared ends, NaN where there are none.
         input_mapping: recovers the columns from rows of another space; None where rows have them.
+        shared: an expert of the same columns whose scaler and learner it shares; None: it has new ones.
 
     Attributes:
         columns, ranges, input_mapping: as given.
@@ -59,13 +60,23 @@ class Expert(Nested):
     """
 
     def __init__(
-        self, config: Config, columns: Sequence[str], ranges: Floats, input_mapping: FeatureRecovery | None = None
+        self,
+        config: Config,
+        columns: Sequence[str],
+        ranges: Floats,
+        input_mapping: FeatureRecovery | None = None,
+        shared: "Expert | None" = None,
     ) -> None:
         self._config = config
         scaling = config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
         self.input_mapping = input_mapping
+        self.scaler: Scaler | None
+        self.learner: Learner
+        if shared is not None:
+            self.scaler, self.learner = shared.scaler, shared.learner
+            return
         self.scaler = None if scaling == "none" else _scaler(scaling, width)
         self.learner = self._new_learner()
 
@@ -85,10 +96,7 @@ class Expert(Nested):
 
     def with_input_mapping(self, input_mapping: FeatureRecovery) -> "Expert":
         """An expert that shares scaler and learner and reads rows of another space."""
-        other = object.__new__(Expert)
-        other.__dict__.update(self.__dict__)
-        other.input_mapping = input_mapping
-        return other
+        return Expert(self._config, self.columns, self.ranges, input_mapping, self)
 
     def to_own_columns(self, X: Floats) -> Floats:
         """Encoded rows X (n, D) as the expert's own columns (n, d)."""
@@ -250,7 +258,7 @@ class Pipeline(Expert):
         if expert is None:
             super().__init__(config, columns, ranges)
         else:
-            self.__dict__.update(expert.__dict__)
+            super().__init__(config, expert.columns, expert.ranges, expert.input_mapping, expert)
         self.row_columns, self.row_ranges = columns, ranges
         self.schema = self.feedback_schema = schema
         self.encoder = encoder or Encoder(schema, config.missing)
