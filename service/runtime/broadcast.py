@@ -11,11 +11,14 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from service.errors import StoreDown, StreamsFull
 from service.runtime.backoff import Backoff
-from service.store.drift import DriftStreams
 from service.store.events import StoredEvent, StreamPosition
+
+if TYPE_CHECKING:
+    from service.store.drift import DriftStreams  # it imports kernels, which those who read keys have no need of
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +106,7 @@ class Broadcast:
         waiters: events that are set whenever something was read; each waiter clears its own.
     """
 
-    def __init__(self, streams: DriftStreams) -> None:
+    def __init__(self, streams: "DriftStreams") -> None:
         self._streams = streams
         self._listeners: dict[Listener, str | None] = {}  # with their owners
         self._stopping = False

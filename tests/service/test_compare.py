@@ -91,7 +91,7 @@ def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Callable) -> N
     assert sorted([*expected, "last_value"]) == sorted(line[0].partition(":")[0] for line in lines)
     assert sorted(float(line[1]) for line in lines) == [float(line[1]) for line in lines]
     last = said.rstrip().splitlines()[-1]
-    assert last.startswith("curl -X PUT localhost:8000/models/load --json '{")
+    assert last.startswith("curl -X PUT 127.0.0.1:8000/models/load --json '{")
     body = json.loads(last.partition(" --json ")[2].strip("'"))
     assert (lines[0][0].partition(":")[0], "regression") == (body["algorithm"], body["task"])
     assert ["a", "b"] == body["features"], "a mistyped name would be a feature"

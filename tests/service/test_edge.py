@@ -35,7 +35,7 @@ async def test_head_is_get_without_a_body(api, path):
 
 async def test_head_leaves_no_stream_open(start, monkeypatch):
     """A client that asks for the headers of streams takes no place from those that read them."""
-    monkeypatch.setattr("service.app.STREAMS_MAX", 1)
+    monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
     api = await start()
     for _ in range(3):
         assert 200 == (await api.ask("HEAD", "/drift/stream")).status_code

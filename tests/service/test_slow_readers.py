@@ -112,7 +112,7 @@ async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_half_closed_stream_gives_its_place_back(start, monkeypatch):
     """A client that says it will send no more has left: streams of events are not kept for it."""
-    monkeypatch.setattr("service.app.STREAMS_MAX", 1)
+    monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
     api = await start()
     places = api.app.state.context.places
     asked = GET.replace(b"/ ", b"/drift/stream ", 1)

@@ -9,7 +9,7 @@ import { episodes, finder, finders, leading } from "./episodes.js";
 import { eventDetail } from "./events.js";
 import { eventSentence, when } from "./words.js";
 
-const SAID = "Newest first. The model and each challenger test by themselves; a line is the model’s alarm where it has one.";
+const SAID = "Newest first. The model and each challenger test alone; a line is the model’s alarm if it has one.";
 const SHOWN_MAX = 50;
 const REDRAWN_MS = 30_000; // times are told as "5 min ago"
 
