@@ -138,7 +138,7 @@ def stamp(state: bytes) -> dict[str, Any]:
 
 def bare(state: bytes) -> bytes:
     """A state without the stamp: equal for models that learned the same."""
-    return save.from_bytes(state)[0].to_bytes()
+    return save.to_bytes(save.from_bytes(state)[0])
 
 
 def judge(service: Service, entries: Sequence[RawEntry], rows: Sequence[Row], *loads: Load, name: str = "m") -> None:

@@ -114,15 +114,15 @@ async def test_a_half_closed_stream_gives_its_place_back(start, monkeypatch):
     """A client that says it will send no more has left: streams of events are not kept for it."""
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
     api = await start()
-    places = api.app.state.context.places
+    broadcast = api.app.state.context.broadcast
     asked = GET.replace(b"/ ", b"/drift/stream ", 1)
     async with running(LocalServer(api.app)) as server:
         for _ in range(2):
             reader, writer = await server.connect()
             writer.write(asked)
             await asyncio.wait_for(reader.readuntil(b"event: "), 10)
-            assert 1 == len(places)
+            assert 1 == broadcast.open
             writer.write_eof()
             async with asyncio.timeout(10):
-                while len(places):
+                while broadcast.open:
                     await asyncio.sleep(0.01)

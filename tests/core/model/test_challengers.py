@@ -122,14 +122,16 @@ def test_merged_entries_are_the_entries_one_by_one():
     """Events of model and challengers come in the order of their rows, whatever a replica reads together."""
     X, y = stream(1200, classes="uvv")
     one, merged = Model.first(Config.parse({**MODEL, "on_drift": "report"})), None
-    apply(one, Entry(1, 1, (Rows(one.switching.now.feedback_schema.id, None, X[:2], ["u", "v"]),)))
+    apply(one, Entry(1, 1, (Rows(one.own.switching.now.feedback_schema.id, None, X[:2], ["u", "v"]),)))
     for name, body in {"a": {**DFOP, "promote": "auto"}, "b": {"algorithm": "dynamic_odm"}}.items():
         apply(one, Entry(one.rows, 1, (plans.plan_challenge(one, name, body, MOST)[0],)))
     merged, _ = save.from_bytes(save.to_bytes(one))
     cuts = range(10, 1210, 10)
     for version, stop in enumerate(cuts, 3):
         part = slice(stop - 10, stop)
-        apply(one, Entry(version, 7 * version, (Rows(one.switching.now.feedback_schema.id, None, X[part], y[part]),)))
+        apply(
+            one, Entry(version, 7 * version, (Rows(one.own.switching.now.feedback_schema.id, None, X[part], y[part]),))
+        )
     rows = Rows(merged.feedback_schema.id, None, X, y)
     joined = MergedRows(rows, 3, [7 * version for version in range(3, 3 + len(cuts))], [*cuts])
     assert len(cuts) == apply_merged(merged, joined, 0)[0]

@@ -173,9 +173,9 @@ def test_features_that_are_being_changed_get_no_categories():
     with pytest.raises(Invalid, match="/features/switch"):
         plans.plan_change(model.machine, ADDED)
     with pytest.raises(Conflict, match="no features yet"):
-        CoreModel.first(Config.parse({"algorithm": "rls", "task": "regression"})).plan_change(ADDED)
+        plans.plan_change(CoreModel.first(Config.parse({"algorithm": "rls", "task": "regression"})), ADDED)
     with pytest.raises(Invalid, match="names"):
-        CoreModel.first(Config.parse({"algorithm": "sparse_dfop", "task": "regression"})).plan_change(ADDED)
+        plans.plan_change(CoreModel.first(Config.parse({"algorithm": "sparse_dfop", "task": "regression"})), ADDED)
 
 
 @pytest.mark.parametrize(

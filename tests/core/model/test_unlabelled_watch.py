@@ -87,7 +87,7 @@ def test_another_model_needs_another_watch():
     known = [facts(model)]
     learn(model, rows(SETTLED_ROWS))
     known.append(facts(model))
-    model.apply(Entry(2, 0, (Rows(model.prediction_schema.id, None, rows(1), ["left"]),)))
+    apply(model, Entry(2, 0, (Rows(model.prediction_schema.id, None, rows(1), ["left"]),)))
     known.append(facts(model))
     known.append(facts(machine(watch={"unlabelled": True, "episode_rows": 5})))
     assert len(known) == len(set(map(repr, known)))

@@ -10,7 +10,7 @@ from core.contract import Spec
 from core.drift.config import WatchTest as Settings
 from core.entry import Entry, Rows
 from core.learners.catalogue import find
-from core.model import Model
+from core.model import Model, save
 from core.model.apply import apply
 
 D, ROWS, JUMP = 3, 900, 500
@@ -59,7 +59,7 @@ def test_how_rows_are_cut_does_not_matter(action, reset_on):
     for other in (cut, single):
         assert alarms(whole) == alarms(other)
         other.outbox = whole.outbox
-        assert whole.to_bytes() == other.to_bytes()
+        assert save.to_bytes(whole) == save.to_bytes(other)
 
 
 def test_the_model_s_own_test_is_the_only_one_of_its_kind():
@@ -97,7 +97,7 @@ def test_an_alarm_says_that_the_class_starts_anew(action, reset_on):
     own = ("class_mean",) if reset_on == "class_mean" else ("class_mean", "error_rate")
     expected = [(d.row, d.kind, "reset" if d.kind in own else action) for d in alarms(model)]
     assert expected == [(d.row, d.kind, d.action) for d in alarms(model)]
-    marks = [mark for mark in model.metrics.report()["marks"] if mark["kind"] == "drift"]
+    marks = [mark for mark in model.own.metrics.report()["marks"] if mark["kind"] == "drift"]
     assert expected == [(mark["row"], mark["test"], mark["action"]) for mark in marks]
 
 
@@ -106,5 +106,5 @@ def test_too_many_classes_are_refused_with_the_bound():
     model = machine()
     bound = find("vigod").class_bound
     learn(model, np.zeros((bound, D)), list(range(bound)))
-    (refused,) = model.apply(Entry(2, 1000, (Rows(model.prediction_schema.id, None, np.zeros((1, D)), [bound]),)))
+    (refused,) = apply(model, Entry(2, 1000, (Rows(model.prediction_schema.id, None, np.zeros((1, D)), [bound]),)))
     assert str(bound) in refused.detail
