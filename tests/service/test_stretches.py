@@ -266,7 +266,7 @@ def test_an_error_names_the_entries_it_came_up_in():
     """Those of the block, or the one that was applied by itself; those before them are applied, those after not."""
     model = replica(NARROW)
     with (
-        mock.patch.object(Model, "_learn", side_effect=ZeroDivisionError("no")),
+        mock.patch("core.model.apply._learn", side_effect=ZeroDivisionError("no")),
         pytest.raises(ModelDown, match=r"applying one of the entries 1 to 4 failed: ZeroDivisionError\('no'\)"),
     ):
         read(model, narrow(4))

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from core.model import Model
 from service.app import build
 from service.errors import StoreDown
 from service.monitor.left_alarms import LeftAlarms
@@ -267,7 +266,7 @@ async def test_a_model_that_cannot_be_loaded_is_listed_as_down(store_url):
         path = await api.learnt(UNWATCHED, rows=4)
         await api.post(f"{path}/snapshots", status=201)
     with pytest.MonkeyPatch.context() as bug:
-        bug.setattr(Model, "from_bytes", lambda *_: (_ for _ in ()).throw(RuntimeError("corrupt")))
+        bug.setattr("core.model.save.from_bytes", lambda *_: (_ for _ in ()).throw(RuntimeError("corrupt")))
         async with running(store_url) as api:
             assert "steady" == (await line(api, path))["phase"]
             problem(await api.ask("GET", path), 503)

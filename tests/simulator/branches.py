@@ -7,7 +7,8 @@ from unittest import mock
 
 from core.contract import Buffer
 from core.entry import Entry, Overlap, Restore, Rows
-from core.model import Model
+from core.model import Model, save
+from service.runtime import steps
 from service.runtime.loader import Loader
 from service.runtime.replica import Replica
 from service.store import drift, snapshots, states
@@ -21,8 +22,8 @@ from tests.simulator.network import World
 from tests.simulator.script_parts import Args
 from tests.simulator.simulation import FIRST, Simulation
 
-LARGE_WORK = ("apply", "apply_merged", "to_bytes")
-"""Methods of Model that take long for a large model."""
+LARGE_WORK = ((steps, "apply"), (steps, "apply_merged"), (save, "to_bytes"))
+"""What takes long for a large model: functions of core, where the service finds them."""
 
 
 class Branches:
@@ -96,13 +97,12 @@ class Branches:
         with ExitStack() as stack:
             stack.enter_context(mock.patch.object(States, "write", noted_write))
             stack.enter_context(mock.patch.object(Loader, "reload", counted_reload))
-            for name in LARGE_WORK:
-                stack.enter_context(mock.patch.object(Model, name, self._watched(name)))
+            for place, name in LARGE_WORK:
+                stack.enter_context(mock.patch.object(place, name, self._watched(name, getattr(place, name))))
             yield
 
-    def _watched(self, name: str) -> Any:
-        """A method of Model that notes where it is called."""
-        inner = getattr(Model, name)
+    def _watched(self, name: str, inner: Any) -> Any:
+        """A function that notes where it is called."""
 
         def watched(machine: Any, *args: Any) -> Any:
             place = "in a thread" if self._simulation.loop.in_thread else "on the loop"
