@@ -48,7 +48,8 @@ async def test_a_model_whose_work_is_long_keeps_no_other_waiting(api, monkeypatc
         return await in_thread(flops, work, *args)
 
     monkeypatch.setattr("service.runtime.replica.in_thread_if_long", held_up)
-    monkeypatch.setattr(first.machine, "flops_to_apply", lambda segments: 1e12, raising=False)
+    flops = cost.flops_to_apply
+    monkeypatch.setattr(cost, "flops_to_apply", lambda *of: 1e12 if of[0] is first.machine else flops(*of))
     waiting = first.inbox.submit(_row(first, 1.0, 2.0))
     assert 1 == (await second.inbox.submit(_row(second, 1.0, 2.0))).answer.rows
     assert not waiting.done()
@@ -59,7 +60,7 @@ async def test_a_model_whose_work_is_long_keeps_no_other_waiting(api, monkeypatc
 async def test_rows_that_would_be_learned_for_hours_are_refused(api, monkeypatch):
     """Nothing ends the work of an entry once it is committed; a single row is always taken."""
     _, wide = await _model(api, "wide")
-    monkeypatch.setattr(wide.machine, "flops_to_apply", lambda segments: 2 * threads.WORK_FLOPS_MAX, raising=False)
+    monkeypatch.setattr(cost, "flops_to_apply", lambda *_: 2 * threads.WORK_FLOPS_MAX)
     two = Rows(wide.machine.prediction_schema.id, None, np.ones((2, 2)), np.ones(2), ids=())
     with pytest.raises(TooLarge, match="send fewer rows") as refused:
         wide.inbox.submit(two)

@@ -95,13 +95,13 @@ def test_a_step_names_the_mapping():
         (kernel, None, "kernel"),
         (kernel, "linear", "linear"),
     ):
-        assert expected == change.apply(machine, anything, "begin", ["c"], asked).mapping
+        assert expected == change.step(machine, anything, "begin", ["c"], asked).mapping
 
 
 def test_a_bare_name_that_is_kept_stands_for_its_declaration():
     """A category by its name; one that is new is a number."""
     day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
-    found = change.apply(model(["a", day]), anything, "begin", ["day", "x"], None)
+    found = change.step(model(["a", day]), anything, "begin", ["day", "x"], None)
     assert [day, "x"] == [feature.to_json() for feature in found.features]
 
 
@@ -109,11 +109,11 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     """Fields before phases: 422 where both are wrong; and the limit is asked with both spaces."""
     machine = model()
     with pytest.raises(Invalid):
-        change.apply(machine, anything, "complete", ["c"], None)
+        change.step(machine, anything, "complete", ["c"], None)
     with pytest.raises(Conflict):
-        change.apply(machine, anything, "complete", None, None)
+        change.step(machine, anything, "complete", None, None)
     asked = []
-    change.apply(machine, asked.append, "begin", ["b", "c"], "kernel")
+    change.step(machine, asked.append, "begin", ["b", "c"], "kernel")
     following = Schema([Feature("b"), Feature("c")])
     assert [admission.of_switch(following, cost.bytes_to_switch(machine, following, "kernel"))] == asked
 

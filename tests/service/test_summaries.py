@@ -289,12 +289,12 @@ async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypat
     writer = engine_of(api).models.summaries
     await api.post(f"{path}/feedback/batch", {**columnar(3), "labels": ["UP"] * 3})
     async with replica.lock:
-        replica.machine.rows += 100  # as a thread would, half way
+        replica.machine.own.rows_before_start += 100  # as a thread would, half way
         writer._moved[replica] = float("-inf")
         await writer.turn()
         assert 2 == (await stored(api, path)).version
         assert 2 == (await line(api, path))["version"]
-        replica.machine.rows -= 100
+        replica.machine.own.rows_before_start -= 100
     assert (3, 5) == ((found := await is_written(api, path, 3)).version, found.rows)
 
 
