@@ -44,6 +44,9 @@ uv='$(UV)'; \
 	fi
 endef
 
+# Wherever a machine forbids it: without bytecode, every start takes twice as long.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:

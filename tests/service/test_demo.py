@@ -167,6 +167,7 @@ def test_a_directory_with_something_in_it_is_refused(tmp_path: Path, capsys: pyt
     assert "neither new nor an empty directory" in capsys.readouterr().err
 
 
+@pytest.mark.timeout(300)
 def test_all_happens(url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Fed fast, a running service has drifts, switches and a promotion; at the end it has its own model only."""
     told: list[tuple[str, str]] = []
@@ -182,7 +183,7 @@ def test_all_happens(url: str, capsys: pytest.CaptureFixture[str], monkeypatch: 
     monkeypatch.setattr(command.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(command, "_over", lambda now, end_at: done.is_set() or now > end_at)
     httpx.put(f"{url}/models/own", json={"task": "regression"}, timeout=60).raise_for_status()
-    assert 0 == cli.main(["demo", "--url", url, "--speed", "100", "--for", "60"])
+    assert 0 == cli.main(["demo", "--url", url, "--speed", "100", "--for", "200"])
     assert done.is_set(), told
     assert {"demo-sensors", "demo-sea"} <= {name for name, _ in told}
     assert ["own"] == [one["name"] for one in httpx.get(f"{url}/models").json()["models"]]
