@@ -44,7 +44,7 @@ uv='$(UV)'; \
 	fi
 endef
 
-# Wherever a machine forbids it: without bytecode, every start takes twice as long.
+# Bytecode is written even where this is set: without it, every start takes twice as long.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help

@@ -253,12 +253,10 @@ def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
     # A snapshot is the model's own: it may be of a time before a promotion.
     if segment.source == "import" and not interchangeable(restored.config, model.config):
         raise Conflict("the state is of a model with another configuration")
-    renamed = segment.source == "import" and (
-        restored.challengers or restored.own.learner_id
-    )  # learners of another log
+    of_another_log = segment.source == "import" and (restored.challengers or restored.own.learner_id)
     for at, parts in enumerate(restored.learners):
         parts.end_episodes()  # the event of the present episode need not be the newest one here
-        if renamed:
+        if of_another_log:
             parts.learner_id = f"{learner_id}.{at}"
     return restored
 

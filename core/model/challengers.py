@@ -160,10 +160,8 @@ def _check_known(model: Model, name: str) -> None:
 
 def promotable(challengers: Mapping[str, Challenger]) -> str | None:
     """The challenger to promote automatically: the one with the largest lower confidence bound, if any is better."""
-    automatic, k = (
-        {name: one.difference for name, one in challengers.items() if one.promote == "auto"},
-        len(challengers),
-    )
+    automatic = {name: one.difference for name, one in challengers.items() if one.promote == "auto"}
+    k = len(challengers)
     found = [name for name, difference in automatic.items() if difference.favours_second(k)]
     return max(found, key=lambda name: automatic[name].low(k), default=None)
 

@@ -37,10 +37,8 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows) -> Scored:
     if rows.raw.shape != (len(rows.labels), route.schema.raw_width):
         raise ValueError(f"rows of shape {rows.raw.shape} with {len(rows.labels)} labels are not of this feature space")
     algorithm = parts.config.algorithm  # what else the rows were sent with was meant for another learner
-    discounts, weights = (
-        rows.discounts if algorithm.row_discounts else None,
-        rows.weights if algorithm.row_weights else None,
-    )
+    discounts = rows.discounts if algorithm.row_discounts else None
+    weights = rows.weights if algorithm.row_weights else None
     lags = None if rows.returned is None else route.told(rows.returned)
     block = _Block(parts, route, response, parts.rows, rows.raw, discounts, weights, lags)
     if parts.regression:

@@ -254,8 +254,30 @@ def plain() -> Iterator[Callable[[Answer], str]]:
         thread.join()
 
 
+def test_what_cannot_be_replaced_can_be_taken_out(shell: Shell, other: str, tar: Path) -> None:
+    """A model of another configuration stays as it is; the error says how to bring the state in beside it."""
+    httpx.put(f"{other}/models/a", json={"task": "regression", "algorithm": "rls"}).raise_for_status()
+    teach(other, "a", 1.0, 2.0)
+    before = digest(other, "a")
+    status, done, complained = brought(shell, tar, other, "--overwrite")
+    assert (1, ["a"], before) == (status, [one["name"] for one in done["refused"]], digest(other, "a"))
+    assert "take a.safetensors out of the tar and import it under another name" in complained
+
+
 PAGE = json.dumps({"models": [{"name": name} for name in NAMES], "next": None}).encode()
 DOWN = b'{"detail": "model b is out of service"}'
+
+
+def test_a_key_of_some_models_is_told_that_others_are_left_out(
+    shell: Shell, plain: Callable[[Answer], str], tmp_path: Path
+) -> None:
+    """The file holds what the key may read, and the command says so."""
+    page = json.dumps({"models": [{"name": "b"}], "next": None}).encode()
+    found = {"/models": (200, page), "/models/b/state": (200, b"state"), "/key": (200, b'{"models": ["b*"]}')}
+    url = plain(lambda path: found.get(path, (404, b"{}")))
+    status, _, complained = shell("export", "--all", tmp_path / "tar", "--url", url)
+    assert (0, "this key sees b* only; other models are not in the file\n") == (status, complained)
+    assert b"state" == content(tmp_path / "tar", "b")
 
 
 def test_models_out_of_service_are_left_out(shell: Shell, plain: Callable[[Answer], str], tmp_path: Path) -> None:

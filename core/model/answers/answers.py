@@ -24,20 +24,20 @@ A row whose label no row had before is scored as if that label had been one of t
 (the first row of a model that declares none) nothing is said, and nothing is scored.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Floats, Header, Ints, Prediction
+from core.contract import Floats, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
 from core.metrics.class_kernels import FACTS, GONE, NOTHING, note_facts
 from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row
 from core.model.answers.class_priors import log_priors, others_are_rare, with_labels
+from core.state.holder import Holder
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""
@@ -192,7 +192,7 @@ def score_rows(
     return said, came, facts, errors
 
 
-class Answers:
+class Answers(Holder):
     """The labels of one model, and what it says of them.
 
     Args:
@@ -207,6 +207,8 @@ class Answers:
         calibration: the parameters of core.model.answers.calibration; the state.
         counts: (K,) rows of each label; those of the metrics, with which they are saved.
     """
+
+    layout = LAYOUT
 
     def __init__(self, config: Config, seen: LabelSet, calibration: Floats, counts: Floats = _NO_ROWS) -> None:
         self.seen = seen
@@ -299,24 +301,3 @@ class Answers:
             return NOTHING
         found = self.said.index(said)  # type: ignore[arg-type]  # of classification: a label
         return found if found >= 0 else GONE
-
-    # ---------------------------------------------------------------- state
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return LAYOUT.held_bytes(self)
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state: the calibration."""
-        return LAYOUT.to_arrays(self), {}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: no calibration; the state is unchanged.
-        """
-        if header:
-            raise ValueError("the header must hold nothing")
-        LAYOUT.load(self, arrays)

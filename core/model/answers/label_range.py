@@ -4,25 +4,24 @@ One range serves whatever makes the prediction: one learner, or the experts afte
 is not held.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from core.contract import Floats, Header
+from core.contract import Floats
 from core.numerics.label_range import HIGH, LOW, ROWS, absorb_rows, hold_rows
-from core.state.layout import WHOLE, Array, Layout, counts
+from core.state.holder import Holder
+from core.state.layout import WHOLE, Array, Layout
 
 LAYOUT = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
 
 
-class LabelRange:
+class LabelRange(Holder):
     """The range of the labels so far, a state machine over the rows of a regression.
 
     State:
         span (3,)    least and largest label, and the number of labels
     """
+
+    layout = LAYOUT
 
     def __init__(self) -> None:
         self.span = np.zeros(3)
@@ -41,21 +40,3 @@ class LabelRange:
         """A-priori predictions (n,), each held in place by the labels before its own; then these are known."""
         absorb_rows(values, truth, self.span)
         return values
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return LAYOUT.held_bytes(self)
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state."""
-        return LAYOUT.to_arrays(self), {}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no range can be; nothing has changed.
-        """
-        counts(header)
-        LAYOUT.load(self, arrays)
