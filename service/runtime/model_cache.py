@@ -230,6 +230,9 @@ class ModelCache:
         Raises:
             NotFound, ModelDown, StoreDown: as for ``get``.
         """
+        loading = self._loading.get(name)
+        if loading is not None:
+            await asyncio.wait([loading])  # it may be of the earlier one, and fail
         held = self._loaded.get(name)
         if held is not None and held.incarnation != incarnation:
             await self._vanished(held, True)

@@ -143,6 +143,34 @@ async def test_deleted_models_are_not_lost(start, store_url):
     assert (0, True) == (_engine(other).stats.lost_models, (await other.get("/readyz"))["ready"])
 
 
+async def test_a_model_is_created_while_an_earlier_one_of_its_name_is_loaded(start, monkeypatch):
+    """Who waits for the earlier one is told that it is gone; who creates gets the new one."""
+    api, other = await start(), await start()
+    path = await api.learnt(rows=2)
+    log = _engine(other).store.log
+    read, begun, goes_on = log.read_after, asyncio.Event(), asyncio.Event()
+
+    async def read_later(*args):
+        begun.set()
+        await goes_on.wait()
+        return await read(*args)
+
+    monkeypatch.setattr(log, "read_after", read_later)
+    async with asyncio.TaskGroup() as tasks:
+        earlier = tasks.create_task(other.ask("GET", path))
+        await begun.wait()
+        assert 204 == (await api.ask("DELETE", path)).status_code
+        created = tasks.create_task(other.ask("PUT", path, json=DFOP))
+        await _until(lambda: _is_there(api, path))
+        await asyncio.sleep(0.05)
+        goes_on.set()
+    assert (404, 201) == (earlier.result().status_code, created.result().status_code)
+
+
+async def _is_there(api, path):
+    return 200 == (await api.ask("GET", path)).status_code
+
+
 async def test_a_lost_model_can_be_given_up(start, store_url):
     """DELETE at any service that holds it: all of them drop it, and the name is free."""
     api, other = await start(), await start()

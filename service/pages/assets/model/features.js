@@ -64,10 +64,13 @@ class WeightsReader {
         this.note = "";
         this.version = null;
         this.waiting = false;
+        this.algorithm = null;
     }
 
     wanted({ version, incarnation, config, info }) {
         const own = `${incarnation} ${version}`;
+        if (this.algorithm !== config.algorithm) this.never = null; // a promoted challenger may have weights
+        this.algorithm = config.algorithm;
         if (this.waiting || own === this.version || this.never === incarnation) return;
         if (config.algorithm === "sparse_dfop" || !info.features?.length) return;
         if (NOT_LINEAR.has(config.algorithm) || config.params?.random_features) {
