@@ -1,10 +1,12 @@
-"""Single rows before and after: ``python -m tests.benchmarks.paired BEFORE AFTER``, two checkouts, each with a .venv.
+"""Requests before and after: ``python -m tests.benchmarks.paired BEFORE AFTER``, two checkouts, each with a .venv.
 
-Feedback and predict at 1, 16 and 64 connections, each request to the next of 1, 100 or 1000 models of ``dfop`` with
-d = 10. Both services run all the time, each with a private store; in every round one is measured right after the other,
-in turns first and second, so that what else the machine does falls on both. Printed are medians over the rounds: rates,
-the ratio of the rates and its range, and the same of the CPU time that service and store used per request, which
-depends less on what else the machine does. The load generator is wrk (Debian and Ubuntu: apt install wrk).
+Feedback, predict and batches of 1000 rows as JSON at 1, 16 and 64 connections, each request to the next of 1, 100 or
+1000 models of ``dfop`` with d = 10. Both services run side by side, each with a private store; in every round one is
+measured right after the other, in turns first and second, so that what else the machine does falls on both. Two
+processes of one and the same checkout differ by up to 15 % for as long as they live, so both begin anew ``--starts``
+times, in turns first and second. Printed are medians over all rounds of all starts: rates, the ratio of the rates and
+its range over the starts, and the same of the CPU time that service and store used per request, which depends less on
+what else the machine does. The load generator is wrk (Debian and Ubuntu: apt install wrk).
 
 Exits with 1 where a cell is slower: a ratio of the rates below 0.97, and one of the CPU time above 1.03.
 """
@@ -16,8 +18,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -26,10 +29,11 @@ from tests.benchmarks import rows
 from tests.benchmarks.load import Job
 from tests.benchmarks.processes import Load, Service
 
-ROUTES = ("feedback", "predict")
+ROUTES = ("feedback", "predict", "feedback/batch")
 CONNECTIONS = (1, 16, 64)
 MODELS = (1, 100, 1000)
 BODIES = 2048
+BATCHES = 20
 RATE_RATIO_MIN, CPU_RATIO_MAX = 0.97, 1.03
 PARAMS = {"forgetting_rate": 0.01}
 SCRIPT = """
@@ -61,10 +65,10 @@ class Cell(NamedTuple):
 
 @dataclass
 class Side:
-    """The figures of one checkout in one cell: requests per second and microseconds of CPU per request."""
+    """The figures of one checkout in one cell, by start: requests per second and microseconds of CPU per request."""
 
-    rates: list[float] = field(default_factory=list)
-    cpu_us: list[float] = field(default_factory=list)
+    rates: list[list[float]] = field(default_factory=list)
+    cpu_us: list[list[float]] = field(default_factory=list)
 
 
 class Generator:
@@ -76,8 +80,10 @@ class Generator:
             raise SystemExit("wrk is not installed (Debian and Ubuntu: apt install wrk)")
         self._wrk, self._script = found, folder / "requests.lua"
         self._script.write_text(SCRIPT)
-        self._bodies = {"feedback": folder / "feedback", "predict": folder / "predict"}
-        for route, bodies in (("feedback", rows.single(BODIES, 1)), ("predict", rows.asked(BODIES, 1))):
+        drawn = (rows.single(BODIES, 1), rows.asked(BODIES, 1), rows.columns(BATCHES, 1))
+        made = dict(zip(ROUTES, drawn, strict=True))
+        self._bodies = {route: folder / str(number) for number, route in enumerate(made)}
+        for route, bodies in made.items():
             self._bodies[route].write_bytes(b"\n".join(bodies) + b"\n")
 
     def run(self, service: Service, cell: Cell, seconds: int) -> tuple[float, float]:
@@ -101,31 +107,37 @@ class Generator:
         return float(rate[1]), 1e6 * used_s / int(requests[1])
 
 
-def measure(services: list[Service], cell: Cell, rounds: int, seconds: int, generator: Generator) -> list[Side]:
-    """Both sides of one cell, before and after."""
-    sides = [Side(), Side()]
-    for service in services:
+def measure(
+    services: list[Service], sides: list[Side], cell: Cell, rounds: int, seconds: int, generator: Generator
+) -> None:
+    """One start of both sides of one cell, before and after."""
+    for service, side in zip(services, sides, strict=True):
         generator.run(service, cell, 1)
+        side.rates.append([])
+        side.cpu_us.append([])
     for number in range(rounds):
         for at in (0, 1) if number % 2 == 0 else (1, 0):
             rate, cpu_us = generator.run(services[at], cell, seconds)
-            sides[at].rates.append(rate)
-            sides[at].cpu_us.append(cpu_us)
-    return sides
+            sides[at].rates[-1].append(rate)
+            sides[at].cpu_us[-1].append(cpu_us)
 
 
-def ratios(before: list[float], after: list[float]) -> list[float]:
-    """After over before, round by round, in order of size."""
-    return sorted(new / old for old, new in zip(before, after, strict=True))
+def ratios(before: list[list[float]], after: list[list[float]]) -> list[float]:
+    """After over before: the median of each start's rounds, in order of size."""
+    pairs = zip(before, after, strict=True)
+    return sorted(median(new / old for old, new in zip(*pair, strict=True)) for pair in pairs)
 
 
 def report(cell: Cell, before: Side, after: Side) -> Iterator[str]:
     """Print the line of a cell; what is slower in it."""
     rates, cpu = ratios(before.rates, after.rates), ratios(before.cpu_us, after.cpu_us)
+    rate, rate_after, us, us_after = (
+        median(chain(*each)) for each in (before.rates, after.rates, before.cpu_us, after.cpu_us)
+    )
     print(
-        f"{cell.route:10}{cell.connections:>6}{cell.models:>8}{median(before.rates):>9.0f}{median(after.rates):>9.0f}"
+        f"{cell.route:15}{cell.connections:>6}{cell.models:>8}{rate:>9.0f}{rate_after:>9.0f}"
         f"{median(rates):>8.3f}  {rates[0]:.2f}..{rates[-1]:.2f}"
-        f"{median(before.cpu_us):>9.0f}{median(after.cpu_us):>9.0f}{median(cpu):>8.3f}  {cpu[0]:.2f}..{cpu[-1]:.2f}",
+        f"{us:>9.0f}{us_after:>9.0f}{median(cpu):>8.3f}  {cpu[0]:.2f}..{cpu[-1]:.2f}",
         flush=True,
     )
     if median(rates) < RATE_RATIO_MIN and median(cpu) > CPU_RATIO_MAX:
@@ -150,31 +162,33 @@ def options() -> Any:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--starts", type=int, default=5, help="of both services")
+    parser.add_argument("--rounds", type=int, default=4, help="of each start")
     parser.add_argument("--seconds", type=int, default=1, help="that each round measures a checkout")
     parser.add_argument("--connections", type=numbers, default=CONNECTIONS, help="1,16,64")
     parser.add_argument("--models", type=numbers, default=MODELS, help="1,100,1000")
-    parser.add_argument("--routes", type=lambda text: text.split(","), default=ROUTES, help="feedback,predict")
+    parser.add_argument("--routes", type=lambda text: text.split(","), default=ROUTES, help=",".join(ROUTES))
     return parser.parse_args()
 
 
 def main() -> int:
     """Print the table; 1 where a cell is slower."""
     given = options()
-    slower: list[str] = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Service(given.before.resolve()) as before,
-        Service(given.after.resolve()) as after,
-    ):
+    cells = [Cell(*each) for each in product(given.routes, given.connections, given.models)]
+    sides = {cell: [Side(), Side()] for cell in cells}
+    with tempfile.TemporaryDirectory() as folder:
         generator = Generator(Path(folder))
-        for service in (before, after):
-            prepare(service, max(given.models))
-        print(f"{'':10}{'conns':>6}{'models':>8}{'before/s':>9}{'after/s':>9}{'ratio':>8}  {'range':10}", end="")
-        print(f"{'CPU us':>9}{'after':>9}{'ratio':>8}  range")
-        for cell in (Cell(*each) for each in product(given.routes, given.connections, given.models)):
-            sides = measure([before, after], cell, given.rounds, given.seconds, generator)
-            slower += report(cell, *sides)
+        for start in range(given.starts):
+            turn = 1 if start % 2 == 0 else -1
+            with ExitStack() as stack:
+                begun = [stack.enter_context(Service(each.resolve())) for each in (given.before, given.after)[::turn]]
+                for service in begun:
+                    prepare(service, max(given.models))
+                for cell in cells:
+                    measure(begun[::turn], sides[cell], cell, given.rounds, given.seconds, generator)
+    print(f"{'':15}{'conns':>6}{'models':>8}{'before/s':>9}{'after/s':>9}{'ratio':>8}  {'range':10}", end="")
+    print(f"{'CPU us':>9}{'after':>9}{'ratio':>8}  range")
+    slower = [line for cell in cells for line in report(cell, *sides[cell])]
     for each in slower:
         print(f"SLOWER  {each}")
     return 1 if slower else 0
