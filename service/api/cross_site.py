@@ -27,6 +27,7 @@ OWN_SITE = frozenset({b"same-origin", b"none"})
 KNOWN_MAX = 1000
 """Hosts whose verdict is remembered."""
 _HOST, _SITE, _ORIGIN, _CLIENTS = b"host", b"sec-fetch-site", b"origin", b"x-forwarded-for"
+_WANTED = frozenset({_HOST, _SITE, _ORIGIN})
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _PORT = re.compile(r":\d*$")
 _ORIGIN_FORM = re.compile(r"https?://[^/?#@\s]+")
@@ -76,21 +77,23 @@ class Guard:
         Raises:
             Forbidden: it may be one of another site's page.
         """
-        sent = dict(scope["headers"])
-        host = _text(sent, _HOST)
+        sent = {name: value for name, value in scope["headers"] if name in _WANTED}
+        host = sent.get(_HOST, b"")
         if not is_known(host, self._hosts):
             problem = Problem("Host", "is a name that is not known to be this service's", "ONEPASS_ALLOWED_HOSTS")
             raise Forbidden("without keys the service answers to addresses and to names it knows", [problem])
-        if scope["method"] not in SAFE and not self._own_site(sent, host):
+        if (_SITE in sent or _ORIGIN in sent) and scope["method"] not in SAFE and not self._own_site(sent):
             field = "Sec-Fetch-Site" if _SITE in sent else "Origin"
             problem = Problem(field, "is another site's", "this service's own pages, or ONEPASS_CORS_ORIGINS")
             raise Forbidden("without keys pages of other sites may change nothing", [problem])
 
-    def _own_site(self, sent: Mapping[bytes, bytes], host: str) -> bool:
-        origin, site = _text(sent, _ORIGIN), sent.get(_SITE)
-        if site is not None and origin not in self._origins:
-            return site in OWN_SITE
-        return origin in ("", *self._origins) or origin.partition("://")[2] == host != ""
+    def _own_site(self, sent: Mapping[bytes, bytes]) -> bool:
+        origin, host = (sent.get(name, b"").decode("latin-1").lower() for name in (_ORIGIN, _HOST))
+        if origin in self._origins:
+            return True
+        if _SITE in sent:
+            return sent[_SITE] in OWN_SITE
+        return not origin or origin.partition("://")[2] == host != ""
 
     def client(self, scope: Scope) -> str:
         """The address that a request is from: of those that trusted proxies name, the last that is not their own."""
@@ -110,13 +113,10 @@ class Guard:
         return any((mapped or address) in network for network in self._proxies)
 
 
-def _text(sent: Mapping[bytes, bytes], name: bytes) -> str:
-    return sent.get(name, b"").decode("latin-1").lower()
-
-
 @lru_cache(KNOWN_MAX)
-def is_known(host: str, hosts: frozenset[str]) -> bool:
+def is_known(sent: bytes, hosts: frozenset[str]) -> bool:
     """Whether a host is listed, or no name that somebody can have registered: an address, or a name without a dot."""
+    host = sent.decode("latin-1").lower()
     name = _PORT.sub("", host).removesuffix(".")
     if hosts & {"*", host, name} or ("." not in name and ":" not in name):
         return True

@@ -33,7 +33,9 @@ from service.server.progress import STALL_S, Progress
 from service.server.short_way import ShortCycle, Writer, by_short_way
 
 logger = logging.getLogger(__name__)
-_on_header = HttpToolsProtocol.on_header  # called for every line, and super() costs as much as it does
+# Called for every line or request, where super() costs as much as they do.
+_on_header, _on_body = HttpToolsProtocol.on_header, HttpToolsProtocol.on_body
+_on_message_begin, _on_message_complete = HttpToolsProtocol.on_message_begin, HttpToolsProtocol.on_message_complete
 
 HEAD_BYTES_MAX = 65_536
 """Of names and values together; also of what comes without any progress (one endless line, extensions of a chunk)."""
@@ -156,7 +158,9 @@ class _Bounded(BoundedPipeline):
     # ---------------------------------------------------------------- what the parser finds
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        if self.pipeline:
+            self.check_room()
+        _on_message_begin(self)
         self._in_head, self._head_bytes, self._stale_bytes = True, 0, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -168,22 +172,24 @@ class _Bounded(BoundedPipeline):
         _on_header(self, name, value)
 
     def on_headers_complete(self) -> None:
-        self._refusal = self._wrong_head()
+        version = self.parser.get_http_version()
+        self._refusal = self._wrong_head(version)
         if self._refusal is not None:
             raise self._refusal
-        self._in_time()
+        if self._late is not None:
+            self._in_time()
         self._in_head, self._stale_bytes = False, 0
-        if not self._begin_short():
+        if version != "1.1" or not self._begin_short():
             super().on_headers_complete()
 
-    def _wrong_head(self) -> OnepassError | None:
+    def _wrong_head(self, version: str) -> OnepassError | None:
         if self._extra:
             if len(self.connections) > self.gate.connections_max:
                 return self.gate.full()
             self._extra = False
         if len(self.url) > HEAD_BYTES_MAX:
             return self._too_large()
-        wrong = _ambiguous(self.headers, self.parser.get_http_version())
+        wrong = _ambiguous(self.headers, version)
         return BadHead(wrong) if wrong else None
 
     def _begin_short(self) -> bool:
@@ -193,7 +199,7 @@ class _Bounded(BoundedPipeline):
         """
         parser, scope = self.parser, cast("Scope", self.scope)
         path, _, query = self.url.partition(b"?")
-        if self._answering or self.expect_100_continue or b"#" in query or parser.get_http_version() != "1.1":
+        if self._answering or self.expect_100_continue or b"#" in query:
             return False
         scope["method"], scope["path"] = parser.get_method().decode(), path.decode("latin-1")
         handle = self.short_way(scope)
@@ -216,11 +222,12 @@ class _Bounded(BoundedPipeline):
     def on_body(self, body: bytes) -> None:
         self._stale_bytes = 0
         self._body_bytes += len(body)
-        super().on_body(body)
+        _on_body(self, body)
 
     def on_message_complete(self) -> None:
-        super().on_message_complete()
-        self._body.end()
+        _on_message_complete(self)
+        if self._body.begun:
+            self._body.end()
 
     # ---------------------------------------------------------------- what makes no progress
 

@@ -16,11 +16,12 @@ class OneWrite:
         loop: the connection's.
     """
 
-    __slots__ = ("_held", "_linger_s", "_loop", "_transport")
+    __slots__ = ("_held", "_linger_s", "_loop", "_transport", "is_closing")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop, self._held = transport, loop, b""
         self._linger_s = 0.0
+        self.is_closing = transport.is_closing  # asked for with every request, and __getattr__ is slow
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

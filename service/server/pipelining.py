@@ -11,6 +11,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from service.server.one_write import OneWrite
 
+_on_response_complete = HttpToolsProtocol.on_response_complete  # for every request; super() costs as much as it does
+
 WAITING_MAX = 16
 LINGER_S = 1.0
 """How long a refused connection is read on, unheeded: closed with bytes unread, its client would lose the answer."""
@@ -50,12 +52,11 @@ class BoundedPipeline(HttpToolsProtocol):
             self.in_work.message_event.set()
         super().connection_lost(exc)
 
-    def on_message_begin(self) -> None:
-        """Begin a request, or stop the parser."""
+    def check_room(self) -> None:
+        """Stop the parser where as many requests wait as may."""
         if len(self.pipeline) >= WAITING_MAX:
             self.last_answer()
             raise OverflowError("as many requests wait as may")
-        super().on_message_begin()
 
     def last_answer(self) -> None:
         """Close behind the answer to the last request that was read."""
@@ -64,6 +65,6 @@ class BoundedPipeline(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Begin the next request; read on behind the last."""
-        super().on_response_complete()
+        _on_response_complete(self)
         if self.flow.read_paused:
             self.flow.resume_reading()

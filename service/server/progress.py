@@ -24,6 +24,11 @@ class Progress:
         self._timer: asyncio.TimerHandle | None = None
         self._seen = 0
 
+    @property
+    def begun(self) -> bool:
+        """Whether bytes are awaited."""
+        return self._timer is not None
+
     def begin(self) -> None:
         """Bytes are awaited; nothing changes where they are already."""
         if self._timer is None:
