@@ -19,11 +19,19 @@ LONG_FILES = ("simulator", "faults", "", "core/life", "core/switching")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files of the longest tests come first; of tests ``slow_but(*ids)`` all cases but those are slow."""
     order = {TESTS / folder: at for at, folder in enumerate(LONG_FILES)}
     items.sort(key=lambda item: order.get(item.path.parent, len(LONG_FILES)))
+    unmet: dict[tuple[str, str], set[str]] = {}
     for item in items:
         kept = item.get_closest_marker("slow_but")
-        if kept and not any(fnmatchcase(item.callspec.id, each) for each in kept.args):
+        if kept is None:
+            continue
+        met = {each for each in kept.args if fnmatchcase(item.callspec.id, each)}
+        unmet.setdefault((str(item.path), item.originalname), {*kept.args}).difference_update(met)
+        if not met:
             item.add_marker(pytest.mark.slow)
+    gone = sorted(f"{name}: {each}" for (_, name), left in unmet.items() for each in left)
+    if gone and not any("::" in given for given in config.args):  # a test that is named may be one case alone
+        raise pytest.UsageError(f"no case has an id that slow_but names: {'; '.join(gone)}")

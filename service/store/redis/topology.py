@@ -103,6 +103,13 @@ class _Found(Topology):
             logger.debug("a server of the store failed: %r", error)
         self._search()
 
+    async def nodes(self) -> list[Node]:
+        """The servers that were found last."""
+        await self._sure()
+        if not self._known:
+            raise StoreDown(UNKNOWN)
+        return [*self._known.values()]
+
     async def close(self) -> None:
         """Close every server's connections."""
         if self._looking is not None:
@@ -173,13 +180,6 @@ class Sentinels(_Found):
         """The primary."""
         return (await self.nodes())[0]
 
-    async def nodes(self) -> list[Node]:
-        """The primary, in a list."""
-        await self._sure()
-        if not self._known:
-            raise StoreDown(UNKNOWN)
-        return [*self._known.values()]
-
     async def close(self) -> None:
         """Close the connections to Sentinels as well."""
         await super().close()
@@ -247,13 +247,6 @@ class Cluster(_Found):
             self._search()
             raise StoreDown(UNKNOWN)
         return self._known[server]
-
-    async def nodes(self) -> list[Node]:
-        """The nodes that have any slot."""
-        await self._sure()
-        if not self._known:
-            raise StoreDown(UNKNOWN)
-        return [*self._known.values()]
 
     def node_key(self, key: str) -> str:
         """The address of the node that has the slot."""

@@ -8,7 +8,7 @@ from core.entry import Learned, Mapped, Refused, Reset, Restore, Rows, Switched
 from core.model import read, save
 from tests.core.switching.switch_streams import CASES, NAMES, SCHEMAS, Driver
 
-few = pytest.mark.slow_but("*auto-c*", "*dfop-r*", "*fesl_s-r*", "vigod-*2*", "*dynamic_odm-*-4*")
+few = pytest.mark.slow_but("*auto-c*", "*dfop-r*", "*fesl_s-r*", "*vigod-*2*", "*dynamic_odm-*-4*")
 every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 every_mapping = pytest.mark.parametrize(
     ("algorithm", "task", "classes", "mapping"),
