@@ -23,6 +23,8 @@ IN_MEMORY = 2**24
 """Bytes of a state above which it waits on disk until it is whole."""
 STRONG = {"consistency": "strong"}
 """With all that was acknowledged before, whichever service is asked."""
+RESUMED = "the same command goes on from there"
+"""What is said where an import ends early."""
 ENDING = (None, httpx.codes.UNAUTHORIZED)
 """What is so of every model: the service cannot be reached, or does not know the key."""
 
@@ -126,7 +128,9 @@ def bring(connection: Connection, name: str, overwrite: bool, as_json: bool) -> 
     except Refused as refused:
         if refused.status not in ENDING or not (done.imported or done.replaced):
             raise
-        damage = f"{refused}\n  the same command goes on from there"
+        damage = f"{refused}\n  {RESUMED}"
+    except KeyboardInterrupt:
+        damage = f"interrupted\n  {RESUMED}"
     if as_json:
         print(json.dumps(asdict(done)))
     else:

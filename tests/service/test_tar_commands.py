@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service.cli import all_states, state_files
 from service.cli.tar_members import state_digest
 from service.replay import private
 from tests.service.replay_fixtures import Shell
@@ -129,6 +130,25 @@ def test_a_model_that_was_made_without_its_state_gets_it(shell: Shell, filled: s
     httpx.put(f"{other}/models/a", json=config).raise_for_status()
     assert (0, told(imported=NAMES), "") == brought(shell, tar, other)
     assert digest(filled, "a") == digest(other, "a")
+
+
+def test_an_interrupted_import_says_what_is_there(
+    shell: Shell, filled: str, other: str, tar: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command goes on from there."""
+
+    def put_state(connection: Any, name: str, *more: Any) -> None:
+        if name == "b":
+            raise KeyboardInterrupt
+        state_files.put_state(connection, name, *more)
+
+    monkeypatch.setattr(all_states, "put_state", put_state)
+    status, done, complained = brought(shell, tar, other)
+    assert (1, told(imported=["a"])) == (status, done)
+    assert "interrupted\n  the same command goes on from there\n  imported: a" in complained
+    monkeypatch.undo()
+    assert (0, told(imported=["b", "c"], skipped=["a"]), "") == brought(shell, tar, other)
+    assert [digest(filled, name) for name in NAMES] == [digest(other, name) for name in NAMES]
 
 
 @pytest.mark.slow_but("../*", "x.safetensors-2*", "a.safe*")
