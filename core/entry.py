@@ -150,7 +150,7 @@ class Configure:
     """A change of the configuration.
 
     Attributes:
-        changes: new values by field, as a client sent them and as ``core.config_changes.changed`` has taken them.
+        changes: new values by field, as a client sent them and as ``core.config.changed`` has taken them.
     """
 
     changes: Mapping[str, Any]
@@ -163,7 +163,7 @@ class Challenge:
 
     Attributes:
         name: what it is called.
-        config: its own fields, as ``core.challenger_config.challenging`` has taken them; ``promote`` among them.
+        config: its own fields, as ``core.config.challenging`` has taken them; ``promote`` among them.
         most: how many challengers the model may have with it.
     """
 

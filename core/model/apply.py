@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.config_changes import interchangeable
+from core.config import interchangeable
 from core.entry import (
     Challenge,
     Configure,

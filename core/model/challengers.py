@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from core.challenger_config import promote_of
+from core.config import promote_of
 from core.contract import Floats
 from core.drift.outbox import joined_alarm, of_alarm
 from core.entry import Challenge, Places, Promote, Withdraw

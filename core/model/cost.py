@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from core.challenger_config import challenging
-from core.config_changes import CATEGORIES
+from core.config import CATEGORIES, challenging
 from core.entry import Challenge, Configure, Overlap, Reset, Restore, Rows, Segment, Switch
 from core.features import Schema
 from core.features.feature import width_of

@@ -11,8 +11,7 @@ asked between two of them.
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from core.challenger_config import Promote
-from core.config import Config
+from core.config import Config, Promote
 from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox
 from core.features import Schema, Space

@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from core.challenger_config import challenging, own_fields, own_text, promote_of
-from core.config import Config, parse_ignored
-from core.config_changes import CATEGORIES, changed, fields_changed
+from core.config import (
+    CATEGORIES,
+    Config,
+    challenging,
+    changed,
+    fields_changed,
+    own_fields,
+    own_text,
+    parse_ignored,
+    promote_of,
+)
 from core.contract import Header
 from core.entry import Challenge, Switch
 from core.features import Feature, Schema

@@ -11,8 +11,7 @@ from typing import Any, get_args
 
 from numpy.typing import NDArray
 
-from core.challenger_config import Promote, challenging, own_fields
-from core.config import Config
+from core.config import Config, Promote, challenging, own_fields
 from core.contract import Buffer, Header
 from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Request
 from starlette.responses import Response
 
-from core.challenger_config import ChallengerBody
+from core.config import ChallengerBody
 from core.entry import Promote, Segment, Withdraw
 from core.model import Model as CoreModel
 from service.api import documents

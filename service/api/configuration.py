@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
-from core.config_changes import ModelChanges
+from core.config import ModelChanges
 from core.model import Model as CoreModel
 from service.api.context import Ctx, IdempotencyKey, ModelName
 from service.api.documents import FEATURE_BYTES

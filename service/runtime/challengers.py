@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from core.challenger_config import own_fields
+from core.config import own_fields
 from core.entry import Challenge, Promote, Withdraw
 from core.model import Challenger, Model, plans, read
 from core.problems import Problem

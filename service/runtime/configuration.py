@@ -6,7 +6,7 @@ Checked against the model as it stands now; apply checks again, since another re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.config_changes import CATEGORIES, LABELS
+from core.config import CATEGORIES, LABELS
 from core.entry import Configure
 from core.model import Model, plans
 from service.runtime import admission

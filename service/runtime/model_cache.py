@@ -6,8 +6,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
-from core.config import Config
-from core.config_changes import differences
+from core.config import Config, differences
 from core.model import Summary
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model

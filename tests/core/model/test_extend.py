@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from core.config import Config
-from core.config_changes import changed
+from core.config import Config, changed
 from core.entry import Configure, Configured, Refused, Replaced, Reset, Restore, Switch
 from core.features import Feature, Schema, parse_features
 from core.learners.catalogue import ALGORITHMS

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from core.algorithm import Algorithm
 from core.checked import showing
-from core.config import Config
+from core.config.config import Config
 from core.features.declaration import parse_features
 from core.learners.catalogue import ALGORITHMS, DEFAULT, find
 from core.problems import Invalid, suggestion

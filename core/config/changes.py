@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import Field
 
-from core.annotations import Description, Tags
 from core.checked import Checked
-from core.config import Config, Costs, Ignored, Missing, Unknown
+from core.config.annotations import Description, Tags
+from core.config.config import Config, Costs, Ignored, Missing, Unknown
 from core.drift.config import OnDrift, Watch
 from core.features.declaration import GivenLabel
 from core.features.feature import Feature

@@ -1,6 +1,6 @@
 """A model's configuration: the body of PUT /models/{name}, checked, with every default filled in.
 
-A configuration is a value: a change (core.config_changes) makes another one of it. Two bodies that mean the same (an
+A configuration is a value: a change (core.config.changes) makes another one of it. Two bodies that mean the same (an
 integer where a number is asked for, defaults written out or left out) give equal configurations and equal JSON.
 """
 
@@ -13,8 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
 from core.algorithm import Algorithm
-from core.annotations import Description, Tags, parse_description, parse_tags
 from core.checked import Checked, Says, by
+from core.config.annotations import Description, Tags, parse_description, parse_tags
 from core.contract import Floats, Spec, Task
 from core.drift.config import OnDrift, Watch, check_on_drift, with_tests
 from core.drift.detector import detector_bytes
