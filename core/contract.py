@@ -15,7 +15,7 @@ below is a rule that the conformance suite (tests/core/learners/test_conformance
 - Learners do not import each other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -45,6 +45,14 @@ class Prediction(NamedTuple):
     value: NDArray[Any]
     probabilities: Floats | None = None
     std: Floats | None = None
+
+
+def joined(predictions: Sequence[Prediction]) -> Prediction:
+    """The predictions of consecutive blocks of rows, at least one, as those of all their rows."""
+    if len(predictions) == 1:
+        return predictions[0]
+    columns: list[Any] = [None if one[0] is None else np.concatenate(one) for one in zip(*predictions, strict=True)]
+    return Prediction(*columns)
 
 
 class Weights(NamedTuple):

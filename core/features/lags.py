@@ -22,8 +22,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints
-from core.state.layout import Array, Layout, Range, counts
+from core.contract import Floats, Ints
+from core.state.holder import Counts, Holder
+from core.state.layout import Array, Layout, Range
 
 LAYOUT: Final = Layout(
     {
@@ -32,8 +33,6 @@ LAYOUT: Final = Layout(
         "labels": Array("labels", "C"),
     }
 )
-OBJECT_BYTES = 400
-"""Memory of the objects around the arrays."""
 NOT_TOLD, BEFORE_ALL = np.nan, np.inf
 """The first lag column of a row that brings none; of one that was predicted before the first row was learned."""
 
@@ -96,7 +95,7 @@ def _absorb(
         known[0] = 1.0
 
 
-class LagColumns:
+class LagColumns(Holder):
     """The history of one feature space, a state machine over its encoded rows and their labels.
 
     Args:
@@ -110,6 +109,9 @@ class LagColumns:
         features (m, D)   of the last rows, newest first
         labels (k, C)     likewise; (k, 1) numbers
     """
+
+    layout = LAYOUT
+    object_bytes = 400
 
     def __init__(self, dimension: int, features: int, labels: int, classes: int | None = None) -> None:
         self._classes = classes is not None
@@ -167,27 +169,15 @@ class LagColumns:
         self.known, self.labels = other.known.copy(), other.labels.copy()
         self.features[:, places] = other.features
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds, with the objects around it."""
-        return LAYOUT.held_bytes(self) + OBJECT_BYTES
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state."""
-        return LAYOUT.to_arrays(self), {}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no history of this space can be; nothing has changed.
-        """
-        counts(header)
+    def _sizes(self, found: Counts) -> Counts:
+        del found
         (m, D), (k, C) = self.features.shape, self.labels.shape
-        read = LAYOUT.read(arrays, features=m, D=D, labels=k, C=C)
-        if not read["known"][0] and (read["features"].any() or read["labels"].any()):
+        return {"features": m, "D": D, "labels": k, "C": C}
+
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        del found
+        if not held["known"][0] and (held["features"].any() or held["labels"].any()):
             raise ValueError("no row has been learned")
-        self.known, self.features, self.labels = read["known"], read["features"], read["labels"]
 
 
 def lagged_names(columns: Sequence[str], features: int, labels: int, classes: int | None = None) -> tuple[str, ...]:

@@ -4,13 +4,12 @@ The features are a function of the seed, so the state is that of the learner alo
 columns, and there are none to show; nor can it go on with further columns, for which nothing was drawn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Learner, Prediction, Spec
+from core.contract import Floats, Header, Learner, Prediction, Spec, joined
 from core.learners.random_features import OBJECT_BYTES
 from core.numerics.random_features import RandomFeatures
 
@@ -52,7 +51,7 @@ class Expanded:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         if X.shape[0] <= CHUNK_ROWS:
             return self.learner.predict(self._features.expand(X))
-        return _joined([self.predict(X[begin : begin + CHUNK_ROWS]) for begin in range(0, X.shape[0], CHUNK_ROWS)])
+        return joined([self.predict(X[begin : begin + CHUNK_ROWS]) for begin in range(0, X.shape[0], CHUNK_ROWS)])
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -67,7 +66,7 @@ class Expanded:
             own = [None if given is None else given[part] for given in (discounts, weights)]
             told.append(self.learner.learn(self._features.expand(X[part]), y[part], *own))
             begin, end = end, end + CHUNK_ROWS
-        return _joined(told)
+        return joined(told)
 
     def forget(self) -> None:
         """Let the next rows outweigh the past."""
@@ -97,13 +96,3 @@ class Expanded:
             ValueError: what no state of this spec can be; nothing has changed.
         """
         self.learner.load_arrays(arrays, header)
-
-
-def _joined(told: list[Prediction]) -> Prediction:
-    """The predictions of consecutive rows."""
-    value, probabilities, std = zip(*told, strict=True)
-    return Prediction(np.concatenate(value), _of_all(probabilities), _of_all(std))
-
-
-def _of_all(parts: Sequence[Floats | None]) -> Floats | None:
-    return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])

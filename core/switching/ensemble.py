@@ -7,7 +7,7 @@ r"""The phase after a switch: several experts over the rows of the new space, un
 Least-squares learners are not carried: they find weights of their own within some tens of rows
 (``python -m tests.benchmarks.fesl``).
 
-core.switching.mixture combines the predictions and moves the experts' weights; core.switching.initial_weights sets
+core.switching.mixture combines the predictions and moves the experts' weights; core.switching.overlap sets
 the first ones. Rows of the old space that were tracked before the switch still train the old model, whose scaler and
 learner are the recovered expert's own.
 

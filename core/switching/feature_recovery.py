@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from core.switching.linear_mapping import LinearMapping
 
 Kind = Literal["linear", "kernel"]
+ROWS_ENOUGH = 5
+"""Overlap rows, the paper's fewest, below which a switch warns and relies on the new model."""
+ERROR_POOR = 0.8
+"""Held-out error of a mapping from which on a switch warns as well."""
 
 
 class FeatureRecovery:
@@ -79,6 +83,18 @@ class FeatureRecovery:
     def error(self) -> float | None:
         """Relative squared error of the vanished columns on rows not learned yet; see ``linear_mapping.py``."""
         return self.mapping.error
+
+    @property
+    def problem(self) -> str | None:
+        """Why recovered columns are not to be relied on, or None."""
+        if not len(self.vanished):
+            return None
+        if self.rows < ROWS_ENOUGH:
+            return f"{self.rows} overlap rows are too few to recover the old features from ({ROWS_ENOUGH} or more)"
+        if self.error is not None and self.error >= ERROR_POOR:
+            error = f"mapping_error {self.error:.2g}; 1 is a mean"
+            return f"the old features are recovered poorly from the new ones ({error})"
+        return None
 
     @property
     def exact(self) -> bool:

@@ -1,32 +1,50 @@
-"""The overlap period of a change of features: rows carry both spaces, and the old model still predicts.
+r"""The overlap period of a change of features: rows carry both spaces, and the old model still predicts.
 
     union row  ->  old columns X1, new columns X2        X = [X1 X2], encoded
     old model        tested and trained on X1; the model's predictions are its predictions
     recovery         learns X2 -> the columns of the old model (core.switching.feature_recovery), with or without labels
     new model        trained on X2, so that it does not start from nothing (not in the paper's variant)
-    initial weights  how well both predict labelled rows from the new space's columns alone
+    trial            how well both predict labelled rows from the new space's columns alone
 
 A row of the old space trains the old model only. The old model may be the ensemble that another switch has left: the
 overlap treats it as a single model and never modifies more of it than its learning, so aborting simply drops the rest.
+
+**The first weights of the experts after the switch.** Each labelled row is predicted, before any model learns it, by
+the old model on recovered columns and by the new model on its own. core.switching.mixture weighs both, b_r and b_n,
+from 1/2 each and with its share of 1/t, so that either can rise late. Rows before there is a mapping count for neither.
+At the end, with r the share of the recovered model and of the carried one, which starts at its weights:
+
+    r = 1                    there is a mapping, and the new model has learned no labelled row: it cannot be judged
+    r = min(b_r, .1)         the mapping is poor: fewer than five rows, or a held-out error of .8 and more
+    r = b_r                  else
+
+Where nothing has vanished there is nothing to recover, so the mapping is not poor. After the switch the 1/t share gives
+every expert, including those that start at zero, some weight at the first label. With ``variant: "paper"`` weights are
+equal unless there are fewer than five rows.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Alarm, Floats, Prediction, Transferable
+from core.contract import Alarm, Floats, Prediction, Transferable, joined
 from core.features.feature import Feature
 from core.features.feature_space import RowPart, union
 from core.features.schema import Schema
 from core.state.envelope import Nested
 from core.switching.ensemble import Ensemble
-from core.switching.feature_recovery import FeatureRecovery, Kind
-from core.switching.initial_weights import InitialWeights
+from core.switching.feature_recovery import ROWS_ENOUGH, FeatureRecovery, Kind
 from core.switching.mapping_limits import ROWS_MIN
 from core.switching.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from core.switching.mixture import TrialMixture
+
+POOR_SHARE_MAX = 0.1
+"""Largest first weight of experts whose columns are recovered poorly."""
 
 ROW_FLOPS = 3e5
 """Some sixty microseconds of interpreted work per row of an overlap, in floating-point operations."""
@@ -43,7 +61,7 @@ class OverlapPeriod(Nested):
         paper: whether the paper's forms are asked for.
 
     Attributes:
-        old, new, recovery: the parts.
+        old, new, recovery, trial: the parts.
         schema, encoder: of the old space, which predictions are made in.
         next_schema: the new one.
         feedback_schema: the union, which feedback comes in.
@@ -64,7 +82,9 @@ class OverlapPeriod(Nested):
         self.old, self.new = old, Pipeline(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
         self.recovery = FeatureRecovery(self.new.row_columns, old.columns, kind, paper)
-        self.initial_weights = InitialWeights()
+        from core.switching.mixture import TrialMixture  # noqa: PLC0415  its kernels are loaded later, see core.model
+
+        self.trial = TrialMixture()
         self._alarms: list[Alarm] = []
         self._old_part = RowPart(self.schema, self.feedback_schema)
         self._new_part = RowPart(self.next_schema, self.feedback_schema)
@@ -95,10 +115,10 @@ class OverlapPeriod(Nested):
             self.recovery.learn(X2, self.old.to_own_columns(X1))
             return self.old.learn(X1, truth, discounts, weights)
         new = self.new.learn(X2, truth, discounts, weights)
-        self.initial_weights.labelled_rows += len(X)
+        self.trial.taught += len(X)
         self._alarms = []
         rows = [slice(i, i + 1) for i in range(len(X))]
-        return _joined([self._learn_row(X1, X2, truth, (discounts, weights), _row(new, row), row) for row in rows])
+        return joined([self._learn_row(X1, X2, truth, (discounts, weights), _row(new, row), row) for row in rows])
 
     def _learn_row(
         self,
@@ -114,7 +134,7 @@ class OverlapPeriod(Nested):
         discount, weight = (None if one is None else one[row] for one in given)
         if self.recovery.ready:
             recovered = self.old.predict_from_columns(self.recovery.recover(x2))
-            self.initial_weights.compare(recovered, new, truth[row])
+            self.trial.learn([recovered, new], truth[row])
         self.recovery.learn(x2, self.old.to_own_columns(x1))
         predictions = self.old.learn(x1, truth[row], discount, weight)
         self._alarms += [alarm._replace(row=alarm.row + row.start) for alarm in self.old.take_alarms()]
@@ -130,7 +150,7 @@ class OverlapPeriod(Nested):
             self.new.add_class()
         else:
             self.new.learn_new_class(X2, truth, discounts, weights)
-            self.initial_weights.labelled_rows += 1
+            self.trial.taught += 1
         return self.old.learn_new_class(X1, truth, discounts, weights)
 
     def _columns(self, X: Floats) -> tuple[Floats, Floats]:
@@ -165,7 +185,7 @@ class OverlapPeriod(Nested):
         old = self.old.merge()
         input_mapping = self.recovery.only(old.columns)
         names = _names(old, self.new, input_mapping)
-        weights = self.initial_weights.weights(names, input_mapping)
+        weights = _initial_weights(names, input_mapping, self.trial)
         ensemble = Ensemble(self.config, old, self.new, input_mapping, self.feedback_schema, names, weights, first_row)
         ensemble.begin(classes)
         return ensemble
@@ -194,8 +214,8 @@ class OverlapPeriod(Nested):
         return self.old.classes_differ(classes) or self.new.classes_differ(classes)
 
     def parts(self) -> dict[str, Any]:
-        """The models, the recovery and the initial weights."""
-        return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.initial_weights}
+        """The models, the recovery and the trial of both models."""
+        return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
 
 
 def _names(old: Pipeline, new: Pipeline, input_mapping: FeatureRecovery) -> tuple[str, ...]:
@@ -206,14 +226,22 @@ def _names(old: Pipeline, new: Pipeline, input_mapping: FeatureRecovery) -> tupl
     return ("recovered", "new", "carried") if carries and not input_mapping.paper else ("recovered", "new")
 
 
+def _initial_weights(names: Sequence[str], input_mapping: FeatureRecovery, trial: "TrialMixture") -> Floats:
+    """The first weights of the experts of these names, (E,)."""
+    E = len(names)
+    if E == 1:
+        return np.ones(1)
+    if input_mapping.paper:
+        share = POOR_SHARE_MAX if input_mapping.rows < ROWS_ENOUGH else 1.0 - 1.0 / E
+    elif not trial.taught and input_mapping.ready:
+        share = 1.0
+    else:
+        b_r, b_n = trial.weights
+        share = (E - 1) * b_r / ((E - 1) * b_r + b_n)
+        share = min(share, POOR_SHARE_MAX) if input_mapping.problem is not None else share
+    return np.array([1.0 - share if name == "new" else share / (E - 1) for name in names])
+
+
 def _row(predictions: Prediction, row: slice) -> Prediction:
     value, shares, std = predictions
     return Prediction(value[row], None if shares is None else shares[row], None if std is None else std[row])
-
-
-def _joined(predictions: Sequence[Prediction]) -> Prediction:
-    """Predictions of n >= 1 rows, one by one, as one."""
-    shares = [one.probabilities for one in predictions if one.probabilities is not None]
-    std = [one.std for one in predictions if one.std is not None]
-    value = np.concatenate([one.value for one in predictions])
-    return Prediction(value, np.concatenate(shares) if shares else None, np.concatenate(std) if std else None)

@@ -33,7 +33,6 @@ from core.features.schema import Schema
 from core.problems import Conflict
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import FeatureRecovery, Kind
-from core.switching.initial_weights import mapping_problem
 from core.switching.mapping_limits import STORED_MAX, linear_rows_max
 from core.switching.overlap import OverlapPeriod
 from core.switching.pipeline import Pipeline, row_columns
@@ -308,14 +307,14 @@ class Switching:
 
     def _complete(self, first_row: int, classes: int) -> str | None:
         assert isinstance(self.now, OverlapPeriod)
-        labelled_rows = self.now.initial_weights.labelled_rows
+        taught = self.now.trial.taught
         self._leave(self.now.old, self.now.next_schema)
         ensemble = self.now.complete(first_row, classes)
         self.enter(ensemble)
         self.switches += 1
-        if (problem := mapping_problem(ensemble.input_mapping)) is None:
+        if (problem := ensemble.input_mapping.problem) is None:
             return None
-        if labelled_rows or not ensemble.input_mapping.ready:
+        if taught or not ensemble.input_mapping.ready:
             return f"{problem}: predictions come mainly from the new model until the others have lower losses"
         return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
 

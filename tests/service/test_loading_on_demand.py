@@ -24,7 +24,7 @@ LATER = [
     "core.learners.odm.kernels",
     "core.learners.vigo.kernels",
     "core.switching.linear_mapping",
-    "core.switching.mixture_kernels",
+    "core.switching.mixture",
     "httpx",
     "scipy.linalg",
     "scipy.optimize",

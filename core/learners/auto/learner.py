@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Extensible, Floats, Forgetful, Header, Ints, Learner, Prediction, Spec
+from core.contract import Extensible, Floats, Forgetful, Header, Ints, Learner, Prediction, Spec, joined
 from core.learners.auto.columns import Columns
 from core.learners.auto.experts import OBJECT_BYTES, expert_spec, recipes
 from core.learners.auto.mixture import Mixture
@@ -80,7 +80,7 @@ class Auto(Nested):
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         chunks = [X[at : at + _CHUNK_ROWS] for at in range(0, max(len(X), 1), _CHUNK_ROWS)]
-        return _joined([self.mixture.predict(self._ask(chunk)) for chunk in chunks])
+        return joined([self.mixture.predict(self._ask(chunk)) for chunk in chunks])
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -99,7 +99,7 @@ class Auto(Nested):
                 self.mixture.decide()
                 self._take_turns()
             begin, end = end, end + self._chunk
-        return _joined(predictions)
+        return joined(predictions)
 
     def forget(self) -> None:
         """Every expert that can discounts its past, and all are weighed anew."""
@@ -175,15 +175,3 @@ class Auto(Nested):
             ],
             "ambiguity": None,
         }
-
-
-def _joined(predictions: list[Prediction]) -> Prediction:
-    """The predictions of consecutive rows."""
-    if len(predictions) == 1:
-        return predictions[0]
-    value, probabilities, std = zip(*predictions, strict=True)
-    return Prediction(
-        np.concatenate(value),
-        None if probabilities[0] is None else np.concatenate(probabilities),
-        None if std[0] is None else np.concatenate(std),
-    )

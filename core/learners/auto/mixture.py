@@ -11,7 +11,8 @@ from core.contract import Floats, Header, Prediction
 from core.learners.auto import mixing
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, REST_ROWS, SPELL_MAX, decide, goes_worse
 from core.numerics.weighting import POOL_MAX
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, counts
+from core.state.holder import Counts, Holder
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range
 
 _SUM_ERROR = 1e-6
 _NONE = np.empty(0)
@@ -40,7 +41,7 @@ _NUMBER_COUNTERS = {mixing.ROWS: WHOLE, mixing.LOSS: _LOSS, mixing.RECENT: _LOSS
 _SPAN = (mixing.LEAST, mixing.MOST)
 
 
-class Mixture:
+class Mixture(Holder):
     """A table of experts whose weights add up to 1; resting ones have none.
 
     State, for E experts and K classes:
@@ -53,6 +54,7 @@ class Mixture:
         regression: whether they predict numbers.
 
     Attributes:
+        classes: K.
         names: of all experts, those that read only labels last: they cost nothing and never rest.
         awake: places of those that do not rest.
     """
@@ -75,12 +77,13 @@ class Mixture:
     object_bytes: ClassVar = 600
 
     def __init__(self, experts: Sequence[str], *, regression: bool) -> None:
-        self.regression, self.layout = regression, self.layouts[regression]
+        self.regression = regression
+        self.layout = self.layouts[regression]  # type: ignore[misc]  # that of its task
         self._own = tuple(experts)
         self.names = self._own + (mixing.NUMBER_EXPERTS if regression else mixing.LABEL_EXPERTS)
         self.table = np.tile(self._column(1.0 / len(self.names))[:, None], len(self.names))
         self.counters = np.array([0.0] * 6 if regression else [0.0, 0.0, 0.0, 0.0, mixing.POOLED_FIRST])
-        self.labels = np.zeros((2, 1, 0))
+        self.labels, self.classes = np.zeros((2, 1, 0)), 0
         self._wake()
 
     def sizes(self, classes: int) -> dict[str, int]:
@@ -92,13 +95,9 @@ class Mixture:
         """Rows learned."""
         return int(self.counters[mixing.ROWS])
 
-    @property
-    def classes(self) -> int:
-        """K."""
-        return self.labels.shape[2]
-
     def add_class(self) -> None:
         """A class that no label was of so far."""
+        self.classes += 1
         self.labels = np.pad(self.labels, ((0, 0), (0, 1), (0, 1)))
 
     def predict(self, predictions: Sequence[Prediction]) -> Prediction:
@@ -144,7 +143,7 @@ class Mixture:
             other: of the same classes; its experts may be others.
             anew: experts that have started anew: they have no weight until they prove better than others.
         """
-        self.labels, self.counters = other.labels.copy(), other.counters.copy()
+        self.labels, self.classes, self.counters = other.labels.copy(), other.classes, other.counters.copy()
         known = {name: column for name, column in zip(other.names, other.table.T, strict=True) if name not in anew}
         started = self._column(0.0)
         started[mixing.FIGURE] = self.counters[mixing.LOSS] if self.regression else 0.0
@@ -195,29 +194,21 @@ class Mixture:
         name = "mse" if self.regression else "accuracy"
         return [dict(zip(("expert", "weight", name, "resting"), column, strict=True)) for column in columns]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + self.object_bytes
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state."""
-        return self.layout.to_arrays(self), {} if self.regression else {"classes": self.classes}
-
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of these experts can be; nothing has changed.
-        """
-        (classes,) = counts(header, **({} if self.regression else {"classes": CLASS_BOUND})) or (0,)
-        found = self.layout.read(arrays, **self.sizes(classes))
-        if abs(found["table"][mixing.WEIGHT].sum() - 1.0) > _SUM_ERROR:
-            raise ValueError("the weights of the experts do not add up to 1")
-        if found["table"][mixing.WAKES, len(self._own) :].any():
-            raise ValueError("experts of labels never rest")
-        if not self.regression and found["counters"][mixing.LAST] > classes:
-            raise ValueError("the last label is of a class that is not there")
-        self.table, self.counters = found["table"], found["counters"]
-        self.labels = found.get("labels", self.labels)
+        """Take over a state of ``to_arrays``; see ``Holder``."""
+        super().load_arrays(arrays, header)
         self._wake()
+
+    def _counts(self) -> Counts:
+        return {} if self.regression else {"classes": CLASS_BOUND}
+
+    def _sizes(self, found: Counts) -> Counts:
+        return self.sizes(found.get("classes", 0))
+
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        if abs(held["table"][mixing.WEIGHT].sum() - 1.0) > _SUM_ERROR:
+            raise ValueError("the weights of the experts do not add up to 1")
+        if held["table"][mixing.WAKES, len(self._own) :].any():
+            raise ValueError("experts of labels never rest")
+        if not self.regression and held["counters"][mixing.LAST] > found["classes"]:
+            raise ValueError("the last label is of a class that is not there")
