@@ -26,15 +26,15 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints
+from core.contract import Floats, Ints
+from core.state.holder import Counts
 from core.state.layout import NOT_NEGATIVE, Array, Layout
-from core.switching.linear_mapping import ColumnMapping, check_counts
+from core.switching.linear_mapping import ColumnMapping
 from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
 from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
@@ -86,6 +86,7 @@ class KernelMapping(ColumnMapping):
         scale (d2,)             1 / (s h)
     """
 
+    layout = LAYOUT
     kept_max = STORED_MAX
 
     def __init__(self, sources: int, targets: int, paper: bool = False) -> None:
@@ -154,33 +155,14 @@ class KernelMapping(ColumnMapping):
             found.Z, found.A = self.Z.copy(), np.ascontiguousarray(self.A[:, at])
         return found
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return LAYOUT.held_bytes(self)
+    def _sizes(self, found: Counts) -> Counts:
+        kept = min(found["solved"], STORED_MAX) if self.targets else 0
+        return {"columns": self.sources + self.targets, "sources": self.sources, "targets": self.targets, "kept": kept}
 
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state."""
-        return LAYOUT.to_arrays(self), {"count": self.count, "solved": self.solved}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this mapping can be; nothing has changed.
-        """
-        count, solved = check_counts(header)
-        frozen = "stored" in arrays and not arrays["stored"].size
-        LAYOUT.load(
-            self,
-            arrays,
-            sources=self.sources,
-            targets=self.targets,
-            columns=self.sources + self.targets,
-            stored=0 if frozen else min(count, STORED_MAX),
-            kept=min(solved, STORED_MAX) if self.targets else 0,
-        )
-        self.count, self.solved = count, solved
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        super()._check(held, found)
+        if len(held["stored"]) not in {0, min(found["count"], STORED_MAX)}:
+            raise ValueError("stored: not the newest rows")
 
 
 def _squared_distances(Z: Floats) -> Floats:

@@ -46,6 +46,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
+from core.state.holder import Counts, Holder
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 from core.switching.mapping_limits import CHOICE_ROWS_MAX, RIDGE, ROWS_MIN, linear_rows_max
 from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
@@ -106,16 +107,7 @@ def update_errors(x1: Floats, recovered: Floats, mean: Floats, rows: int, errors
         errors[0, j] += late * (min(a * a, ERROR_MAX * errors[1, j]) - errors[0, j])
 
 
-def relative_error(errors: Floats) -> float | None:
-    """The mean ratio e / v of errors (2, d1) over the columns that vary; None where none does."""
-    varies = errors[1] > 0.0
-    if not varies.any():
-        return None
-    with np.errstate(over="ignore"):
-        return float(np.minimum(errors[0, varies] / errors[1, varies], ERROR_MAX).mean())
-
-
-class ColumnMapping(ABC):
+class ColumnMapping(Holder, ABC):
     """A regression of d1 old columns on d2 new ones, row by row.
 
     Args:
@@ -177,8 +169,12 @@ class ColumnMapping(ABC):
 
     @property
     def error(self) -> float | None:
-        """Relative squared error on rows not learned yet; None before there are any."""
-        return relative_error(self.errors)
+        """The mean ratio e / v on rows not learned yet, over the columns that vary; None where none does."""
+        varies = self.errors[1] > 0.0
+        if not varies.any():
+            return None
+        with np.errstate(over="ignore"):
+            return float(np.minimum(self.errors[0, varies] / self.errors[1, varies], ERROR_MAX).mean())
 
     def only(self, at: Ints) -> Self:
         """A frozen one, of some of the old columns."""
@@ -187,6 +183,14 @@ class ColumnMapping(ABC):
         found.errors = np.ascontiguousarray(self.errors[:, at])
         found.centre = self.centre[np.concatenate([np.arange(self.sources), self.sources + at])]
         return found
+
+    def _counts(self) -> Counts:
+        return {"count": ROWS_MAX, "solved": ROWS_MAX}
+
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        del held
+        if found["solved"] > found["count"]:
+            raise ValueError("the mapping is solved for more rows than it has learned")
 
 
 class LinearMapping(ColumnMapping):
@@ -322,9 +326,10 @@ class LinearMapping(ColumnMapping):
             ValueError: what no state of this mapping can be; nothing has changed.
         """
         layout = WITH_SUMS if "S" in arrays else _WITH_ROWS if "stored" in arrays else _SOLVED
-        count, solved = check_counts(header)
+        count, solved = counts(header, **self._counts())
         sizes = {"sources": self.sources, "targets": self.targets, "columns": self.sources + self.targets}
         found: dict[str, Any] = dict(layout.read(arrays, count=count, **sizes))
+        self._check(found, {"count": count, "solved": solved})
         if "stored" in arrays and count > self._stored_max:
             raise ValueError("the mapping stores more rows than it can")
         found["stored"] = None if "S" in arrays else list(found.get("stored", ()))
@@ -337,15 +342,3 @@ def _inverse_deviations(squares: Floats, rows: int) -> Floats:
     """1 / s per column, 0 where a column never varied."""
     deviations = np.sqrt(squares / rows)
     return np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-100)
-
-
-def check_counts(header: Header) -> tuple[int, int]:
-    """The rows learned and solved for.
-
-    Raises:
-        ValueError: the header has other fields, or counts that cannot be.
-    """
-    count, solved = counts(header, count=ROWS_MAX, solved=ROWS_MAX)
-    if solved > count:
-        raise ValueError("the mapping is solved for more rows than it has learned")
-    return count, solved
