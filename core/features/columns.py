@@ -22,9 +22,18 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
 from core.features.feature import Feature
-from core.features.labels import LENGTH_MAX, Label, canonical, key, number_or_text
-from core.features.parsing import MISSING_TEXTS, Unfit, number, reads, text_number, vectorised
-from core.features.times import EARLIEST, LATEST, seconds_of
+from core.features.labels import LENGTH_MAX, canonical, key, number_or_text
+from core.features.parsing import (
+    EARLIEST,
+    LATEST,
+    MISSING_TEXTS,
+    Unfit,
+    number,
+    reads,
+    seconds_of,
+    text_number,
+    vectorised,
+)
 from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, refuse
 
 OTHER = -1.0
@@ -49,26 +58,17 @@ class Column(ABC):
     misfit: tuple[str, object]
 
     @abstractmethod
-    def value(self, value: Any) -> float:
-        """A JSON value other than null.
-
-        Raises:
-            Unfit: no value of the feature.
-        """
-
-    @abstractmethod
-    def text(self, cell: str) -> float:
-        """A CSV text that is not missing.
+    def read(self, cell: Any, texts: bool) -> float:
+        """A CSV text, or a JSON value, that is not missing.
 
         Raises:
             Unfit: no value of the feature.
         """
 
     def cell(self, cell: Any, texts: bool) -> float:
-        """A text or a JSON value; NaN where it is missing. Raises: as ``value`` and ``text``."""
-        if texts:
-            return math.nan if cell in self.missing else self.text(cell)
-        return math.nan if cell is None else self.value(cell)
+        """A text or a JSON value; NaN where it is missing. Raises: as ``read``."""
+        missing = cell in self.missing if texts else cell is None
+        return math.nan if missing else self.read(cell, texts)
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
         """Texts or JSON values (n,), missing ones as NaN; None where one is wrong."""
@@ -98,6 +98,10 @@ def declaration(name: str, kind: str) -> str:
     return json.dumps({"name": name, "type": kind}, ensure_ascii=False)
 
 
+def _to_take_such(name: str, kind: str) -> str:
+    return f"; to take such values declare {declaration(name, kind)}"
+
+
 class _NumberColumn(Column):
     """Of a numeric feature of this name."""
 
@@ -106,17 +110,15 @@ class _NumberColumn(Column):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def value(self, value: Any) -> float:
+    def read(self, cell: Any, texts: bool) -> float:
         try:
-            return number(value)
+            return text_number(cell) if texts else number(cell)
         except Unfit as unfit:
-            raise self._with_way_out(unfit, value) from None
-
-    def text(self, cell: str) -> float:
-        try:
-            return text_number(cell)
-        except Unfit as unfit:
-            raise self._with_way_out(unfit, cell) from None
+            way_out = ""
+            if isinstance(cell, bool | str):  # a declaration that takes such cells
+                kind = "boolean" if isinstance(cell, bool) else "time" if reads(seconds_of, cell) else "categorical"
+                way_out = _to_take_such(self._name, kind)
+            raise Unfit(unfit.problem + way_out, "a finite number") from None
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
         return vectorised(cells, texts)
@@ -124,35 +126,21 @@ class _NumberColumn(Column):
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
         return column, np.isinf(column)
 
-    def _with_way_out(self, unfit: Unfit, cell: object) -> Unfit:
-        """The refusal with a declaration that takes such cells, if there is one."""
-        problem = unfit.problem
-        if isinstance(cell, bool | str):
-            kind = "boolean" if isinstance(cell, bool) else "time" if reads(seconds_of, cell) else "categorical"
-            problem += f"; to take such values declare {declaration(self._name, kind)}"
-        return Unfit(problem, "a finite number")
-
 
 class _TimeColumn(Column):
     """Of a time: RFC 3339, or seconds since 1970."""
 
     misfit = _OUT_OF_YEARS, _TIME
 
-    def value(self, value: Any) -> float:
+    def read(self, cell: Any, texts: bool) -> float:
+        by_number = reads(text_number, cell) if texts else not isinstance(cell, str)
         try:
-            seconds = seconds_of(value) if isinstance(value, str) else number(value)
+            seconds = (text_number(cell) if texts else number(cell)) if by_number else seconds_of(cell)
         except (ValueError, Unfit):
             raise Unfit("is not a time", _TIME) from None
         if not EARLIEST <= seconds <= LATEST:
             raise Unfit(_OUT_OF_YEARS, _TIME)
         return seconds
-
-    def text(self, cell: str) -> float:
-        try:
-            found = text_number(cell)
-        except Unfit:
-            return self.value(cell)
-        return self.value(found)
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
         found = vectorised(cells, texts)
@@ -178,18 +166,15 @@ class _CodedColumn(Column):
         self._texts = {**dict.fromkeys(self.missing, math.nan), **texts}
         self._count = codes
 
-    def value(self, value: Any) -> float:
+    def read(self, cell: Any, texts: bool) -> float:
         try:
-            return self._values[type(value), value]
+            return self._texts[cell] if texts else self._values[type(cell), cell]
         except (KeyError, TypeError):  # TypeError: a list is not hashable
-            return self._other(value, canonical)  # 1.0 is 1
-
-    def text(self, cell: str) -> float:
-        return self._texts[cell] if cell in self._texts else self._other(cell, number_or_text)
+            return self._other(cell, texts)
 
     @abstractmethod
-    def _other(self, cell: Any, label_of: Callable[[Any, str], Label]) -> float:
-        """The code of a cell that is not in the tables, of which ``label_of`` makes a label. Raises: Unfit."""
+    def _other(self, cell: Any, texts: bool) -> float:
+        """The code of a cell that is not in the tables. Raises: Unfit."""
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
         look_up: Callable[[Any], float] = (self._texts if texts else self._values).__getitem__
@@ -220,9 +205,9 @@ class _CategoryColumn(_CodedColumn):
         self.misfit = "is not an index of a category", f"0 to {feature.width - 1}"
         super().__init__(self._codes, texts, feature.width)
 
-    def _other(self, cell: Any, label_of: Callable[[Any, str], Label]) -> float:
+    def _other(self, cell: Any, texts: bool) -> float:
         try:
-            label = label_of(cell, "")
+            label = (number_or_text if texts else canonical)(cell, "")  # 1.0 is 1
             return self._codes[type(label), label]
         except (Invalid, KeyError):
             if self._others and type(cell) in _LABELS:
@@ -242,20 +227,16 @@ class _BooleanColumn(_CodedColumn):
 
     def __init__(self, name: str) -> None:
         self._name = name
+        truths = {False: 0.0, True: 1.0}
         values: dict[tuple[type, Any], float] = {
-            (kind, kind(truth)): float(truth) for truth in (False, True) for kind in (bool, int, float)
+            (kind, kind(truth)): code for truth, code in truths.items() for kind in (bool, int, float)
         }
-        texts = {
-            text: float(truth)
-            for truth in (False, True)
-            for text in (str(int(truth)), str(truth), str(truth).lower(), str(truth).upper())
-        }
-        super().__init__(values, texts, 2)
+        spelt = {truth: (str(int(truth)), str(truth), str(truth).lower(), str(truth).upper()) for truth in truths}
+        super().__init__(values, {text: truths[truth] for truth, texts in spelt.items() for text in texts}, 2)
 
-    def _other(self, cell: Any, label_of: Callable[[Any, str], Label]) -> float:
-        del label_of
-        kind = "categorical" if isinstance(cell, str) else "numeric"
-        way_out = f"; to take such values declare {declaration(self._name, kind)}"
+    def _other(self, cell: Any, texts: bool) -> float:
+        del texts
+        way_out = _to_take_such(self._name, "categorical" if isinstance(cell, str) else "numeric")
         raise Unfit("is not true or false" + way_out * (type(cell) in _LABELS), [True, False, 0, 1])
 
 
@@ -273,11 +254,9 @@ class _HashedColumn(Column):
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
 
-    def value(self, value: Any) -> float:
-        return self.text(_text_of(value))
-
-    def text(self, cell: str) -> float:
-        return float((_kept_hash if len(cell) <= LENGTH_MAX else _hash)(cell) % self._buckets)
+    def read(self, cell: Any, texts: bool) -> float:
+        text = cell if texts else _text_of(cell)
+        return float((_kept_hash if len(text) <= LENGTH_MAX else _hash)(text) % self._buckets)
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
         try:

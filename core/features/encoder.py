@@ -13,8 +13,17 @@ row is filled with the means of the rows before it and then absorbed into them,
 
 which is m += (x - m)/n in a form that does not overflow for any finite numbers.
 
-The columns of a time (core.features.times has the equations) need its civil date, which is computed by eras of 400
-years, of 146 097 days each; a year begins in March there, so that the leap day is its last.
+A time is the number of seconds since 1970-01-01T00:00:00Z, without leap seconds. With h the part of the UTC day that
+has passed, w the day of the week (Monday is 0) and y the part of the year that has passed when the day begins, its
+columns are
+
+    hour          sin 2 pi h,    cos 2 pi h
+    weekday       sin 2 pi w/7,  cos 2 pi w/7
+    day of year   sin 2 pi y,    cos 2 pi y
+    days          days since 2026-01-01T00:00:00Z, with their fraction
+
+so that midnight is beside midnight and December beside January, and numbers stay small. The civil date is computed by
+eras of 400 years, of 146 097 days each; a year begins in March there, so that the leap day is its last.
 
 Source: Howard Hinnant, "chrono-compatible low-level date algorithms", 2013, ``civil_from_days`` and
 ``days_from_civil``.

@@ -4,7 +4,7 @@
     boolean      0 or 1                                                                  1 column
     categorical  one-hot: a column per declared category; where none are declared, one
                  per bucket that values hash to
-    time         hour, weekday and day of the year on circles, elapsed days              7 columns (core.features.times)
+    time         hour, weekday and day of the year on circles, elapsed days (core.features.encoder)   7 columns
 
 ``minimum`` and ``maximum`` state the range a client expects of a numeric feature; drift tests measure in units of that
 range. Values outside are taken as they are, unless ``outside`` says that they are refused, or clipped to the range.
@@ -18,7 +18,6 @@ from hashlib import blake2b
 from typing import Any, Literal
 
 from core.features.labels import Label, key
-from core.features.times import TIME_COLUMNS
 
 NAME_MAX = 200
 """Characters in a feature's name."""
@@ -26,6 +25,8 @@ COLUMNS_MAX = 100_000
 """Features of one model, and columns after encoding."""
 CATEGORIES_MAX = 10_000
 """Categories of one feature."""
+TIME_COLUMNS = ("hour_sin", "hour_cos", "weekday_sin", "weekday_cos", "day_of_year_sin", "day_of_year_cos", "days")
+"""What the encoded columns of a time are called, behind the feature's name."""
 BUCKETS = 32
 """Buckets of a categorical feature without declared categories, where it does not say how many."""
 Type = Literal["numeric", "categorical", "boolean", "time"]

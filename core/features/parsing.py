@@ -1,4 +1,4 @@
-"""Numbers in cells: JSON values and CSV texts, one by one and by whole columns.
+"""Numbers and times in cells: JSON values and CSV texts, one by one and by whole columns.
 
 A table is first read *vectorised*, by whole columns; that gives None where any cell is unusual, right or wrong. Then it
 is read *cell by cell* (core.features.columns), which decides, and names the wrong cells. Both readings agree on every
@@ -7,6 +7,7 @@ cell that the first one accepts.
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ NUMBERS = frozenset({int, float})
 MISSING_TEXTS = frozenset({"", "NA", "Na", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "NAN", "nan", "-NaN", "-nan"})
 MISSING_TEXTS |= {"NULL", "Null", "null", "NONE", "None", "none"}
 """Cells of CSV that are missing values where a number or a time is expected, as other programs write them."""
+
+EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
+"""Seconds since 1970 of the first and the last moment of a year of four digits."""
+_EPOCH, _SECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1)
 
 
 class Unfit(Exception):
@@ -63,6 +68,20 @@ def text_number(cell: str) -> float:
         return number(float(cell))
     except ValueError:
         raise Unfit("is not a number; a decimal comma is not read" if "," in cell else "is not a number") from None
+
+
+def seconds_of(text: str) -> float:
+    """The seconds since 1970 of a time such as ``2026-01-31T12:00:00.5+01:00``, ``2026-01-31 12:00`` or ``2026-01-31``.
+
+    It is read as RFC 3339, in UTC where it names no offset; leap seconds do not count.
+
+    Raises:
+        ValueError: no such time.
+    """
+    found = datetime.fromisoformat(text.upper())
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return (found - _EPOCH) / _SECOND
 
 
 def reads(read: Callable[[str], float], cell: str) -> bool:

@@ -140,7 +140,7 @@ class Schema:
         for at, (name, column) in enumerate(zip(self.names, self._columns, strict=True)):
             try:
                 if (value := values.get(name)) is not None:
-                    raw[at] = column.value(value)
+                    raw[at] = column.read(value, False)
                 elif not missing_allowed:
                     raise _missing()
             except Unfit as unfit:

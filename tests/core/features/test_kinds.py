@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.features import Feature, parse_features
 from core.features.columns import OTHER
 from core.features.encoder import Encoder, first_day, year_of
-from core.features.times import EARLIEST, LATEST, seconds_of
+from core.features.parsing import EARLIEST, LATEST, seconds_of
 from core.problems import Invalid
 from tests.core.features.schemas import NAN, schema
 
