@@ -1,33 +1,97 @@
 """/models/{name}/challengers: learners beside a model's own, for the same rows, one of which may become the model."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Path, Request
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from core.config import ChallengerBody
 from core.entry import Promote, Segment, Withdraw
 from core.model import Model as CoreModel
 from service.api import documents
-from service.api.challenger_schemas import ChallengerEntry, ChallengerList, Promotion
 from service.api.conditional import NOT_MODIFIED
 from service.api.context import NAME, Context, Ctx, IdempotencyKey, ModelName
 from service.api.documents import json_of, stamped
 from service.api.idempotency import answer_if_seen
 from service.api.identity import REQUEST, identity_of
-from service.api.model_schemas import Model, sent_as
-from service.api.models import ReadModel, shown
+from service.api.metric_schemas import Metrics
+from service.api.models import Model, ReadModel, RequestBody, sent_as, shown
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rendered import Rendered
 from service.api.root_path import route_path
 from service.api.route import ADMIN, READ, Route
 from service.api.row_requests import REFUSED
+from service.api.schemas import Incarnation, Rows, Version
 from service.errors import NotFound
 from service.runtime import challengers
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
 from service.runtime.threads import load_algorithm
+
+
+class Promotion(RequestBody):
+    """How a challenger is promoted."""
+
+    force: bool = Field(False, description="Also one that has not been shown to be better.")
+
+
+class Difference(BaseModel):
+    """The paired difference of losses, model minus challenger: above 0 the challenger is better. Null before a row."""
+
+    mean: float | None = Field(
+        examples=[0.021],
+        description="Of the rows that both have predicted, since the later of the two began or the last promotion. "
+        "Losses are 0 or 1, with `class_costs` what the answer cost; squared errors count as at most `bound`.",
+    )
+    low: float | None = Field(
+        examples=[0.004],
+        description="The interval holds at all rows at once (a confidence sequence): it may be looked at at any time.",
+    )
+    high: float | None = Field(examples=[0.038])
+    confidence: float = Field(examples=[0.95], description="1 - 0.05 / k with k challengers, `previous` included.")
+    rows: int = Field(ge=0, examples=[2400], description="Rows that were compared.")
+    bound: float | None = Field(
+        None, description="Regression: the largest squared error that counts, four times the variance of the labels."
+    )
+
+
+class ChallengerEntry(BaseModel):
+    """A challenger: a learner beside the model's own, on the same rows."""
+
+    name: str = Field(examples=["candidate"])
+    config: dict[str, Any] = Field(
+        examples=[{"algorithm": "vigod", "params": {"batch_size": 200}, "promote": "never"}],
+        description="What it has by itself, complete; all else is the model's.",
+    )
+    promote: Literal["never", "auto"]
+    since_version: int = Field(ge=0, examples=[18], description="The entry that put it there.")
+    rows: Rows
+    metrics: Metrics = Field(
+        description="Of the rows that it has learned; `history` and `marks` have the row numbers of the model."
+    )
+    info: dict[str, Any] = Field(examples=[{"classes_seen": 2}], description="What its learner reports.")
+    difference: Difference
+
+
+class Champion(BaseModel):
+    """The learner whose predictions the model answers with."""
+
+    algorithm: str = Field(examples=["dfop"])
+    score: float | None = Field(
+        examples=[0.84], description="Overall accuracy, or mean squared error; null before the first row."
+    )
+
+
+class ChallengerList(BaseModel):
+    """The challengers of a model, in the order in which they were put beside it."""
+
+    champion: Champion
+    challengers: list[ChallengerEntry]
+    version: Version
+    incarnation: Incarnation
+
 
 router = APIRouter(route_class=Route, tags=["challengers"])
 deletion = APIRouter(route_class=Route, tags=["deletion"])

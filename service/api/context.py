@@ -34,7 +34,8 @@ from service.store.events import iso as iso
 Text = Annotated[str, StringConstraints(min_length=1)]
 LIMIT_MAX = 1000
 LIMIT = 100
-DIGITS_MAX = 20
+DIGITS_MAX, WHOLE_MAX = 20, 2**53
+"""Of a whole number in a query: its digits, and itself; no version is larger."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a model may be called."""
 
@@ -96,12 +97,18 @@ Caller = Annotated[Key | None, Depends(_caller)]
 ModelName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"demo": {"value": "demo"}})]
 
 
+def whole(text: str) -> int | None:
+    """The whole number that a text is in plain digits; None: it is none, or more than WHOLE_MAX."""
+    plain = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+    return int(text) if plain and int(text) <= WHOLE_MAX else None
+
+
 @dataclass(frozen=True, slots=True)
 class Whole:
     """A whole number in plain digits, from ``low`` to ``high``; pydantic alone would also take " 1_0.0"."""
 
     low: int = 0
-    high: int = 2**53
+    high: int = WHOLE_MAX
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """An integer with bounds, read by ``_read``."""
@@ -110,15 +117,11 @@ class Whole:
         )
 
     def _read(self, text: Any) -> Any:
-        if isinstance(text, str) and not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
-            raise self._refusal()
-        if not self.low <= int(text) <= self.high:
-            raise self._refusal()
-        return int(text)
-
-    def _refusal(self) -> PydanticCustomError:
-        allowed = f">= {self.low} and <= {self.high}"
-        return PydanticCustomError("whole", "is not a whole number in range", {"allowed": allowed})
+        found = whole(text) if isinstance(text, str) else text
+        if found is None or not self.low <= found <= self.high:
+            allowed = f">= {self.low} and <= {self.high}"
+            raise PydanticCustomError("whole", "is not a whole number in range", {"allowed": allowed})
+        return found
 
 
 async def fresh_enough(
@@ -160,6 +163,11 @@ class Page(NamedTuple):
 
     limit: int
     cursor: str | None
+
+
+def no_cursor() -> Invalid:
+    """The error for a cursor that the list has not given."""
+    return Invalid.of("cursor", "is not a cursor of this list")
 
 
 async def paging(

@@ -8,22 +8,114 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Header, Query
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api.context import DIGITS_MAX, LIMIT_MAX, NAME, Caller, Context, Ctx, Paging, Text
+from service.api.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Context, Ctx, Paging, Text, no_cursor, whole
 from service.api.csv_answers import Format, csv_answer, drift_table
-from service.api.drift_schemas import DriftList, ModelDriftList
-from service.api.event_addresses import SKEW_MS, addresses_for, cursor_at, position_of, resume_at, wanted_by
-from service.api.event_stream import EXAMPLE, EventStream, events
+from service.api.event_stream import (
+    EXAMPLE,
+    SKEW_MS,
+    EventStream,
+    addresses_for,
+    cursor_at,
+    events,
+    position_of,
+    resume_at,
+    wanted_by,
+)
 from service.api.keys import Key
 from service.api.media import JSON
 from service.api.models import ReadModel
 from service.api.route import READ, Route
+from service.api.schemas import Incarnation, Label, Time, Version
 from service.errors import Forbidden, no_model
 from service.runtime.threads import in_thread_if_large
 from service.store.drift import BEFORE_FIRST
 from service.store.events import START, EventKey, Later, StoredEvent, StreamPosition, is_event_id, position, shown
+
+
+class DriftFeature(BaseModel):
+    """A feature whose mean has moved."""
+
+    name: str = Field(examples=["price"])
+    before: float = Field(examples=[0.056])
+    after: float = Field(examples=[0.081])
+
+
+class DriftWindows(BaseModel):
+    """How many rows were compared."""
+
+    before: int = Field(ge=0, examples=[900])
+    after: int = Field(ge=0, examples=[300])
+
+
+class JoinedAlarm(BaseModel):
+    """A later alarm of an event."""
+
+    kind: str = Field(examples=["error_rate"], description="Which test fired.")
+    label: Label | float | None = Field(alias="class", examples=["DOWN"], description="The class; null for regression.")
+    row: int = Field(examples=[1431], description="The row that raised it.")
+    features: list[DriftFeature] = Field(description="class_mean: the features that moved, most first.")
+
+
+class DriftEvent(BaseModel):
+    """One drift: its first alarm, and what has joined it."""
+
+    id: str = Field(
+        examples=["5f3a9c0d1e2b4a68-1204-0"],
+        description="Incarnation, version and index: the same however often it is sent.",
+    )
+    model: str = Field(examples=["demo"])
+    time: Time = Field(description="When the row that raised it was committed.")
+    kind: str = Field(examples=["class_mean"], description="Which test found it: class_mean, error_rate or unlabelled.")
+    label: Label | float | None = Field(
+        alias="class", examples=["UP"], description="The class whose rows were compared; null for regression."
+    )
+    version: int = Field(examples=[1204], description="The entry that raised it.")
+    row: int = Field(examples=[1204], description="The row that raised it; the first one learned is 1.")
+    features: list[DriftFeature] = Field(description="class_mean: the features that moved, most first.")
+    before: float | None = Field(
+        examples=[None],
+        description="error_rate: the share of wrong rows before; for regression those whose squared error is above the "
+        "0.9 quantile of a reference batch. Null otherwise.",
+    )
+    after: float | None = Field(examples=[None], description="error_rate: that share after; null otherwise.")
+    epsilon_cut: float = Field(
+        examples=[0.018],
+        description="The threshold that was passed: for the rise of that share, or for the mean that moved most, in "
+        "units of its feature's range.",
+    )
+    windows: DriftWindows
+    action: Literal["report", "reset", "forget"] = Field(
+        description="What the model did; reset where vigod has started the class again."
+    )
+    challenger: str | None = Field(examples=[None], description="The challenger that raised it; null: the model.")
+    held_back: bool = Field(
+        description="Whether it came in the `watch.cooldown_rows` rows after another event: `on_drift` did not act "
+        "upon it, and no webhook is sent it."
+    )
+    alarms: list[JoinedAlarm] = Field(
+        description="Later alarms, in the `watch.episode_rows` rows after it; the first 20. Streams and webhooks send "
+        "an event once, at its first alarm, when there is none."
+    )
+    alarm_count: int = Field(ge=0, examples=[3], description="How many later alarms there are by now.")
+
+
+class DriftList(BaseModel):
+    """Drift events of all models, in the order in which they became known."""
+
+    events: list[DriftEvent]
+    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
+
+
+class ModelDriftList(DriftList):
+    """Drift events of one model, oldest first."""
+
+    version: Version
+    incarnation: Incarnation
+
 
 router = APIRouter(route_class=Route, tags=["drift"])
 MS_MIN = 10**12
@@ -65,7 +157,7 @@ async def list_model_drift(
         asked, from_ms = 0, asked
     version = replica.version
     begin = None if page.cursor is None else EventKey(*_cursor(page.cursor))
-    after = BEFORE_FIRST if asked == 0 else EventKey(asked, 2**53)
+    after = BEFORE_FIRST if asked == 0 else EventKey(asked, WHOLE_MAX)
     await ctx.engine.models.alarms.until_published(replica)
     found: list[StoredEvent] = []
     while len(found) <= page.limit:
@@ -194,21 +286,21 @@ async def _place(ctx: Context, caller: Key | None, cursor: str) -> StreamPositio
 def _cursor(text: str) -> StreamPosition:
     found = position(text)
     if found is None:
-        raise Invalid.of("cursor", "is not a cursor of this list")
+        raise no_cursor()
     return found
 
 
 def _since_version(text: str) -> tuple[int, int]:
     """A version, whose own events are not wanted any more, or a time, whose events are; the other one is 0."""
-    if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and int(text) <= 2**53:
-        return int(text), 0
+    if (found := whole(text)) is not None:
+        return found, 0
     return 0, _time_ms(text, "a version or a time", digits=False)
 
 
 def _time_ms(text: str, what: str, *, digits: bool = True) -> int:
     """A time in ms; a plus sign of the zone may have come as a blank."""
-    if digits and text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and int(text) <= 2**53:
-        return int(text)
+    if digits and (found := whole(text)) is not None:
+        return found
     allowed = (
         "2026-01-31T12:00:00Z, or a whole number of milliseconds since 1970"
         if digits

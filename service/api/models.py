@@ -1,24 +1,64 @@
-"""Models: create, show, delete, and how well one does."""
+"""Models: create, show, change, delete, and how well one does."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Request
+from pydantic import BaseModel, Field, WrapValidator
 from starlette.responses import Response
 
-from core.config import Config
+from core.checked import Checked, optional
+from core.config import Config, ModelChanges
+from core.model import Model as CoreModel
 from service.api import documents
 from service.api.conditional import NOT_MODIFIED, REPLICA
-from service.api.context import Ctx, Fresh, ModelName
+from service.api.context import Ctx, Fresh, IdempotencyKey, ModelName
 from service.api.csv_answers import Format, csv_answer, history_table
 from service.api.documents import FEATURE_BYTES, json_of, of_model, stamped
-from service.api.metric_schemas import ModelMetrics
-from service.api.model_schemas import Model, ModelBody, sent_as
-from service.api.openapi.examples import MODELS
+from service.api.idempotency import answer_if_seen
+from service.api.identity import REQUEST, identity_of
+from service.api.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
+from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rendered import Rendered
 from service.api.route import ADMIN, READ, Route
+from service.api.row_requests import REFUSED
+from service.api.schemas import Incarnation, Rows, Time, Version
+from service.runtime import configuration
+from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large, load_algorithm
+
+
+def sent_as(model: type[Checked]) -> WrapValidator:
+    """The body as it was sent, described by a model: it is parsed where that may take its time."""
+    return WrapValidator(lambda body, _: body, json_schema_input_type=model)
+
+
+class ModelBody(Config):
+    """A model to create. Only ``task`` is needed, and not even that where the algorithm has one only."""
+
+
+class RequestBody(BaseModel, extra="forbid", strict=True, json_schema_extra=optional):
+    """A body with the fields it names and no others; a number is a number."""
+
+
+class Model(BaseModel):
+    """A model."""
+
+    name: str = Field(examples=["demo"])
+    incarnation: Incarnation
+    config: dict[str, Any] = Field(
+        examples=[CONFIG],
+        description="Complete, with every default.",
+    )
+    version: Version
+    rows: Rows
+    phase: Literal["steady", "overlap", "ensemble"]
+    metrics: Metrics
+    info: dict[str, Any] = Field(examples=[INFO], description="What the model tells of itself.")
+    created: Time
+    updated: Time
+
 
 router = APIRouter(route_class=Route)
 
@@ -122,3 +162,52 @@ async def delete_model(ctx: Ctx, name: ModelName) -> None:
     With its log, its snapshots, its ids and its tracked predictions. Its drift events stay in `GET /drift`.
     """
     await ctx.engine.models.delete(name)
+
+
+@router.patch(
+    "/models/{name}",
+    tags=["models"],
+    dependencies=[ADMIN],
+    response_model=Model,
+    response_description="The model as it is now",
+)
+async def configure_model(
+    ctx: Ctx,
+    name: ModelName,
+    body: Annotated[dict[str, Any], sent_as(ModelChanges), Body(openapi_examples=CHANGES)],
+    request: Request,
+    key: IdempotencyKey,
+) -> Response:
+    """Change settings.
+
+    The fields that are named are replaced, the others stay; null gives a field's default back, and turns `watch` off.
+    The change is an entry of the log: it holds from one row on, on every replica, and is a mark in the metrics. A row
+    that is on its way is taken if it is valid before the change or after it. A model that has these values already
+    stays at its version, unless the request carries an Idempotency-Key. Labels and categories can be added; else
+    features are changed by a switch, and algorithm, parameters, task and seed never change. A reset keeps the present
+    configuration; a restore brings back the one of its version.
+    """
+    engine = ctx.engine
+    identity = identity_of(key, None, REQUEST, (b"configure\n", await request.body()))
+    replica = await engine.replica(name, Freshness(strong=True))  # what the model has by now, the log says
+    version = 0
+    try:
+        segment = await in_thread_if_large(
+            FEATURE_BYTES * _columns(replica.machine),
+            configuration.plan,
+            replica.machine,
+            engine.models.admit,
+            body,
+            identity.ids,
+        )
+    except REFUSED as error:
+        await answer_if_seen(ctx, replica, identity, error)
+    else:
+        if segment is not None:
+            version = (await replica.inbox.submit(segment, identity.digests)).answer.version
+    return await shown(await engine.replica(name, Freshness(min_version=version)))
+
+
+def _columns(machine: CoreModel) -> int:
+    """Features that a change may have to be checked against."""
+    return 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width

@@ -17,7 +17,7 @@ from service.api.csv_queries import csv_form
 from service.api.idempotency import answer_if_seen
 from service.api.media import DENSE_TABLES, JSON
 from service.api.openapi import examples
-from service.api.openapi.raw_bodies import raw_body
+from service.api.openapi.document import raw_body
 from service.api.route import LEARN, Route
 from service.api.row_requests import Refused
 from service.api.schemas import OverlapBody, OverlapRecord, Taught

@@ -27,7 +27,7 @@ from service.api.interval import ALLOWED, level_of
 from service.api.large_answers import ROW_BYTES, large_answer
 from service.api.media import JSON
 from service.api.openapi import examples
-from service.api.openapi.raw_bodies import raw_body
+from service.api.openapi.document import raw_body
 from service.api.route import READ, Route
 from service.api.row_answer import RowAnswer
 from service.api.row_requests import Refused

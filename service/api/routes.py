@@ -1,60 +1,62 @@
-"""All routes: one router for each group, and the short way that rows take, one by one and in batches."""
+"""All routes: one router for each group, and the short way that rows take, one by one and in batches.
+
+Every answer has the request's id, its model and headers for browsers, and there is HEAD where there is GET:
+``identified`` sees to that for the short way, ``by_long_way`` for everything else, refusals and pages included.
+"""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
+from time import perf_counter
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api import (
+    access_log,
     challengers,
-    configuration,
-    copies,
     drift,
     features,
     feedback,
     health,
     interval,
     model_list,
-    model_log,
     models,
     overlap,
-    pending,
     predict,
+    request_id,
     state,
     weights,
 )
+from service.api.answer_headers import ALWAYS, MODEL, PAGES
 from service.api.context import NAME, Context, fresh_by_query, known_queries
 from service.api.cross_site import is_browser
 from service.api.csv_tables import CSV_QUERIES
-from service.api.edge import by_long_way, identified
 from service.api.inference_v2 import routes as inference_v2
 from service.api.problems import ROOT_PATH
 from service.api.root_path import parse, under
 from service.api.route import Handler, Route, answered, let_in
-from service.api.row_answer import RowRequest
+from service.api.row_answer import RowAnswer, RowRequest
 from service.api.tables import TABLE_QUERIES
+from service.runtime.broadcast import OWNER
 from service.runtime.engine import Freshness
 
 ROUTERS = (
     challengers.deletion,  # before that of models, whose deletion is the last
     models.router,
-    configuration.router,
     model_list.router,
-    model_log.router,
     feedback.router,
     predict.router,
-    pending.router,
+    model_list.pending,
     drift.router,
     weights.router,
     challengers.router,
     features.router,
     overlap.router,
     state.router,
-    copies.router,
     health.router,
     inference_v2.router,
 )
@@ -125,6 +127,91 @@ class App(FastAPI):
 async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
     """Lead from the root path to the page there, whose links are relative to a path with a slash at its end."""
     await RedirectResponse(f"{scope['path']}/", headers={"Cache-Control": "no-cache"})(scope, receive, send)
+
+
+def identified(handler: Handler) -> Handler:
+    """A handler of the short way, whose answers have what every answer has."""
+
+    async def handle(request: Request) -> Response:
+        own, model = request_id.begin(request.scope), request.scope["path_params"]["name"].encode()
+        started = perf_counter()
+        response = await handler(request)
+        if type(response) is RowAnswer:
+            response.request_id, response.model = own, model
+        else:
+            response.raw_headers += ((request_id.HEADER, own), (MODEL, model), *ALWAYS)
+        if access_log.on:
+            access_log.write(request.scope, response.status_code, perf_counter() - started)
+        return response
+
+    return handle
+
+
+async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Let an app answer a request."""
+    request_id.begin(scope)
+    OWNER.set(None)  # the key of this request, once it is known
+    started = perf_counter()
+    head = scope["method"] == "HEAD"
+    asked = {**scope, "method": "GET"} if head else scope
+    answer = _Head(receive, send, asked) if head else _Answer(receive, send, asked)
+    try:
+        await app(asked, answer.receive, answer.send)
+    finally:
+        route = getattr(asked.get("route"), "path", None)
+        if access_log.on and not access_log.is_quiet(route, answer.status):
+            access_log.write(scope, answer.status, perf_counter() - started)
+
+
+class _Answer:
+    """An answer, and the headers that it still lacks.
+
+    Args:
+        receive, send: to and from the client.
+        scope: of the request; once it has a route, with the model it is of.
+
+    Attributes:
+        status: of the answer; 0 before it begins.
+    """
+
+    def __init__(self, receive: Receive, send: Send, scope: Scope) -> None:
+        self._receive, self._send, self._scope = receive, send, scope
+        self.status = 0
+
+    async def receive(self) -> Message:
+        """The next message of the client."""
+        return await self._receive()
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Send a message on, the first one with all headers."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            given = message["headers"]
+            names = {name for name, _ in given}
+            more = [header for header in (*ALWAYS, *PAGES) if header[0] not in names]
+            own = (request_id.HEADER, self._scope[request_id.ID])
+            message = {**message, "headers": [*given, own, *_model_of(self._scope), *more]}
+        await self._send(message)
+
+
+class _Head(_Answer):
+    """The answer to HEAD: that of GET, which ends with its headers, also where it would go on for ever."""
+
+    async def receive(self) -> Message:
+        """The next message; once the headers are sent the client counts as gone."""
+        return {"type": "http.disconnect"} if self.status else await self._receive()
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Send the headers on, and an end."""
+        if message["type"] == "http.response.start":
+            await super().send(message)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _model_of(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """The header that names the model, on routes of one; a name that no model can have is not repeated."""
+    name = scope.get("path_params", {}).get("name", "")
+    return [(MODEL, name.encode())] if NAME.fullmatch(name) else []
 
 
 def _reading(

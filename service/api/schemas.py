@@ -18,7 +18,7 @@ from core.intervals.levels import LEVEL_MAX
 from service.runtime.rows.row_numbers import DISCOUNT_MIN
 
 Label = str | int | bool
-Identity = Annotated[
+ClientId = Annotated[
     Annotated[str, Field(min_length=1, max_length=200)] | int,
     Field(description='1 to 200 printable characters, or an integer; 17 and "17" are one id.'),
 ]
@@ -77,7 +77,7 @@ Bounds = Annotated[
     ),
 ]
 Ids = Annotated[
-    list[Identity] | None, Field(description="Your own id of each row; sent again within a day it is learned once.")
+    list[ClientId] | None, Field(description="Your own id of each row; sent again within a day it is learned once.")
 ]
 Discounts = Annotated[
     list[Annotated[Any, WithJsonSchema(_DISCOUNT)]] | None,
@@ -150,9 +150,9 @@ class FeedbackRow(Body, forbid_unknown_fields=True):
 
     label: Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
     features: Annotated[dict[str, Value] | None, Field(description="As in predict; without prediction_id.")] = None
-    prediction_id: Annotated[Identity | None, Field(description="Of a tracked prediction; without features.")] = None
+    prediction_id: Annotated[ClientId | None, Field(description="Of a tracked prediction; without features.")] = None
     id: Annotated[
-        Identity | None, Field(description="Your own id of this row; sent again within a day it is learned once.")
+        ClientId | None, Field(description="Your own id of this row; sent again within a day it is learned once.")
     ] = None
     discount: Annotated[
         Any,
@@ -233,7 +233,7 @@ class FeedbackRecord(Body, forbid_unknown_fields=True):
 
     features: Values
     label: Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
-    id: Annotated[Identity | None, Field(description="Your own id of this row; of every row, or of none.")] = None
+    id: Annotated[ClientId | None, Field(description="Your own id of this row; of every row, or of none.")] = None
     discount: Annotated[
         Any, _ANY_DISCOUNT, Field(description="Weight of the past at this row; of every row, or of none.")
     ] = None
@@ -332,7 +332,7 @@ class OverlapRecord(Body, forbid_unknown_fields=True):
     """One row of several, with both sets of features."""
 
     features: Annotated[dict[str, Value], Field(description="A value for every old and new name.")]
-    id: Annotated[Identity | None, Field(description="Your own id of this row; of every row, or of none.")] = None
+    id: Annotated[ClientId | None, Field(description="Your own id of this row; of every row, or of none.")] = None
 
 
 class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):
@@ -343,8 +343,8 @@ class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):
     )
     columns: Annotated[list[Name] | None, Field(description="Several rows: every old and new name.")] = None
     data: Annotated[list[list[Value]] | None, Field(description="Their values.")] = None
-    id: Annotated[Identity | None, Field(description="Of the one row; sent again within a day it teaches once.")] = None
-    ids: Annotated[list[Identity] | None, Field(description="Of each of several rows, by column.")] = None
+    id: Annotated[ClientId | None, Field(description="Of the one row; sent again within a day it teaches once.")] = None
+    ids: Annotated[list[ClientId] | None, Field(description="Of each of several rows, by column.")] = None
     rows: Annotated[list[OverlapRecord] | None, Field(description="Several rows, each by name.")] = None
 
 

@@ -1,4 +1,4 @@
-"""The state of a model: snapshots, restore, reset, export and import."""
+"""The state of a model: snapshots, restore, reset, export and import, and a copy under another name."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,15 +14,16 @@ from core.entry import Reset
 from core.model import LearnerSpaces, save
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import bodies
-from service.api.context import Ctx, ModelName, iso
-from service.api.model_schemas import RequestBody
-from service.api.models import ReadModel, WrittenModel
-from service.api.openapi.examples import RESTORE
+from service.api.context import NAME, Ctx, IdempotencyKey, ModelName, iso
+from service.api.identity import printable
+from service.api.large_answers import STATE, StateFile
+from service.api.models import Model, ReadModel, RequestBody, WrittenModel, shown
+from service.api.openapi.examples import COPY, RESTORE
 from service.api.route import ADMIN, READ, Route
 from service.api.schemas import Incarnation, Rows, Time, Version
-from service.api.state_file import STATE, StateFile
 from service.errors import NotFound, RequestConflict
-from service.runtime import admission
+from service.runtime import admission, copies
+from service.runtime.engine import Freshness
 from service.runtime.jobs import Reply
 from service.runtime.named_states import take_over
 from service.runtime.replica import Replica
@@ -216,3 +217,41 @@ async def reset_model(replica: WrittenModel) -> Replaced:
     of features the new ones.
     """
     return _replaced(replica, await replica.inbox.submit(Reset()))
+
+
+class CopyBody(RequestBody):
+    """What a copy is called."""
+
+    name: str = Field(
+        description="Of the copy; no model has it yet.", json_schema_extra={"pattern": f"^{NAME.pattern}$"}
+    )
+
+
+@router.post(
+    "/models/{name}/copy",
+    dependencies=[ADMIN],
+    status_code=201,
+    response_model=Model,
+    response_description="The copy",
+)
+async def copy_model(
+    ctx: Ctx,
+    name: ModelName,
+    body: Annotated[CopyBody, Body(openapi_examples=COPY)],
+    request: Request,
+    key: IdempotencyKey,
+) -> Response:
+    """Copy a model.
+
+    The copy is a new incarnation at version 0, with the rows, the state, the metrics and the configuration that the
+    model has at the head of its log; it learns by itself from then on. Remembered ids, tracked predictions and drift
+    events are not copied. A name that is taken is 409, unless the same request, by its Idempotency-Key, has made that
+    copy: then it is shown. To rename a model, stop its clients, copy it and DELETE it; predictions that it has tracked
+    go with it. The key needs `admin` on both names.
+    """
+    ctx.keys.allow(request.headers, "admin", body.name)
+    if NAME.fullmatch(body.name) is None:
+        raise Invalid.of("name", "is not a model name", NAME.pattern)
+    known_by = "" if key is None else printable(key, "Idempotency-Key")
+    replica = await ctx.engine.replica(name, Freshness(strong=True))
+    return await shown(await copies.copy(ctx.engine, replica, body.name, known_by), 201)

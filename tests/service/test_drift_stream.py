@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from fastapi.sse import KEEPALIVE_COMMENT
 
-from service.api import event_addresses, event_stream
+from service.api import event_stream
 from service.runtime import broadcast
 from service.store.events import position
 from service.store.keys import DRIFT
@@ -108,10 +108,10 @@ async def test_a_replica_that_is_behind_repeats_nothing(watched):
     streams = watched.app.state.context.drift
     known = (await streams.of_service(position(client.start.id), 10))[:3]
     listener = broadcast.Listener(lambda _: True, known[0].position)  # where a reader stands that has read the first
-    resume = event_addresses.Resume(str(known[1].position), known[1].position)
+    resume = event_stream.Resume(str(known[1].position), known[1].position)
     for late in known[1:]:
         listener.put(late)
-    addresses = event_addresses.addresses_for(None, streams, listener)
+    addresses = event_stream.addresses_for(None, streams, listener)
     sent = await anext(event_stream.events(streams, listener, resume, addresses))
     assert f"id: {known[2].position}\n" in sent.decode()
 

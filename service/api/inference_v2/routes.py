@@ -18,8 +18,8 @@ from service.api.inference_v2.outputs import metadata_of, rendered
 from service.api.large_answers import ROW_BYTES
 from service.api.media import JSON
 from service.api.models import ReadModel
+from service.api.openapi.document import raw_body
 from service.api.openapi.examples import INFER
-from service.api.openapi.raw_bodies import raw_body
 from service.api.problems import inference_problem
 from service.api.route import READ, Route
 from service.api.row_requests import Refused
