@@ -23,11 +23,10 @@ from starlette.middleware.cors import CORSMiddleware
 
 from core.numerics.linalg import single_threaded
 from service.api import access_log, routes
-from service.api.body_budget import BodyBudget
+from service.api.bodies import BodyBudget
 from service.api.context import Context
 from service.api.cross_site import Guard
-from service.api.key_file import KeyFile
-from service.api.keys import Keys
+from service.api.keys import KeyFile, Keys
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
 from service.api.problems import install_handlers
 from service.api.root_path import route_path

@@ -1,6 +1,5 @@
 """/models/{name}/challengers: learners beside a model's own, for the same rows, one of which may become the model."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Path, Request
@@ -8,13 +7,13 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from core.config import ChallengerBody
-from core.entry import Promote, Segment, Withdraw
+from core.entry import Segment
 from core.model import Model as CoreModel
 from service.api import documents
 from service.api.conditional import NOT_MODIFIED
 from service.api.context import NAME, Context, Ctx, IdempotencyKey, ModelName
 from service.api.documents import json_of, stamped
-from service.api.idempotency import answer_if_seen
+from service.api.idempotency import Plan, after, commit_change
 from service.api.identity import REQUEST, identity_of
 from service.api.metric_schemas import Metrics
 from service.api.models import Model, ReadModel, RequestBody, sent_as, shown
@@ -22,11 +21,8 @@ from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rendered import Rendered
 from service.api.root_path import route_path
 from service.api.route import ADMIN, READ, Route
-from service.api.row_requests import REFUSED
 from service.api.schemas import Incarnation, Rows, Version
-from service.errors import NotFound
-from service.runtime import challengers
-from service.runtime.engine import Freshness
+from service.runtime import changes
 from service.runtime.replica import Replica
 from service.runtime.threads import load_algorithm
 
@@ -99,8 +95,6 @@ CHALLENGER = f"^{NAME.pattern}$"
 ChallengerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "candidate"}})]
 FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "previous"}})]
 """Of one to delete: in the documented story the model that ``candidate`` has replaced."""
-Plan = Callable[[CoreModel, tuple[str, ...]], Segment | None]
-"""Makes the segment of a request out of the model as it stands, and what the request is remembered by."""
 
 
 @router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList, responses=NOT_MODIFIED)
@@ -143,7 +137,7 @@ async def put_challenger(
     def plan(machine: CoreModel, ids: tuple[str, ...]) -> Segment | None:
         nonlocal known
         known = challenger in machine.challengers
-        return challengers.put(machine, admit, challenger, body, most, ids)
+        return changes.challenge(machine, admit, challenger, body, most, ids)
 
     replica = await _commit(ctx, name, request, key, plan, await request.body())
     async with replica.held():
@@ -164,7 +158,7 @@ async def delete_challenger(
     A snapshot is written first, which stays in `GET /models/{name}/snapshots` until the next deletion or promotion; if
     it cannot be, the answer is 503 and nothing changes.
     """
-    await _commit(ctx, name, request, key, lambda machine, ids: challengers.withdraw(machine, challenger, ids))
+    await _commit(ctx, name, request, key, lambda machine, ids: changes.withdraw(machine, challenger, ids))
 
 
 @router.post(
@@ -195,26 +189,13 @@ async def promote_challenger(
     force = body is not None and body.force
 
     def plan(machine: CoreModel, ids: tuple[str, ...]) -> Segment:
-        return challengers.promote(machine, challenger, ids, force)
+        return changes.promote(machine, challenger, ids, force)
 
     return await shown(await _commit(ctx, name, request, key, plan, b"force" if force else b""))
 
 
 async def _commit(ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b"") -> Replica:
     """Commit what a request asks for, after a snapshot if it takes a learner away; the model as it is after it."""
-    engine = ctx.engine
     asked = f"{request.method} {route_path(request.scope)}\n".encode()
-    identity = identity_of(key, None, REQUEST, (asked, body))
-    replica = await engine.replica(name, Freshness(strong=True))  # which challengers there are, the log says
-    version = 0
-    try:
-        segment = plan(replica.machine, identity.ids)
-    except (*REFUSED, NotFound) as error:
-        await answer_if_seen(ctx, replica, identity, error)
-    else:
-        if segment is not None:
-            known = await engine.store.log.lookup(name, replica.incarnation, identity.ids) if identity.ids else []
-            if isinstance(segment, Promote | Withdraw) and not any(known):  # a retry's would be of after the step
-                await engine.snapshotter.guard(replica)
-            version = (await replica.inbox.submit(segment, identity.digests)).answer.version
-    return await engine.replica(name, Freshness(min_version=version))
+    _, reply = await commit_change(ctx, name, identity_of(key, None, REQUEST, (asked, body)), plan)
+    return await after(ctx, name, reply)

@@ -16,7 +16,7 @@ from core.model import Model, read
 from service.api.context import iso
 from service.api.media import JSON
 from service.api.rendered import Stamp
-from service.runtime import challengers, feature_switch
+from service.runtime import changes
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
 
@@ -65,10 +65,14 @@ async def stamped(replica: Replica, make: Callable[[Replica], T]) -> tuple[Stamp
     return await of_model(replica, lambda held: (Stamp.of(held), make(held)))
 
 
+def columns_of(machine: Model) -> int:
+    """How many columns the rows of a model have."""
+    return 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
+
+
 def _size(machine: Model) -> int:
     """What the documents of a model are taken to be worth in bytes read."""
-    width = 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
-    return FEATURE_BYTES * width + LEARNER_BYTES * (1 + len(machine.challengers))
+    return FEATURE_BYTES * columns_of(machine) + LEARNER_BYTES * (1 + len(machine.challengers))
 
 
 def model(replica: Replica) -> bytes:
@@ -101,20 +105,20 @@ def metrics(replica: Replica) -> bytes:
 def features(replica: Replica, *, means: bool = False) -> bytes:
     """``GET /models/{name}/features``, with ``means`` those of the features as well."""
     known = {"means": read.feature_means(replica.machine.own)} if means else {}
-    return _encode({**feature_switch.feature_state(replica.machine), **known, **_stamp(replica)})
+    return _encode({**changes.feature_state(replica.machine), **known, **_stamp(replica)})
 
 
 def challenger_list(replica: Replica) -> bytes:
     """``GET /models/{name}/challengers``."""
     machine = replica.machine
     champion = {"algorithm": machine.config.algorithm_id, "score": read.summary(machine).score}
-    found = [challengers.shown(machine, name) for name in machine.challengers]
+    found = [changes.challenger_shown(machine, name) for name in machine.challengers]
     return _encode({"champion": champion, "challengers": found, **_stamp(replica)})
 
 
 def challenger(machine: Model, name: str) -> bytes:
     """One of them."""
-    return _encode(challengers.shown(machine, name))
+    return _encode(changes.challenger_shown(machine, name))
 
 
 def _stamp(replica: Replica) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
 from time import time
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
@@ -56,32 +56,8 @@ class Resume(NamedTuple):
     position: StreamPosition | None
 
 
-class Addresses(Protocol):
-    """One way to tell places in the stream."""
-
-    def of(self, event: StoredEvent) -> str:
-        """Behind an event."""
-
-    def of_gap(self, gap: Gap) -> tuple[str | None, dict[str, Any]]:
-        """What a gap is told as: its address, if it has one, and its data."""
-
-    async def begin(self) -> str:
-        """Where a listener begins."""
-
-    async def ahead(self, resume: Resume, /) -> bool:
-        """Whether a client names a place that the stream has not reached: then it begins anew."""
-
-    async def gap(self, resume: Resume) -> Gap | None:
-        """What is missing behind the place that a client names."""
-
-
 class Positions:
-    """Positions in the stream of all models.
-
-    Args:
-        streams: the events.
-        listener: of one client.
-    """
+    """Positions in the stream of all models, for one listener."""
 
     def __init__(self, streams: DriftStreams, listener: Listener) -> None:
         self._streams, self._start = streams, listener.start
@@ -118,12 +94,7 @@ class Positions:
 
 
 class OwnIds:
-    """Ids of events of some models.
-
-    Args:
-        streams: the events of all models.
-        listener: of one client.
-    """
+    """Ids of events of some models, for one listener."""
 
     def __init__(self, streams: DriftStreams, listener: Listener) -> None:
         self._streams, self._listener = streams, listener
@@ -152,6 +123,10 @@ class OwnIds:
         if after is not None and (is_event_id(resume.given) or after.time_ms > time() * 1000 - AWAY_MS):
             return None
         return Gap(resume.given, None, None)
+
+
+Addresses = Positions | OwnIds
+"""The two ways to tell places in the stream."""
 
 
 def limited(caller: Key | None) -> bool:

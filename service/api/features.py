@@ -1,6 +1,7 @@
-"""A change of features: /models/{name}/features and /features/switch.
+"""A change of features: /models/{name}/features, /features/switch and /features/overlap.
 
-A switch is an entry of the log like any feedback; a request that is sent again under the same id is answered as it was
+A switch and overlap rows, which teach how old features are recovered from new ones, are entries of the log like any
+feedback; a request that is sent again under the same id is answered as it was
 the first time.
 """
 
@@ -9,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Body, Query, Request
+from fastapi import APIRouter, Body, Depends, Query, Request
 from pydantic import (
     BaseModel,
     Field,
@@ -21,22 +22,27 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
+from core.entry import Switch
 from core.features.declaration import Declared as Features
 from core.features.declaration import FeatureEntry
-from service.api import documents
+from core.model import Model
+from service.api import bodies, documents, large_bodies, row_requests
 from service.api.conditional import NOT_MODIFIED
-from service.api.context import Context, Ctx, IdempotencyKey, ModelName
+from service.api.context import Context, Ctx, IdempotencyKey, ModelName, described, idempotency_key
+from service.api.csv_tables import CSV_QUERIES
 from service.api.documents import json_of, stamped
-from service.api.idempotency import answer_if_seen
+from service.api.idempotency import answer_if_seen, commit_change
 from service.api.identity import NO_IDENTITY, SWITCH, Identity, digest, identity_of
+from service.api.media import DENSE_TABLES, JSON
 from service.api.models import ReadModel, RequestBody
+from service.api.openapi import examples
+from service.api.openapi.document import raw_body
 from service.api.openapi.examples import SWITCHES
 from service.api.rendered import Rendered
-from service.api.route import ADMIN, READ, Route
-from service.api.row_requests import REFUSED
-from service.api.schemas import ClientId, Durability, Incarnation, Rows, Version
-from service.runtime import feature_switch
-from service.runtime.engine import Freshness
+from service.api.route import ADMIN, LEARN, READ, Route
+from service.api.row_requests import Refused
+from service.api.schemas import ClientId, Durability, Incarnation, OverlapBody, OverlapRecord, Rows, Taught, Version
+from service.runtime import changes
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
 
@@ -119,7 +125,7 @@ class SwitchedSpaces(FeatureSpaces):
 
 
 router = APIRouter(route_class=Route, tags=["features"])
-_json = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 
 @router.get("/models/{name}/features", dependencies=[READ], response_model=FeatureSpaces, responses=NOT_MODIFIED)
@@ -156,24 +162,21 @@ async def switch_features(
     is sent once, and read by each side as it declares it. Any number of changes, one at a time. `id` or
     Idempotency-Key make a retry safe.
     """
-    engine = ctx.engine
     identity = _identity(ask, key, await request.body())
-    replica = await engine.replica(name, Freshness(strong=True))  # which phase the model is in, the log says
-    try:
-        segment = feature_switch.step(
-            replica.machine, engine.models.admit, ask.action, ask.features, ask.mapping, ask.force
-        )
-    except REFUSED as error:
-        reply = await answer_if_seen(ctx, replica, identity, error)
-    else:
-        reply = await replica.inbox.submit(replace(segment, ids=identity.ids), identity.digests)
+
+    def plan(machine: Model, ids: tuple[str, ...]) -> Switch:
+        admit = ctx.engine.models.admit
+        return replace(changes.switch(machine, admit, ask.action, ask.features, ask.mapping, ask.force), ids=ids)
+
+    replica, reply = await commit_change(ctx, name, identity, plan)
+    assert reply is not None
     return _switched(ctx, replica, reply)
 
 
 def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
     """What a switch is remembered by: its own id stands for what it asks for."""
     identity = identity_of(key, ask.id, SWITCH, (b"switch\n", body))
-    asked = _json((ask.action, ask.features, ask.mapping, *([ask.force] if ask.force else [])))
+    asked = _encode((ask.action, ask.features, ask.mapping, *([ask.force] if ask.force else [])))
     return Identity(identity.ids, identity.digests or (digest(asked),) * len(identity.ids))
 
 
@@ -188,3 +191,44 @@ def _switched(ctx: Context, replica: Replica, reply: Reply) -> SwitchedSpaces:
         duplicate=reply.all_duplicate,
         durability=ctx.engine.durability,
     )
+
+
+@router.post(
+    "/models/{name}/features/overlap",
+    dependencies=[LEARN, Depends(idempotency_key), described("id", *CSV_QUERIES)],
+    response_model=Taught,
+    openapi_extra=raw_body(
+        OverlapBody,
+        shown=examples.OVERLAP,
+        record=OverlapRecord,
+        lines=examples.OVERLAP_LINES,
+        csv=examples.OVERLAP_CSV,
+        npy="old features in their order, then the new names",
+    ),
+)
+async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response:
+    """Unlabelled rows with both sets of features.
+
+    Used only to learn the mapping from new to old features. One row by name, or several by column or by name; also
+    `application/x-ndjson` (one row by name a line), `text/csv` with a header (`?id=`, `?drop=`, `?delimiter=`),
+    and `application/x-npy`, a file of `numpy.save` (float64, old features in their order, then the new names). Every
+    name of both spaces has to be there.
+    """
+    kind = bodies.media_type(request, DENSE_TABLES)
+    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
+    replica = await ctx.engine.replica(name)
+    found, _ = await large_bodies.read(ctx, replica, row_requests.overlap, large_bodies.sent(ctx, request, kind, body))
+    if isinstance(found, Refused):
+        reply = await answer_if_seen(ctx, replica, found.identity, found.error)
+    else:
+        reply = await replica.inbox.submit(found.rows, found.identity.digests)
+    answer = Taught(
+        overlap_rows=reply.answer.overlap_rows,
+        version=reply.answer.version,
+        rows=reply.answer.rows,
+        duplicate=reply.all_duplicate,
+        duplicates=found.size if reply.all_duplicate else reply.duplicates,
+        durability=ctx.engine.durability,
+        incarnation=replica.incarnation,
+    )
+    return Response(_encode(answer), media_type=JSON)

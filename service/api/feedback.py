@@ -6,11 +6,11 @@ refused whole. A repeated id gets its first answer before anything is refused (s
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,8 +19,7 @@ from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
 from service.api import bodies, json_body, large_bodies, row_requests
-from service.api.context import Context, Ctx, ModelName, Text, idempotency_key
-from service.api.csv_queries import csv_form
+from service.api.context import Context, Ctx, ModelName, described, idempotency_key
 from service.api.idempotency import answer_if_seen, first_reply, read_rows
 from service.api.identity import ID, PREDICTION, Identity, digests_of, identity_of, printable
 from service.api.large_answers import ROW_BYTES, large_answer
@@ -39,6 +38,7 @@ from service.api.schemas import (
     Learnt,
     LearntBatch,
 )
+from service.api.tables import TABLE_QUERIES
 from service.errors import ModelDown, NotFound
 from service.runtime import threads
 from service.runtime.jobs import Reply
@@ -56,8 +56,8 @@ _row = msgspec.json.Decoder(FeedbackRow)
 _encode = msgspec.json.Encoder().encode
 
 
-# Requests arrive through routes.HOT_ROUTES, not through FastAPI: dependencies and arguments below describe the route
-# in /openapi.json and serve requests under a root path. Change both: tests/service/test_single_row_routes.py compares.
+# Requests arrive through routes.HOT_ROUTES, which does by hand what FastAPI would do with the dependencies below; these
+# are for /openapi.json and for what takes the long way. tests/service/test_single_row_routes.py compares.
 @router.post(
     "/models/{name}/feedback",
     tags=["one row"],
@@ -225,28 +225,10 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
 # ------------------------------------------------------------------------------------------------ batches
 
 
-async def _csv_columns(
-    label: Annotated[
-        Text | None,
-        Query(
-            description="text/csv only: the column of the label.",
-            openapi_examples={
-                "none": {"summary": "application/json and the others: none", "value": None},
-                "csv": {"summary": "text/csv: the column", "value": "class"},
-            },
-        ),
-    ] = None,
-    id: Annotated[Text | None, Query(description="text/csv only: the column of the id.")] = None,  # noqa: A002
-    discount: Annotated[Text | None, Query(description="text/csv only: the column of the discount.")] = None,
-    weight: Annotated[Text | None, Query(description="text/csv only: the column of the weight.")] = None,
-) -> None:
-    """The queries of a batch, for /openapi.json; ``tables`` reads them."""
-
-
 @router.post(
     "/models/{name}/feedback/batch",
     tags=["batches"],
-    dependencies=[LEARN, IDEMPOTENT, Depends(_csv_columns), Depends(csv_form)],
+    dependencies=[LEARN, IDEMPOTENT, described(*TABLE_QUERIES)],
     response_model=LearntBatch,
     openapi_extra=raw_body(
         FeedbackColumns,

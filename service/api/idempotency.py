@@ -13,10 +13,14 @@ takes three steps in this order:
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from core.entry import Promote, Segment, Withdraw
+from core.model import Model
 from service.api.context import Context
 from service.api.identity import Identity
 from service.api.row_requests import REFUSED
+from service.errors import NotFound
 from service.runtime import responses
+from service.runtime.engine import Freshness
 from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
 from service.runtime.rows.row_rules import validator_of
@@ -25,6 +29,8 @@ from service.runtime.threads import in_thread_if_large
 from service.store.log import SeenId
 
 T = TypeVar("T")
+Plan = Callable[[Model, tuple[str, ...]], Segment | None]
+"""Makes the entry of a request out of the model as it stands, and what the request is remembered by."""
 
 
 async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[RowValidator], T]) -> T:
@@ -46,6 +52,44 @@ async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[R
         if not await ctx.engine.caught_up(replica) and replica.version == version:
             raise
     return await in_thread_if_large(size, read, validator_of(ctx.engine.models, replica))
+
+
+async def commit_change(
+    ctx: Context, name: str, identity: Identity, plan: Plan, size_of: Callable[[Model], int] = lambda _: 0
+) -> tuple[Replica, Reply | None]:
+    """Commit a change of a model, after a snapshot if it takes a learner away, or give its first answer again.
+
+    Args:
+        ctx: the handler's.
+        name: of the model.
+        identity: what the request is remembered by.
+        plan: makes the entry of the model, as the log's head has it, and of the ids; None: the model is so already.
+        size_of: what that is worth in bytes read.
+
+    Returns:
+        The model, and the answer; None where the model is so already.
+
+    Raises:
+        Exception: as ``plan``.
+    """
+    engine = ctx.engine
+    replica = await engine.replica(name, Freshness(strong=True))
+    try:
+        segment = await in_thread_if_large(size_of(replica.machine), plan, replica.machine, identity.ids)
+    except (*REFUSED, NotFound) as error:
+        return replica, await answer_if_seen(ctx, replica, identity, error)
+    if segment is None:
+        return replica, None
+    if isinstance(segment, Promote | Withdraw):
+        known = await engine.store.log.lookup(name, replica.incarnation, identity.ids) if identity.ids else []
+        if not any(known):  # the snapshot of a retry would be of after the step
+            await engine.snapshotter.guard(replica)
+    return replica, await replica.inbox.submit(segment, identity.digests)
+
+
+async def after(ctx: Context, name: str, reply: Reply | None) -> Replica:
+    """The model as it is after a change, or as it was."""
+    return await ctx.engine.replica(name, Freshness(min_version=0 if reply is None else reply.answer.version))
 
 
 async def answer_if_seen(ctx: Context, replica: Replica, identity: Identity, error: Exception) -> Reply:

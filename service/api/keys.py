@@ -9,17 +9,20 @@
 
 A key is sent as ``Authorization: Bearer SECRET`` or ``X-API-Key: SECRET``. Only digests of the secrets are kept, and
 they are what is looked up. One name may have several secrets, so that a new one can be handed out while the old one
-holds.
+holds. Keys from a file, or a mounted secret, are read again while the service runs: they come and go without a restart.
 """
 
+import asyncio
 import hashlib
 import logging
 import math
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
+from pathlib import Path
 from time import time
 from typing import Literal, cast
 
@@ -276,3 +279,62 @@ def _secret(headers: Mapping[str, str]) -> str:
 def _digest(sent: str) -> bytes:
     """The digest of a secret as it came: a header is bytes, read as Latin-1."""
     return hashlib.sha256(sent.encode("latin-1", "replace")).digest()
+
+
+LOOK_S = 2.0
+"""How often the file is read; its content tells whether it has changed, since a mounted one is a link that moves."""
+BYTES_MAX = 2**20
+
+
+def text_of(path: Path) -> str:
+    """What a file of keys or of another secret holds.
+
+    Raises:
+        OSError, ValueError: it cannot be read, is not UTF-8, or too large.
+    """
+    with path.open("rb") as file:
+        content = file.read(BYTES_MAX + 1)
+    if len(content) > BYTES_MAX:
+        raise ValueError(f"larger than {BYTES_MAX} bytes")
+    return content.decode()
+
+
+class KeyFile:
+    """Follows a file.
+
+    Args:
+        path: the file.
+        keys: what it holds; told of what it holds later.
+        look_s: how often it is read.
+    """
+
+    def __init__(self, path: Path, keys: Keys, look_s: float = LOOK_S) -> None:
+        self._path, self._keys, self._look_s = path, keys, look_s
+        self._known: str | None = None
+        self._failed = ""
+
+    async def run(self) -> None:
+        """Follow the file until cancelled; what cannot be read or used changes nothing, and is said once."""
+        while True:
+            try:
+                self._take(await asyncio.to_thread(text_of, self._path))
+                self._failed = ""
+            except (OSError, ValueError) as error:
+                self._say(f"{getattr(error, 'strerror', None) or error}")
+            await asyncio.sleep(self._look_s)
+
+    def _take(self, text: str) -> None:
+        if text != self._known:
+            if self._path.stat().st_mode & stat.S_IROTH:
+                logger.warning("everybody on this machine may read the keys: chmod o-r %s", self._path)
+            count = self._keys.replace(text)
+            if self._known is not None:
+                expired = self._keys.expired
+                logger.info("keys were read again: %d secrets are valid, %d have expired", count - expired, expired)
+                self._keys.warn_expired()
+            self._known = text
+
+    def _say(self, why: str) -> None:
+        if why != self._failed:
+            logger.error("the keys in %s cannot be used, those before stay valid: %s", self._path, why)
+        self._failed = why

@@ -5,7 +5,7 @@ thread, and the pieces are sent one after the other, each once the client has ta
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,9 @@ VALUES_AT_ONCE = 16_384
 """Values in one piece: about a millisecond of encoding."""
 SENT_AT_ONCE = 65_536
 """Bytes handed to the server at once, at least."""
+PIECE_BYTES = 2**20
+"""Most bytes of a state that are handed to the connection at once."""
+STATE = "application/octet-stream"
 ROW_BYTES = 64
 """What encoding one row of an answer is taken to be worth in bytes read."""
 _encode = msgspec.json.Encoder().encode
@@ -75,57 +78,61 @@ def in_parts(parts: Sequence[bytes], media_type: str = JSON, headers: Mapping[st
     size = sum(map(len, parts))
     if size <= SENT_AT_ONCE:
         return Response(b"".join(parts), media_type=media_type, headers=headers)
-    return _Parts(parts, media_type, {"Content-Length": str(size), **(headers or {})})
+    return InParts(_gathered(parts), size, media_type, headers or {})
 
 
-class _Parts(Response):
-    """An answer in parts."""
-
-    def __init__(self, parts: Sequence[bytes], media_type: str, headers: Mapping[str, str]) -> None:
-        super().__init__(media_type=media_type, headers=headers)
-        self._parts = parts
-
-    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        """Send it; every ``send`` waits while the client has not taken enough."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        waiting = bytearray()
-        for part in self._parts:
-            waiting += part
-            if len(waiting) >= SENT_AT_ONCE:
-                await send({"type": "http.response.body", "body": bytes(waiting), "more_body": True})
-                waiting.clear()
-        await send({"type": "http.response.body", "body": bytes(waiting), "more_body": False})
+def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in parts that are not small."""
+    waiting = bytearray()
+    for part in parts:
+        waiting += part
+        if len(waiting) >= SENT_AT_ONCE:
+            yield bytes(waiting)
+            waiting.clear()
+    yield bytes(waiting)
 
 
-STATE = "application/octet-stream"
-PIECE_BYTES = 2**20
-"""Most bytes of a state that are handed to the connection at once."""
-
-
-class StateFile(Response):
-    """A state, sent in pieces as fast as the client takes them, with its length told before.
+def state_file(state: Buffer, headers: Mapping[str, str], sent: Callable[[], None]) -> Response:
+    """The answer that carries a whole state.
 
     Args:
         state: its bytes.
         headers: of the answer.
         sent: called when the state is held no longer, sent or not.
     """
+    view = memoryview(state)
+    pieces = (bytes(view[at : at + PIECE_BYTES]) for at in range(0, len(view), PIECE_BYTES))
+    return InParts(pieces, len(view), STATE, headers, sent)
 
-    media_type = STATE
 
-    def __init__(self, state: Buffer, headers: Mapping[str, str], sent: Callable[[], None]) -> None:
-        self._state, self._sent = memoryview(state), sent
-        super().__init__(headers={**headers, "Content-Length": str(len(state))})
+class InParts(Response):
+    """An answer in parts, sent as fast as the client takes them, with its length told before.
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        del scope, receive
+    Args:
+        parts: its bytes.
+        size: how many they are.
+        media_type, headers: of the answer.
+        sent: called when no part is needed any more, sent or not.
+    """
+
+    def __init__(
+        self,
+        parts: Iterable[bytes],
+        size: int,
+        media_type: str,
+        headers: Mapping[str, str],
+        sent: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(media_type=media_type, headers={**headers, "Content-Length": str(size)})
+        self._parts, self._sent = parts, sent
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        """Send it; every ``send`` waits while the client has not taken enough."""
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            for at in range(0, len(self._state), PIECE_BYTES):
-                piece = bytes(self._state[at : at + PIECE_BYTES])
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-                await asyncio.sleep(0)  # a client that is gone takes pieces at once
+            for part in self._parts:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+                await asyncio.sleep(0)  # a client that is gone takes parts at once
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._sent()

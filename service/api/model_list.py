@@ -1,7 +1,7 @@
 """Lists: of all models in several orders; of one, the entries of its log and the predictions that wait for labels."""
 
 import base64
-from typing import Annotated, Literal, NamedTuple, cast
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from fastapi import APIRouter, Depends, Query
@@ -14,7 +14,7 @@ from service.api.media import JSON
 from service.api.models import ReadModel
 from service.api.route import READ, Route
 from service.api.schemas import Body, Incarnation, Label, Predictable, Time, Version
-from service.runtime.summaries.summary_table import Order, Place
+from service.runtime.summaries.listing import Order, Place
 from service.store import tracked
 from service.store.catalog import Listed, Wanted
 from service.store.log_page import read_back
@@ -225,29 +225,12 @@ def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
 
 
 def _summary(listed: Listed, rows_per_s: float | None) -> ModelSummary:
-    name, _, known = listed
-    drift = None
-    if known.drift is not None:
-        row, time_ms, kind, label = known.drift
-        drift = DriftSummary(row, iso(time_ms), kind, label)
-    return ModelSummary(
-        name=name,
-        algorithm=known.algorithm,
-        task=known.task,
-        version=known.version,
-        rows=known.rows,
-        score=known.score,
-        baseline=known.baseline,
-        paired_score=known.paired_score,
-        mean_cost=known.mean_cost,
-        baseline_cost=known.baseline_cost,
-        phase=cast("Phase", known.phase),
-        updated=iso(known.time_ms),
-        drift=drift,
-        challengers=known.challengers,
-        ahead=known.ahead,
-        rows_per_s=None if rows_per_s is None else round(rows_per_s, 2),
-    )
+    known = listed.summary._asdict()
+    if listed.summary.drift is not None:
+        row, time_ms, kind, label = listed.summary.drift
+        known["drift"] = DriftSummary(row, iso(time_ms), kind, label)
+    updated, rate = iso(known.pop("time_ms")), None if rows_per_s is None else round(rows_per_s, 2)
+    return ModelSummary(name=listed.name, updated=updated, rows_per_s=rate, **known)
 
 
 def _text(order: Order, place: Place) -> str:

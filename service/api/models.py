@@ -9,22 +9,21 @@ from starlette.responses import Response
 
 from core.checked import Checked, optional
 from core.config import Config, ModelChanges
+from core.entry import Configure
 from core.model import Model as CoreModel
 from service.api import documents
 from service.api.conditional import NOT_MODIFIED, REPLICA
 from service.api.context import Ctx, Fresh, IdempotencyKey, ModelName
 from service.api.csv_answers import Format, csv_answer, history_table
-from service.api.documents import FEATURE_BYTES, json_of, of_model, stamped
-from service.api.idempotency import answer_if_seen
+from service.api.documents import FEATURE_BYTES, columns_of, json_of, of_model, stamped
+from service.api.idempotency import after, commit_change
 from service.api.identity import REQUEST, identity_of
 from service.api.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rendered import Rendered
 from service.api.route import ADMIN, READ, Route
-from service.api.row_requests import REFUSED
 from service.api.schemas import Incarnation, Rows, Time, Version
-from service.runtime import configuration
-from service.runtime.engine import Freshness
+from service.runtime import changes
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large, load_algorithm
 
@@ -187,27 +186,10 @@ async def configure_model(
     features are changed by a switch, and algorithm, parameters, task and seed never change. A reset keeps the present
     configuration; a restore brings back the one of its version.
     """
-    engine = ctx.engine
     identity = identity_of(key, None, REQUEST, (b"configure\n", await request.body()))
-    replica = await engine.replica(name, Freshness(strong=True))  # what the model has by now, the log says
-    version = 0
-    try:
-        segment = await in_thread_if_large(
-            FEATURE_BYTES * _columns(replica.machine),
-            configuration.plan,
-            replica.machine,
-            engine.models.admit,
-            body,
-            identity.ids,
-        )
-    except REFUSED as error:
-        await answer_if_seen(ctx, replica, identity, error)
-    else:
-        if segment is not None:
-            version = (await replica.inbox.submit(segment, identity.digests)).answer.version
-    return await shown(await engine.replica(name, Freshness(min_version=version)))
 
+    def plan(machine: CoreModel, ids: tuple[str, ...]) -> Configure | None:
+        return changes.configure(machine, ctx.engine.models.admit, body, ids)
 
-def _columns(machine: CoreModel) -> int:
-    """Features that a change may have to be checked against."""
-    return 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
+    _, reply = await commit_change(ctx, name, identity, plan, lambda machine: FEATURE_BYTES * columns_of(machine))
+    return await shown(await after(ctx, name, reply))

@@ -4,11 +4,11 @@ import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import Annotated, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,12 +18,12 @@ from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.model import Model, cost, read
 from core.problems import Invalid, Problem
-from service.api import bodies, json_body, large_bodies, row_requests
-from service.api.context import Context, Ctx, Fresh, ModelName, Text
-from service.api.csv_queries import csv_form
+from service.api import bodies, interval, json_body, large_bodies, row_requests
+from service.api.context import Context, Ctx, Fresh, ModelName, described
+from service.api.csv_tables import CSV_QUERIES
 from service.api.idempotency import read_rows
 from service.api.identity import PREDICTION
-from service.api.interval import ALLOWED, level_of
+from service.api.interval import level_of
 from service.api.large_answers import ROW_BYTES, large_answer
 from service.api.media import JSON
 from service.api.openapi import examples
@@ -60,8 +60,8 @@ ROW_FLOPS = 200.0
 """What naming one prediction of a batch is taken to be worth in floating-point operations."""
 
 
-# Requests arrive through routes.HOT_ROUTES, not through FastAPI: dependencies and arguments below describe the route
-# in /openapi.json and serve requests under a root path. Change both: tests/service/test_single_row_routes.py compares.
+# Requests arrive through routes.HOT_ROUTES, which does by hand what FastAPI would do with the dependencies below; these
+# are for /openapi.json and for what takes the long way. tests/service/test_single_row_routes.py compares.
 @router.post(
     "/models/{name}/predict",
     tags=["one row"],
@@ -131,21 +131,10 @@ async def predict_asked(
     return answer
 
 
-async def _interval_query(
-    interval: Annotated[
-        Text | None,
-        Query(
-            description=f"Intervals of a regression, {ALLOWED}; for bodies that have no place for `interval`.",
-        ),
-    ] = None,
-) -> None:
-    """The query of a batch, for /openapi.json; ``row_requests`` reads it."""
-
-
 @router.post(
     "/models/{name}/predict/batch",
     tags=["batches"],
-    dependencies=[READ, Depends(csv_form), Depends(_interval_query)],
+    dependencies=[READ, described(*CSV_QUERIES, interval.QUERY)],
     response_model=PredictedBatch,
     openapi_extra=raw_body(
         PredictColumns,

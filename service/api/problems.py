@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from core.problems import PROBLEMS_MAX, Conflict, Invalid, Problem
-from service.api.body_fields import UNKNOWN_FIELD, unknown
+from service.api.json_body import UNKNOWN_FIELD, unknown
 from service.api.media import JSON
 from service.api.root_path import route_path
 from service.errors import (

@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from core.problems import Invalid
 from service.api import bodies, row_requests
-from service.api.body_budget import RESERVED
+from service.api.bodies import RESERVED
 from service.api.conditional import NOT_MODIFIED, conditional
 from service.api.context import NAME, Context, known_queries
 from service.api.media import JSON
@@ -133,14 +133,17 @@ class Route(APIRoute):
         return {str(self.status_code or 200), *map(str, self.responses)}
 
     @property
+    def queries(self) -> tuple[str, ...]:
+        """The query parameters that it takes."""
+        return tuple(own.alias for own in get_flat_params(self.dependant) if isinstance(own.field_info, Query))
+
+    @property
     def _guard(self) -> Needs | None:
         return next((own.dependency for own in self.dependencies if isinstance(own.dependency, Needs)), None)
 
     def get_route_handler(self) -> Handler:
         """FastAPI's handler behind the checks."""
-        handler = super().get_route_handler()
-        queries = tuple(own.alias for own in get_flat_params(self.dependant) if isinstance(own.field_info, Query))
-
+        handler, queries = super().get_route_handler(), self.queries
         if NOT_MODIFIED.keys() <= self.responses.keys():
             handler = conditional(self.path, handler, queries)
 

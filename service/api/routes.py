@@ -22,27 +22,22 @@ from service.api import (
     features,
     feedback,
     health,
-    interval,
     model_list,
     models,
-    overlap,
     predict,
     request_id,
     state,
     weights,
 )
 from service.api.answer_headers import ALWAYS, MODEL, PAGES
-from service.api.context import NAME, Context, fresh_by_query, known_queries
+from service.api.context import FRESHNESS, NAME, fresh_by_query, known_queries
 from service.api.cross_site import is_browser
-from service.api.csv_tables import CSV_QUERIES
 from service.api.inference_v2 import routes as inference_v2
 from service.api.problems import ROOT_PATH
 from service.api.root_path import parse, under
 from service.api.route import Handler, Route, answered, let_in
 from service.api.row_answer import RowAnswer, RowRequest
-from service.api.tables import TABLE_QUERIES
 from service.runtime.broadcast import OWNER
-from service.runtime.engine import Freshness
 
 ROUTERS = (
     challengers.deletion,  # before that of models, whose deletion is the last
@@ -55,7 +50,6 @@ ROUTERS = (
     weights.router,
     challengers.router,
     features.router,
-    overlap.router,
     state.router,
     health.router,
     inference_v2.router,
@@ -214,34 +208,30 @@ def _model_of(scope: Scope) -> list[tuple[bytes, bytes]]:
     return [(MODEL, name.encode())] if NAME.fullmatch(name) else []
 
 
-def _reading(
-    last: str, endpoint: Callable[[Context, str, Request, Freshness | None], Awaitable[Response]], *queries: str
-) -> Handler:
+def _short_way(route: Route) -> Handler:
+    """What answers a route of rows without FastAPI: by hand what it asks first, then by its endpoint."""
+    endpoint: Callable[..., Awaitable[Response]] = route.endpoint
+    scope, reads = route.scope, route.scope == "read"
+    queries = [name for name in route.queries if name not in FRESHNESS]
+
     async def answer(request: Request) -> Response:
         context, name = request.app.state.context, request.path_params["name"]
-        let_in(context, request, "read", name)
-        fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
-        return await endpoint(context, name, request, fresh)
-
-    return identified(answered(f"/models/{{name}}/{last}", answer))
-
-
-def _learning(last: str, endpoint: Callable[[Context, str, Request], Awaitable[Response]], *queries: str) -> Handler:
-    async def answer(request: Request) -> Response:
-        context, name = request.app.state.context, request.path_params["name"]
-        let_in(context, request, "learn", name)
+        let_in(context, request, scope, name)
+        if reads:
+            fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
+            return await endpoint(context, name, request, fresh)
         if request.scope["query_string"]:
             known_queries(request, *queries)
         return await endpoint(context, name, request)
 
-    return identified(answered(f"/models/{{name}}/{last}", answer))
+    return identified(answered(route.path, answer))
 
 
+_PREFIX = "/models/{name}/"
 HOT_ROUTES: dict[str, Handler] = {
-    "predict": _reading("predict", predict.predict_row),
-    "predict/batch": _reading("predict/batch", predict.predict_batch, *CSV_QUERIES, interval.QUERY),
-    "feedback": _learning("feedback", feedback.feedback_row),
-    "feedback/batch": _learning("feedback/batch", feedback.feedback_batch, *TABLE_QUERIES),
+    route.path.removeprefix(_PREFIX): _short_way(route)
+    for route in (*feedback.router.routes, *predict.router.routes)
+    if isinstance(route, Route)
 }
 
 

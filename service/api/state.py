@@ -16,7 +16,7 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import bodies
 from service.api.context import NAME, Ctx, IdempotencyKey, ModelName, iso
 from service.api.identity import printable
-from service.api.large_answers import STATE, StateFile
+from service.api.large_answers import STATE, state_file
 from service.api.models import Model, ReadModel, RequestBody, WrittenModel, shown
 from service.api.openapi.examples import COPY, RESTORE
 from service.api.route import ADMIN, READ, Route
@@ -156,7 +156,7 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
         "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
         "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
     }
-    return StateFile(state, headers, lambda: budget.give(size))
+    return state_file(state, headers, lambda: budget.give(size))
 
 
 @router.put(

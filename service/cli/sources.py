@@ -18,7 +18,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from service.api.key_file import text_of
+from service.api.keys import text_of
 from service.replay.wording import suggested
 from service.settings import Settings
 

@@ -21,10 +21,10 @@ from service.runtime.lost_models import LostModels
 from service.runtime.model_cache import ModelCache
 from service.runtime.named_states import StateBudget
 from service.runtime.replica import Replica
-from service.runtime.row_meter import RowMeter
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
 from service.runtime.summaries.listing import Listing
+from service.runtime.summaries.summary_state import RowMeter
 from service.store.append_notices import AppendNotices
 from service.store.pending import Pending
 

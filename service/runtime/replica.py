@@ -20,7 +20,6 @@ from core.entry import Segment
 from core.model import Model
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.jobs import Reply
-from service.runtime.progress import Progress
 from service.runtime.stats import Stats
 from service.runtime.steps import Applied, Step
 from service.runtime.summaries.summary_state import SummaryState
@@ -29,6 +28,74 @@ from service.runtime.unstored_answers import UnstoredAnswers
 from service.store import codec
 from service.store.codec import Answer
 from service.store.snapshots import SnapshotInfo
+
+
+class Progress:
+    """What is known of the head of a model's log.
+
+    Attributes:
+        head: the highest version the log is known to have reached.
+        since: when it passed the version applied here, by the loop's clock; 0 where it has not.
+        suspect: the log may have lost its tail, whatever its version.
+        awaited: readers who wait for a version, by version.
+    """
+
+    __slots__ = ("awaited", "head", "since", "suspect")
+
+    def __init__(self) -> None:
+        self.head, self.since, self.suspect = 0, 0.0, False
+        self.awaited: dict[asyncio.Future[None], int] = {}
+
+    def behind(self, version: int) -> bool:
+        """Whether the log is known, or suspected, to be other than what was applied up to ``version``."""
+        return self.head > version or self.suspect
+
+    def note_head(self, version: int) -> None:
+        """Note how far the log has come."""
+        self.head = max(self.head, version)
+        if not self.since:
+            self.since = asyncio.get_running_loop().time()
+
+    def note_suspect(self) -> None:
+        """Note that the log may have lost its tail."""
+        self.suspect = True
+
+    def note_joined(self) -> None:
+        """Note that the log has not lost its tail."""
+        self.suspect = False
+
+    def at_head(self, version: int) -> None:
+        """Note that everything on the log, up to ``version``, has been applied."""
+        self.head, self.since, self.suspect = version, 0.0, False
+
+    def applied(self, version: int) -> None:
+        """Note that a version was applied, and wake the readers who wait for it."""
+        if self.since and not self.behind(version):
+            self.since = 0.0
+        if self.awaited:
+            for future, wanted in [*self.awaited.items()]:
+                if wanted <= version and not future.done():
+                    future.set_result(None)
+
+    async def reach(self, version: int) -> None:
+        """Wait until a version is applied; the caller sets the bound.
+
+        Raises:
+            NotFound, ModelDown: it never will be.
+        """
+        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.awaited[arrived] = version
+        try:
+            await arrived
+        finally:
+            self.awaited.pop(arrived, None)
+
+    def refuse(self, error: OnepassError) -> None:
+        """Fail the readers who wait for a version."""
+        for future in self.awaited:
+            if not future.done():
+                future.set_exception(error)
+
 
 logger = logging.getLogger(__name__)
 

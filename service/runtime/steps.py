@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from core.entry import Entry, Learned, Refused, Restore, Rows, Switched
 from core.model import Model, cost
 from core.model.apply import apply, apply_merged
-from service.runtime import feature_switch
+from service.runtime import changes
 from service.runtime.threads import THREAD_FLOPS
 from service.store import codec
 from service.store.codec import Answer, Item
@@ -54,7 +54,7 @@ class Applied:
                 self.rebuilt = True
                 self.states_bytes += segment.size if isinstance(segment, Restore) else 0
             if own or segment.ids:
-                feature_state = feature_switch.record(machine) if isinstance(outcome, Switched) else b""
+                feature_state = changes.record(machine) if isinstance(outcome, Switched) else b""
                 answer = codec.outcome_answer(entry.version, outcome, feature_state)
                 if own:
                     self.answers.append(answer)

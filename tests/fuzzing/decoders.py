@@ -18,7 +18,7 @@ from core.features.labels import LabelSet
 from core.model import STATE_VERSION, Model, read, save
 from core.problems import Invalid
 from service.api import row_requests
-from service.api.content_encoding import Gunzip
+from service.api.bodies import Gunzip
 from service.api.inference_v2 import requests as inference
 from service.api.tables import Sent
 from service.errors import OnepassError

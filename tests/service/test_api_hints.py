@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.api import body_fields
+from service.api import json_body
 from service.api.keys import Keys
 from service.api.schemas import FeedbackRow
 from service.errors import Unauthorized
@@ -43,8 +43,8 @@ async def test_a_field_too_many(api, path, body, meant, lacking):
 
 async def test_a_large_body_is_not_read_again():
     """The field that the decoder met is told, and no other."""
-    body = b'{"lable": "' + b"x" * body_fields.LOOKED_AT_BYTES + b'", "other": 1}'
-    (found,) = body_fields.refusal(body, FeedbackRow, "", "lable").problems
+    body = b'{"lable": "' + b"x" * json_body.LOOKED_AT_BYTES + b'", "other": 1}'
+    (found,) = json_body.refusal(body, FeedbackRow, "", "lable").problems
     assert ("lable", "is not a field of this request; did you mean label?") == found[:2]
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from service.api import bodies
-from service.api.body_budget import RESERVED, BodyBudget
+from service.api.bodies import RESERVED, BodyBudget
 from service.errors import BodiesFull
 from tests.service.api_fixtures import DFOP, JSON, columnar, problem
 

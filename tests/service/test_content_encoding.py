@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 
-from service.api import content_encoding
-from service.api.content_encoding import MEMBERS_MAX, Gunzip, is_gzip, unpacked
+from service.api import bodies
+from service.api.bodies import MEMBERS_MAX, Gunzip, is_gzip, unpacked
 from service.errors import NotGzip, WrongEncoding
 from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, STATE, columnar, npy, problem
 
@@ -75,15 +75,15 @@ async def test_a_bomb_is_not_unpacked():
 
 async def test_large_bodies_are_unpacked_in_a_thread(monkeypatch):
     """Only the first piece is unpacked where the event loop stands."""
-    sizes, call = [], content_encoding.in_thread_if_large
+    sizes, call = [], bodies.in_thread_if_large
 
     async def noting(size, *work):
         sizes.append(size)
         return await call(size, *work)
 
-    monkeypatch.setattr(content_encoding, "in_thread_if_large", noting)
+    monkeypatch.setattr(bodies, "in_thread_if_large", noting)
     assert TEXT == await unpacked(gzip.compress(TEXT, mtime=0), MIB, lambda _: None)
-    assert [content_encoding.FIRST_BYTES, content_encoding.PIECE_BYTES] == sizes
+    assert [bodies.FIRST_BYTES, bodies.PIECE_BYTES] == sizes
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from core.model import Model, cost
 from core.model.apply import apply
 from core.problems import Conflict, Invalid
 from core.switching.phases import mapping_bytes
-from service.runtime import admission
-from service.runtime import feature_switch as change
+from service.runtime import admission, changes
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.steps import One
@@ -95,13 +94,13 @@ def test_a_step_names_the_mapping():
         (kernel, None, "kernel"),
         (kernel, "linear", "linear"),
     ):
-        assert expected == change.step(machine, anything, "begin", ["c"], asked).mapping
+        assert expected == changes.switch(machine, anything, "begin", ["c"], asked).mapping
 
 
 def test_a_bare_name_that_is_kept_stands_for_its_declaration():
     """A category by its name; one that is new is a number."""
     day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
-    found = change.step(model(["a", day]), anything, "begin", ["day", "x"], None)
+    found = changes.switch(model(["a", day]), anything, "begin", ["day", "x"], None)
     assert [day, "x"] == [feature.to_json() for feature in found.features]
 
 
@@ -109,11 +108,11 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     """Fields before phases: 422 where both are wrong; and the limit is asked with both spaces."""
     machine = model()
     with pytest.raises(Invalid):
-        change.step(machine, anything, "complete", ["c"], None)
+        changes.switch(machine, anything, "complete", ["c"], None)
     with pytest.raises(Conflict):
-        change.step(machine, anything, "complete", None, None)
+        changes.switch(machine, anything, "complete", None, None)
     asked = []
-    change.step(machine, asked.append, "begin", ["b", "c"], "kernel")
+    changes.switch(machine, asked.append, "begin", ["b", "c"], "kernel")
     following = Schema([Feature("b"), Feature("c")])
     assert [admission.of_switch(following, cost.bytes_to_switch(machine, following, "kernel"))] == asked
 

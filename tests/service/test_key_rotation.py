@@ -11,8 +11,7 @@ import pytest
 
 from service import cli
 from service.api import event_stream
-from service.api.key_file import BYTES_MAX, KeyFile, text_of
-from service.api.keys import Keys
+from service.api.keys import BYTES_MAX, KeyFile, Keys, text_of
 from service.app import build
 from service.cli import sources
 from service.errors import Forbidden, StreamsFull, TooManyRequests, Unauthorized

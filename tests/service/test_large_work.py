@@ -27,7 +27,7 @@ OWN_THREADS = {
     ("service/api/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
     ("service/store/snapshots.py", "read", "asyncio.to_thread"),  # the store knows no runtime; always a whole state
     ("service/store/states.py", "read", "asyncio.to_thread"),  # likewise
-    ("service/api/key_file.py", "run", "asyncio.to_thread"),  # a disk that does not answer
+    ("service/api/keys.py", "run", "asyncio.to_thread"),  # a disk that does not answer
     ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops
     ("service/store_keeper.py", "run", "asyncio.to_thread"),  # and is started again
 }

@@ -12,11 +12,11 @@ from service.api.routes import HOT, HOT_ROUTES, ROUTES
 in_the_loop_of_the_service = pytest.mark.asyncio(loop_scope="module")
 DONE_BY_HAND = {
     "feedback": ["_context", "idempotency_key", "learn"],
-    "feedback/batch": ["_context", "_csv_columns", "csv_form", "idempotency_key", "learn"],
+    "feedback/batch": ["_context", "idempotency_key", "learn", "queries"],
     "predict": ["_context", "fresh_enough", "read"],
-    "predict/batch": ["_context", "_interval_query", "csv_form", "fresh_enough", "read"],
+    "predict/batch": ["_context", "fresh_enough", "queries", "read"],
 }
-"""What ``routes._learning`` and ``routes._reading`` do, or their endpoints themselves, in the words of FastAPI."""
+"""What ``routes._short_way`` does, or their endpoints themselves, in the words of FastAPI."""
 
 
 def _name(call):

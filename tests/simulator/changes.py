@@ -13,7 +13,7 @@ from core.model import Model, save
 from core.problems import Conflict, Invalid
 from service.api.idempotency import Identity, answer_if_seen
 from service.errors import NotFound, OnepassError, RequestConflict
-from service.runtime import challengers, configuration, feature_switch
+from service.runtime import changes
 from service.runtime.engine import Freshness
 from service.runtime.replica import Replica
 from tests.simulator.clients import Clients, row
@@ -23,11 +23,11 @@ from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, THIRD, S
 SETTINGS = ({"missing": "mean"}, {"missing": "zero"}, {"missing": None}, {"tags": {"at": "one"}}, {"tags": None})
 OTHER = {"algorithm": "rls", "promote": "auto"}
 STEPS: tuple[Callable[[Model, tuple[str, ...]], Segment | None], ...] = (
-    lambda machine, ids: challengers.put(machine, lambda _: None, "other", OTHER, 2, ids),
-    lambda machine, ids: challengers.put(machine, lambda _: None, "third", {"algorithm": "dfop"}, 2, ids),
+    lambda machine, ids: changes.challenge(machine, lambda _: None, "other", OTHER, 2, ids),
+    lambda machine, ids: changes.challenge(machine, lambda _: None, "third", {"algorithm": "dfop"}, 2, ids),
     lambda machine, ids: Promote("other", ids, bool(ids)),  # without force the log decides
-    lambda machine, ids: challengers.promote(machine, "previous", ids, False),
-    lambda machine, ids: challengers.withdraw(machine, next(reversed(machine.challengers), "third"), ids),
+    lambda machine, ids: changes.promote(machine, "previous", ids, False),
+    lambda machine, ids: changes.withdraw(machine, next(reversed(machine.challengers), "third"), ids),
 )
 """What may be asked of challengers."""
 
@@ -80,9 +80,7 @@ class Changes:
         action: Any = ("complete" if phase == "overlap" else "begin") if wanted == "next" else wanted
         names = self.draw.sample(NAMES, 2) if action == "begin" else None
         try:
-            segment = feature_switch.step(
-                replica.machine, engine.models.admit, action, names, None, action == "complete"
-            )
+            segment = changes.switch(replica.machine, engine.models.admit, action, names, None, action == "complete")
         except (Conflict, Invalid) as error:
             context: Any = SimpleNamespace(engine=engine)
             await answer_if_seen(context, replica, Identity((identity,), ("step",)), error)
@@ -110,7 +108,7 @@ class Changes:
         ids = ids if self.draw.random() < 0.7 else ()
 
         def change(replica: Replica) -> Configure | None:
-            return configuration.plan(replica.machine, lambda *_: None, asked, ids)
+            return changes.configure(replica.machine, lambda *_: None, asked, ids)
 
         await self.clients.commit(change, ["change" for _ in ids], RETRIES if ids else 1)
 

@@ -10,7 +10,7 @@ from core.config import Config
 from core.entry import Entry, Learned, Refused, Restore, Rows, Segment, Switch, Switched
 from core.model import Model, save
 from core.model.apply import apply
-from service.runtime import feature_switch
+from service.runtime import changes
 from service.store import codec
 from service.store.codec import Answer
 from service.store.entries import RawEntry, name_of
@@ -64,7 +64,7 @@ class Serial:
         entry = whole_entry(raw, self._written)
         self.counts["segments in pieces"] += sum(name_of(blob) is not None for _, blob, _ in raw.segments)
         for segment, outcome in zip(entry.segments, apply(self.machine, entry), strict=True):
-            state = feature_switch.record(self.machine) if isinstance(outcome, Switched) else b""
+            state = changes.record(self.machine) if isinstance(outcome, Switched) else b""
             self._note(segment, outcome, codec.outcome_answer(raw.version, outcome, state))
         self.uids.append(raw.uid)
         self.time_ms = raw.time_ms

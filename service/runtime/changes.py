@@ -1,0 +1,198 @@
+"""Changes of a model as clients ask for them: of its settings, its challengers and its features; how these are shown.
+
+Checked against the model as it stands now; apply checks again, since another replica's entry may come first.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import msgspec
+from core.challenger_config import own_fields
+from core.config_changes import CATEGORIES, LABELS
+
+from core.entry import Challenge, Configure, Promote, Switch, Withdraw
+from core.features import Schema, SparseSchema
+from core.model import Challenger, Model, cost, plans, read
+from core.problems import Invalid, Problem
+from service.errors import NotFound, RequestConflict
+from service.runtime import admission
+from service.runtime.admission import Demand
+
+ACTIONS = ("begin", "complete", "abort")
+Action = Literal["begin", "complete", "abort"]
+Recovery = Literal["linear", "kernel"]
+Admit = Callable[[Demand], None]
+"""Asked whether a model fits as it would be; raises Invalid."""
+
+
+def configure(machine: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
+    """The change as a segment of the log; None where the model has these values already and nobody gave an id.
+
+    Args:
+        machine: the model as it stands.
+        admit: asked whether it would fit.
+        asked: new values by field, as they were sent.
+        ids: what the request is remembered by.
+
+    Raises:
+        Invalid: naming each field that cannot be changed, or is wrong.
+        Conflict: features cannot get categories now.
+    """
+    change = plans.plan_change(machine, asked)
+    config, features, fields = change.own
+    space = machine.prediction_schema
+    if fields and space is not None:
+        width = space.width if features is None else sum(feature.width for feature in features)
+        classes = max(len(machine.labels), len(config.labels or ()))
+        admit(admission.of_change(change.configs, width, classes, _grown(fields)))
+    return Configure(asked, ids) if fields or ids else None
+
+
+def _grown(fields: Sequence[str]) -> str:
+    """What of a change takes memory, as the client has called it."""
+    named = {"features": CATEGORIES, "labels": LABELS}
+    return next((named.get(field, field) for field in ("features", "labels", "watch") if field in fields), fields[0])
+
+
+# ------------------------------------------------------------------------------------------------ challengers
+
+
+def challenge(
+    machine: Model, admit: Admit, name: str, asked: Mapping[str, Any], most: int, ids: tuple[str, ...]
+) -> Challenge | None:
+    """A challenger to be put beside a model; None where it is there already and nobody gave an id.
+
+    Args:
+        machine: the model as it stands.
+        admit: asked whether the model would fit with it.
+        name: what it is to be called.
+        asked: the body, as it was sent.
+        most: how many challengers a model may have.
+        ids: what the request is remembered by.
+
+    Raises:
+        Invalid: naming the field that is wrong.
+        Conflict: there is another one of that name, or too many, or a change of features is under way.
+    """
+    segment, config = plans.plan_challenge(machine, name, asked, most)
+    space = machine.prediction_schema
+    if name not in machine.challengers and space is not None:
+        classes = max(2, len(machine.labels), len(config.labels or ()))
+        admit(admission.of_change([*machine.configs, config], space.width, classes, "algorithm"))
+    if segment is None and ids:
+        one = machine.challengers[name]
+        segment = Challenge(name, {**own_fields(config), "promote": one.promote}, most)
+    return None if segment is None else replace(segment, ids=ids)
+
+
+def challenger_of(machine: Model, name: str) -> Challenger:
+    """A challenger of a model.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    if name not in machine.challengers:
+        problem = Problem("challenger", "is none of this model", [*machine.challengers])
+        raise NotFound(f"there is no challenger {name}", [problem])
+    return machine.challengers[name]
+
+
+def withdraw(machine: Model, name: str, ids: tuple[str, ...]) -> Withdraw:
+    """A challenger to be taken away.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    challenger_of(machine, name)
+    return Withdraw(name, ids)
+
+
+def promote(machine: Model, name: str, ids: tuple[str, ...], force: bool) -> Promote:
+    """A challenger to become the model's own learner.
+
+    Raises:
+        NotFound: there is none of that name.
+        RequestConflict: it has not been shown to be better, which only ``force`` overrides.
+    """
+    challenger_of(machine, name)
+    if not force and (why := plans.unproven(machine, name)) is not None:
+        raise RequestConflict(why, [Problem("force", "is needed to promote it nevertheless", True)])
+    return Promote(name, ids, force)
+
+
+def challenger_shown(machine: Model, name: str) -> dict[str, Any]:
+    """A challenger as GET shows it; NotFound where there is none of that name."""
+    one = challenger_of(machine, name)
+    parts = one.parts
+    return {
+        "name": name,
+        "config": {**own_fields(parts.config), "promote": one.promote},
+        "promote": one.promote,
+        "since_version": parts.since_version,
+        "rows": parts.metrics.rows,
+        "metrics": read.learner_metrics(parts),
+        "info": read.learner_info(parts),
+        "difference": plans.difference_report(machine, name),
+    }
+
+
+# ------------------------------------------------------------------------------------------------ features
+
+
+def feature_state(machine: Model) -> dict[str, Any]:
+    """Where a model stands, as GET /models/{name}/features answers it."""
+    following = machine.next_schema
+    return {
+        "phase": machine.phase,
+        "current": [] if machine.prediction_schema is None else _declared(machine.prediction_schema),
+        "next": None if following is None else _declared(following),
+        "overlap_rows": machine.own.switching.overlap_rows,
+        "mapping_error": machine.own.switching.mapping_error,
+        "ensemble": machine.own.switching.report(),
+    }
+
+
+def record(machine: Model) -> bytes:
+    """The same as bytes, as it is remembered with the id of a switch."""
+    return msgspec.json.encode(feature_state(machine))
+
+
+def _declared(space: Schema | SparseSchema) -> list[Any]:
+    return [feature.to_json() for feature in space.features]
+
+
+def switch(
+    machine: Model, admit: Admit, action: Action, features: object, mapping: Recovery | None, force: bool = False
+) -> Switch:
+    """A step in a change of features, without its id.
+
+    Args:
+        machine: the model as it stands.
+        admit: asked whether the model would fit.
+        action: what is asked for.
+        features: the new space as it was sent, or None.
+        mapping: "linear", "kernel", or None: what the model's parameters say, else linear.
+        force: whether a change may be completed with few overlap rows.
+
+    Raises:
+        Invalid: naming the field.
+        Conflict: the model's phase does not allow the action, or its algorithm no change at all.
+    """
+    _check_fields(action, features, mapping, force)
+    segment = plans.plan_switch(machine, action, features, mapping, force)
+    if segment.features is not None and segment.mapping is not None:
+        following = Schema(segment.features)
+        admit(admission.of_switch(following, cost.bytes_to_switch(machine, following, segment.mapping)))
+    return segment
+
+
+def _check_fields(action: str, features: object, mapping: str | None, force: bool) -> None:
+    if force and action != "complete":
+        raise Invalid.of("force", "goes with complete only")
+    if action == "begin" and features is None:
+        raise Invalid.of("features", "is required: the whole new space")
+    if action != "begin":
+        superfluous = [name for name, value in (("features", features), ("mapping", mapping)) if value is not None]
+        if superfluous:
+            raise Invalid(*(Problem(name, "goes with begin only") for name in superfluous))
