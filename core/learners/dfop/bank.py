@@ -21,7 +21,7 @@ times a huge number is a huge error.
 
 **Predictive deviation** (regression): sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)), with std_k at most 3 (b - a).
 
-**Any finite input.** The members are safe (learner.py); differences and deviations are held within 1e150 before they
+**Any finite input.** The members are safe (kernels.py); differences and deviations are held within 1e150 before they
 are squared, and D above 1e-300.
 
 Source: members: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021.

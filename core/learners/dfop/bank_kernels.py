@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats
-from core.learners.dfop.kernels import DONE, ROWS, ROWS_TYPE, Predicted, Rows, State, learn_rows, predict_rows
+from core.learners.dfop import kernels
+from core.learners.dfop.kernels import ROWS_TYPE, Predicted, Rows, State
 from core.numerics.label_range import SPAN_ROWS, held, widen
 from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
 
@@ -67,11 +68,11 @@ def learn_members(
         if row < n:
             own = W[k], Q[k], R[k], mean_square[k], counters[k]
             fixed = constants[k, 0], constants[k, 1], constants[k, 2], constants[k, 3]
-            row, reason = learn_rows(rows, own, (P[k], S[k]), fixed, refresh_rows, row, n, refreshed)
-            if reason != DONE:
+            row, reason = kernels.learn_rows(rows, own, (P[k], S[k]), fixed, refresh_rows, row, n, refreshed)
+            if reason != kernels.DONE:
                 return k, row, reason
         row, refreshed = 0, False
-    return W.shape[0], 0, DONE
+    return W.shape[0], 0, kernels.DONE
 
 
 @njit(cache=True, nogil=True)
@@ -85,14 +86,6 @@ def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regressio
             P[k, i, j] = held(p, span[0], span[1]) if regression else min(max(p, -SCORE_MAX), SCORE_MAX)
         if regression:
             S[k, i] = min(S[k, i], DEVIATION_MAX * (span[1] - span[0]))
-
-
-@njit(cache=True, nogil=True)
-def _target(y: float, j: int, columns: int, regression: bool) -> float:
-    """Target of column j out of the ``columns`` of the classes seen."""
-    if regression:
-        return y
-    return 1.0 if y == (1.0 if columns == 1 else j) else -1.0
 
 
 @njit(
@@ -137,7 +130,7 @@ def mix_rows(
         mixed = 0.0
         losses[:] = 0.0
         for j in range(m):
-            target = _target(y[i], j, m, regression)
+            target = y[i] if regression else kernels.target_of(y[i], j, m + 1)
             mixed += bounded_square(scores[i, j] - target) / m
             for k in range(K):
                 losses[k] += bounded_square(P[k, i, j] - target) / m
@@ -165,5 +158,5 @@ def predict_members(
         own_scores, own_std = scores[begin:end], std[begin:end]
         P, S = np.empty((K, *own_scores.shape)), np.empty((K, own_std.shape[0]))
         for k in range(K):
-            predict_rows(X[begin:end], W[k], Q[k], counters[k], constants[k, 0], P[k], S[k])
-        mix_rows(P, S, none, none, mixing, loss, counters[0, ROWS], span, own_scores, own_std)
+            kernels.predict_rows(X[begin:end], W[k], Q[k], counters[k], constants[k, 0], P[k], S[k])
+        mix_rows(P, S, none, none, mixing, loss, counters[0, kernels.ROWS], span, own_scores, own_std)

@@ -1,4 +1,4 @@
-r"""The exact block update of DFOP: m rows at once with matrix products, for many columns (equations of learner.py).
+r"""The exact block update of DFOP: m rows at once with matrix products, for many columns (equations of kernels.py).
 
 With c_i = lam_1 ... lam_i over the rows of the block, xs_i = x_i / sqrt(c_i), and w, Q, R from before the block (rows
 with weights have c_i divided by them, except in the last line):
@@ -17,7 +17,7 @@ and at last its rows one by one.
 Blocks end at absolute row numbers (multiples of ``block_rows``, leaks, refreshes) and where the rows of a call end. The
 same calls give the same bits; another cut gives the same numbers to round-off.
 
-Source: derived from Algorithm 1 of the paper (see core.learners.dfop.learner) with the matrix inversion lemma.
+Source: derived from Algorithm 1 of the paper (kernels.py) with the matrix inversion lemma, (12) of the arXiv version.
 """
 
 import math

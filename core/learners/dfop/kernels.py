@@ -1,14 +1,64 @@
-"""The row recursion of DFOP, compiled: everything that happens once per row (the equations are in learner.py).
+r"""DFOP, G-DFOP and RLS, the papers' equations, compiled: least squares over a stream with exponential forgetting.
 
-All compiled code of the row update is in this one file, because Numba's cache watches only the file of the function
-it compiled: a helper changed elsewhere leaves an old kernel running. The one exception is ``small_inverse`` of
-core.numerics.linalg (a test compares the bits; `make` compiles its callers again). Sums are taken in one fixed
-order, without fast-math, so predict and learn, several rows and one, and two replicas give the same bits. Nothing is
-allocated per row, and the GIL is released.
+After t rows the weights w of one output column are exactly the minimiser of
 
-    x  the row with its bias, scaled down if it is larger than 1e75        W (columns, D)
-    q = Q x,   g = x'q                                                     Q, R (D, D) exactly symmetric
-    f_k = w_k'x                                                            mean_square (D,), counters (4,)
+    sum_{i<=t} c_i (y_i - w'x_i)^2  +  c_0 |w|^2 / q0,        c_i = lam_{i+1} lam_{i+2} ... lam_t             (2)
+
+    dfop    lam = 1 - mu, q0 = mu p0        mu: the forgetting rate (bank.py: "auto"), P_0 = p0 I            (3)
+    gdfop   the same, but a row may bring its own lam_i in (0, 1]        arXiv: (11), Algorithm 2
+    rls     lam = 1,      q0 = p0                                        (1) and a ridge
+
+No row is stored. With Q = mu P, P the paper's (in the arXiv version's Algorithm 2 Q is P itself), R = Q^{-1} and
+Q_0 = q0 I, each row does
+
+    y_k' = w_k'x                                        its a-priori prediction: Algorithm 1, lines 5 and 6
+    q = Q x          g = x'q                            uncertainty of the row under the weights so far
+    e_k = y_k - w_k'x                                   innovation of column k
+    w_k <- w_k + q e_k / (lam + g)                      line 4; q / (lam + g) is mu P_t x
+    Q <- (Q - q q' / (lam + g)) / lam                   line 3
+    R <- lam R + x x'                                   the same in information form (arXiv: before (13))
+
+A row of weight c counts c times in the sum, as c such rows would: its gain is c / (lam + c g) instead of 1 / (lam + g),
+and R gets c x x'.
+
+**Q and R.** R, a sum of squares, does not lose digits; Q does, so it is refreshed from R (core.numerics.linalg) at
+every absolute row number divisible by 4096 (32 768 from 256 columns on), after every leak, and when a row shows that
+round-off has made Q indefinite: x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i. Of R only the upper
+triangle is kept.
+
+**Leak.** Where the rows say nothing about a direction, forgetting drives R to zero there and Q to infinity. So a little
+is put back, with the weights unchanged, when the accumulated -ln(lam) since the last leak would pass 6.9 with one more
+ordinary row. With c the product of the lam since then,
+
+    R_jj += (1 - c) (1e-6 / mu) s_j     if s_j > 0, the winsorised mean of x_j^2 over all rows, undiscounted
+    R_jj += (1 - c) / q0                else, which returns R_jj to its start
+
+Winsorised: x_j^2 counts at most 1e4 s_j once s_j > 0. Without that cap one outlier of 1e8 would inflate s_j, and with
+it the leak, for about 1e8 rows, and freeze the weight.
+
+**Predictive deviation** (regression): sqrt(v (1 + g/lam)) with the default lam. The noise variance v is a weighted mean
+of the rows' estimates e^2 / (1 + g/lam); a = 1/(1 + g/lam) is small for the first rows, which reveal the weights:
+
+    A <- lam A + a,     v <- v + (a / A) (a e^2 - v),     v = 1 until the first row
+
+**Any finite input.** Rows larger than 1e75 in x or y are scaled down as a whole, which is least squares with a smaller
+weight. Innovations are held within 1e90, weights within 1e200, predictions within 1e300, s_j > 0 above 1e-60, q0 above
+1e-60, and lam above 1e-3.
+
+Nothing is allocated per row, and the GIL is released.
+
+Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021: (1)-(3), Algorithm 1.
+G-DFOP: the same authors' first version, arXiv:1706.02471: (11)-(13), Algorithm 2.
+
+Deviations
+- Predictions are a-priori, made before the row is learned; Algorithm 1 prints y-hat after the update, but the
+  accuracies in the paper are a-priori.
+- Algorithm 1 of the arXiv version lacks a mu before x'Px in the denominator, and diverges; the journal's is right.
+- RLS is not Algorithm 1 with mu = 0, where nothing would move, but lam = 1 with Q_0 = p0 I.
+- A bias column by default: without it accuracy on 1CDT falls from 99.9 to 75.1 %.
+- The leak, the refresh and the limits above: the plain recursion overflows on uninformative rows.
+- More than two classes, probabilities (core.learners.calibration), weights of rows and the predictive deviation are not
+  in the paper.
 """
 
 import math
@@ -18,6 +68,17 @@ from numba import njit
 
 from core.contract import Floats
 from core.numerics.linalg import SMALL, small_inverse
+from core.numerics.rows import (
+    HELD,
+    add_outers,
+    dot,
+    downdate,
+    downdate_then_times,
+    load,
+    score,
+    times_number,
+    times_vector,
+)
 
 ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS = range(4)
 """Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it."""
@@ -28,8 +89,6 @@ DONE, REFRESH, LEAK, SPOILED = range(4)
 LEAK_AFTER = 6.9
 LEAK_LIMIT = LEAK_AFTER * (1.0 + 1e-12)
 """Keeps the accumulated steps of a constant discount on the grid floor(6.9 / step) where the ratio is an integer."""
-HELD = 8
-"""Rows held back before they are added to R together."""
 STATE_MAX = 1e200
 PREDICTION_MAX = 1e300
 MEAN_SQUARE_MIN = 1e-60
@@ -45,66 +104,6 @@ _NEGLIGIBLE = 1e-290
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
 _MATRIX, _VECTOR = "f8[:,::1]", "f8[::1]"
-
-
-@njit(cache=True, nogil=True)
-def _load(X: Floats, i: int, x: Floats) -> float:
-    """Row i of X (n, d) into x (D,) with its bias; scaled to at most 1e75. Returns the scale."""
-    d = X.shape[1]
-    large = False
-    for j in range(d):
-        x[j] = X[i, j]
-        large |= abs(x[j]) > _ROW_MAX
-    for j in range(d, x.shape[0]):
-        x[j] = 1.0
-    if not large:
-        return 1.0
-    scale = float(_ROW_MAX / np.max(np.abs(x)))
-    x *= scale
-    return scale
-
-
-@njit(cache=True, nogil=True)
-def _dot(a: Floats, b: Floats) -> float:
-    """Inner product a'b in one fixed order of summation (four interleaved partial sums)."""
-    s0 = s1 = s2 = s3 = 0.0
-    m = a.shape[0] // 4 * 4
-    for j in range(0, m, 4):
-        s0 += a[j] * b[j]
-        s1 += a[j + 1] * b[j + 1]
-        s2 += a[j + 2] * b[j + 2]
-        s3 += a[j + 3] * b[j + 3]
-    for j in range(m, a.shape[0]):
-        s0 += a[j] * b[j]
-    return (s0 + s1) + (s2 + s3)
-
-
-@njit(cache=True, nogil=True)
-def _score(W: Floats, k: int, x: Floats) -> float:
-    """w_k'x in the order of ``_dot``; by index, because a view of a row costs more than a short sum."""
-    s0 = s1 = s2 = s3 = 0.0
-    m = x.shape[0] // 4 * 4
-    for j in range(0, m, 4):
-        s0 += W[k, j] * x[j]
-        s1 += W[k, j + 1] * x[j + 1]
-        s2 += W[k, j + 2] * x[j + 2]
-        s3 += W[k, j + 3] * x[j + 3]
-    for j in range(m, x.shape[0]):
-        s0 += W[k, j] * x[j]
-    return (s0 + s1) + (s2 + s3)
-
-
-@njit(cache=True, nogil=True)
-def _times(Q: Floats, x: Floats, q: Floats) -> float:
-    """Write q = Q x for a symmetric Q (D, D), summed row by row; return g = x'q."""
-    D = x.shape[0]
-    for i in range(D):
-        q[i] = Q[0, i] * x[0]
-    for j in range(1, D):
-        xj = x[j]
-        for i in range(D):
-            q[i] += Q[j, i] * xj
-    return _dot(x, q)
 
 
 @njit(cache=True, nogil=True)
@@ -138,79 +137,11 @@ def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, lam: float, 
     x = np.empty(W.shape[1])
     q = np.empty(W.shape[1])
     for i in range(X.shape[0]):
-        scale = _load(X, i, x)
+        scale = load(X, i, x, _ROW_MAX)
         for k in range(scores.shape[1]):
-            scores[i, k] = _bounded(_score(W, k, x) / scale, PREDICTION_MAX)
+            scores[i, k] = _bounded(score(W, k, x) / scale, PREDICTION_MAX)
         if std.shape[0]:
-            std[i] = _deviation(counters[NOISE], _times(Q, x, q), lam, scale)
-
-
-@njit(cache=True, nogil=True)
-def _scale(q: Floats, factor: float) -> None:
-    """Scale q by a factor, in place."""
-    for i in range(q.shape[0]):
-        q[i] *= factor
-
-
-@njit(cache=True, nogil=True)
-def _downdate(Q: Floats, q: Floats, share: float) -> None:
-    """Q <- Q share - q q', exactly symmetric."""
-    D = q.shape[0]
-    for i in range(D):
-        qi = -q[i]
-        for j in range(D):
-            Q[i, j] = Q[i, j] * share + qi * q[j]
-
-
-@njit(cache=True, nogil=True)
-def _downdate_times(Q: Floats, q: Floats, share: float, x: Floats, p: Floats, diagonal: Floats) -> None:
-    """``_downdate``, then p = Q x for the next row's x and the diagonal of Q, in one pass over Q.
-
-    The sums are those of ``_times``, in the same order: the same bits, with half the traffic to memory.
-    """
-    D = q.shape[0]
-    for j in range(D):
-        a = Q[0, j] * share + -q[0] * q[j]
-        Q[0, j] = a
-        p[j] = a * x[0]
-    diagonal[0] = Q[0, 0]
-    for i in range(1, D):
-        qi = -q[i]
-        xi = x[i]
-        for j in range(D):
-            a = Q[i, j] * share + qi * q[j]
-            Q[i, j] = a
-            p[j] += a * xi
-        diagonal[i] = Q[i, i]
-
-
-@njit(cache=True, nogil=True)
-def _accumulate(R: Floats, held: Floats, lams: Floats, count: int) -> None:
-    """R <- lam R + x x' for the first ``count`` held rows in turn, on the upper triangle.
-
-    An element sees the rows in their order, so holding them back changes no bit; it saves the memory traffic.
-    """
-    D = held.shape[1]
-    if count < HELD:
-        for k in range(count):
-            for i in range(D):
-                xi = held[k, i]
-                for j in range(i, D):
-                    R[i, j] = R[i, j] * lams[k] + xi * held[k, j]
-        return
-    l0, l1, l2, l3, l4, l5, l6, l7 = lams[0], lams[1], lams[2], lams[3], lams[4], lams[5], lams[6], lams[7]
-    for i in range(D):
-        x0, x1, x2, x3 = held[0, i], held[1, i], held[2, i], held[3, i]
-        x4, x5, x6, x7 = held[4, i], held[5, i], held[6, i], held[7, i]
-        for j in range(i, D):
-            r = R[i, j] * l0 + x0 * held[0, j]
-            r = r * l1 + x1 * held[1, j]
-            r = r * l2 + x2 * held[2, j]
-            r = r * l3 + x3 * held[3, j]
-            r = r * l4 + x4 * held[4, j]
-            r = r * l5 + x5 * held[5, j]
-            r = r * l6 + x6 * held[6, j]
-            R[i, j] = r * l7 + x7 * held[7, j]
+            std[i] = _deviation(counters[NOISE], times_vector(Q, x, q), lam, scale)
 
 
 @njit("void(f8[:,::1], f8[::1], f8[::1], f8, f8)", cache=True, nogil=True)
@@ -223,7 +154,7 @@ def leak(R: Floats, mean_square: Floats, counters: Floats, size: float, fresh: f
 
 
 @njit(cache=True, nogil=True)
-def _target(label: float, k: int, columns: int) -> float:
+def target_of(label: float, k: int, columns: int) -> float:
     """Target of column k out of ``columns``, the last of which is that of a class not seen yet (constant -1)."""
     if k == columns - 1:
         return -1.0
@@ -319,16 +250,16 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
     coming, ahead = np.empty(D), np.empty(D)  # the next row's x and Q x, which the downdate of this row gives
     held, lams, count = np.empty((HELD, D)), np.empty(HELD), 0
     lam, step, inverse = lam0, step0, 1.0 / lam0
-    scale = _load(X, start, x) if start < stop else 1.0
-    g = _times(Q, x, q) if start < stop else 0.0
+    scale = load(X, start, x, _ROW_MAX) if start < stop else 1.0
+    g = times_vector(Q, x, q) if start < stop else 0.0
     _gather(Q, diagonal)
     for i in range(start, stop):
         if discounts.shape[0]:
-            lam = max(discounts[i], DISCOUNT_MIN)
+            lam = max(discounts[i], DISCOUNT_MIN)  # (2), arXiv Algorithm 2; else (3)
             step, inverse = -math.log(lam), 1.0 / lam
         weight = weights[i] if weights.shape[0] else 1.0
         for k in range(columns):
-            f[k] = _score(W, k, x)
+            f[k] = score(W, k, x)  # Algorithm 1, lines 5 and 6: a-priori
         spoiled = _spoiled(diagonal, q, g)
         if not (refreshed and i == start):
             for k in range(scores.shape[1]):
@@ -336,7 +267,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             if regression:
                 std[i] = _deviation(counters[NOISE], g, lam0, scale)
             if spoiled:
-                _accumulate(R, held, lams, count)
+                add_outers(R, held, lams, count)
                 return i, SPOILED
         elif spoiled:  # even the fresh inverse sees nothing new in this row: its gain is zero
             g = 0.0
@@ -347,13 +278,13 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             scale *= shrink
             g *= shrink * shrink
             f[0] *= shrink
-            _scale(x, shrink)
-            _scale(q, shrink)
+            times_number(x, shrink)
+            times_number(q, shrink)
         share = weight / (lam + weight * g)
         for k in range(columns):
-            target = y[i] if regression else _target(y[i], k, columns)
+            target = y[i] if regression else target_of(y[i], k, columns)
             e = _bounded(target * scale - f[k], _INNOVATION_MAX)
-            _step_weights(W, k, q, e * share)
+            _step_weights(W, k, q, e * share)  # Algorithm 1, line 4
             if regression:
                 _absorb_noise(counters, e, lam, lam * (1.0 / (lam + g)), weight)
 
@@ -361,13 +292,13 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         counters[FORGOTTEN] += step
         _absorb_squares(mean_square, x, 1.0 / counters[ROWS], held, count)
         if weight != 1.0:
-            _scale(held[count], math.sqrt(weight))
+            times_number(held[count], math.sqrt(weight))
         lams[count] = lam
         count += 1
         leaks = counters[FORGOTTEN] + step0 > LEAK_LIMIT
         due = leaks or int(counters[ROWS]) & (refresh_rows - 1) == 0
         if due or count == HELD:
-            _accumulate(R, held, lams, count)
+            add_outers(R, held, lams, count)
             count = 0
         if due and (D > SMALL or i + 1 == stop):
             return i + 1, LEAK if leaks else REFRESH
@@ -375,18 +306,18 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             if leaks:
                 leak(R, mean_square, counters, leak_size, fresh)
             Q[:] = small_inverse(R)
-            scale = _load(X, i + 1, x)
-            g = _times(Q, x, q)
+            scale = load(X, i + 1, x, _ROW_MAX)
+            g = times_vector(Q, x, q)
             _gather(Q, diagonal)
             continue
-        _scale(q, math.sqrt(share * inverse))  # so that Q <- Q / lam - q q'
+        times_number(q, math.sqrt(share * inverse))  # Algorithm 1, line 3: Q <- Q / lam - q q'
         if i + 1 == stop:
-            _downdate(Q, q, inverse)
+            downdate(Q, q, inverse)
         else:
-            scale = _load(X, i + 1, coming)
-            _downdate_times(Q, q, inverse, coming, ahead, diagonal)
+            scale = load(X, i + 1, coming, _ROW_MAX)
+            downdate_then_times(Q, q, inverse, coming, ahead, diagonal)
             x[:] = coming
             q[:] = ahead
-            g = _dot(x, q)
-    _accumulate(R, held, lams, count)
+            g = dot(x, q)
+    add_outers(R, held, lams, count)
     return stop, DONE

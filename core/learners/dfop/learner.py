@@ -1,42 +1,8 @@
-r"""DFOP, G-DFOP and RLS: least squares over a stream with exponential forgetting.
-
-After t rows the weights w of one output column are exactly the minimiser of
-
-    sum_{i<=t} c_i (y_i - w'x_i)^2  +  c_0 |w|^2 / q0,        c_i = lam_{i+1} lam_{i+2} ... lam_t
-
-    dfop    lam = 1 - mu, q0 = mu p0        mu: the forgetting rate (bank.py: "auto"), p0: initial variance
-    gdfop   the same, but a row may bring its own lam_i in (0, 1]
-    rls     lam = 1,      q0 = p0
-
-No row is stored. With Q = mu P (P as in the paper), R = Q^{-1}, Q_0 = q0 I, each row does
-
-    q = Q x          g = x'q                            uncertainty of the row under the weights so far
-    e_k = y_k - w_k'x                                   innovation of column k; w_k'x is the a-priori prediction
-    w_k <- w_k + q e_k / (lam + g)                      Algorithm 1, line 4
-    Q <- (Q - q q' / (lam + g)) / lam                   Algorithm 1, line 3
-    R <- lam R + x x'                                   the same in information form
-
-A row of weight c counts c times in the sum, as c such rows would: its gain is c / (lam + c g) instead of 1 / (lam + g),
-and R gets c x x'.
-
-**Q and R.** R, a sum of squares, does not lose digits; Q does, so it is refreshed from R (core.numerics.linalg) at
-every absolute row number divisible by 4096 (32 768 from 256 columns on), after every leak, and when a row shows that
-round-off has made Q indefinite: x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i. Of R only the upper
-triangle is kept.
+r"""The learner behind DFOP, G-DFOP and RLS; kernels.py has the papers' equations and the letters.
 
 **Rows and blocks.** Below 256 columns, and in blocks of fewer than 16 rows, a compiled loop learns row by row
 (kernels.py): the same bits however calls are cut. Otherwise blocks are learned by matrix products (blocks.py): the same
 calls give the same bits, another cut the same numbers to round-off.
-
-**Leak.** Where the rows say nothing about a direction, forgetting drives R to zero there and Q to infinity. So a little
-is put back, with the weights unchanged, when the accumulated -ln(lam) since the last leak would pass 6.9 with one more
-ordinary row. With c the product of the lam since then,
-
-    R_jj += (1 - c) (1e-6 / mu) s_j     if s_j > 0, the winsorised mean of x_j^2 over all rows, undiscounted
-    R_jj += (1 - c) / q0                else, which returns R_jj to its start
-
-Winsorised: x_j^2 counts at most 1e4 s_j once s_j > 0. Without that cap one outlier of 1e8 would inflate s_j, and with
-it the leak, for about 1e8 rows, and freeze the weight.
 
 **Classes.** One Q serves all columns, since it depends on x only; columns grow as in core.learners.classes. Beside them
 is the column u of a class not seen yet, trained on the constant target -1: a class that appears starts from u, which is
@@ -44,24 +10,6 @@ exactly what one-versus-rest would have learned for it.
 
 **Forget** discounts R once, weights unchanged, so that the past, which counted as min(rows, 1/mu), weighs as much as
 D/10 rows.
-
-**Predictive deviation** (regression): sqrt(v (1 + g/lam)) with the default lam. The noise variance v is a weighted mean
-of the rows' estimates e^2 / (1 + g/lam); a = 1/(1 + g/lam) is small for the first rows, which reveal the weights:
-
-    A <- lam A + a,     v <- v + (a / A) (a e^2 - v),     v = 1 until the first row
-
-**Any finite input.** Rows larger than 1e75 in x or y are scaled down as a whole, which is least squares with a smaller
-weight. Innovations are held within 1e90, weights within 1e200, predictions within 1e300, s_j > 0 above 1e-60, q0 above
-1e-60, and lam above 1e-3.
-
-Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021: (2), (3), Algorithm 1.
-
-Deviations from the paper
-- Predictions are a-priori, made before the row is learned; Algorithm 1 prints y-hat after the update.
-- A bias column by default.
-- The leak, the refresh and the limits above; the plain recursion overflows on uninformative rows.
-- RLS is not Algorithm 1 with mu = 0 (nothing would move) but lam = 1 with Q_0 = p0 I.
-- More than two classes, probabilities (core.learners.calibration) and the predictive deviation are not in the paper.
 """
 
 import math
@@ -116,7 +64,7 @@ class Dfop(LinearLearner):
     State, for D = d plus one where there is a bias column (the last one):
         W (m, D)       weight columns; regression: one; classification: one up to two classes, else one per
                        class, and in either case a last one for a class not seen yet
-        Q, R (D, D)    covariance, exactly symmetric, and its inverse, upper triangle
+        Q, R (D, D)    covariance, exactly symmetric, and its inverse, upper triangle; Q_0 = q0 I (Algorithm 1, line 1)
         mean_square (D,)     s_j
         counters (4,)     see ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS
         calibration    slope and curvature of the probabilities (core.learners.calibration)

@@ -1,8 +1,9 @@
-r"""Sparse-DFOP: DFOP on the random projection of sparse rows, and weights of names recovered from its weights.
+r"""Sparse-DFOP, Algorithm 2: DFOP on the random projection of sparse rows; weights of names recovered from its weights.
 
-    psi_t = M x_t                                     core.features.projection, once per row, when it is read
-    v_t   = DFOP on (psi_t, y_t)                      core.learners.dfop.learner or its bank; costs depend on d alone
-    w_t   = RECOVER[v_t] = the s largest of  argmin |x|_1  subject to  M x = v_t
+    psi_t = M x_t                       line 3, in core.features.projection: once per row, when it is read
+    y_t   = psi_t'v_{t-1} + noise       (4), for which v_t is learned by DFOP: lines 1 and 4 to 7, in kernels.py
+    w_t   = RECOVER[v_t]                line 8, below: the s largest (Definition 2) of
+            argmin |x|_1 subject to M x = v_t                                           (Definition 1)
 
 RECOVER runs on request, never for a row: a linear program over the D names that the client gives. With x = a - b,
 a and b >= 0,
@@ -20,12 +21,12 @@ is refused. (With more than d names M x = v itself always has a solution.)
 **What w means.** v answers psi'v = x'M'M w, so where rows excite the names S only, v becomes M_S (M_S'M_S)^-1 w_S and
 RECOVER finds (M_S'M_S)^-1 w_S: the right names, with weights that are off by about sqrt(s/d).
 
-Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021: Algorithm 2,
-Definitions 1 and 2, Theorem 2 (s <= C1 d / log(D/s)).
+Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021: (4),
+Algorithm 2, Definitions 1 and 2, Theorem 2 (s <= C1 d / log(D/s)).
 
-Deviations from the paper
-- A bias, not projected; the deviations of core.learners.dfop.learner from Algorithm 1.
-- RECOVER on request over the client's names, instead of after every row over all D.
+Deviations
+- A bias, not projected; the deviations of kernels.py; M is hashed from names (core.features.projection).
+- RECOVER on request over the client's names, instead of after every row over all D: it takes .3 to 5 s.
 - v is scaled to |v| = 1 for the solver, whose tolerance is absolute.
 """
 
@@ -78,7 +79,7 @@ def names_bound(dimension: int) -> int:
 
 
 def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
-    """RECOVER[v]: the ``sparsity`` largest of the least |x|_1 with M x = v.
+    """RECOVER[v] (Algorithm 2, line 8): the ``sparsity`` largest of the least |x|_1 with M x = v.
 
     Args:
         M: (d, D) the columns of the names.
@@ -99,7 +100,7 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
         return Recovered(np.zeros(D), 0.0)
     unit = v / size
     x = np.linalg.lstsq(M, unit, rcond=None)[0] if d >= D else _least_sum(M, unit)
-    kept = np.argsort(-np.abs(x), kind="stable")[:sparsity]
+    kept = np.argsort(-np.abs(x), kind="stable")[:sparsity]  # Definition 2: the nearest s-sparse vector
     largest = np.zeros(D)
     largest[kept] = x[kept]
     residual = float(np.linalg.norm(M @ largest - unit))
@@ -125,7 +126,7 @@ def recover_all(M: Floats, V: Floats, sparsity: int) -> list[Recovered]:
 
 
 def _least_sum(M: Floats, v: Floats) -> Floats:
-    """The x with the least |x|_1 subject to M x = v."""
+    """The x with the least |x|_1 subject to M x = v (Definition 1 with p = 1)."""
     from scipy.optimize import linprog  # noqa: PLC0415  large, and for RECOVER alone
 
     D = M.shape[1]

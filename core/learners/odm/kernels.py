@@ -24,20 +24,20 @@ from core.learners.odm.steps import (
     PARTS,
     PULLS,
     RADIUS,
+    ROW_MAX,
     SIZES,
     STEEPNESS,
     TAUS,
     TRADEOFF,
     explicit_steps,
     implicit_steps,
-    load,
     project,
     restart,
     score,
-    square,
     take_losses,
     weigh,
 )
+from core.numerics.rows import dot, load
 
 ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
 """Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
@@ -101,7 +101,7 @@ def predict_rows(X: Floats, W: Floats, shares: Floats, constants: Floats, counte
     m, K = W.shape[0], int(counters[COUNT])
     x, F = np.empty(W.shape[2]), np.empty((m, K))
     for i in range(X.shape[0]):
-        scale = load(X, i, x)
+        scale = load(X, i, x, ROW_MAX)
         for c in range(m):
             for k in range(K):
                 F[c, k], _ = score(W, c, k, x)
@@ -261,8 +261,8 @@ def learn_rows(
         places[K - 1] = int(counters[ROWS])  # the last one never starts again
     steep = constants[STEEPNESS] * max(1.0, constants[TRADEOFF])
     for i in range(X.shape[0]):
-        scale = load(X, i, x)
-        s = square(x)
+        scale = load(X, i, x, ROW_MAX)
+        s = dot(x, x)
         _absorb_square(s, counters)
         q = counters[SQUARE]
         shrink = _FAR * q / s if s > _FAR * q else 1.0

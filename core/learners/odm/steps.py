@@ -30,45 +30,11 @@ MARGINS, NORMS, TAUS, DECAYS, PULLS, LATEST, SIZES = (part * PLACES_MAX for part
 LOSS_MAX = 100.0
 """Most that a row may cost a candidate, whatever its weight: more would leave none of the candidates any weight."""
 SQUARE_MAX = 1e135
-"""More than |x|^2 of any row: its values are at most _ROW_MAX."""
+"""More than |x|^2 of any row: its values are at most ROW_MAX."""
 CANDIDATE_MAX = 1e4
 """More than any value of a candidate: RADIUS is at most 2e6, and twice that with more than two classes."""
 
-_ROW_MAX = 1e60
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def load(X: Floats, i: int, x: Floats) -> float:
-    """Row i of X (n, d) into x (D,) with its bias; scaled to at most 1e60. Returns the scale."""
-    d = X.shape[1]
-    large = False
-    for j in range(d):
-        x[j] = X[i, j]
-        large |= abs(x[j]) > _ROW_MAX
-    for j in range(d, x.shape[0]):
-        x[j] = 1.0
-    if not large:
-        return 1.0
-    scale = float(_ROW_MAX / np.max(np.abs(x)))
-    for j in range(x.shape[0]):
-        x[j] *= scale
-    return scale
-
-
-@njit(cache=True, nogil=True)
-def square(x: Floats) -> float:
-    """Returns s = |x|^2."""
-    s0 = s1 = s2 = s3 = 0.0
-    D = x.shape[0]
-    whole = D // 4 * 4
-    for j in range(0, whole, 4):
-        s0 += x[j] * x[j]
-        s1 += x[j + 1] * x[j + 1]
-        s2 += x[j + 2] * x[j + 2]
-        s3 += x[j + 3] * x[j + 3]
-    for j in range(whole, D):
-        s0 += x[j] * x[j]
-    return (s0 + s1) + (s2 + s3)
+ROW_MAX = 1e60
 
 
 @njit(cache=True, nogil=True, inline="always")
