@@ -20,7 +20,7 @@ _NEVER = 2**62
 
 
 def paper_count(params: Mapping[str, Any]) -> int:
-    """N = ceil(log2(2 C T / V) / 2) + 1, within what is allowed."""
+    """N = ceil(log2(2 C T / V_T) / 2) + 1 ("Dynamic ODM"), within what is allowed."""
     ratio = math.log2(2.0 * params["bound"] * params["horizon"] / params["variation"])
     return min(max(math.ceil(ratio / 2.0) + 1, 1), PLACES_MAX)
 
@@ -35,7 +35,7 @@ def places(params: Mapping[str, Any]) -> int:
 
 
 def epochs(params: Mapping[str, Any]) -> Ints:
-    """Rows after which each candidate starts again."""
+    """Rows after which each candidate restarts: 8 2^i, or the set P, 2^(i-1) sqrt(1 / (2 C)) rounded up."""
     K = places(params)
     if "candidates" not in params:
         return np.full(1, _NEVER, dtype=np.int64)

@@ -1,10 +1,23 @@
-r"""The rows of (dynamic) ODM, compiled: everything that happens once per row (the equations are in learner.py).
+r"""The rows of (dynamic) ODM, compiled: everything that happens once per row. The paper's equations are in steps.py.
 
 Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
 the same bits. The GIL is released. What LLVM would leave as calls, at twice the time per row, is inlined by Numba.
 
-    x  (D,) the row with its bias, scaled down if it is larger than 1e60
-    W (m, K, D)  candidates w_k of every output column     shares, losses, epochs (K,)
+**Classes.** Two share one column w. From the third on each has a column w_c (core.learners.classes), a candidate is all
+of them, and beta weighs whole candidates. With y the class of a row, its margin is half the distance to the mean of its
+rivals, each counted by the share p_c that exp(w_c'x) has among them:
+
+    m = (w_y'x - sum_{c != y} p_c w_c'x) / 2             f = sum_c |w_c|^2 / 4 + lambda l(m)
+
+and a row does what it does in steps.py with v = W / sqrt 2 for w and u for y x, where m = v'u while p is held:
+
+    |v|^2 = sum_c |w_c|^2 / 2     |u|^2 = (1 + sum_c p_c^2) |x|^2 / 2     w_y moves along x, w_c along -p_c x
+
+With w_1 = -w_0 = w this is the form of two classes. The columns sum to zero; a new class starts at their mean, which is
+never the best. In a majority vote each candidate votes for one class.
+
+More than two classes follow Zhang, Zhou: Multi-Class Optimal Margin Distribution Machine, ICML 2017, but for the best
+rival, which stands for all of them there: with noisy labels their mean does better.
 """
 
 import math
@@ -18,7 +31,6 @@ from core.learners.odm.steps import (
     DECAYS,
     EXPLICIT,
     GROWS,
-    MAJORITY,
     MARGINS,
     NORMS,
     PARTS,
@@ -29,12 +41,15 @@ from core.learners.odm.steps import (
     STEEPNESS,
     TAUS,
     TRADEOFF,
+    bounded,
     explicit_steps,
     implicit_steps,
+    mix_classes,
     project,
     restart,
     score,
     take_losses,
+    vote,
     weigh,
 )
 from core.numerics.rows import dot, load
@@ -44,7 +59,6 @@ ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
 learned when the past was last forgotten."""
 
 MARGIN_MAX = 10.0
-PREDICTION_MAX = 1e300
 _MARGIN_RATE = 1e-3
 _SQUARE_TIMES = 10.0
 _FAR = 2.0
@@ -52,42 +66,6 @@ _FAR = 2.0
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
 _CUBE, _MATRIX, _VECTOR, _INTS = "f8[:,:,::1]", "f8[:,::1]", "f8[::1]", "i8[::1]"
-
-
-@njit(cache=True, nogil=True)
-def _vote(score: float, share: float, constants: Floats) -> float:
-    """What a candidate adds to the mixed score."""
-    if constants[MAJORITY]:
-        return share if score > 0.0 else -share if score < 0.0 else 0.0
-    return share * score
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _bounded(o: float, scale: float, constants: Floats) -> float:
-    """The mixed score in the units of the row before it was scaled, within the largest prediction."""
-    score = o if constants[MAJORITY] else o / scale
-    return float(min(max(score, -PREDICTION_MAX), PREDICTION_MAX))
-
-
-@njit(cache=True, nogil=True)
-def _ballot(F: Floats, c: int, k: int) -> float:
-    """What candidate k votes for class c: 1 for that of its largest score, -1 for others, 0 where it knows none."""
-    best = least = 0
-    for other in range(F.shape[0]):
-        best = other if F[other, k] > F[best, k] else best
-        least = other if F[other, k] < F[least, k] else least
-    return 0.0 if best == least else 1.0 if c == best else -1.0
-
-
-@njit(cache=True, nogil=True)
-def _mix_classes(F: Floats, shares: Floats, K: int, scale: float, constants: Floats, scores: Floats, i: int) -> None:
-    """Mixed scores of row i of more than two classes from the candidates' F (m, K)."""
-    m = F.shape[0]
-    for c in range(m):
-        o = 0.0
-        for k in range(K):
-            o += shares[k] * (_ballot(F, c, k) if constants[MAJORITY] else F[c, k])
-        scores[i, c] = _bounded(o, scale, constants)
 
 
 @njit(
@@ -106,12 +84,12 @@ def predict_rows(X: Floats, W: Floats, shares: Floats, constants: Floats, counte
             for k in range(K):
                 F[c, k], _ = score(W, c, k, x)
         if m > 1:
-            _mix_classes(F, shares, K, scale, constants, scores, i)
+            mix_classes(F, shares, K, scale, constants, scores, i)
         else:
             o = 0.0
             for k in range(K):
-                o += _vote(F[0, k], shares[k], constants)
-            scores[i, 0] = _bounded(o, scale, constants)
+                o += vote(F[0, k], shares[k], constants)
+            scores[i, 0] = bounded(o, scale, constants)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -136,7 +114,7 @@ def _learn_column(
     for k in range(K):
         f, work[NORMS + k] = score(W, 0, k, x)
         work[MARGINS + k] = target * f * shrink
-        o += _vote(f, shares[k], constants)
+        o += vote(f, shares[k], constants)
         work[SIZES + k] = s * shrink * shrink
     _step(work, K, kappa, counts, constants)
     for k in range(K):
@@ -274,11 +252,11 @@ def learn_rows(
             work[TAUS + k] = min(float(places[k]), since)
         if m > 1:
             _learn_classes(W, x, s, shrink, int(y[i]), kappa, counts, K, constants, work, F, pulls)
-            _mix_classes(F, shares, K, scale, constants, scores, i)
+            mix_classes(F, shares, K, scale, constants, scores, i)
         else:
             target = 1.0 if y[i] == 1.0 else -1.0
             o = _learn_column(W, shares, x, s, shrink, target, kappa, counts, K, constants, work)
-            scores[i, 0] = _bounded(o, scale, constants)
+            scores[i, 0] = bounded(o, scale, constants)
         weigh(shares, losses, K, work, constants)
         counters[ROWS] += 1.0
         _absorb_margin(scores, i, y[i], counters)

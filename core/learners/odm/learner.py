@@ -1,81 +1,12 @@
-r"""ODM and dynamic ODM: a linear classifier that shapes its margin distribution, and a restarted bank of them.
-
-**The loss** of a row with target y = +-1 and margin m = y w'x, and what a candidate minimises:
-
-    l(m) = ([1 - theta - m]_+^2 + mu [m - 1 - theta]_+^2) / (1 - theta)^2
-    f(w) = |w|^2 / 2 + lambda l(y w'x)
-
-Margins should be near 1: short ones cost, large ones cost mu as much, deviations up to theta nothing
-(lambda: ``loss_weight``, mu: ``deviation_tradeoff``, theta: ``tolerance``).
-
-**A candidate** (``odm`` is one, never restarted) takes one step per row, with s = |x|^2, eta = 1/(tau + kappa), tau = 1
-at its first row, kappa = 2 lambda max(1, mu) q / (1 - theta)^2 and q the mean s of all rows so far, this one included:
-
-    implicit    w <- argmin_v eta f(v) + |v - w|^2 / 2, in closed form: with a = 2 eta lambda s / (1 - theta)^2,
-                m / (1 + eta) < 1 - theta:  m' = (m + a (1 - theta)) / (1 + eta + a)
-                                            l' = -2 (1 - theta - m') / (1 - theta)^2
-                m / (1 + eta) > 1 + theta:  m' = (m + mu a (1 + theta)) / (1 + eta + mu a)
-                                            l' = 2 mu (m' - 1 - theta) / (1 - theta)^2
-                else l' = 0;                w <- (w - eta lambda l' y x) / (1 + eta)
-    explicit    w <- w - eta (w + lambda l'(m) y x)
-    then        w <- w min(1, sqrt(2 lambda) / |w|): f(0) <= lambda, so every minimiser lies in there
-
-An implicit step cannot overshoot, whatever eta and x; an explicit one takes the row's own s for q where that is larger.
-An outlier, s > 2 q, is learned as (2 q / s) x; it is predicted as it is. A row of weight c has the loss c l; in
-explicit steps kappa has c q for q where c > 1, so that they do not overshoot.
-
-**Dynamic ODM** mixes candidates that restart from w = 0 every 8, 16, 32 ... rows, so that after a change some have only
-seen later rows. With b_k their weights and p_k = w_k'x their a-priori scores, the score is
-
-    o = sum_k b_k p_k            vote "majority": sum_k b_k sign(p_k)
-
-and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k, times the row's weight,
-
-    b_k <- b_k exp(-3 l_k), normalised, then b_k <- .999 b_k + .001 / K           fixed share
-
-No horizon is needed: candidates whose first epoch has not ended are equal, so one stands for all of them. After row
-8 2^(K-1) the last of K candidates splits: its restarted copy, of that epoch, takes 1/(K + 1) of its weight, and it
-goes on as the longest. After T rows there are about log2(T/8) + 2 candidates, at most 40.
+"""The learner behind ODM and dynamic ODM; steps.py has the paper's equations and the letters, kernels.py more classes.
 
 **Forget**: tau counts from the next row, in every candidate whose epoch is older.
-
-**Variant "paper".** Explicit steps; N = ceil(log2(2 C T / V) / 2) + 1 candidates from the first row on, with epochs of
-2^(i-1) sqrt(1 / (2 C)) rows, rounded up (T: ``horizon``, C: ``bound``, V: ``variation``), and b proportional to
-exp(-eps sum min(f_k / C, 1)), eps = sqrt(8 ln N / T), computed from the sums, so that no weight underflows.
-
-**Classes.** Two share one column w. From the third on each has a column w_c (core.learners.classes), a candidate is all
-of them, and b weighs whole candidates. With y the class of a row, its margin is half the distance to the mean of its
-rivals, each counted by the share p_c that exp(w_c'x) has among them:
-
-    m = (w_y'x - sum_{c != y} p_c w_c'x) / 2             f = sum_c |w_c|^2 / 4 + lambda l(m)
-
-and a row does what it does above with v = W / sqrt 2 for w and u for y x, where m = v'u while p is held:
-
-    |v|^2 = sum_c |w_c|^2 / 2     |u|^2 = (1 + sum_c p_c^2) |x|^2 / 2     w_y moves along x, w_c along -p_c x
-
-With w_1 = -w_0 = w this is the form of two classes. The columns sum to zero; a new class starts at their mean, which is
-never the best. In a majority vote each candidate votes for one class.
 
 **Margin.** ``info`` shows its mean and deviation over about the last 1000 rows: half the distance between the score of
 a row's own class and the best other one.
 
 **Any finite input.** Rows larger than 1e60 are scaled down as a whole; a row counts in q as at most ten times q; scores
 are held within 1e300. |w| is bounded by the projection.
-
-Source: Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020, Algorithms 1 and 2.
-Implicit steps: Kulis, Bartlett, ICML 2010. Fixed share: Herbster, Warmuth, Machine Learning 32, 1998.
-
-Deviations from the paper
-- Algorithm 1, line 6 has a wrong sign; w - eta (w + lambda l' y x), as the text before it derives, is right.
-- By default no T, C or V: epochs 8 2^i, splitting and fixed share in place of N, the paper's epochs and eps.
-- Losses are divided by C and cut at 1, as Lemma 2 needs them within [0, 1].
-- Implicit steps by default; candidates start from zero, not at random; the projection.
-- kappa follows the mean of |x|^2, not its maximum, by which one wild row would slow the model for good; outliers are
-  learned as nearer rows.
-- More than two classes follow Zhang, Zhou: Multi-Class Optimal Margin Distribution Machine, ICML 2017, but for the best
-  rival, which stands for all of them there: with noisy labels their mean does better.
-- Probabilities (core.learners.calibration), random features (core.learners.expanded) and the choice of vote are not in
-  the paper; its text speaks of a majority vote, its Algorithm 2 averages.
 """
 
 import math
@@ -119,7 +50,7 @@ class DynamicOdm:
     State, for D = d plus one where there is a bias column (the last one), m columns (one up to two classes, else one
     per class) and room for K candidates:
         W (m, K, D)     their weights
-        shares (K,)     b
+        shares (K,)     beta
         losses (K,)     sums of l_k since the first row; a split copies them
         counters (6,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN
         calibration     slope and curvature of the probabilities (core.learners.calibration)

@@ -1,11 +1,72 @@
-r"""The steps of the candidates of (dynamic) ODM, compiled (the equations are in learner.py).
+r"""ODM and dynamic ODM, the paper's equations, compiled: a linear classifier and a restarted bank of them.
 
-Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
-the same bits. ``score`` is inlined by Numba, because LLVM leaves its calls standing, at twice the time per row. The
-rows are those of kernels.py.
+Of the paper's numbered equations (1) is ODM before its simplification, (2) to (4) are regret, variation and the
+leader that its updates are derived from; what is computed is unnumbered there, or a line of an algorithm.
+
+**The loss** of a row with target y = +-1 and margin m = y w'x, and what a candidate minimises ("Candidate Learner"):
+
+    l(m) = ([1 - theta - m]_+^2 + mu [m - 1 - theta]_+^2) / (1 - theta)^2
+    f(w) = |w|^2 / 2 + lambda l(y w'x)
+
+Margins should be near 1: short ones cost, large ones cost mu as much, deviations up to theta nothing
+(lambda: ``loss_weight``, mu: ``deviation_tradeoff``, theta: ``tolerance``).
+
+**A candidate** (``odm`` is one, never restarted) takes one step per row: Algorithm 1, line 6. With s = |x|^2,
+eta = 1/(tau + kappa), tau = 1 at its first row, kappa = 2 lambda max(1, mu) q / (1 - theta)^2 and q the mean s of all
+rows so far, this one included:
+
+    explicit    w <- w - eta (w + lambda l'(m) y x)
+    implicit    w <- argmin_v eta f(v) + |v - w|^2 / 2, in closed form: with a = 2 eta lambda s / (1 - theta)^2,
+                m / (1 + eta) < 1 - theta:  m' = (m + a (1 - theta)) / (1 + eta + a)
+                                            l' = -2 (1 - theta - m') / (1 - theta)^2
+                m / (1 + eta) > 1 + theta:  m' = (m + mu a (1 + theta)) / (1 + eta + mu a)
+                                            l' = 2 mu (m' - 1 - theta) / (1 - theta)^2
+                else l' = 0;                w <- (w - eta lambda l' y x) / (1 + eta)
+    then        w <- w min(1, sqrt(2 lambda) / |w|): f(0) <= lambda, so every minimiser lies in there
+
+An implicit step cannot overshoot, whatever eta and x; an explicit one takes the row's own s for q where that is larger.
+An outlier, s > 2 q, is learned as (2 q / s) x; it is predicted as it is. A row of weight c has the loss c l; in
+explicit steps kappa has c q for q where c > 1, so that they do not overshoot.
+
+**Dynamic ODM** (Algorithm 2) mixes candidates that restart from w = 0 (Algorithm 1, lines 2 to 4) every 8, 16, 32 ...
+rows, so that after a change some have only seen later rows. With beta_k their weights, at first 1/K (line 1), and
+p_k = w_k'x their a-priori scores, the score is
+
+    o = sum_k beta_k p_k            line 4; vote "majority": sum_k beta_k sign(p_k)
+
+and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k, times the row's weight,
+
+    beta_k <- beta_k exp(-eps l_k), normalised          line 5; eps = 3
+    beta_k <- .999 beta_k + .001 / K                    fixed share
+
+No horizon is needed: candidates whose first epoch has not ended are equal, so one stands for all of them. After row
+8 2^(K-1) the last of K candidates splits: its restarted copy, of that epoch, takes 1/(K + 1) of its weight, and it
+goes on as the longest. After T rows there are about log2(T/8) + 2 candidates, at most 40.
+
+**Variant "paper".** Explicit steps; N candidates from the first row on with the epochs of the set P (candidates.py),
+and beta proportional to exp(-eps sum min(f_k / C, 1)), eps = sqrt(8 ln N / T) (proof of Theorem 1), computed from the
+sums, so that no weight underflows. T is ``horizon``, C ``bound`` and V_T, (3), ``variation``.
 
     x  (D,) the row with its bias, scaled down if it is larger than 1e60
-    W (m, K, D)  candidates w_k of every output column     shares, losses, epochs (K,)
+    W (m, K, D)  candidates w_k of every output column     shares (K,) beta     losses, epochs (K,)
+
+``score`` is inlined by Numba, because LLVM leaves its calls standing, at twice the time per row.
+
+Source: Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020, Algorithms 1 and 2.
+Implicit steps: Kulis, Bartlett, ICML 2010. Fixed share: Herbster, Warmuth, Machine Learning 32, 1998.
+
+Deviations
+- Algorithm 1, line 6 has a wrong sign; w - eta (w + lambda l' y x), as the text before it derives, is right.
+- By default no T, C or V_T: epochs 8 2^i, splitting and fixed share in place of N, P and the paper's eps. V_T grows
+  like T on any noisy stream, and then all epochs are short.
+- Losses are divided by C and cut at 1, as Lemma 2 needs them within [0, 1].
+- Implicit steps by default: explicit ones of constant length diverge once eta lambda is .1 to 1.
+- Candidates start from zero, not at random, so that replicas agree; the projection.
+- kappa follows the mean of |x|^2, not its maximum, by which one wild row would slow the model for good; outliers are
+  learned as nearer rows.
+- The text speaks of a majority vote, Algorithm 2 averages: both are there, the average by default.
+- More than two classes (kernels.py), probabilities (core.learners.calibration), random features and weights of rows
+  are not in the paper.
 """
 
 import math
@@ -20,7 +81,7 @@ from core.numerics.weighting import fixed_share, weigh_by_losses
 STEEPNESS, TRADEOFF, LOW, HIGH, RADIUS, STEP, EXPLICIT, GROWS, MAJORITY, PER_LOSS, RATE, SHARE = range(12)
 """Places in the constants: 2 lambda / (1 - theta)^2; mu; 1 - theta; 1 + theta; 2 lambda, the largest |v|^2; a constant
 eta, or 0; explicit steps; whether the last candidate splits; majority vote; the inverse of what losses are divided by;
-eps of the weights; fixed share, or 0: plain exponential weights."""
+eps of the weights beta; fixed share, or 0: plain exponential weights."""
 
 PARTS = 7
 MARGINS, NORMS, TAUS, DECAYS, PULLS, LATEST, SIZES = (part * PLACES_MAX for part in range(PARTS))
@@ -34,7 +95,7 @@ SQUARE_MAX = 1e135
 CANDIDATE_MAX = 1e4
 """More than any value of a candidate: RADIUS is at most 2e6, and twice that with more than two classes."""
 
-ROW_MAX = 1e60
+ROW_MAX, PREDICTION_MAX = 1e60, 1e300
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -79,7 +140,7 @@ def implicit_steps(work: Floats, K: int, kappa: float, counts: float, constants:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def explicit_steps(work: Floats, K: int, kappa: float, counts: float, constants: Floats) -> None:
-    """The same for gradient steps."""
+    """The same for gradient steps: Algorithm 1, line 6, with the sign put right."""
     steepness = counts * constants[STEEPNESS]
     for k in range(K):
         eta = constants[STEP] if constants[STEP] > 0.0 else 1.0 / (work[TAUS + k] + kappa)
@@ -91,7 +152,7 @@ def explicit_steps(work: Floats, K: int, kappa: float, counts: float, constants:
 
 @njit(cache=True, nogil=True)
 def take_losses(work: Floats, K: int, counts: float, constants: Floats) -> None:
-    """What the row costs every candidate: c min(f / bound, 1) with f = |v|^2 / 2 + lambda l at its margin."""
+    """What the row costs each candidate: c min(f / C, 1), f = |v|^2 / 2 + lambda l ("Candidate Learner")."""
     mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
     steepness, per_loss = constants[STEEPNESS], constants[PER_LOSS]
     for k in range(K):
@@ -112,20 +173,56 @@ def project(work: Floats, K: int, radius: float) -> None:
         work[PULLS + k] = pull * inside
 
 
+@njit(cache=True, nogil=True)
+def vote(score: float, share: float, constants: Floats) -> float:
+    """What a candidate adds to the mixed score (Algorithm 2, line 4)."""
+    if constants[MAJORITY]:
+        return share if score > 0.0 else -share if score < 0.0 else 0.0
+    return share * score
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bounded(o: float, scale: float, constants: Floats) -> float:
+    """The mixed score in the units of the row before it was scaled, within the largest prediction."""
+    score = o if constants[MAJORITY] else o / scale
+    return float(min(max(score, -PREDICTION_MAX), PREDICTION_MAX))
+
+
+@njit(cache=True, nogil=True)
+def ballot(F: Floats, c: int, k: int) -> float:
+    """What candidate k votes for class c: 1 for that of its largest score, -1 for others, 0 where it knows none."""
+    best = least = 0
+    for other in range(F.shape[0]):
+        best = other if F[other, k] > F[best, k] else best
+        least = other if F[other, k] < F[least, k] else least
+    return 0.0 if best == least else 1.0 if c == best else -1.0
+
+
+@njit(cache=True, nogil=True)
+def mix_classes(F: Floats, shares: Floats, K: int, scale: float, constants: Floats, scores: Floats, i: int) -> None:
+    """Mixed scores of row i of more than two classes from the candidates' F (m, K)."""
+    m = F.shape[0]
+    for c in range(m):
+        o = 0.0
+        for k in range(K):
+            o += shares[k] * (ballot(F, c, k) if constants[MAJORITY] else F[c, k])
+        scores[i, c] = bounded(o, scale, constants)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def weigh(shares: Floats, losses: Floats, K: int, work: Floats, constants: Floats) -> None:
-    """Shares after a row with its losses: fixed share, or plain exponential weights of the sums."""
-    latest, rate, eps = work[LATEST : LATEST + K], constants[RATE], constants[SHARE]
+    """Beta after a row with its losses (Algorithm 2, line 5): fixed share, or plain exponential weights of the sums."""
+    latest, eps, share = work[LATEST : LATEST + K], constants[RATE], constants[SHARE]
     for k in range(K):
         losses[k] += latest[k]
     if K == 1:
         return
-    if eps:
-        total = weigh_by_losses(shares[:K], latest, 0.0, rate)
+    if share:
+        total = weigh_by_losses(shares[:K], latest, 0.0, eps)
     else:
         shares[:K] = 1.0
-        total = weigh_by_losses(shares[:K], losses[:K], np.min(losses[:K]), rate)
-    fixed_share(shares[:K], (1.0 - eps) / total, 1.0, eps / K)
+        total = weigh_by_losses(shares[:K], losses[:K], np.min(losses[:K]), eps)
+    fixed_share(shares[:K], (1.0 - share) / total, 1.0, share / K)
 
 
 @njit(cache=True, nogil=True)
@@ -138,7 +235,10 @@ def _clear(W: Floats, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def restart(W: Floats, shares: Floats, losses: Floats, epochs: Ints, places: Ints, K: int, grows: bool) -> int:
-    """Candidates whose epoch is over start again from zero; a growing bank's last one splits. The new count."""
+    """Candidates whose epoch is over restart from zero: Algorithm 1, lines 2 to 4. A growing bank's last one splits.
+
+    Returns the new count.
+    """
     for k in range(K):
         if places[k] == epochs[k] and not (grows and k == K - 1):
             _clear(W, k)
