@@ -74,7 +74,7 @@ CASES = {
 }
 
 
-class Model:
+class WarmModel:
     """A warm model, and what it is given."""
 
     def __init__(self, case: Case) -> None:
@@ -179,14 +179,14 @@ class Checkout:
 def answer() -> None:
     """Measure the case of every line read; to an empty line, say where core is."""
     single_threaded()
-    models: dict[str, Model] = {}
+    models: dict[str, WarmModel] = {}
     for line in sys.stdin:
         name = line.strip()
         if not name:
             print(sys.modules["core"].__path__[0], flush=True)
             continue
         if name not in models:
-            models[name] = Model(CASES[name])
+            models[name] = WarmModel(CASES[name])
             models[name].measure()
         print(*models[name].measure(), flush=True)
 
