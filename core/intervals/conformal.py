@@ -99,9 +99,10 @@ class Intervals(Holder):
         Raises:
             ValueError: a number is not finite; nothing changed.
         """
-        after = self.rows + len(truth)
-        residuals, ordered = grown(self.residuals, after, at.RING), grown(self._ordered, after, at.RING)
-        bits = grown(self.bits, after, WINDOW)
+        after, ordered, residuals, bits = self.rows + len(truth), self._ordered, self.residuals, self.bits
+        if len(bits) < min(after, WINDOW):
+            ordered, residuals = grown(ordered, after, at.RING), grown(residuals, after, at.RING)
+            bits = grown(bits, after, WINDOW)
         told = _NONE_TRACKED if served is None else served
         state = self.alphas, self.weights, self.levels, ordered
         if not at.absorb(predicted, truth, told, self.rows, *state, residuals, bits):

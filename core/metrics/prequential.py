@@ -247,7 +247,8 @@ def capacity(count: int, bound: int) -> int:
 
 def grown(array: Floats, count: int, bound: int) -> Floats:
     """The array (n, ...) with zeros behind it, or itself where it holds ``count`` rows of at most ``bound``."""
-    if len(array) >= min(count, bound):
+    size = len(array)
+    if size >= count or size >= bound:
         return array
     return np.concatenate([array, np.zeros((capacity(count, bound) - len(array), *array.shape[1:]))])
 

@@ -73,13 +73,19 @@ def _clip(x: float) -> float:
     return min(max(x, -ERROR_MAX), ERROR_MAX)
 
 
+@njit(cache=True)
+def squared_error(predicted: float, truth: float) -> float:
+    """The squared error of a prediction, as answers give it: capped, so that every number is finite."""
+    error = predicted - truth
+    return min(error * error, LOSS_MAX)
+
+
 @njit(f"f8[::1]({READ_FLOATS}, {READ_FLOATS})", cache=True)
 def squared_errors(predicted: Floats, truth: Floats) -> Floats:
-    """Squared errors (n,) of n predictions, as answers give them: capped, so that every number is finite."""
+    """Squared errors (n,) of n predictions."""
     losses = np.empty(truth.shape[0])
     for i in range(truth.shape[0]):
-        error = predicted[i] - truth[i]
-        losses[i] = min(error * error, LOSS_MAX)
+        losses[i] = squared_error(predicted[i], truth[i])
     return losses
 
 
@@ -268,8 +274,8 @@ class RegressionMetrics(PrequentialMetrics):
         Raises:
             ValueError: other lengths, or a number that is not finite; nothing changed.
         """
-        n = len(truth)
-        if len(predicted) != n or len(told) not in {0, n}:
+        n, of_baseline = len(truth), len(told)
+        if len(predicted) != n or (of_baseline and of_baseline != n):
             raise ValueError("predictions and truth do not go together")
         ring, history = self._room(n)
         done = _absorb(predicted, truth, told, self.scalars, self.series, self.errors, ring, history)

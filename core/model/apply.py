@@ -12,7 +12,7 @@ What a model accepts its challengers do as well, each by itself. What is returne
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -41,13 +41,13 @@ from core.entry import (
 )
 from core.features import Feature, Schema, Space
 from core.model import challengers, save
-from core.model.answers.answers import Answers
+from core.model.answers.answers import Answers, Scored
 from core.model.cost import row_exact
 from core.model.model import LearnerParts, Model
 from core.model.plans import LearnerChange, plan_change
 from core.model.read import named
 from core.model.rows import check_labels, check_space, group_into_blocks, plain_until, rows_of
-from core.model.scoring import Returned, Scored, as_returned
+from core.model.scoring import Returned, as_returned
 from core.model.unknown_categories import UnknownCategories
 from core.problems import Conflict, Invalid
 from core.switching.overlap import OverlapPeriod
@@ -57,10 +57,10 @@ from core.switching.phases import Switching
 def apply(model: Model, entry: Entry) -> list[Outcome]:
     """Apply one log entry; one outcome per segment, in order."""
     outcomes: list[Outcome] = []
-    alone = len(entry.segments) == 1
-    for block in [entry.segments] if alone else group_into_blocks(entry.segments, lambda rows: _is_plain(model, rows)):
+    segments, alone = entry.segments, len(entry.segments) == 1
+    for block in (segments,) if alone else group_into_blocks(segments, lambda rows: _is_plain(model, rows)):
         if isinstance(block[0], Rows):
-            outcomes += _learn(model, cast("Sequence[Rows]", block), entry)
+            outcomes += _learn(model, block, entry)  # type: ignore[arg-type]  # neighbours are rows as well
             continue
         try:
             outcomes.append(_step(model, block[0], f"{entry.version}.{len(outcomes)}"))
@@ -108,7 +108,7 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
     first = segments[0]
     if len(segments) == 1 and (refused := _accept(model, first)) is not None:
         return [refused]
-    rows, seen = rows_of(segments), len(model.labels.labels)
+    rows, seen = rows_of(segments), len(model.own.answers.seen.labels)
     route = model.own.switching.routes.get(first.space)
     if route is not None:
         model.unknown.absorb(route.schema, rows.raw)
@@ -116,9 +116,11 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
     if returned is not None and any(one is not None and one.by != model.own.learner_id for one in returned):
         scored = as_returned(model.own, scored, returned)
     learned = _outcomes(model, segments, scored, returned, route is not None)
-    if len(model.labels.labels) > seen and model.config.labels is None:  # by a segment that is a block of its own
-        learned = [learned[0]._replace(joined=model.labels.first_rows(rows.labels, seen))]
-    if isinstance(model.pipeline, OverlapPeriod) and route is not None and route.model is not model.pipeline:
+    own = model.own
+    if len(own.answers.seen.labels) > seen and own.config.labels is None:  # by a segment that is a block of its own
+        learned = [learned[0]._replace(joined=own.labels.first_rows(rows.labels, seen))]
+    now = own.switching.now
+    if route is not None and route.model is not now and isinstance(now, OverlapPeriod):
         return [outcome._replace(mapped=False) for outcome in learned]
     return [*learned]
 
@@ -132,7 +134,7 @@ def _accept(model: Model, rows: Rows) -> Refused | None:
         if isinstance(found, Refused):
             return found
         space = found
-    known = model.regression or model.labels.knows(rows.y)  # type: ignore[arg-type]
+    known = model.own.label_range is not None or model.labels.knows(rows.y)  # type: ignore[arg-type]
     refused = None if known else check_labels(rows, model.labels, model.configs)
     if refused is None and space is not None:
         # Every phase has a route for its own space: rows that are accepted without one are the first.

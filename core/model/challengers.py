@@ -14,12 +14,13 @@ from core.contract import Floats
 from core.drift.outbox import joined_alarm, of_alarm
 from core.entry import Challenge, Places, Promote, Withdraw
 from core.metrics.difference import NO_NUMBERS, Difference
+from core.model.answers.answers import Scored
 from core.model.drift_response import Seen
 from core.model.learn import learn_rows
 from core.model.model import Challenger, LearnerParts, Model
 from core.model.plans import PREVIOUS, plan_challenge, unproven
 from core.model.rows import BlockRows
-from core.model.scoring import Returned, Scored, joined
+from core.model.scoring import Returned, joined
 from core.problems import Conflict
 
 TEST_EVERY = 100
@@ -33,6 +34,10 @@ def learn_together(model: Model, space: str, rows: BlockRows, places: Places) ->
     """Rows go through all learners; one may be promoted in between. Returned is how the model's own did."""
     count = len(rows.raw)
     scored: list[Scored] = []
+    if not model.challengers:
+        alone = learn_rows(model.own, space, rows.predicted_by(model.own.learner_id, or_returned=True))
+        report_alarms(model, places)
+        return alone
     for part in _parts_between_tests(model.rows, count, model.challengers):
         scored.append(_learn_and_compare(model, space, rows if part == slice(0, count) else rows.part(part)))
         report_alarms(model, places)
@@ -57,8 +62,6 @@ def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
     """Rows go through all learners, whose losses are compared."""
     own = model.own
     scored = learn_rows(own, space, rows.predicted_by(own.learner_id, or_returned=True))
-    if not model.challengers:
-        return scored
     costs = None if own.answers.costs is None else own.answers.costs / own.config.cost_max
     for one in model.challengers.values():
         parts = one.parts
@@ -85,6 +88,8 @@ def report_alarms(model: Model, places: Places) -> None:
     found = _take_alarms(model.own, None)
     for name, one in model.challengers.items():
         found += _take_alarms(one.parts, name)
+    if not found:
+        return
     outbox, regression = model.outbox, model.regression
     for parts, challenger, (row, alarm, (joins, held_back), action) in sorted(found, key=lambda one: one[2].row):
         label = None if regression else model.labels.labels[alarm.cls]

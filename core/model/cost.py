@@ -62,7 +62,8 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
 def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: bool = False) -> float:
     """Operations of learning rows, of mapping others that have no labels, and of solving a mapping."""
     flops, now = flops_to_predict(parts, learned) + ROW_FLOPS * learned, parts.switching.now
-    if isinstance(now, OverlapPeriod) and (learned or mapped or solved):
+    if now is not None and now.phase == "overlap" and (learned or mapped or solved):
+        assert isinstance(now, OverlapPeriod)
         flops += now.flops_to_map(learned + mapped)
     return flops
 

@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from core.contract import Floats
 from core.features.labels import Label
-from core.model.answers.answers import Given
+from core.metrics.class_kernels import FACTS
+from core.model.answers.answers import Given, Scored
+from core.model.answers.label_range import LabelRange
 from core.model.drift_response import DriftResponse
 from core.model.model import LearnerParts
 from core.model.rows import BlockRows
-from core.model.scoring import Scored, joined, score, scored_classes, scored_numbers
+from core.model.scoring import joined, score
 from core.switching.phases import RowRoute
+
+_NO_FACTS = np.empty((FACTS, 0))
 
 
 def learn_rows(parts: LearnerParts, space: str, rows: BlockRows) -> Scored:
@@ -36,9 +40,11 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows) -> Scored:
         return score(parts, _only_labels(parts, rows.labels), rows.returned)
     if rows.raw.shape != (len(rows.labels), route.schema.raw_width):
         raise ValueError(f"rows of shape {rows.raw.shape} with {len(rows.labels)} labels are not of this feature space")
-    algorithm = parts.config.algorithm  # what else the rows were sent with was meant for another learner
-    discounts = rows.discounts if algorithm.row_discounts else None
-    weights = rows.weights if algorithm.row_weights else None
+    discounts, weights = rows.discounts, rows.weights
+    if discounts is not None and not parts.config.algorithm.row_discounts:  # they were meant for another learner
+        discounts = None
+    if weights is not None and not parts.config.algorithm.row_weights:
+        weights = None
     lags = None if rows.returned is None else route.told(rows.returned)
     block = _Block(parts, route, response, parts.rows, rows.raw, discounts, weights, lags)
     if parts.regression:
@@ -52,11 +58,17 @@ def _only_labels(parts: LearnerParts, labels: Any) -> Scored:
     """Tracked rows of a space that is gone: the labels, to be scored by the predictions that were returned."""
     if parts.label_range is not None:
         truth = np.ascontiguousarray(labels, dtype=np.float64)
-        return scored_numbers(parts.label_range.absorb(np.zeros(len(truth)), truth), truth)
+        return _scored_numbers(parts.label_range, np.zeros(len(truth)), truth)
     for label in labels:
         if parts.labels.index(label) < 0:
             parts.add_class(label)
-    return scored_classes(parts.answers.unsaid(labels))
+    return parts.answers.unsaid(labels)
+
+
+def _scored_numbers(label_range: LabelRange, predicted: Floats, truth: Floats) -> Scored:
+    """Numbers (n,) predicted, which are held by the labels before them, beside those that came."""
+    losses = label_range.absorb(predicted, truth)
+    return Scored(predicted, truth, _NO_FACTS, losses, losses)
 
 
 class _Block(NamedTuple):
@@ -102,16 +114,14 @@ class _Block(NamedTuple):
         X = model.absorb(self.raw if route.part is None else route.part.of(self.raw), truth, self.lags)
         predictions = (route.learn_new_class if new else model.learn)(X, truth, self.discounts, self.weights)
         if parts.label_range is not None:
-            scored = scored_numbers(parts.label_range.absorb(predictions.value, truth), truth)
-            errors = scored.losses
+            scored = _scored_numbers(parts.label_range, predictions.value, truth)
         else:
             given = Given(new, route.watched, self.weights)
-            answered = parts.answers.score(predictions, truth, self.row - parts.rows_before_start, given)
-            scored, errors = scored_classes(answered), answered.errors
+            scored = parts.answers.score(predictions, truth, self.row - parts.rows_before_start, given)
         if route.watched:
             D = model.schema.width  # lag columns follow, and in an overlap the new space's columns
             shown = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])
-            self.response.observe(model, shown, truth, errors, self.row)
+            self.response.observe(model, shown, truth, scored.errors, self.row)
         else:
             model.take_alarms()
         return scored
@@ -134,7 +144,7 @@ def _learn_classes(block: _Block, labels: Sequence[Label]) -> Scored:
     found = block.parts.labels.find(labels)
     truth = np.array(found, dtype=np.int64)
     if not found:  # every row of a request may have been learned before
-        return scored_classes(block.parts.answers.unsaid(labels))
+        return block.parts.answers.unsaid(labels)
     if -1 in found or block.acts:
         return joined([*_class_parts(block, labels, truth)])
     return block.learn(truth)

@@ -6,7 +6,6 @@ earlier versions lack the baselines, which are taken to say what they say now.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,61 +13,23 @@ from numpy.typing import NDArray
 from core.contract import Floats, Ints
 from core.entry import ServedPrediction
 from core.intervals.conformal import as_told
-from core.metrics import RegressionMetrics
-from core.metrics.class_kernels import AS_NOW, FACTS, LOSS, NOTHING, P_TRUE, facts_of
+from core.metrics import ClassificationMetrics, RegressionMetrics
+from core.metrics.class_kernels import AS_NOW, LOSS, NOTHING, facts_of
 from core.metrics.regression import AS_NOW as NUMBER_AS_NOW
 from core.metrics.regression import NOTHING as NO_NUMBER
 from core.metrics.regression import squared_errors
-from core.model.answers.answers import Answered, Answers
+from core.model.answers.answers import Answers, Scored
 from core.model.model import LearnerParts
-
-_NO_FACTS = np.empty((FACTS, 0))
 
 Returned = Sequence[ServedPrediction | None]
 """What was returned for each row; None for rows that were not tracked."""
 
 
-class Scored(NamedTuple):
-    """Rows beside their a-priori predictions.
-
-    Attributes:
-        predicted: indices of labels (core.model.answers), -1 where there was no answer, -2 for a label that the model
-            knows no more; or numbers; for tracked rows as returned.
-        truth: indices of labels, or numbers.
-        facts: what the probabilities say of each row, (FACTS, n) as core.metrics.class_kernels has it; (FACTS, 0) for
-            regression.
-        losses: 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored.
-    """
-
-    predicted: NDArray[Any]
-    truth: NDArray[Any]
-    facts: Floats
-    losses: Floats
-
-    @property
-    def p_true(self) -> list[float]:
-        """Probability given to each true label, NaN where there was none; empty for regression."""
-        shares: list[float] = self.facts[P_TRUE].tolist()
-        return shares
-
-
-def scored_numbers(predicted: Floats, truth: Floats) -> Scored:
-    """Numbers (n,) predicted, beside those that came."""
-    return Scored(predicted, truth, _NO_FACTS, squared_errors(predicted, truth))
-
-
-def scored_classes(answered: Answered) -> Scored:
-    """Answers beside the labels that came."""
-    return Scored(answered.predicted, answered.truth, answered.facts, answered.facts[LOSS])
-
-
 def joined(parts: Sequence[Scored]) -> Scored:
     """Parts of a block as one."""
-    return (
-        parts[0]
-        if len(parts) == 1
-        else Scored(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True)))
-    )
+    if len(parts) == 1:
+        return parts[0]
+    return Scored(*(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True)))
 
 
 def score(parts: LearnerParts, scored: Scored, returned: Returned | None) -> Scored:
@@ -82,18 +43,19 @@ def score(parts: LearnerParts, scored: Scored, returned: Returned | None) -> Sco
     Returns:
         The rows, tracked ones by what was returned.
     """
-    metrics = parts.metrics
-    if isinstance(metrics, RegressionMetrics):
-        assert parts.intervals is not None
+    metrics, intervals = parts.metrics, parts.intervals
+    if intervals is not None:
+        assert isinstance(metrics, RegressionMetrics)
         if returned is None:
             metrics.absorb(scored.predicted, scored.truth)
-            parts.intervals.absorb(scored.predicted, scored.truth)
+            intervals.absorb(scored.predicted, scored.truth)
         else:
             scored, baseline = _numbers_as_returned(scored, returned)
             metrics.absorb(scored.predicted, scored.truth, baseline)
-            intervals = as_told([() if one is None else one.interval for one in returned])
-            parts.intervals.absorb(scored.predicted, scored.truth, intervals)
+            told = as_told([() if one is None else one.interval for one in returned])
+            intervals.absorb(scored.predicted, scored.truth, told)
         return scored
+    assert isinstance(metrics, ClassificationMetrics)  # asked of its exact class: for another one it takes long
     classes = len(parts.answers.said.labels)
     if returned is None:
         metrics.absorb(scored.predicted, scored.truth, scored.facts, classes)
@@ -125,7 +87,7 @@ def _classes_as_returned(scored: Scored, returned: Returned, answers: Answers, r
             facts[:, at] = facts_of(shares[None], predicted[at], scored.truth[at])
         if one.baselines is not None:
             baselines[row] = [answers.index(label) for label in one.baselines]
-    return Scored(predicted, scored.truth, facts, facts[LOSS]), baselines
+    return scored._replace(predicted=predicted, facts=facts, losses=facts[LOSS]), baselines
 
 
 def _numbers_as_returned(scored: Scored, returned: Returned) -> tuple[Scored, Floats]:
@@ -139,4 +101,5 @@ def _numbers_as_returned(scored: Scored, returned: Returned) -> tuple[Scored, Fl
         if one.baselines is not None:
             (last,) = one.baselines
             baseline[row] = NO_NUMBER if last is None else last
-    return scored_numbers(predicted, scored.truth), baseline
+    losses = squared_errors(predicted, scored.truth)
+    return scored._replace(predicted=predicted, losses=losses), baseline

@@ -54,13 +54,3 @@ def hold_rows(values: Floats, span: Floats) -> None:
     if span[ROWS] >= SPAN_ROWS:
         for i in range(values.shape[0]):
             values[i] = held(values[i], span[LOW], span[HIGH])
-
-
-@njit(f"void(f8[::1], {_READ}, f8[::1])", cache=True, nogil=True)
-def absorb_rows(values: Floats, y: Floats, span: Floats) -> None:
-    """The same, each row's by the labels before it, which its own label (n,) then joins."""
-    for i in range(y.shape[0]):
-        if span[ROWS] >= SPAN_ROWS:
-            values[i] = held(values[i], span[LOW], span[HIGH])
-        widen(span, y[i], span[ROWS])
-        span[ROWS] += 1.0

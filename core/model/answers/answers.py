@@ -25,16 +25,17 @@ A row whose label no row had before is scored as if that label had been one of t
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Floats, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
-from core.metrics.class_kernels import FACTS, GONE, NOTHING, note_facts
+from core.metrics.class_kernels import FACTS, GONE, LOSS, NOTHING, P_TRUE, note_facts
 from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row
 from core.model.answers.class_priors import log_priors, others_are_rare, with_labels
 from core.state.holder import Holder
@@ -46,21 +47,31 @@ _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
 
 
-class Answered(NamedTuple):
-    """Rows that were tested: what was said a priori beside the label that came, in the order of the labels.
+class Scored(NamedTuple):
+    """Rows beside their a-priori predictions.
 
     Attributes:
-        predicted: (n,) indices of the labels said, -1 where nothing was.
-        truth: (n,) indices of the labels that came.
-        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see ``class_kernels``.
+        predicted: (n,) indices of labels, -1 where there was no answer, -2 for a label that the model knows no more; or
+            numbers; for tracked rows as returned.
+        truth: (n,) indices of the labels that came, or numbers.
+        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see ``class_kernels``. For
+            regression (FACTS, 0).
+        losses: (n,) 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored.
         errors: (n,) 1.0 where what the error-rate test watches was wrong: with ``class_costs`` the label said, else the
-            learner's own class, which shows sooner that the data have left the learner behind.
+            learner's own class, which shows sooner that the data have left the learner behind; or squared errors.
     """
 
-    predicted: Ints
-    truth: Ints
+    predicted: NDArray[Any]
+    truth: NDArray[Any]
     facts: Floats
+    losses: Floats
     errors: Floats
+
+    @property
+    def p_true(self) -> list[float]:
+        """Probability given to each true label, NaN where there was none; empty for regression."""
+        shares: list[float] = self.facts[P_TRUE].tolist()
+        return shares
 
 
 class Given(NamedTuple):
@@ -127,9 +138,8 @@ def say_rows(
 
 
 @njit(
-    "Tuple((i8[::1], i8[::1], f8[:,::1], f8[::1]))"
-    f"({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
-    " f8[::1], b1, i8, i8, f8)",
+    f"void({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
+    " f8[::1], b1, i8, f8, i8[::1], i8[::1], f8[:,::1], f8[::1])",
     cache=True,
     nogil=True,
 )
@@ -143,10 +153,13 @@ def score_rows(
     counts: Floats,
     calibration: Floats,
     fits: bool,
-    labels: int,
     known: int,
     rows: float,
-) -> tuple[Ints, Ints, Floats, Floats]:
+    said: Ints,
+    came: Ints,
+    facts: Floats,
+    errors: Floats,
+) -> None:
     """What was said of n rows, each before it was learned, beside their classes; the calibration learns from them.
 
     Args:
@@ -156,40 +169,37 @@ def score_rows(
         weights: (n,) of the rows, or (0,): every row counts once.
         order: the label of each class, those of ``truth`` among them.
         costs: (K,) of missing each label; (0,): all alike.
-        counts: (K,) rows of each label before; updated.
+        counts: (K,) rows of each label before; updated. K is the number of labels.
         calibration: see core.model.answers.calibration; updated.
         fits: whether it learns from these rows.
-        labels: K.
-        known: how many of them could be said: all, or all but the last.
+        known: how many of the labels could be said: all, or all but the last.
         rows: that the model had learned before the first of the rows.
-
-    Returns:
-        The parts of ``Answered``.
+        said: ``predicted`` of ``Scored``, written.
+        came: its ``truth``, written.
+        facts: written.
+        errors: written.
 
     Raises:
         IndexError: a class that is none.
     """
-    n, classes = truth.shape[0], p.shape[1]
-    said, came = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    facts, errors, q = np.empty((FACTS, n)), np.empty(n), np.empty((1, labels))
+    classes, q = p.shape[1], np.empty(counts.shape[0])
     priors, logs, s, r = np.empty((4, classes))
     counted = counts.sum()
-    for i in range(n):
+    for i in range(truth.shape[0]):
         if not 0 <= truth[i] < order.shape[0]:
             raise IndexError("a class that is none")
         log_priors(order, counts, counted, priors)
         calibrate_row(p, i, priors, calibration, logs, s, r)
-        said[i] = _say(r, order, costs, known, rows + i, q[0])
+        said[i] = _say(r, order, costs, known, rows + i, q)
         came[i] = order[truth[i]]
         counts[came[i]] += 1.0
         counted += 1.0
-        note_facts(q[0], said[i], came[i], facts, i)
+        note_facts(q, said[i], came[i], facts, i)
         wrong = said[i] != came[i] if costs.shape[0] else value[i] != truth[i]
         errors[i] = 1.0 if wrong else 0.0
         if fits and classes > 1 and truth[i] < classes:
             rare = others_are_rare(order, counts, counted, classes)
             fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0, rare)
-    return said, came, facts, errors
 
 
 class Answers(Holder):
@@ -244,7 +254,7 @@ class Answers(Holder):
         p, labels = self._probabilities(prediction), len(self.said.labels)
         return Prediction(*say_rows(p, *self._of_labels, self.calibration, labels, rows))
 
-    def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Answered:  # noqa: B008
+    def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Scored:  # noqa: B008
         """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
 
         Args:
@@ -253,11 +263,12 @@ class Answers(Holder):
             rows: that the model had learned before them.
             given: what else is known of them.
         """
-        labels = len(self.said.labels)
-        known = labels - (given.new and self.said is self.seen)
+        n, known = len(truth), len(self.counts) - (given.new and self.said is self.seen)
         p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
+        said, came, facts, errors = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((FACTS, n)), np.empty(n)
         own, state = (prediction.value, p, truth, weights), (*self._of_labels, self.calibration)
-        return Answered(*score_rows(*own, *state, given.fits, labels, known, rows))
+        score_rows(*own, *state, given.fits, known, rows, said, came, facts, errors)
+        return Scored(said, came, facts, facts[LOSS], errors)
 
     def _probabilities(self, prediction: Prediction) -> Floats:
         """The learner's probabilities; those of a vote where it has none."""
@@ -265,12 +276,13 @@ class Answers(Holder):
             return prediction.probabilities
         return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
 
-    def unsaid(self, labels: Sequence[Label]) -> Answered:
+    def unsaid(self, labels: Sequence[Label]) -> Scored:
         """Rows of which nothing was said, with their labels, which count."""
         truth = self.said.indices(labels)
         np.add.at(self.counts, truth, 1.0)
         n = len(truth)
-        return Answered(np.full(n, NOTHING), truth, np.full((FACTS, n), np.nan), np.ones(n))
+        facts = np.full((FACTS, n), np.nan)
+        return Scored(np.full(n, NOTHING), truth, facts, facts[LOSS], np.ones(n))
 
     def returned(self, one: ServedPrediction, rows: int) -> tuple[int, Floats]:
         """What was returned to a client, in terms of the labels of now.

@@ -5,13 +5,26 @@ is not held.
 """
 
 import numpy as np
+from numba import njit
 
 from core.contract import Floats
-from core.numerics.label_range import HIGH, LOW, ROWS, absorb_rows, hold_rows
+from core.metrics.regression import squared_error
+from core.numerics.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.state.holder import Holder
 from core.state.layout import WHOLE, Array, Layout
 
 LAYOUT = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
+
+
+@njit("void(f8[::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8[::1])", cache=True, nogil=True)
+def _absorb(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
+    """Predictions (n,), each held by the labels before its own (n,), which the range then knows; their errors (n,)."""
+    for i in range(y.shape[0]):
+        if span[ROWS] >= SPAN_ROWS:
+            values[i] = held(values[i], span[LOW], span[HIGH])
+        widen(span, y[i], span[ROWS])
+        span[ROWS] += 1.0
+        losses[i] = squared_error(values[i], y[i])
 
 
 class LabelRange(Holder):
@@ -37,6 +50,7 @@ class LabelRange(Holder):
         return values
 
     def absorb(self, values: Floats, truth: Floats) -> Floats:
-        """A-priori predictions (n,), each held in place by the labels before its own; then these are known."""
-        absorb_rows(values, truth, self.span)
-        return values
+        """A-priori predictions (n,), each held in place by the labels before its own; their squared errors (n,)."""
+        losses = np.empty(len(truth))
+        _absorb(values, truth, self.span, losses)
+        return losses
