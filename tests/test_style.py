@@ -18,7 +18,7 @@ FOLDERS = ("core", "service", "tests", "docker", "deploy")
 TOP = {*FOLDERS, "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile"}
 LINES_MAX = 400
 
-CORE_MAY_IMPORT = {"core", "numba", "numpy", "pydantic", "pydantic_core", "scipy", "threadpoolctl"}
+CORE_MAY_IMPORT = {"core", "msgspec", "numba", "numpy", "pydantic", "pydantic_core", "scipy", "threadpoolctl"}
 """Besides the standard library, of which pyproject.toml forbids what has a clock, chance or I/O."""
 
 ONLY = {

@@ -6,13 +6,12 @@ rows after one that was acted upon is held back: nothing acts upon it, and no we
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from numpy.typing import NDArray
-
-from core.contract import Header
+from core.contract import Floats
 from core.drift.config import Watch
-from core.state.layout import ROWS_MAX, counts
+from core.state.holder import Counts, Holder
+from core.state.layout import ROWS_MAX, Layout
 
 
 class Place(NamedTuple):
@@ -27,7 +26,7 @@ class Place(NamedTuple):
     held_back: bool
 
 
-class Episodes:
+class Episodes(Holder):
     """The episodes of one model; rows are counted from 1, 0 is before every row.
 
     Args:
@@ -40,7 +39,8 @@ class Episodes:
         acted: of the latest one that was not held back.
     """
 
-    nbytes = 200
+    layout = Layout({})
+    object_bytes = 200
 
     def __init__(self, watch: Watch) -> None:
         self.opened = self.acted = 0
@@ -60,17 +60,10 @@ class Episodes:
         self.acted = row
         return Place(joins=False, held_back=False)
 
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state: no arrays, everything in the header."""
-        return {}, {"opened": self.opened, "acted": self.acted}
+    def _counts(self) -> Counts:
+        return {"opened": ROWS_MAX, "acted": ROWS_MAX}
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: no episodes can have it; the state is unchanged.
-        """
-        opened, acted = counts(header, opened=ROWS_MAX, acted=ROWS_MAX)
-        if arrays or acted > opened or (opened > 0) != (acted > 0):
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        del held
+        if found["acted"] > found["opened"] or (found["opened"] > 0) != (found["acted"] > 0):
             raise ValueError("not the state of episodes")
-        self.opened, self.acted = opened, acted

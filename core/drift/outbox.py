@@ -12,14 +12,15 @@ Only the newest event can get more alarms, so reaches grow with every alarm.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import numpy as np
+from msgspec import Meta, Struct, ValidationError, convert, to_builtins
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from core.contract import Alarm, Header
 from core.features.labels import Label
+from core.state.layout import LARGEST
 
 KEPT = 256
 """Events kept. A reader that is further behind has missed some, as ``total`` shows."""
@@ -30,38 +31,32 @@ LISTED_KEPT = 512
 
 Reach = tuple[int, int, int]
 Action = Literal["report", "reset", "forget"]
+Count = Annotated[int, Meta(ge=0)]
+Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True, forbid_unknown_fields=True):
     """One feature whose mean has moved: its encoded column and the means of the two windows."""
 
     name: str
-    before: float
-    after: float
+    before: Finite
+    after: Finite
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """A later alarm of an event.
-
-    Attributes:
-        kind, label, row, features: as of ``Drift``.
-    """
+class Joined(Struct, frozen=True, forbid_unknown_fields=True, rename={"label": "class"}):
+    """A later alarm of an event; the attributes are as of ``Drift``."""
 
     kind: str
     label: Label | None
-    row: int
+    row: Count
     features: tuple[Change, ...]
 
     def to_json(self) -> Header:
         """The alarm as clients see it."""
-        features = [asdict(change) for change in self.features]
-        return {"kind": self.kind, "class": self.label, "row": self.row, "features": features}
+        return to_builtins(self)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True, forbid_unknown_fields=True):
     """One event: its first alarm, and what has joined it.
 
     Attributes:
@@ -81,21 +76,21 @@ class Drift:
         challenger: the challenger that raised it, by the name that it had then; None: the model itself.
     """
 
-    version: int
-    index: int
-    row: int
-    time_ms: int
+    version: Count
+    index: Count
+    row: Count
+    time_ms: Count
     kind: str
     label: Label | None
     features: tuple[Change, ...]
     before: float | None
     after: float | None
-    epsilon_cut: float
-    rows_before: int
-    rows_after: int
+    epsilon_cut: Finite
+    rows_before: Count
+    rows_after: Count
     action: Action
     held_back: bool = False
-    joined: int = 0
+    joined: Count = 0
     alarms: tuple[Joined, ...] = ()
     challenger: str | None = None
 
@@ -116,7 +111,7 @@ class Drift:
             "class": self.label,
             "version": self.version,
             "row": self.row,
-            "features": [asdict(change) for change in self.features],
+            "features": to_builtins(self.features),
             "before": self.before,
             "after": self.after,
             "epsilon_cut": self.epsilon_cut,
@@ -226,7 +221,7 @@ class Outbox:
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state: no arrays, everything in the header."""
-        return {}, {"total": self.total, "kept": [asdict(drift) for drift in self._kept]}
+        return {}, {"total": self.total, "kept": [to_builtins(drift) for drift in self._kept]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state that ``to_arrays`` gave.
@@ -235,34 +230,17 @@ class Outbox:
             ValueError: no outbox can have it; the state is unchanged.
         """
         try:
-            kept = [_drift(raw) for raw in header["kept"]]
-            total = header["total"]
-        except (KeyError, TypeError) as error:
+            kept, total = convert(header["kept"], list[Drift]), header["total"]
+        except (KeyError, ValidationError) as error:
             raise ValueError(f"not the state of an outbox: {error!r}") from error
         places = [drift.place for drift in kept]
         listed = sum(len(drift.alarms) for drift in kept)
         if arrays or type(total) is not int or total < len(kept) or len(kept) > KEPT or listed > LISTED_KEPT:
             raise ValueError("not the state of an outbox")
+        if any(len(raw) < len(Drift.__struct_fields__) for raw in header["kept"]):
+            raise ValueError("not the state of an outbox: an event lacks a field")
+        if any(len(drift.alarms) > min(drift.joined, LISTED_MAX) for drift in kept):
+            raise ValueError("an event lists more alarms than have joined it")
         if sorted(set(places)) != places:
             raise ValueError("not the order of an outbox")
         self.total, self._kept = total, deque(kept, maxlen=KEPT)
-
-
-def _drift(raw: Mapping[str, Any]) -> Drift:
-    alarms = tuple(Joined(**_with_changes(alarm)) for alarm in raw["alarms"])
-    drift = Drift(**{**_with_changes(raw), "alarms": alarms})
-    changes = [*drift.features, *(change for alarm in alarms for change in alarm.features)]
-    numbers = [drift.epsilon_cut, *(value for change in changes for value in (change.before, change.after))]
-    integers = (drift.version, drift.index, drift.time_ms, drift.rows_before, drift.rows_after, drift.joined)
-    rows = (drift.row, *(alarm.row for alarm in alarms))
-    if any(type(number) is not int or number < 0 for number in (*integers, *rows)) or not np.isfinite(numbers).all():
-        raise ValueError("not an alarm")
-    if not isinstance(drift.challenger, str | None):
-        raise ValueError("not the name of a challenger")  # noqa: TRY004 - a state that cannot be
-    if not len(alarms) <= min(drift.joined, LISTED_MAX) or type(drift.held_back) is not bool:
-        raise ValueError("not an alarm")
-    return drift
-
-
-def _with_changes(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {**raw, "features": tuple(Change(**change) for change in raw["features"])}

@@ -9,9 +9,8 @@ when the model has learned ``SETTLED_ROWS`` rows: before, they change because th
 watched by its predictions alone.
 """
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from core.contract import Floats
 from core.drift.config import WatchTest

@@ -1,9 +1,10 @@
 """The watch at its post: alarms of the state machine, and what a model does about them, at the exact row."""
 
-from dataclasses import replace
+import dataclasses
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from core.config import Config
 from core.contract import Alarm
@@ -245,7 +246,7 @@ class SelfTesting:
 def testing(monkeypatch):
     """The algorithm dfop, whose learner makes the class-mean test itself."""
     algorithm = ALGORITHMS["dfop"]
-    own = replace(algorithm, build=lambda spec: SelfTesting(algorithm.build(spec)))
+    own = dataclasses.replace(algorithm, build=lambda spec: SelfTesting(algorithm.build(spec)))
     monkeypatch.setitem(ALGORITHMS, "dfop", own)
 
 

@@ -1,9 +1,8 @@
 """VIGO in the state machine: its own alarms are the model's, once, at the exact row, whatever is done about them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from core.config import Config
 from core.contract import Spec
