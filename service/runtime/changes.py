@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
-from core.challenger_config import own_fields
-from core.config_changes import CATEGORIES, LABELS
 
+from core.config import CATEGORIES, LABELS, own_fields
 from core.entry import Challenge, Configure, Promote, Switch, Withdraw
 from core.features import Schema, SparseSchema
 from core.model import Challenger, Model, cost, plans, read
