@@ -100,7 +100,7 @@ class Intervals(Holder):
             ValueError: a number is not finite; nothing changed.
         """
         after, ordered, residuals, bits = self.rows + len(truth), self._ordered, self.residuals, self.bits
-        if len(bits) < min(after, WINDOW):
+        if len(bits) < after and len(bits) < WINDOW:
             ordered, residuals = grown(ordered, after, at.RING), grown(residuals, after, at.RING)
             bits = grown(bits, after, WINDOW)
         told = _NONE_TRACKED if served is None else served

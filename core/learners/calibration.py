@@ -30,6 +30,7 @@ PROBABILITY_MIN = 1e-6
 SLOPE_MIN, SLOPE_MAX = 0.05, 25.0
 _CURVATURE_FIRST, _CURVATURE_MAX = 1.0, 50.0
 _SCORE_MAX = 2.0
+_NONE = np.empty(0)
 
 CALIBRATION = Array(
     2,
@@ -88,24 +89,28 @@ def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Float
     calibration[SLOPE] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
 
 
-@njit("Tuple((i8[::1], f8[:,::1]))(f8[:,::1], i8, f8[::1])", cache=True, nogil=True)
-def classify(scores: Floats, classes: int, calibration: Floats) -> tuple[Ints, Floats]:
-    """Most probable classes (n,), -1 where K = 0, and probabilities (n, K) from scores (n, m); changes nothing."""
-    n = scores.shape[0]
-    value = np.full(n, -1 if classes == 0 else 0, dtype=np.int64)
-    p = np.ones((n, classes))
-    if classes > 1:
-        for i in range(n):
-            value[i] = _classify_row(scores, i, calibration[SLOPE], p)
-    return value, p
-
-
 @njit(
-    "Tuple((i8[::1], f8[:,::1]))"
-    "(f8[:,::1], Array(f8, 1, 'C', readonly=True), i8, f8[::1], Array(f8, 1, 'C', readonly=True))",
+    "void(f8[:,::1], {0}, {0}, f8[::1], i8[::1], f8[:,::1])".format("Array(f8, 1, 'C', readonly=True)"),
     cache=True,
     nogil=True,
 )
+def _classify_rows(scores: Floats, y: Floats, weights: Floats, calibration: Floats, value: Ints, p: Floats) -> None:
+    """Classes (n,) and probabilities (n, K), written; with labels y (n,), not (0,), each row then moves the slope."""
+    classes = p.shape[1]
+    for i in range(p.shape[0]):
+        if classes < 2:
+            value[i], p[i, :] = classes - 1, 1.0
+            continue
+        value[i] = _classify_row(scores, i, calibration[SLOPE], p)
+        if y.shape[0]:
+            _fit_row(scores, i, y[i], p, calibration, weights[i] if weights.shape[0] else 1.0)
+
+
+def classify(scores: Floats, classes: int, calibration: Floats) -> tuple[Ints, Floats]:
+    """Most probable classes (n,), -1 where K = 0, and probabilities (n, K) from scores (n, m); changes nothing."""
+    return classify_and_fit(scores, _NONE, classes, calibration, _NONE)
+
+
 def classify_and_fit(
     scores: Floats, y: Floats, classes: int, calibration: Floats, weights: Floats
 ) -> tuple[Ints, Floats]:
@@ -114,10 +119,6 @@ def classify_and_fit(
     Weights are (n,), or (0,): every row counts once.
     """
     n = scores.shape[0]
-    value = np.full(n, -1 if classes == 0 else 0, dtype=np.int64)
-    p = np.ones((n, classes))
-    if classes > 1:
-        for i in range(n):
-            value[i] = _classify_row(scores, i, calibration[SLOPE], p)
-            _fit_row(scores, i, y[i], p, calibration, weights[i] if weights.shape[0] else 1.0)
+    value, p = np.empty(n, np.int64), np.empty((n, classes))
+    _classify_rows(scores, y, weights, calibration, value, p)
     return value, p

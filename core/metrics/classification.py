@@ -103,7 +103,7 @@ class ClassificationMetrics(PrequentialMetrics):
         if not at.absorb(predicted, truth, facts, told, self.scalars, self.sums, *arrays, ring, history):
             raise ValueError("an index or a probability is out of range")
         self.by_class, self.confusion, self.scores = arrays
-        self.ring, self.history = ring, history
+        self.ring, self.history, self.rows = ring, history, self.rows + n
 
     @property
     def classes(self) -> int:

@@ -144,6 +144,7 @@ class PrequentialMetrics(Holder, ABC):
 
     Attributes:
         scalars, ring, history: see above.
+        rows: rows scored.
         POINT: names of the metrics in a point of the history.
     """
 
@@ -155,11 +156,7 @@ class PrequentialMetrics(Holder, ABC):
         self.ring = np.zeros((capacity(0, WINDOW), ring_columns))
         self.history = np.zeros((capacity(0, POINTS_MAX), 1 + len(self.POINT)))
         self._marks = Marks()
-
-    @property
-    def rows(self) -> int:
-        """Rows scored."""
-        return int(self.scalars[ROWS])
+        self.rows = 0
 
     def mark(self, row: int, kind: str, **extra: Any) -> None:
         """Remember that something (a drift, a switch, a reset) happened after ``row`` rows; ``extra`` is JSON-able."""
@@ -221,7 +218,7 @@ class PrequentialMetrics(Holder, ABC):
         """Take over a state of ``to_arrays``; see ``Holder``."""
         marks = Marks.from_header(header)
         super().load_arrays(arrays, {})
-        self._marks = marks
+        self._marks, self.rows = marks, int(self.scalars[ROWS])
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         """Refuse arrays that do not go together."""

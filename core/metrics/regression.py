@@ -286,7 +286,7 @@ class RegressionMetrics(PrequentialMetrics):
             done = _absorb(predicted, truth, told, self.scalars, self.series, self.errors, ring, history)
         if done != _DONE:
             raise ValueError("a number is not finite")
-        self.ring, self.history = ring, history
+        self.ring, self.history, self.rows = ring, history, self.rows + n
 
     def baselines(self) -> tuple[float | None]:
         """What ``last_value`` predicts now, None before the first row."""

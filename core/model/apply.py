@@ -40,6 +40,7 @@ from core.entry import (
     Withdraw,
 )
 from core.features import Feature, Schema, Space
+from core.metrics.class_kernels import P_TRUE
 from core.model import challengers, save
 from core.model.answers.answers import Answers, Scored
 from core.model.cost import row_exact
@@ -147,7 +148,7 @@ def _accept(model: Model, rows: Rows) -> Refused | None:
 def _outcomes(
     model: Model, segments: Sequence[Rows], scored: Scored, returned: Returned | None, learned: bool
 ) -> list[Learned]:
-    names, losses, p_true = named(model.own, scored.predicted), scored.losses, scored.p_true
+    names, losses, p_true = named(model.own, scored.predicted), scored.losses, scored.facts[P_TRUE].tolist()
     if returned is not None:
         names = [name if one is None else one.prediction for name, one in zip(names, returned, strict=True)]
     if len(segments) == 1:

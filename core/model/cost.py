@@ -56,7 +56,8 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
             mapped += len(segment.X)
         solved = solved or isinstance(segment, Switch)
         built += _bytes_to_build(model, segment)
-    return BUILD_FLOPS * built + sum([_flops_of_rows(parts, learned, mapped, solved) for parts in model.learners])
+    flops = BUILD_FLOPS * built + _flops_of_rows(model.own, learned, mapped, solved)
+    return flops + sum([_flops_of_rows(one.parts, learned, mapped, solved) for one in model.challengers.values()])
 
 
 def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: bool = False) -> float:
@@ -69,12 +70,12 @@ def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: b
 
 
 def _flops_of_row(parts: LearnerParts, width: int) -> float:
-    classes = max(2, len(parts.labels.labels))
+    classes = len(parts.answers.seen.labels)
     known_width, known_classes, flops = parts.row_cost
     if width == known_width and classes == known_classes:
         return flops
     spec = parts.config.spec(width + parts.config.lag_width(width))
-    parts.row_cost = width, classes, parts.config.algorithm.row_cost(spec, classes)
+    parts.row_cost = width, classes, parts.config.algorithm.row_cost(spec, max(2, classes))
     return parts.row_cost[2]
 
 

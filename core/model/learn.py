@@ -4,14 +4,13 @@ Rows are cut where a class appears for the first time: its own row is predicted 
 drift, they are also cut at every row that can raise an alarm.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
-from core.features.labels import Label
 from core.metrics.class_kernels import FACTS
 from core.model.answers.answers import Given, Scored
 from core.model.answers.label_range import LabelRange
@@ -40,17 +39,22 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows) -> Scored:
         return score(parts, _only_labels(parts, rows.labels), rows.returned)
     if rows.raw.shape != (len(rows.labels), route.schema.raw_width):
         raise ValueError(f"rows of shape {rows.raw.shape} with {len(rows.labels)} labels are not of this feature space")
-    discounts, weights = rows.discounts, rows.weights
-    if discounts is not None and not parts.config.algorithm.row_discounts:  # they were meant for another learner
-        discounts = None
-    if weights is not None and not parts.config.algorithm.row_weights:
-        weights = None
-    lags = None if rows.returned is None else route.told(rows.returned)
-    block = _Block(parts, route, response, parts.rows, rows.raw, discounts, weights, lags)
-    if parts.regression:
-        scored = _learn_numbers(block, np.ascontiguousarray(rows.labels, dtype=np.float64))
+    if rows.discounts is not None or rows.weights is not None:
+        rows = rows.without_others(parts.config.algorithm)
+    if rows.returned is not None:
+        rows = rows._replace(lags=route.told(rows.returned))
+    cut = response.acts and route.watched  # an alarm changes the model at its row: those after it are learned later
+    if parts.label_range is not None:
+        truth = np.ascontiguousarray(rows.labels, dtype=np.float64)
     else:
-        scored = _learn_classes(block, rows.labels)
+        found = parts.answers.seen.find(rows.labels)
+        truth, cut = np.array(found, dtype=np.int64), cut or -1 in found
+        if not found:  # every row of a request may have been learned before
+            return score(parts, parts.answers.unsaid(rows.labels), rows.returned)
+    if cut and len(truth):
+        scored = joined([*_learn_parts(parts, route, response, rows, truth)])
+    else:
+        scored = _learn_block(parts, route, response, rows, truth, parts.rows)
     return score(parts, scored, rows.returned)
 
 
@@ -71,98 +75,59 @@ def _scored_numbers(label_range: LabelRange, predicted: Floats, truth: Floats) -
     return Scored(predicted, truth, _NO_FACTS, losses, losses)
 
 
-class _Block(NamedTuple):
-    """Rows of one space to learn, in order.
-
-    Attributes:
-        parts: of the learner.
-        route: how rows of the space are read, and which models they train.
-        response: the drift tests.
-        row: rows the model had learned before them.
-        raw: (n, F) rows.
-        discounts, weights: (n,) or None.
-        lags: lag columns that tracked rows bring with them (``core.features.lags``), or None.
-    """
-
-    parts: LearnerParts
-    route: RowRoute
-    response: DriftResponse
-    row: int
-    raw: Floats
-    discounts: Floats | None
-    weights: Floats | None
-    lags: Floats | None
-
-    @property
-    def acts(self) -> bool:
-        """Whether an alarm changes the model at its row: then the rows after it must not have been learned yet."""
-        return self.response.acts and self.route.watched
-
-    def part(self, start: int, stop: int) -> "_Block":
-        """Some of the rows."""
-        columns: Any = (None if column is None else column[start:stop] for column in self[4:])
-        return _Block(self.parts, self.route, self.response, self.row + start, *columns)
-
-    def learn(self, truth: NDArray[Any], new: bool = False) -> Scored:
-        """Test then train on all rows, and test the predictions for drift.
-
-        Args:
-            truth: class indices (n,), or numbers (n,).
-            new: whether the class of the one row is new; it is predicted without it.
-        """
-        parts, route, model = self.parts, self.route, self.route.model
-        X = model.absorb(self.raw if route.part is None else route.part.of(self.raw), truth, self.lags)
-        predictions = (route.learn_new_class if new else model.learn)(X, truth, self.discounts, self.weights)
-        if parts.label_range is not None:
-            scored = _scored_numbers(parts.label_range, predictions.value, truth)
-        else:
-            given = Given(new, route.watched, self.weights)
-            scored = parts.answers.score(predictions, truth, self.row - parts.rows_before_start, given)
-        if route.watched:
-            D = model.schema.width  # lag columns follow, and in an overlap the new space's columns
-            shown = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])
-            self.response.observe(model, shown, truth, scored.errors, self.row)
-        else:
-            model.take_alarms()
-        return scored
-
-
-def _learn_numbers(block: _Block, truth: Floats) -> Scored:
-    """Learn regression rows with their numbers (n,), in order, up to each alarm that can be."""
-    if not block.acts or not len(truth):
-        return block.learn(truth)
-    classes, found, start = np.zeros(len(truth), dtype=np.int64), [], 0
+def _learn_parts(
+    parts: LearnerParts, route: RowRoute, response: DriftResponse, rows: BlockRows, truth: NDArray[Any]
+) -> Iterator[Scored]:
+    """Learn rows up to each class that is new or, where one is acted upon, each alarm that can be."""
+    answers, first, start = parts.answers, parts.rows, 0
+    classes = truth if parts.label_range is None else np.zeros(len(truth), dtype=np.int64)
     while start < len(truth):
-        stop = start + block.response.rows_until_next_test(classes[start:])
-        found.append(block.part(start, stop).learn(truth[start:stop]))
-        start = stop
-    return joined(found)
-
-
-def _learn_classes(block: _Block, labels: Sequence[Label]) -> Scored:
-    """Learn classification rows with their labels, in order; labels not seen before join the classes."""
-    found = block.parts.labels.find(labels)
-    truth = np.array(found, dtype=np.int64)
-    if not found:  # every row of a request may have been learned before
-        return block.parts.answers.unsaid(labels)
-    if -1 in found or block.acts:
-        return joined([*_class_parts(block, labels, truth)])
-    return block.learn(truth)
-
-
-def _class_parts(block: _Block, labels: Sequence[Label], truth: NDArray[np.int64]) -> Iterator[Scored]:
-    """The rows up to each class that is new or, where one is acted upon, each alarm that can be."""
-    answers, start = block.parts.answers, 0
-    while start < len(truth):
-        unseen = np.flatnonzero(truth[start:] < 0)
+        unseen = np.flatnonzero(classes[start:] < 0)
         stop = start + int(unseen[0]) if len(unseen) else len(truth)
         new = stop == start
         if new:
             stop = start + 1
-            truth[start] = answers.add(labels[start])
-            truth[stop:] = answers.seen.indices(labels[stop:])
-            block.response.add_class()
-        elif block.acts:
-            stop = start + block.response.rows_until_next_test(truth[start:stop])
-        yield block.part(start, stop).learn(truth[start:stop], new)
+            truth[start] = answers.add(rows.labels[start])
+            truth[stop:] = answers.seen.indices(rows.labels[stop:])
+            response.add_class()
+        elif response.acts and route.watched:
+            stop = start + response.rows_until_next_test(classes[start:stop])
+        part = rows.part(slice(start, stop))
+        yield _learn_block(parts, route, response, part, truth[start:stop], first + start, new)
         start = stop
+
+
+def _learn_block(
+    parts: LearnerParts,
+    route: RowRoute,
+    response: DriftResponse,
+    rows: BlockRows,
+    truth: NDArray[Any],
+    row: int,
+    new: bool = False,
+) -> Scored:
+    """Test then train on rows of one space, and test the predictions for drift.
+
+    Args:
+        parts: of the learner.
+        route: how rows of the space are read, and which models they train.
+        response: the drift tests.
+        rows: to learn, in order.
+        truth: class indices (n,), or numbers (n,).
+        row: rows the model had learned before them.
+        new: whether the class of the one row is new; it is predicted without it.
+    """
+    model, part, weights = route.model, route.part, rows.weights
+    X = model.absorb(rows.raw if part is None else part.of(rows.raw), truth, rows.lags)
+    predictions = (route.learn_new_class if new else model.learn)(X, truth, rows.discounts, weights)
+    if parts.label_range is not None:
+        scored = _scored_numbers(parts.label_range, predictions.value, truth)
+    else:
+        given = Given(new, route.watched, weights)
+        scored = parts.answers.score(predictions, truth, row - parts.rows_before_start, given)
+    if route.watched:
+        D = model.schema.width  # lag columns follow, and in an overlap the new space's columns
+        response.observe(model, X if X.shape[1] == D else np.ascontiguousarray(X[:, :D]), truth, scored.errors, row)
+    else:
+        model.take_alarms()
+    return scored

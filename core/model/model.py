@@ -53,7 +53,7 @@ class LearnerParts:
     drift_response: DriftResponse | None = None
     rows_before_start: int = 0
     learner_id: str = ""
-    row_cost: tuple[int, int, float] = (0, 0, 0.0)
+    row_cost: tuple[int, int, float] = (-1, 0, 0.0)
 
     @classmethod
     def first(cls, config: Config, switching: Switching | None = None, learner_id: str = "") -> Self:

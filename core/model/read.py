@@ -83,7 +83,7 @@ def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> F
 
 def named(parts: LearnerParts, values: NDArray[Any]) -> list[Any]:
     """Predicted values in the client's terms: labels, None where none is known, or numbers."""
-    if parts.regression:
+    if parts.label_range is not None:
         return values.tolist()  # type: ignore[no-any-return]
     labels = parts.answers.said.labels
     return [labels[index] if index >= 0 else None for index in values.tolist()]

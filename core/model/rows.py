@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from core.algorithm import Algorithm
 from core.config import Config
 from core.contract import Floats
 from core.entry import MergedRows, Refused, Rows, Segment, ServedPrediction
@@ -25,6 +26,7 @@ class BlockRows(NamedTuple):
         labels: n labels, or numbers (n,).
         discounts, weights: (n,) or None.
         returned: for each row the prediction that was returned, where it was tracked; None: no row was.
+        lags: lag columns that tracked rows bring with them (``core.features.lags``), or None.
     """
 
     raw: Floats
@@ -32,6 +34,12 @@ class BlockRows(NamedTuple):
     discounts: Floats | None = None
     weights: Floats | None = None
     returned: list[ServedPrediction | None] | None = None
+    lags: Floats | None = None
+
+    def without_others(self, algorithm: Algorithm) -> Self:
+        """The rows without what they were sent with that an algorithm does not take: it was meant for another one."""
+        discounts = self.discounts if algorithm.row_discounts else None
+        return self._replace(discounts=discounts, weights=self.weights if algorithm.row_weights else None)
 
     def part(self, at: slice) -> "BlockRows":
         """Some of the rows."""

@@ -41,7 +41,7 @@ from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.dfop.bank_kernels import CHUNK_ROWS, learn_members, mix_rows, predict_members
 from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED, Predicted, Rows, State
-from core.learners.dfop.learner import Dfop, learns_blocks, refresh_rows
+from core.learners.dfop.learner import Dfop, refresh_rows
 from core.learners.dfop.rates import member_rates, member_specs
 from core.state.layout import Array, Layout, Range, Shares
 
@@ -131,6 +131,9 @@ class ForgettingBank:
         scores, std = self.members[0].empty(X.shape[0])
         numbers = np.ascontiguousarray(y, dtype=np.float64)
         begin, end = 0, CHUNK_ROWS - self.rows % CHUNK_ROWS
+        if X.shape[0] <= end:
+            self._learn(X, numbers, given, scores, std)
+            begin = X.shape[0]
         while begin < X.shape[0]:
             part = slice(begin, end)
             self._learn(X[part], numbers[part], given[part], scores[part], std[part])
@@ -143,7 +146,7 @@ class ForgettingBank:
         """Learn one chunk; its scores (n, m) and deviations (n,), (0,) for classification, are written."""
         K, rows = len(self.rates), self.rows
         P, S = np.empty((K, *scores.shape)), np.empty((K, len(std)))
-        if learns_blocks(X.shape[0], self.members[0].W.shape[1]):
+        if X.shape[0] >= self.members[0].block_rows_min:
             for member, p, s in zip(self.members, P, S, strict=True):
                 member.absorb(X, y, None, weights, (p, s))
         else:

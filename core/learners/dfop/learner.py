@@ -48,11 +48,6 @@ RATE_MIN = 1e-12
 _NONE = np.empty(0)
 
 
-def learns_blocks(rows: int, columns: int) -> bool:
-    """Whether so many rows with so many columns (D) are learned by matrix products."""
-    return columns >= COLUMNS_MIN and rows >= ROWS_MIN
-
-
 def refresh_rows(columns: int) -> int:
     """Rows between two refreshes of Q where no leak asks for one: 4096, many columns 32 768."""
     return 4096 if columns < COLUMNS_MIN else 32_768
@@ -94,6 +89,7 @@ class Dfop(LinearLearner):
         self.constants = self.discount, self._step, LEAK_SIZE / (self.rate or 1.0), 1.0 / self.variance
         D = self.W.shape[1]
         self._refresh_rows = refresh_rows(D)
+        self.block_rows_min = ROWS_MIN if D >= COLUMNS_MIN else math.inf  # rows from which matrix products learn them
         self.Q = diagonal_matrix(np.full(D, self.variance))
         self.R = diagonal_matrix(np.full(D, 1.0 / self.variance))
         self.mean_square = np.zeros(D)
@@ -145,7 +141,7 @@ class Dfop(LinearLearner):
         n = X.shape[0]
         predicted = into or self.empty(n)
         rows = X, y, _NONE if discounts is None else discounts, weights
-        if learns_blocks(n, self.W.shape[1]):
+        if n >= self.block_rows_min:
             self._learn_blocks(rows, predicted)
         else:
             self._learn_rows(rows, predicted, 0, n)
@@ -224,14 +220,11 @@ class Dfop(LinearLearner):
         """Rows learned."""
         return int(self.counters[kernels.ROWS])
 
-    @property
-    def columns(self) -> int:
-        """Columns that make predictions: one, or from three classes on one per class."""
-        return len(self.W) if self.regression else len(self.W) - self.further_columns
-
     def empty(self, n: int) -> Predicted:
-        """Room for the scores and deviations of n rows."""
-        return np.empty((n, self.columns)), np.empty(n if self.regression else 0)
+        """Room for the scores and deviations of n rows: a column, or from three classes on one per class."""
+        if self.regression:
+            return np.empty((n, 1)), np.empty(n)
+        return np.empty((n, len(self.W) - self.further_columns)), _NONE
 
     def refresh(self, leaks: bool) -> None:
         """Q <- R^{-1}, in place; before that, where the grid asks for it, the leak into the diagonal of R."""

@@ -35,7 +35,7 @@ from core.config import Config
 from core.contract import Floats, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
-from core.metrics.class_kernels import FACTS, GONE, LOSS, NOTHING, P_TRUE, note_facts
+from core.metrics.class_kernels import FACTS, GONE, LOSS, NOTHING, note_facts
 from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row
 from core.model.answers.class_priors import log_priors, others_are_rare, with_labels
 from core.state.holder import Holder
@@ -66,12 +66,6 @@ class Scored(NamedTuple):
     facts: Floats
     losses: Floats
     errors: Floats
-
-    @property
-    def p_true(self) -> list[float]:
-        """Probability given to each true label, NaN where there was none; empty for regression."""
-        shares: list[float] = self.facts[P_TRUE].tolist()
-        return shares
 
 
 class Given(NamedTuple):
