@@ -103,9 +103,8 @@ class Intervals(Holder):
         if len(bits) < after and len(bits) < WINDOW:
             ordered, residuals = grown(ordered, after, at.RING), grown(residuals, after, at.RING)
             bits = grown(bits, after, WINDOW)
-        told = _NONE_TRACKED if served is None else served
-        state = self.alphas, self.weights, self.levels, ordered
-        if not at.absorb(predicted, truth, told, self.rows, *state, residuals, bits):
+        told, adaptive = _NONE_TRACKED if served is None else served, (self.alphas, self.weights, self.levels)
+        if not at.absorb(predicted, truth, told, self.rows, *adaptive, ordered, residuals, bits):
             raise ValueError("a number is not finite")
         self.residuals, self.bits, self._ordered, self.rows = residuals, bits, ordered, after
 

@@ -94,7 +94,7 @@ def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Float
     cache=True,
     nogil=True,
 )
-def _classify_rows(scores: Floats, y: Floats, weights: Floats, calibration: Floats, value: Ints, p: Floats) -> None:
+def classify_rows(scores: Floats, y: Floats, weights: Floats, calibration: Floats, value: Ints, p: Floats) -> None:
     """Classes (n,) and probabilities (n, K), written; with labels y (n,), not (0,), each row then moves the slope."""
     classes = p.shape[1]
     for i in range(p.shape[0]):
@@ -120,5 +120,5 @@ def classify_and_fit(
     """
     n = scores.shape[0]
     value, p = np.empty(n, np.int64), np.empty((n, classes))
-    _classify_rows(scores, y, weights, calibration, value, p)
+    classify_rows(scores, y, weights, calibration, value, p)
     return value, p

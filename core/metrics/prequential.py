@@ -207,8 +207,10 @@ class PrequentialMetrics(Holder, ABC):
 
     def _room(self, more: int) -> tuple[Floats, Floats]:
         """The ring and the history with room for more rows."""
-        rows = self.rows + more
-        return grown(self.ring, rows, WINDOW), grown(self.history, rows // STRIDE_FIRST, POINTS_MAX)
+        rows, ring, history = self.rows + more, self.ring, self.history
+        if len(ring) < WINDOW or len(history) < POINTS_MAX:
+            return grown(ring, rows, WINDOW), grown(history, rows // STRIDE_FIRST, POINTS_MAX)
+        return ring, history
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The whole state: copies of its arrays, and the marks as header."""

@@ -57,9 +57,11 @@ from core.switching.phases import Switching
 
 def apply(model: Model, entry: Entry) -> list[Outcome]:
     """Apply one log entry; one outcome per segment, in order."""
+    segments = entry.segments
+    if len(segments) == 1 and isinstance(segments[0], Rows):
+        return _learn(model, segments, entry)  # type: ignore[arg-type]
     outcomes: list[Outcome] = []
-    segments, alone = entry.segments, len(entry.segments) == 1
-    for block in (segments,) if alone else group_into_blocks(segments, lambda rows: _is_plain(model, rows)):
+    for block in group_into_blocks(segments, lambda rows: _is_plain(model, rows)):
         if isinstance(block[0], Rows):
             outcomes += _learn(model, block, entry)  # type: ignore[arg-type]  # neighbours are rows as well
             continue
@@ -111,7 +113,7 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
         return [refused]
     rows, seen = rows_of(segments), len(model.own.answers.seen.labels)
     route = model.own.switching.routes.get(first.space)
-    if route is not None:
+    if route is not None and route.schema.exact:
         model.unknown.absorb(route.schema, rows.raw)
     scored, returned = challengers.learn_together(model, first.space, rows, places), rows.returned
     if returned is not None and any(one is not None and one.by != model.own.learner_id for one in returned):
@@ -122,8 +124,8 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
         learned = [learned[0]._replace(joined=own.labels.first_rows(rows.labels, seen))]
     now = own.switching.now
     if route is not None and route.model is not now and isinstance(now, OverlapPeriod):
-        return [outcome._replace(mapped=False) for outcome in learned]
-    return [*learned]
+        learned = [outcome._replace(mapped=False) for outcome in learned]
+    return learned  # type: ignore[return-value]  # a list of its own
 
 
 def _accept(model: Model, rows: Rows) -> Refused | None:
@@ -148,13 +150,15 @@ def _accept(model: Model, rows: Rows) -> Refused | None:
 def _outcomes(
     model: Model, segments: Sequence[Rows], scored: Scored, returned: Returned | None, learned: bool
 ) -> list[Learned]:
-    names, losses, p_true = named(model.own, scored.predicted), scored.losses, scored.facts[P_TRUE].tolist()
+    own, losses = model.own, scored.losses
+    names, rows = named(own, scored.predicted), own.rows_before_start + own.metrics.rows
+    p_true = [] if own.label_range is not None else scored.facts[P_TRUE].tolist()
     if returned is not None:
         names = [name if one is None else one.prediction for name, one in zip(names, returned, strict=True)]
     if len(segments) == 1:
-        return [Learned(names, losses, model.rows, learned, p_true)]
+        return [Learned(names, losses, rows, learned, p_true)]
     outcomes: list[Learned] = []
-    start, rows = 0, model.rows - len(names)
+    start, rows = 0, rows - len(names)
     for segment in segments:
         stop = start + len(segment.X) - len(segment.skip)
         outcomes.append(Learned(names[start:stop], losses[start:stop], rows + stop, learned, p_true[start:stop]))

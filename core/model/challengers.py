@@ -35,8 +35,9 @@ def learn_together(model: Model, space: str, rows: BlockRows, places: Places) ->
     count = len(rows.raw)
     scored: list[Scored] = []
     if not model.challengers:
-        alone = learn_rows(model.own, space, rows.predicted_by(model.own.learner_id, or_returned=True))
-        report_alarms(model, places)
+        alone = learn_rows(model.own, space, rows, own=True)
+        if model.own.drift_response is not None and model.own.drift_response.alarms:
+            report_alarms(model, places)
         return alone
     for part in _parts_between_tests(model.rows, count, model.challengers):
         scored.append(_learn_and_compare(model, space, rows if part == slice(0, count) else rows.part(part)))
@@ -61,12 +62,11 @@ def _parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challe
 def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
     """Rows go through all learners, whose losses are compared."""
     own = model.own
-    scored = learn_rows(own, space, rows.predicted_by(own.learner_id, or_returned=True))
+    scored = learn_rows(own, space, rows, own=True)
     costs = None if own.answers.costs is None else own.answers.costs / own.config.cost_max
     for one in model.challengers.values():
         parts = one.parts
-        gone = space not in parts.switching.routes  # nothing can be predicted of the rows now
-        other = learn_rows(parts, space, rows.predicted_by(parts.learner_id, or_returned=gone))
+        other = learn_rows(parts, space, rows, own=False)
         losses, other_losses = scored.losses, other.losses
         if rows.returned is not None:
             other_losses = other_losses + _comparable(rows.returned, own, parts)
@@ -88,8 +88,6 @@ def report_alarms(model: Model, places: Places) -> None:
     found = _take_alarms(model.own, None)
     for name, one in model.challengers.items():
         found += _take_alarms(one.parts, name)
-    if not found:
-        return
     outbox, regression = model.outbox, model.regression
     for parts, challenger, (row, alarm, (joins, held_back), action) in sorted(found, key=lambda one: one[2].row):
         label = None if regression else model.labels.labels[alarm.cls]

@@ -56,8 +56,10 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
             mapped += len(segment.X)
         solved = solved or isinstance(segment, Switch)
         built += _bytes_to_build(model, segment)
-    flops = BUILD_FLOPS * built + _flops_of_rows(model.own, learned, mapped, solved)
-    return flops + sum([_flops_of_rows(one.parts, learned, mapped, solved) for one in model.challengers.values()])
+    flops = BUILD_FLOPS * built
+    for parts in model.learners:
+        flops += _flops_of_rows(parts, learned, mapped, solved)
+    return flops
 
 
 def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: bool = False) -> float:

@@ -117,15 +117,16 @@ class DriftResponse:
             losses: (n,) of the a-priori predictions: 0 or 1 (core.model.answers.answers), or squared errors.
             row: rows the model had learned before them.
         """
-        found: list[tuple[Alarm, bool]] = []
+        found: list[Alarm] = []
         if self._tests:
             classes = np.zeros(len(truth), dtype=np.int64) if self.regression else truth
-            found = [(alarm, False) for alarm in self.detector.absorb(X, classes, losses)]
-        if self._of_learner and (own := model.take_alarms()):
-            own_tests = [(alarm, True) for alarm in own if alarm.kind in self._kinds]
-            found = sorted(own_tests + found, key=lambda one: one[0].row)
-        if found:
-            seen = [self._seen(alarm, own, row) for alarm, own in found]
+            found = self.detector.absorb(X, classes, losses)
+        own = [alarm for alarm in model.take_alarms() if alarm.kind in self._kinds] if self._of_learner else []
+        if found or own:
+            both = [*((alarm, True) for alarm in own), *((alarm, False) for alarm in found)]
+            seen = [
+                self._seen(alarm, of_learner, row) for alarm, of_learner in sorted(both, key=lambda one: one[0].row)
+            ]
             self.alarms += seen
             if self.acts and any(not (one.place.joins or one.place.held_back) for one in seen):
                 self._act(model)

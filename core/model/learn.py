@@ -10,31 +10,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats
-from core.metrics.class_kernels import FACTS
-from core.model.answers.answers import Given, Scored
-from core.model.answers.label_range import LabelRange
+from core.model.answers.answers import USUAL, Given, Scored
 from core.model.drift_response import DriftResponse
 from core.model.model import LearnerParts
 from core.model.rows import BlockRows
 from core.model.scoring import joined, score
 from core.switching.phases import RowRoute
 
-_NO_FACTS = np.empty((FACTS, 0))
 
-
-def learn_rows(parts: LearnerParts, space: str, rows: BlockRows) -> Scored:
+def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -> Scored:
     """Test then train on rows, and score them: tracked ones by what this learner predicted when they were tracked.
 
     Args:
         parts: of the learner.
         space: the id of the rows' feature space; rows of one that is gone are only scored.
-        rows: what was returned of them is this learner's own.
+        rows: to learn.
+        own: whether this is the model's own learner: what was returned stands for what it did not predict itself.
 
     Raises:
         ValueError: the rows are not of this space.
     """
     route, response = parts.switching.routes.get(space), parts.drift_response
+    if rows.returned is not None:  # of rows that nothing can be predicted of now it stands for any learner's
+        rows = rows.predicted_by(parts.learner_id, rows.returned, or_returned=own or route is None)
     if route is None or response is None:
         return score(parts, _only_labels(parts, rows.labels), rows.returned)
     if rows.raw.shape != (len(rows.labels), route.schema.raw_width):
@@ -62,17 +60,11 @@ def _only_labels(parts: LearnerParts, labels: Any) -> Scored:
     """Tracked rows of a space that is gone: the labels, to be scored by the predictions that were returned."""
     if parts.label_range is not None:
         truth = np.ascontiguousarray(labels, dtype=np.float64)
-        return _scored_numbers(parts.label_range, np.zeros(len(truth)), truth)
+        return parts.label_range.absorb(np.zeros(len(truth)), truth)
     for label in labels:
         if parts.labels.index(label) < 0:
             parts.add_class(label)
     return parts.answers.unsaid(labels)
-
-
-def _scored_numbers(label_range: LabelRange, predicted: Floats, truth: Floats) -> Scored:
-    """Numbers (n,) predicted, which are held by the labels before them, beside those that came."""
-    losses = label_range.absorb(predicted, truth)
-    return Scored(predicted, truth, _NO_FACTS, losses, losses)
 
 
 def _learn_parts(
@@ -121,9 +113,9 @@ def _learn_block(
     X = model.absorb(rows.raw if part is None else part.of(rows.raw), truth, rows.lags)
     predictions = (route.learn_new_class if new else model.learn)(X, truth, rows.discounts, weights)
     if parts.label_range is not None:
-        scored = _scored_numbers(parts.label_range, predictions.value, truth)
+        scored = parts.label_range.absorb(predictions.value, truth)
     else:
-        given = Given(new, route.watched, weights)
+        given = Given(new, route.watched, weights) if new or weights is not None or not route.watched else USUAL
         scored = parts.answers.score(predictions, truth, row - parts.rows_before_start, given)
     if route.watched:
         D = model.schema.width  # lag columns follow, and in an overlap the new space's columns

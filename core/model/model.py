@@ -163,7 +163,7 @@ class Model:
     @property
     def learners(self) -> list[LearnerParts]:
         """The model's own learner, then those of the challengers."""
-        return [self.own, *[one.parts for one in self.challengers.values()]]
+        return [self.own, *[one.parts for one in self.challengers.values()]] if self.challengers else [self.own]
 
     @property
     def rows(self) -> int:

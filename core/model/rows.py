@@ -46,18 +46,17 @@ class BlockRows(NamedTuple):
         columns: Any = [None if column is None else column[at] for column in self]
         return BlockRows(*columns)
 
-    def predicted_by(self, learner_id: str, *, or_returned: bool) -> Self:
+    def predicted_by(self, learner_id: str, returned: Sequence[ServedPrediction | None], *, or_returned: bool) -> Self:
         """The rows with what a learner predicted when they were tracked.
 
         Args:
             learner_id: its id.
+            returned: those of the rows.
             or_returned: whether what was returned stands for what the learner did not predict.
         """
-        if self.returned is None:
-            return self
-        own = [None if one is None else one.said_by(learner_id) for one in self.returned]
+        own = [None if one is None else one.said_by(learner_id) for one in returned]
         if or_returned:  # made by a learner that may have other lags
-            both = zip(own, self.returned, strict=True)
+            both = zip(own, returned, strict=True)
             own = [replace(one, lags=None) if found is None and one is not None else found for found, one in both]
         return self._replace(returned=own)
 

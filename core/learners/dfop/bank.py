@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.dfop.bank_kernels import CHUNK_ROWS, learn_members, mix_rows, predict_members
-from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED, Predicted, Rows, State
+from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED, State
 from core.learners.dfop.learner import Dfop, refresh_rows
 from core.learners.dfop.rates import member_rates, member_specs
 from core.state.layout import Array, Layout, Range, Shares
@@ -147,21 +147,18 @@ class ForgettingBank:
         K, rows = len(self.rates), self.rows
         P, S = np.empty((K, *scores.shape)), np.empty((K, len(std)))
         if X.shape[0] >= self.members[0].block_rows_min:
-            for member, p, s in zip(self.members, P, S, strict=True):
-                member.absorb(X, y, None, weights, (p, s))
+            for own, p, s in zip(self.members, P, S, strict=True):
+                own.absorb(X, y, None, weights, (p, s))
         else:
-            self._learn_rows((X, y, _NONE, weights), (P, S))
+            given, fixed = (X, y, _NONE, weights), self._constants
+            member, row, reason = 0, 0, REFRESH
+            while reason != DONE:  # Q of a member is refreshed where that is due
+                member, row, reason = learn_members(
+                    given, self._stack, (P, S), fixed, self._refresh_rows, member, row, reason == SPOILED
+                )
+                if reason != DONE:
+                    self.members[member].refresh(leaks=reason == LEAK)
         mix_rows(P, S, y, weights, self.mixing, self.loss, rows, self.span, scores, std)
-
-    def _learn_rows(self, rows: Rows, predicted: Predicted) -> None:
-        """Every member learns the rows one by one; Q is refreshed where that is due."""
-        member, row, reason = 0, 0, REFRESH
-        while reason != DONE:
-            member, row, reason = learn_members(
-                rows, self._stack, predicted, self._constants, self._refresh_rows, member, row, reason == SPOILED
-            )
-            if reason != DONE:
-                self.members[member].refresh(leaks=reason == LEAK)
 
     def forget(self) -> None:
         """Every member forgets (learner.py); the weights stay, since all members now adapt equally fast."""

@@ -33,7 +33,7 @@ from core.learners.dfop.blocks import (
     targets,
     with_bias,
 )
-from core.learners.dfop.kernels import Predicted, Rows, State
+from core.learners.dfop.kernels import DONE, Predicted, Rows, learn_rows
 from core.learners.linear import LinearLearner
 from core.numerics.linalg import diagonal_matrix, mirror_upper, spd_inverse
 from core.state.layout import POSITIVE, WHOLE, Array, Layout, Range, Symmetric
@@ -138,29 +138,19 @@ class Dfop(LinearLearner):
 
         Weights are (n,), or (0,): every row counts once.
         """
-        n = X.shape[0]
+        n, row, refreshed, constants = X.shape[0], 0, False, self.constants
         predicted = into or self.empty(n)
         rows = X, y, _NONE if discounts is None else discounts, weights
         if n >= self.block_rows_min:
             self._learn_blocks(rows, predicted)
-        else:
-            self._learn_rows(rows, predicted, 0, n)
-        return predicted
-
-    @property
-    def _state(self) -> State:
-        return self.W, self.Q, self.R, self.mean_square, self.counters
-
-    def _learn_rows(self, rows: Rows, predicted: Predicted, row: int, stop: int) -> None:
-        """Learn rows ``row`` to ``stop`` one by one, refreshing Q where that is due."""
-        state, refreshed = self._state, False
-        while row < stop:
-            row, reason = kernels.learn_rows(
-                rows, state, predicted, self.constants, self._refresh_rows, row, stop, refreshed
-            )
+            return predicted
+        state = self.W, self.Q, self.R, self.mean_square, self.counters
+        while row < n:
+            row, reason = learn_rows(rows, state, predicted, constants, self._refresh_rows, row, n, refreshed)
             refreshed = reason == kernels.SPOILED
-            if reason != kernels.DONE:
+            if reason != DONE:
                 self.refresh(leaks=reason == kernels.LEAK)
+        return predicted
 
     def _learn_blocks(self, rows: Rows, predicted: Predicted) -> None:
         """Learn all rows in blocks; between them only the upper triangle of Q is kept up."""
@@ -182,17 +172,19 @@ class Dfop(LinearLearner):
         """Learn the rows from ``start`` on as one block, or as two halves where that fails, down to single rows."""
         end = start + len(block.X)
         scores, std = predicted
-        into, follows = (scores[start:end], std[start:end]), reason != kernels.DONE
+        into, follows = (scores[start:end], std[start:end]), reason != DONE
+        state = self.W, self.Q, self.R, self.mean_square, self.counters
         if end - start < ROWS_MIN:
             mirror_upper(self.Q)
-            self._learn_rows(rows, predicted, start, end)
-        elif learn_block(block, self._state, into, self.discount, inverse_follows=follows):
+            X, y, discounts, weights = (own[start:end] for own in rows)
+            self.absorb(X, y, discounts, weights, into)
+        elif learn_block(block, state, into, self.discount, inverse_follows=follows):
             if follows:
                 self.refresh(leaks=reason == kernels.LEAK)
         else:
             half = (end - start) // 2
             first, second = Block(*(own[:half] for own in block)), Block(*(own[half:] for own in block))
-            self._learn_block(rows, predicted, first, start, kernels.DONE)
+            self._learn_block(rows, predicted, first, start, DONE)
             self._learn_block(rows, predicted, second, start + half, reason)
 
     def forget(self) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.learners.calibration import classify_rows
 from core.learners.odm.candidates import PLACES_MAX
 from core.learners.odm.steps import (
     DECAYS,
@@ -199,7 +200,7 @@ def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> No
 
 @njit(
     f"void({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, "
-    f"{_CUBE}, {_VECTOR}, {_VECTOR}, {_INTS}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
+    f"{_CUBE}, {_VECTOR}, {_VECTOR}, {_INTS}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_INTS}, {_MATRIX})",
     cache=True,
     nogil=True,
     error_model="numpy",
@@ -214,7 +215,9 @@ def learn_rows(
     epochs: Ints,
     constants: Floats,
     counters: Floats,
-    scores: Floats,
+    calibration: Floats,
+    value: Ints,
+    p: Floats,
 ) -> None:
     """Test, then train on n rows in turn.
 
@@ -228,9 +231,12 @@ def learn_rows(
         epochs: (K,) rows after which they start again.
         constants: see STEEPNESS and the others.
         counters: see ROWS and the others; updated.
-        scores: (n, m) a-priori mixed scores, written.
+        calibration: of the probabilities; updated.
+        value: (n,) a-priori classes, written.
+        p: (n, classes) their probabilities, written.
     """
     m = W.shape[0]
+    scores = np.empty((X.shape[0], m))
     K = int(counters[COUNT])
     x, work = np.empty(W.shape[2]), np.zeros(PARTS * PLACES_MAX)
     F, pulls = np.empty((m, W.shape[1])), np.empty((m, W.shape[1]))
@@ -262,3 +268,4 @@ def learn_rows(
         _absorb_margin(scores, i, y[i], counters)
         K = restart(W, shares, losses, epochs, places, K, constants[GROWS] > 0.0)
     counters[COUNT] = K
+    classify_rows(scores, y, weights, calibration, value, p)

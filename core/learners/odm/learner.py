@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
-from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
+from core.learners.calibration import CALIBRATION, classify, fresh_calibration
 from core.learners.classes import column_count, linear_model, with_bias_place, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
@@ -140,11 +140,10 @@ class DynamicOdm:
         del discounts
         given = _NONE if weights is None else weights
         numbers = np.ascontiguousarray(y, dtype=np.float64)
-        scores = np.empty((X.shape[0], self.W.shape[0]))
-        kernels.learn_rows(
-            X, numbers, given, self.W, self.shares, self.losses, self.epochs, self.constants, self.counters, scores
-        )
-        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
+        value, p = np.empty(X.shape[0], np.int64), np.empty((X.shape[0], self.classes))
+        state = self.W, self.shares, self.losses, self.epochs, self.constants, self.counters, self.calibration
+        kernels.learn_rows(X, numbers, given, *state, value, p)
+        return Prediction(value, p)
 
     def forget(self) -> None:
         """All candidates step as at the start of an epoch, tau = 1 in the next row, from where they are."""

@@ -82,6 +82,10 @@ class Given(NamedTuple):
     weights: Floats | None = None
 
 
+USUAL = Given()
+"""Rows of known classes for the model that calibration is of, without weights."""
+
+
 @njit(cache=True, nogil=True)
 def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
     """Probabilities of a row into q (K,), from the learner's calibrated ones, r (classes,); the index said."""
@@ -245,10 +249,12 @@ class Answers(Holder):
 
     def of(self, prediction: Prediction, rows: int) -> Prediction:
         """A learner's prediction in terms of the labels, after so many rows."""
-        p, labels = self._probabilities(prediction), len(self.said.labels)
+        p, labels = prediction.probabilities, len(self.said.labels)
+        if p is None:
+            p = self._votes(prediction)
         return Prediction(*say_rows(p, *self._of_labels, self.calibration, labels, rows))
 
-    def score(self, prediction: Prediction, truth: Ints, rows: int, given: "Given" = Given()) -> Scored:  # noqa: B008
+    def score(self, prediction: Prediction, truth: Ints, rows: int, given: Given = USUAL) -> Scored:
         """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
 
         Args:
@@ -258,16 +264,16 @@ class Answers(Holder):
             given: what else is known of them.
         """
         n, known = len(truth), len(self.counts) - (given.new and self.said is self.seen)
-        p, weights = self._probabilities(prediction), _NO_WEIGHTS if given.weights is None else given.weights
+        weights, p = _NO_WEIGHTS if given.weights is None else given.weights, prediction.probabilities
+        if p is None:
+            p = self._votes(prediction)
         said, came, facts, errors = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((FACTS, n)), np.empty(n)
         own, state = (prediction.value, p, truth, weights), (*self._of_labels, self.calibration)
         score_rows(*own, *state, given.fits, known, rows, said, came, facts, errors)
         return Scored(said, came, facts, facts[LOSS], errors)
 
-    def _probabilities(self, prediction: Prediction) -> Floats:
-        """The learner's probabilities; those of a vote where it has none."""
-        if prediction.probabilities is not None:
-            return prediction.probabilities
+    def _votes(self, prediction: Prediction) -> Floats:
+        """Probabilities of a learner that has none."""
         return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
 
     def unsaid(self, labels: Sequence[Label]) -> Scored:

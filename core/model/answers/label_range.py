@@ -8,11 +8,14 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats
+from core.metrics.class_kernels import FACTS
 from core.metrics.regression import squared_error
+from core.model.answers.answers import Scored
 from core.numerics.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.state.holder import Holder
 from core.state.layout import WHOLE, Array, Layout
 
+_NO_FACTS = np.empty((FACTS, 0))
 LAYOUT = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
 
 
@@ -49,8 +52,8 @@ class LabelRange(Holder):
         hold_rows(values, self.span)
         return values
 
-    def absorb(self, values: Floats, truth: Floats) -> Floats:
-        """A-priori predictions (n,), each held in place by the labels before its own; their squared errors (n,)."""
+    def absorb(self, values: Floats, truth: Floats) -> Scored:
+        """A-priori predictions (n,), each held in place by the labels before its own, beside the labels (n,)."""
         losses = np.empty(len(truth))
         _absorb(values, truth, self.span, losses)
-        return losses
+        return Scored(values, truth, _NO_FACTS, losses, losses)
