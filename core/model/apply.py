@@ -119,10 +119,9 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
     if returned is not None and any(one is not None and one.by != model.own.learner_id for one in returned):
         scored = as_returned(model.own, scored, returned)
     learned = _outcomes(model, segments, scored, returned, route is not None)
-    own = model.own
+    own, now = model.own, model.own.switching.now
     if len(own.answers.seen.labels) > seen and own.config.labels is None:  # by a segment that is a block of its own
         learned = [learned[0]._replace(joined=own.labels.first_rows(rows.labels, seen))]
-    now = own.switching.now
     if route is not None and route.model is not now and isinstance(now, OverlapPeriod):
         learned = [outcome._replace(mapped=False) for outcome in learned]
     return learned  # type: ignore[return-value]  # a list of its own
@@ -130,14 +129,14 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
 
 def _accept(model: Model, rows: Rows) -> Refused | None:
     """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
-    switching = model.own.switching
+    own, switching = model.own, model.own.switching
     space: Space | None = None
     if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired):
         found = check_space(rows, model.prediction_schema)
         if isinstance(found, Refused):
             return found
         space = found
-    known = model.own.label_range is not None or model.labels.knows(rows.y)  # type: ignore[arg-type]
+    known = own.label_range is not None or own.answers.seen.knows(rows.y)  # type: ignore[arg-type]
     refused = None if known else check_labels(rows, model.labels, model.configs)
     if refused is None and space is not None:
         # Every phase has a route for its own space: rows that are accepted without one are the first.

@@ -108,9 +108,9 @@ class Mixture(Holder):
         """The same for each row before its label y (n,) moves the weights; the rows' own are (n,), or (0,): 1."""
         A, n = len(predictions), len(predictions[0].value)
         if self.regression:
-            P, S, number, std = np.empty((A, n)), np.empty((A, n)), np.empty(n), np.empty(n)
-            for a, (numbers, _, deviations) in enumerate(predictions):
-                P[a], S[a] = numbers, deviations
+            P = np.concatenate([one.value for one in predictions]).reshape(A, n)
+            S = np.concatenate([one.std for one in predictions]).reshape(A, n)
+            number, std = np.empty((2, n))
             mixing.mix_numbers(P, S, y, weights, self.awake, self.table, self.counters, number, std)
             return Prediction(number, None, std)
         Ps = np.concatenate([one.probabilities for one in predictions]).reshape(A, n, self.classes)

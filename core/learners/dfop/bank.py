@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
 from core.learners.dfop.bank_kernels import CHUNK_ROWS, learn_members, mix_rows, predict_members
-from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED, State
+from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED, Predicted, State
 from core.learners.dfop.learner import Dfop, refresh_rows
 from core.learners.dfop.rates import member_rates, member_specs
 from core.state.layout import Array, Layout, Range, Shares
@@ -130,21 +130,22 @@ class ForgettingBank:
         given = _NONE if weights is None else weights
         scores, std = self.members[0].empty(X.shape[0])
         numbers = np.ascontiguousarray(y, dtype=np.float64)
-        begin, end = 0, CHUNK_ROWS - self.rows % CHUNK_ROWS
+        rows = self.rows
+        begin, end = 0, CHUNK_ROWS - rows % CHUNK_ROWS
         if X.shape[0] <= end:
-            self._learn(X, numbers, given, scores, std)
+            self._learn(X, numbers, given, rows, (scores, std))
             begin = X.shape[0]
         while begin < X.shape[0]:
             part = slice(begin, end)
-            self._learn(X[part], numbers[part], given[part], scores[part], std[part])
+            self._learn(X[part], numbers[part], given[part], rows + begin, (scores[part], std[part]))
             begin, end = end, end + CHUNK_ROWS
         if self.regression:
             return Prediction(scores[:, 0], None, std)
         return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
 
-    def _learn(self, X: Floats, y: Floats, weights: Floats, scores: Floats, std: Floats) -> None:
-        """Learn one chunk; its scores (n, m) and deviations (n,), (0,) for classification, are written."""
-        K, rows = len(self.rates), self.rows
+    def _learn(self, X: Floats, y: Floats, weights: Floats, rows: int, into: Predicted) -> None:
+        """Learn one chunk after so many rows; its predictions are written."""
+        K, (scores, std) = len(self.rates), into
         P, S = np.empty((K, *scores.shape)), np.empty((K, len(std)))
         if X.shape[0] >= self.members[0].block_rows_min:
             for own, p, s in zip(self.members, P, S, strict=True):
