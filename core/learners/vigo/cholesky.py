@@ -1,10 +1,16 @@
-"""The Cholesky factors of VIGO's covariances, compiled; no input breaks them."""
+r"""The Cholesky factors of VIGO's covariances and distances by them, compiled; no input breaks them.
+
+Row j of a factor in the upper triangle of (D, D) is column j of L, with 1 / L_jj on the diagonal. A pivot that is not
+above its least value is a column that repeats those before it: it is set to that, with nothing below it.
+"""
 
 import math
 
 from numba import njit
 
 from core.contract import Floats
+
+DISTANCE_MAX = 1e300
 
 _PANEL = 4
 """Rows of the factor that are taken from the rows below them together: a fourth of the traffic to memory, and the same
@@ -37,8 +43,6 @@ def _factor_panel(F: Floats, least: Floats, begin: int, end: int, logdet: float)
 def factorise(F: Floats, least: Floats) -> float:
     """The factor of a covariance in the upper triangle of F (D, D), in place; returns the sum of ln L_jj.
 
-    Row j becomes column j of L, with 1 / L_jj on the diagonal.
-
     Args:
         F: the covariance, of which only the upper triangle is read and written.
         least: (D,) pivots that are not above these are set to them, with nothing beside them.
@@ -52,3 +56,35 @@ def factorise(F: Floats, least: Floats) -> float:
             for h in range(i, D):
                 F[i, h] = F[i, h] - a * F[j, h] - b * F[j + 1, h] - c * F[j + 2, h] - d * F[j + 3, h]
     return float(logdet)
+
+
+@njit(cache=True, nogil=True)
+def rank_one(L: Floats, shrink: float, v: Floats) -> float:
+    """L L' <- shrink^2 L L' + v v', in place, as ``factorise`` leaves L; v (D,) is spent. Returns sum ln L_jj."""
+    D, logdet = v.shape[0], 0.0
+    for j in range(D):
+        old = shrink / L[j, j]
+        new = math.hypot(old, v[j])
+        stretch, share = new / old, v[j] / old
+        for i in range(j + 1, D):
+            a = (shrink * L[j, i] + share * v[i]) / stretch
+            v[i] = stretch * v[i] - share * a
+            L[j, i] = a
+        L[j, j] = 1.0 / new
+        logdet += math.log(new)
+    return float(logdet)
+
+
+@njit(cache=True, nogil=True)
+def distance(L: Floats, means: Floats, k: int, x: Floats, z: Floats) -> float:
+    """Squared distance q = |L^{-1}(x - m)|^2 of class k, column by column; z (D,) is scratch."""
+    D = x.shape[0]
+    for j in range(D):
+        z[j] = x[j] - means[k, 0, j]
+    q = 0.0
+    for j in range(D):
+        a = z[j] * L[k, j, j]
+        q += a * a
+        for i in range(j + 1, D):
+            z[i] -= L[k, j, i] * a
+    return float(q) if q < DISTANCE_MAX else DISTANCE_MAX  # also where it is not a number

@@ -1,42 +1,14 @@
-r"""VIG in closed form: one Gaussian per class, kept up to date by sums; the state of VIGO's classes.
+r"""The state of VIGO's classes, and their densities; kernels.py has the paper's equations and the letters.
 
-Class k has a mean m (D,) of beta rows, and a precision Lambda ~ Wishart(W, nu). Per row x of the class:
-
-    n <- n + 1,   d = x - xbar,   xbar <- xbar + d / n,   S <- S + (n - 1)/n d d'          (9), (10) as Welford has them
-
-and when the n rows that wait are taken into the model, with J = (xbar - m)(xbar - m)':
-
-    A <- A + S + beta n / (beta + n) J            W^{-1} = A + share V; V the prior W_0^{-1}, share = 1        (5)
-    m <- m + n / (beta + n) (xbar - m)                                                                         (2)
-    nu <- nu + n,   beta <- beta + n,   n <- 0
-    Sigma = W^{-1} / nu + floor = L L'                                 E[Lambda]^{-1}
-
-from m = 0, beta = 0, nu = D. V and the floor are diagonal. V is kept apart from A, so that each factorisation uses the
-ranges and variances of its moment; when a range has doubled since, all factors are recomputed. With
-q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
+With q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
 
     point      -D/2 ln 2 pi - T - q/2
     Student-t  f = nu + 1 - D degrees of freedom, scale Sigma nu (1 + beta) / (beta f): the density expected under the
                posterior of mean and precision; its distance and determinant are q and T rescaled
 
-**Cholesky.** A pivot that is not above 1e-13 of its variance is a column that repeats those before it: it is set to
-that, with nothing below it, so no input breaks the factorisation. One row without a floor changes Sigma by rank one,
-and L with it in D^2 steps instead of D^3/3. A column that never varied counts as variance 1 in every class.
-
-**Finite.** Rows count within +-1e75 per column, variances from 1e-150 on, and a distance q beyond 1e300 is 1e300.
-
-Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift
-adaptation, Pattern Recognition 81, 2018: (2)-(11), Algorithm 1.
-
-Deviations from the paper
-- No iterations: the fixed point of (2)-(5) is W^{-1} = A nu / (nu - 1) with nu = nu_0 + n + 1 (the tests' oracle
-  iterates). The printed lower bound is not needed.
-- nu counts the rows; the paper's nu_0 + n + 1, and its W^{-1}, which grows with the number of updates, are the variant
-  "paper".
-- (10) divides by zero at the first row.
-- V = .1 diag(range^2) instead of I, and the floor .01 diag(variance), which keep collinear columns harmless; the
-  variant "paper" has V = I and no floor.
-- The Student-t density is not in the paper.
+**Finite.** A pivot of a factor counts as at least 1e-13 of its variance (cholesky.py). One row without a floor changes
+Sigma by rank one, and L with it in D^2 steps instead of D^3/3. A column that never varied counts as variance 1 in every
+class. Rows count within +-1e75 per column, variances from 1e-150 on, and a distance q beyond 1e300 is 1e300.
 """
 
 import math
@@ -48,6 +20,7 @@ from scipy.special import fdtrc
 
 from core.contract import Floats, Spec
 from core.learners.vigo import kernels as at
+from core.learners.vigo.cholesky import DISTANCE_MAX
 from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
 
 STATS, FEATURES, COUNTERS = 14, 5, 3
@@ -155,4 +128,4 @@ def _distance(state: at.State, k: int, x: Floats) -> float:
     with np.errstate(all="ignore"):
         z = solve_triangular(upper, away, trans="T", check_finite=False)
         q = float(z @ z)
-    return q if q < at.DISTANCE_MAX else at.DISTANCE_MAX
+    return q if q < DISTANCE_MAX else DISTANCE_MAX

@@ -1,13 +1,55 @@
-"""The rows of VIGO, compiled: everything that happens once per row (equations: gaussians.py; windows and tests:
-learner.py).
+r"""VIGO, VIGOd and VIGOw, the paper's equations, compiled: a Gaussian per class, learned by variational Bayes.
 
-All compiled code but the Cholesky factors (cholesky.py) is in this one file, because Numba's cache watches only the
-file of the function it compiled. Sums are taken in one fixed order, without fast-math, and the GIL is released. What
-happens on every row takes its arrays one by one: a tuple of them costs a reference count each per call, and more where
-Python calls.
+Class k counts for c_k, has a mean m (D,) of beta rows and a precision Lambda ~ Wishart(W, nu); n of its rows wait, with
+mean xbar and scatter S. A row x is given the class
 
-    A, L, S   upper triangles; row j of L is column j of the Cholesky factor, its diagonal holds 1 / L_jj
-    means     m and xbar of every class
+    argmax_k c_k N(x | m, E[Lambda]^{-1})           (1); of equals the first; only classes that have rows score
+
+and joins the rows of its own class that wait: (6) and (7), as (9) and (10) sum them up,
+
+    n <- n + 1,   d = x - xbar,   xbar <- xbar + d / n,   S <- S + (n - 1)/n d d'
+
+When they are taken into the model, with J = (xbar - m)(xbar - m)', (8) and (11), from m = 0, beta = 0, nu = D, W = W_0:
+
+    m <- m + n / (beta + n) (xbar - m)              (2)
+    nu <- nu + n,   beta <- beta + n,   n <- 0      (4), Algorithm 2; H = beta E[Lambda]          (3)
+    A <- A + S + beta n / (beta + n) J              (5); W^{-1} = A + share V, V the prior W_0^{-1}, share = 1
+    Sigma = W^{-1} / nu + floor = L L'              E[Lambda]^{-1}
+
+    vigo     when the row's class was not the one predicted                                       Algorithm 2
+    vigod    a building step like vigo until a class has |B| rows; then whenever |B| rows wait, after a test of them
+             against the beta rows before. An alarm resets the class to the |B| rows              Algorithm 3
+    vigow    the same windows without a test: beta = |B|, so that the mean forgets; nu is capped, so that the
+             covariance does; c_k counts the last |B| to 2 |B| rows                               Algorithm 4
+
+    (12)     |m_i - xbar_i| / R_i >= sqrt(ln(4 D / delta) / (2 n_h)) for a column i of range R_i, where
+             n_h = 1 / (1 / beta + 1 / n); then every c_k is 1, beta 0 and, unless ``reset: "mean"``, A 0 and nu D
+
+V and the floor are diagonal, V apart from A, so that each factorisation uses the ranges and variances of its moment;
+when a range has doubled since, all factors are computed again. Sums are taken in one fixed order, the GIL is released.
+What happens on every row takes its arrays one by one: a tuple of them costs a reference count each per call.
+
+    A, L, S   upper triangles, L as in cholesky.py        means     m and xbar of every class
+
+Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation,
+Pattern Recognition 81, 2018: (1)-(12), Algorithms 1-4.
+
+Deviations (``variant: "paper"`` has the paper's own reading of those marked *)
+- No iterations (Algorithm 1): with (3) in (5), the fixed point is W^{-1} = A nu / (nu - 1) with nu = nu_0 + n + 1 (the
+  tests' oracle iterates). The printed lower bound is none before it, and -infinity where beta = 0.
+- (10) divides by zero at the first row: Welford's form.
+- * nu counts the rows; (4) and the W^{-1} above grow with each update: 49 % mistakes on collinear copies, not 22 %.
+- * V = .1 diag(range^2) instead of I, and the floor .01 diag(variance): collinear columns are harmless.
+- * The building step ends per class; the paper's ends for all classes at once, never if one of them is rare.
+- * A reset is full: with the old covariance kept, a class that has moved stays as wide as both its places.
+- * VIGOw's nu is capped at max(2 |B|, D + |B|); the paper's covariance never forgets.
+- * VIGOw counts in windows from the first row on, and adds 1: a class that these did not see is possible. In the
+  variant "paper" the building step's counts become one window of |B| rows; Algorithm 4's c may never equal |B|.
+- * A class is also updated by its first row, and when as many rows wait as it is made of: one that is always predicted
+  right would never learn its spread.
+- (12) is measured in ranges, not on inputs scaled to [0, 1]. In the variant "paper" V = diag(R^2): the same model.
+- Classes appear as they come; in the variant "paper" with N(0, I/D), which they keep until their update.
+- The Student-t density (gaussians.py), the error-rate test and ``forget`` (learner.py) are not in the paper.
 """
 
 import math
@@ -17,7 +59,7 @@ import numpy as np
 from numba import float64, int64, njit, types
 
 from core.contract import Floats, Ints
-from core.learners.vigo.cholesky import factorise
+from core.learners.vigo.cholesky import distance, factorise, rank_one
 
 BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, EXPONENT, RATIO = range(14)
 """A class's row of ``stats``: beta, nu, share; n; its rows since building began; c and the last window's c; wrong
@@ -36,7 +78,7 @@ CUT_MEAN, CUT_ERROR, PAST, RECENT, RATE_BEFORE, RATE_AFTER = range(6)
 """The last row of a report (4, max(D, 6)): thresholds, window sizes, error rates; above it the class's mean before,
 after, and their difference in ranges."""
 
-ROW_MAX, DISTANCE_MAX = 1e75, 1e300
+ROW_MAX = 1e75
 VARIANCE_MIN, COUNT_MIN, _PIVOT_MIN = 1e-150, 1e-300, 1e-13
 _LOG_2PI = math.log(2.0 * math.pi)
 
@@ -62,21 +104,6 @@ def _load(X: Floats, i: int, x: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _distance(L: Floats, means: Floats, k: int, x: Floats, z: Floats) -> float:
-    """Squared distance q = |L^{-1}(x - m)|^2 of class k, column by column; z (D,) is scratch."""
-    D = x.shape[0]
-    for j in range(D):
-        z[j] = x[j] - means[k, 0, j]
-    q = 0.0
-    for j in range(D):
-        a = z[j] * L[k, j, j]
-        q += a * a
-        for i in range(j + 1, D):
-            z[i] -= L[k, j, i] * a
-    return float(q) if q < DISTANCE_MAX else DISTANCE_MAX  # also where it is not a number
-
-
-@njit(cache=True, nogil=True)
 def _extra(s: State, j: int, share: float, nu: float) -> float:
     """What prior and floor add to Sigma_jj; a column that never varied counts 1, the same in every class."""
     size, floor = s.constants[PRIOR_SIZE], s.constants[FLOOR]
@@ -93,7 +120,7 @@ def _extra(s: State, j: int, share: float, nu: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _student(s: State, k: int) -> None:
-    """What of the densities depends on beta and nu only."""
+    """What of the densities depends on beta and nu only; 1 / beta is for the mean, by (3)."""
     D, beta, nu = s.means.shape[2], s.stats[k, BETA], s.stats[k, NU]
     if beta == 0.0:
         s.stats[k, CONSTANT], s.stats[k, EXPONENT], s.stats[k, RATIO] = -0.5 * D * _LOG_2PI, 0.0, 0.0
@@ -106,7 +133,7 @@ def _student(s: State, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _factor(s: State, k: int) -> None:
-    """L L' = W^{-1} / nu + floor for class k, in place."""
+    """L L' = W^{-1} / nu + floor for class k, in place: E[Lambda]^{-1}, with which Algorithm 1 ends."""
     A, F, D, nu = s.A, s.L[k], s.A.shape[1], s.stats[k, NU]
     least = np.empty(D)
     for j in range(D):
@@ -118,25 +145,8 @@ def _factor(s: State, k: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _rank_one(s: State, k: int, shrink: float, v: Floats) -> None:
-    """L L' <- shrink^2 L L' + v v' for class k, in place; v is spent."""
-    D, L, logdet = v.shape[0], s.L, 0.0
-    for j in range(D):
-        old = shrink / L[k, j, j]
-        new = math.hypot(old, v[j])
-        stretch, share = new / old, v[j] / old
-        for i in range(j + 1, D):
-            a = (shrink * L[k, j, i] + share * v[i]) / stretch
-            v[i] = stretch * v[i] - share * a
-            L[k, j, i] = a
-        L[k, j, j] = 1.0 / new
-        logdet += math.log(new)
-    s.stats[k, LOGDET] = logdet
-
-
-@njit(cache=True, nogil=True)
 def _wait(S: Floats, means: Floats, stats: Floats, k: int, x: Floats, d: Floats) -> None:
-    """Row x joins the rows of class k that wait; d (D,) is scratch."""
+    """Row x joins the rows of class k that wait, (9) and (10); d (D,) is scratch."""
     D, n = x.shape[0], stats[k, WAITING] + 1.0
     stats[k, WAITING] = n
     for j in range(D):
@@ -161,19 +171,19 @@ def _rescale(s: State, k: int, nu: float) -> None:
 
 @njit(cache=True, nogil=True)
 def _update(s: State, k: int, d: Floats) -> None:
-    """The rows of class k that wait are taken into its model; d (D,) is scratch."""
+    """The rows of class k that wait are taken into its model, (2) to (5); d (D,) is scratch."""
     A, S, D, beta, n, nu = s.A, s.S, d.shape[0], s.stats[k, BETA], s.stats[k, WAITING], s.stats[k, NU]
     weight, step = beta * n / (beta + n), n / (beta + n)
     for j in range(D):
         d[j] = s.means[k, 1, j] - s.means[k, 0, j]
-        s.means[k, 0, j] += step * d[j]
+        s.means[k, 0, j] += step * d[j]  # (2)
         s.means[k, 1, j] = 0.0
     for j in range(D):
-        a = weight * d[j]
+        a = weight * d[j]  # of (5); d d' is J, (8) and (11)
         for i in range(j, D):
             A[k, j, i] += S[k, j, i] + a * d[i]
             S[k, j, i] = 0.0
-    s.stats[k, NU] = nu + n
+    s.stats[k, NU] = nu + n  # (4)
     if s.constants[PAPER] == 1.0:
         _rescale(s, k, nu + n + 1.0)
     elif 0.0 < s.constants[NU_MAX] < nu + n:
@@ -185,7 +195,7 @@ def _update(s: State, k: int, d: Floats) -> None:
         _factor(s, k)
     else:  # V = I and no floor: Sigma <- (nu Sigma + weight d d') / (nu + 1)
         d *= math.sqrt(weight / (nu + 1.0))
-        _rank_one(s, k, math.sqrt(nu / (nu + 1.0)), d)
+        s.stats[k, LOGDET] = rank_one(s.L[k], math.sqrt(nu / (nu + 1.0)), d)
     _student(s, k)
 
 
@@ -209,14 +219,14 @@ def _absorb(features: Floats, counters: Floats, x: Floats) -> bool:
 
 @njit(cache=True, nogil=True)
 def _classify(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: Floats, row: int) -> int:
-    """Probabilities of x into p[row]; the class of the largest count times point density, of equals the first."""
+    """The class (1) of the largest count times point density, of equals the first; probabilities of x into p[row]."""
     classes, highest, top = stats.shape[0], -np.inf, -np.inf
     best = 0 if classes > 0 else -1
     for k in range(classes):
         if stats[k, ROWS] == 0.0:
             p[row, k] = -np.inf  # only seen classes score
             continue
-        q = _distance(L, means, k, x, z)
+        q = distance(L, means, k, x, z)
         weight, exponent = stats[k, PRIOR] - stats[k, LOGDET], stats[k, EXPONENT]
         if weight - 0.5 * q > highest:
             best, highest = k, weight - 0.5 * q
@@ -241,7 +251,7 @@ def _weigh(s: State, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _slide(s: State) -> None:
-    """VIGOw's window of counts ends and the next begins; the first one ends as |B| rows, whatever it held."""
+    """VIGOw's window of counts ends and the next begins (Algorithm 4); the first ends as |B| rows, whatever it held."""
     total = s.stats[:, COUNT].sum()
     share = s.constants[BATCH] / total if s.counters[STAGE] == 0.0 else 1.0
     s.counters[STAGE], s.counters[WINDOW] = 1.0, 0.0
@@ -284,7 +294,7 @@ def _test(s: State, k: int, report: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _complete(s: State, k: int, building: bool, d: Floats, report: Floats) -> int:
-    """Class k has |B| rows waiting: it is tested, starts from them if an alarm fires, and learns them; what fired."""
+    """Class k has |B| rows waiting: tested and, on an alarm, reset (Algorithm 3), it learns them. What fired."""
     kind, fired = s.constants[KIND], 0
     if kind == VIGOD and not building:
         fired = _test(s, k, report)
@@ -296,7 +306,7 @@ def _complete(s: State, k: int, building: bool, d: Floats, report: Floats) -> in
             s.stats[other, COUNT] = 1.0
             _weigh(s, other)
     _update(s, k, d)
-    if kind == VIGOW and not building:
+    if kind == VIGOW and not building:  # Algorithm 4
         s.stats[k, BETA] = s.constants[BATCH]
         _student(s, k)
     return fired
@@ -355,7 +365,7 @@ def learn_rows(
         fired = 0
         if kind != VIGO and stats[k, WAITING] == batch:
             fired = _complete(s, k, building, z, report)
-        elif due and (building or kind == VIGO):
+        elif due and (building or kind == VIGO):  # Algorithm 2
             _update(s, k, z)
         if grown and constants[PRIOR_SIZE] > 0.0:
             features[KNOWN] = features[HIGH] - features[LOW]

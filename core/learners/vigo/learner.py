@@ -1,48 +1,22 @@
-r"""VIGO, VIGOd and VIGOw: a Gaussian per class, learned by variational Bayes; drift is tested for, or forgotten.
+r"""The learner behind VIGO, VIGOd and VIGOw; kernels.py has the paper's equations and the letters.
 
-For a row x, with c_k the rows of class k so far (from 1) and N_k its Gaussian (core.learners.vigo.gaussians):
+    class predicted   (1), with c_k N_k(x), N_k the class's Gaussian
+    probabilities     p_k ~ c_k t_k(x), t_k the Student-t density that is expected under N_k's posterior (gaussians.py)
 
-    class predicted   argmax_k c_k N_k(x), of equals the first; only classes that have rows score            (1)
-    probabilities     p_k ~ c_k t_k(x), t_k the Student-t density that is expected under N_k's posterior
+The two differ for classes with few rows: the class predicted need not be the most probable one.
 
-The two differ for classes with few rows: the class predicted need not be the most probable one. After the label y:
+**VIGOd's tests** are (12), "class_mean", and for ``reset_on: "both"``, with a and b the shares of wrong a-priori labels
+among the beta and the n rows, p of both together, v = p (1 - p), L = ln(2 / .05):
 
-    vigo     the row waits with its class; a mistake makes the true class take in all its waiting rows       Algorithm 2
-    vigod    a building step like vigo until a class has |B| rows; then it is updated whenever |B| rows wait, after a
-             test of them against the beta rows before. An alarm resets the class to the |B| rows          Algorithm 3
-    vigow    the same windows without a test: beta = |B|, so that the mean forgets; nu is capped, so that the
-             covariance does; c_k counts the last |B| to 2 |B| rows                                        Algorithm 4
+    error_rate   b - a >= sqrt(2 v L / n_h) + 2 L / (3 n_h)
 
-**VIGOd's tests**, with n_h = 1 / (1 / beta + 1 / n), n = |B|:
-
-    class_mean   |m_i - xbar_i| / R_i >= sqrt(ln(4 D / delta) / (2 n_h)) for a column i of range R_i           (12)
-    error_rate   b - a >= sqrt(2 v L / n_h) + 2 L / (3 n_h), a and b the shares of wrong a-priori labels among the
-                 beta and the n rows, p of both together, v = p (1 - p), L = ln(2 / .05); for ``reset_on: "both"``
-
-An alarm sets every c_k to 1 and beta to 0, and, unless ``reset: "mean"``, nu and W to their start. (12) is blind where
-class means stay: a moved boundary, a changed correlation or spread, swapped labels. The error rate sees those.
+(12) is blind where class means stay: a moved boundary, a changed correlation or spread, swapped labels. The error rate
+sees those.
 
 **Ranges** are the declared ones and grow when exceeded; without a declaration those of the rows so far. One outlier
 stays in the range and in the class's covariance for good: use ``scaling`` robust, or vigow.
 
 All rows go through one compiled loop (kernels.py): the same bits however calls are cut.
-
-Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation,
-Pattern Recognition 81, 2018.
-
-Deviations from the paper (``variant: "paper"`` has its own reading of those marked *; more in gaussians.py)
-- * The building step ends per class; the paper's ends for all classes at once, never if one of them is rare.
-- * A reset is full: with the old covariance kept, a class that has moved stays as wide as both its places.
-- * VIGOw's nu is capped at max(2 |B|, D + |B|); the paper's covariance never forgets.
-- * VIGOw counts in windows from the first row on, and adds 1: a class that the last ones did not see is still possible.
-- * A class is also updated by its first row, and when as many rows wait as it is made of: one that is always predicted
-  right would otherwise never learn its spread.
-- VIGOd in the paper runs on inputs scaled to [0, 1]; here (12) is measured in ranges. In the variant "paper"
-  V = diag(R^2), which is the same model.
-- Classes appear as they come; in the variant "paper" with N(0, I/D), which they keep until their update.
-- VIGOw's class prior: Algorithm 4's c never equals |B| after a longer building step; here the counts of the building
-  step become one window of |B| rows when it ends.
-- The Student-t, the error-rate test and ``forget`` are not in the paper.
 """
 
 import math

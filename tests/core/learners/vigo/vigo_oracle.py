@@ -1,7 +1,7 @@
 """VIGO, VIGOd and VIGOw written down row by row with lists and plain matrices: slow, and easy to compare with the text.
 
 ``Paper`` is the pseudo-code, VIG's iterations included; VIGOd works on rows scaled to [0, 1]. ``Repaired`` is what
-learner.py and gaussians.py promise as the default. Both add a class when its first row comes.
+kernels.py and gaussians.py promise as the default. Both add a class when its first row comes.
 """
 
 import math
