@@ -20,7 +20,7 @@ VIGO = {"algorithm": "vigo", "task": "classification", "features": ["a", "b"], "
 LATER = [
     "core.learners.dfop.kernels",
     "core.learners.dfop.bank_kernels",
-    "core.learners.fesl.learner",
+    "core.learners.fesl.kernels",
     "core.learners.odm.kernels",
     "core.learners.vigo.kernels",
     "core.switching.linear_mapping",
@@ -69,7 +69,7 @@ def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
     """Listing algorithms loads none; a model loads its own."""
     listed = "import core.numerics.lapack, core.model\nfrom core.learners.catalogue import ALGORITHMS\n"
     assert [] == _imported(f"{listed}[algorithm.describe() for algorithm in ALGORITHMS.values()]")
-    assert ["core.learners.fesl.learner"] == _imported(
+    assert ["core.learners.fesl.kernels"] == _imported(
         "import core.numerics.lapack\nfrom core.model import Model\nfrom core.config import Config\n"
         "config = Config.parse({'algorithm': 'fesl_c', 'task': 'regression', 'features': ['a']})\n"
         "Model.first(config)\nconfig.state_bytes(1)\nconfig.algorithm.row_cost(config.spec(1), 1)"

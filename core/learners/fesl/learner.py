@@ -33,158 +33,24 @@ Deviations from the paper
 - More than two classes and the bias column are not in the paper.
 """
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction, Spec, Weights
-from core.learners.classes import report_row
+from core.learners.fesl.kernels import (
+    ROWS,
+    WEIGHT_MAX,
+    learn_classes,
+    learn_numbers,
+    predict_classes,
+    predict_numbers,
+)
 from core.learners.linear import LinearLearner
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
-ROWS, GRADIENTS, SQUARES = range(3)
-"""Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
-
-_INPUT_MAX, _RESIDUAL_MAX, _WEIGHT_MAX, _STEP_MAX, _PREDICTION_MAX = 1e50, 1e90, 1e100, 1e200, 1e300
 _NONE = np.empty(0)
-_READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
-
-
-@njit(cache=True, nogil=True)
-def _row_scale(X: Floats, i: int) -> float:
-    """What row i is multiplied with to be within the limit; 1 for all but wild rows."""
-    top = 0.0
-    for j in range(X.shape[1]):
-        top = max(top, abs(X[i, j]))
-    return 1.0 if top <= _INPUT_MAX else _INPUT_MAX / top
-
-
-@njit(cache=True, nogil=True)
-def _scores(X: Floats, i: int, scale: float, W: Floats, s: Floats) -> None:
-    """s_k = w_k'x of row i."""
-    d = X.shape[1]
-    for k in range(W.shape[0]):
-        total = W[k, d] * scale if W.shape[1] > d else 0.0
-        for j in range(d):
-            total += W[k, j] * (X[i, j] * scale)
-        s[k] = min(max(total, -_PREDICTION_MAX), _PREDICTION_MAX)
-
-
-@njit(cache=True, nogil=True)
-def _softmax(s: Floats, classes: int, p: Floats) -> None:
-    """Probabilities p (K,) of the scores: of one column for two classes, else of one per class."""
-    if classes <= 2:
-        e = math.exp(-abs(s[0]))
-        high, low = 1.0 / (1.0 + e), e / (1.0 + e)
-        if classes == 2:
-            p[0], p[1] = (low, high) if s[0] > 0.0 else (high, low)
-        else:
-            p[0] = 1.0
-        return
-    top = s.max()
-    total = 0.0
-    for k in range(classes):
-        p[k] = math.exp(s[k] - top)
-        total += p[k]
-    for k in range(classes):
-        p[k] /= total
-
-
-@njit(cache=True, nogil=True)
-def _step(X: Floats, i: int, scale: float, W: Floats, e: Floats, length: float) -> None:
-    """w_k <- w_k - length e_k x, every weight within its limit."""
-    d = X.shape[1]
-    for k in range(W.shape[0]):
-        f = min(max(length * e[k], -_STEP_MAX), _STEP_MAX)
-        for j in range(d):
-            W[k, j] = min(max(W[k, j] - f * (X[i, j] * scale), -_WEIGHT_MAX), _WEIGHT_MAX)
-        if W.shape[1] > d:
-            W[k, d] = min(max(W[k, d] - f * scale, -_WEIGHT_MAX), _WEIGHT_MAX)
-
-
-@njit(cache=True, nogil=True)
-def _length(
-    X: Floats, i: int, scale: float, W: Floats, e: Floats, counters: Floats, label: float, rate: float, paper: bool
-) -> float:
-    """How far to go along e_k x, after the row has joined the counters."""
-    counters[ROWS] += 1.0
-    if paper:
-        return rate / math.sqrt(counters[ROWS])
-    square = scale * scale if W.shape[1] > X.shape[1] else 0.0
-    for j in range(X.shape[1]):
-        square += (X[i, j] * scale) * (X[i, j] * scale)
-    errors = 0.0
-    for k in range(W.shape[0]):
-        errors += e[k] * e[k]
-    counters[GRADIENTS] += errors * square
-    counters[SQUARES] += (label * label - counters[SQUARES]) / counters[ROWS]
-    return rate * (math.sqrt(counters[SQUARES]) / math.sqrt(counters[GRADIENTS])) if counters[GRADIENTS] > 0.0 else 0.0
-
-
-@njit(f"void({_READ2}, f8[:,::1], f8[:,::1], i8[::1])", cache=True, nogil=True)
-def predict_classes(X: Floats, W: Floats, P: Floats, value: Any) -> None:
-    """Probabilities (n, K), K >= 1, and classes (n,) of rows X (n, d); written into the last two."""
-    s, p = np.empty(W.shape[0]), np.empty(P.shape[1])
-    for i in range(X.shape[0]):
-        _scores(X, i, _row_scale(X, i), W, s)
-        _softmax(s, P.shape[1], p)
-        report_row(p, i, P, value)
-
-
-@njit(f"void({_READ2}, f8[:,::1], f8[::1])", cache=True, nogil=True)
-def predict_numbers(X: Floats, W: Floats, value: Floats) -> None:
-    """Predictions (n,) of rows X (n, d), written into the last."""
-    s = np.empty(1)
-    for i in range(X.shape[0]):
-        _scores(X, i, _row_scale(X, i), W, s)
-        value[i] = s[0]
-
-
-@njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[:,::1], i8[::1])", cache=True, nogil=True)
-def learn_classes(
-    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, P: Floats, value: Any
-) -> None:
-    """Test then train on rows X (n, d) with class indices y (n,); P and value as ``predict_classes``.
-
-    Weights are (n,), or (0,): every row counts once.
-    """
-    K, m = P.shape[1], W.shape[0]
-    s, p, e = np.empty(m), np.empty(K), np.empty(m)
-    for i in range(X.shape[0]):
-        scale = _row_scale(X, i)
-        _scores(X, i, scale, W, s)
-        _softmax(s, K, p)
-        report_row(p, i, P, value)
-        if m == 1:
-            t = np.exp(-abs(s[0]))
-            high = (1.0 if s[0] > 0.0 else t) / (1.0 + t)
-            e[0] = high - y[i]
-        else:
-            for k in range(m):
-                e[k] = p[k] - (1.0 if y[i] == k else 0.0)
-        if weights.shape[0]:
-            e *= weights[i]
-        _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, 1.0, rate, paper))
-
-
-@njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[::1])", cache=True, nogil=True)
-def learn_numbers(
-    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Floats
-) -> None:
-    """Test then train on rows X (n, d) with numbers y (n,); value as ``predict_numbers``, weights as above."""
-    s, e = np.empty(1), np.empty(1)
-    for i in range(X.shape[0]):
-        scale = _row_scale(X, i)
-        _scores(X, i, scale, W, s)
-        value[i] = s[0]
-        label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
-        e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
-        if weights.shape[0]:
-            e[0] *= weights[i]
-        _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, label, rate, paper))
 
 
 class GradientDescent(LinearLearner):
@@ -197,7 +63,7 @@ class GradientDescent(LinearLearner):
 
     layout: ClassVar = Layout(
         {
-            "weights": Array("columns", "D", within=_WEIGHT_MAX, at="W"),
+            "weights": Array("columns", "D", within=WEIGHT_MAX, at="W"),
             "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
         }
     )
@@ -248,7 +114,7 @@ class GradientDescent(LinearLearner):
         if not self.regression and self.classes < 3:
             w = w[1:] - w[:1] if self.classes == 2 else -2 * w
         if w.shape == self.W.shape:
-            self.W = np.ascontiguousarray(np.clip(w, -_WEIGHT_MAX, _WEIGHT_MAX))
+            self.W = np.ascontiguousarray(np.clip(w, -WEIGHT_MAX, WEIGHT_MAX))
 
     def restart(self) -> None:
         """Steps of a classifier are as long again as at the start; the weights stay. With numbers they stay short."""
