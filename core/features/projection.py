@@ -29,7 +29,7 @@ For any finite values psi is finite: it is clipped to +-1e300.
 Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021, Algorithm 2, line 3.
 FNV-1a: Fowler, Noll, Vo.
 
-Deviations from the paper
+Deviations
 - M is hashed from names instead of drawn and stored as d x D numbers.
 - Signs are the default; the paper's own experiments draw a Gaussian M. Both satisfy its condition (RIP).
 """
@@ -118,7 +118,7 @@ def _add_normals(state: Any, value: float, psi: Floats) -> None:
     nogil=True,
 )
 def _project(states: Words, values: Floats, starts: Ints, gaussian: bool, signs: Floats, psi: Floats) -> None:
-    """Rows ``starts[i]`` to ``starts[i + 1]`` of names and values into psi (n, d)."""
+    """Rows ``starts[i]`` to ``starts[i + 1]`` of names and values into psi (n, d): Algorithm 2, line 3."""
     n, d = psi.shape
     scale = 1.0 / math.sqrt(d)
     sums = np.zeros((d + 7) // 8 * 8)

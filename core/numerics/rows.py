@@ -92,7 +92,7 @@ def downdate(Q: Floats, q: Floats, factor: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def downdate_then_times(Q: Floats, q: Floats, factor: float, x: Floats, p: Floats, diagonal: Floats) -> None:
+def downdate_times(Q: Floats, q: Floats, factor: float, x: Floats, p: Floats, diagonal: Floats) -> None:
     """``downdate``, then p = Q x for the next row's x and the diagonal of Q, in one pass over Q.
 
     The sums are those of ``times_vector``, in the same order: the same bits, with half the traffic to memory.

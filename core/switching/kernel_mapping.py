@@ -19,7 +19,7 @@ recovered row costs B (d2 + d1) operations and B exponentials.
 
 Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: Section 4.1, (3).
 
-Deviations from the paper
+Deviations
 - Kernel ridge regression instead of one pass of gradient descent; the bandwidth is measured; the number of rows kept
   is bounded.
 """
@@ -77,7 +77,7 @@ def _recover(X2: Floats, Z: Floats, m2: Floats, scale: Floats, m1: Floats, A: Fl
 
 
 class KernelMapping(ColumnMapping):
-    """Kernel regression; with ``paper`` the stochastic gradient.
+    """Kernel regression; with ``paper`` the stochastic gradient, (3).
 
     State:
         mean (d1,)              m1 of all rows

@@ -33,7 +33,7 @@ least-norm solution (the printed inverse does not exist there, and inverting lit
 
 Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: Section 4.1, (2).
 
-Deviations from the paper
+Deviations
 - The ridge, the affine term and the standardised x2; the paper's (2) has none of them.
 """
 
@@ -194,7 +194,7 @@ class ColumnMapping(Holder, ABC):
 
 
 class LinearMapping(ColumnMapping):
-    """Ridge regression; with ``paper`` least squares.
+    """Ridge regression; with ``paper`` least squares, (2).
 
     State:
         stored (B, d2 + d1)     the rows, while B <= max(d2, 128), with ``paper`` d2; None after that

@@ -5,10 +5,10 @@ With f_k the predictions of experts k = 1 ... E for the t-th row since the switc
     l_k = -ln p_k(y)                                    classification: p_k the expert's probabilities, at least 1e-6
     l_k = (f_k - y)^2 / (2 D)                           regression: D the mean squared error of the mixture so far,
                                                         D += r (error - D), r = max(1/t, .01), before its use
-    v_k = a_k exp(-l_k)
-    a_k <- d sum_j v_j / E + (1 - d) v_k, normalised    d = min(1/2, 1/t): fixed share that needs no horizon
-    combined:  p = sum_k a_k p_k                        probabilities, or numbers; a from before the row
-    selected:  p = p_k with probability a_k             drawn by (seed, row); ``predict`` shows the likeliest expert
+    v_k = a_k exp(-l_k)                                 (6), which is (5) row by row; (12)
+    a_k <- d sum_j v_j / E + (1 - d) v_k, normalised    (12); d = min(1/2, 1/t): fixed share that needs no horizon
+    combined:  p = sum_k a_k p_k                        (4): probabilities, or numbers; a from before the row
+    selected:  p = p_k with probability a_k             (11): by (seed, row); ``predict`` shows the likeliest expert
 
 Numbers count within [a - (b - a), b + (b - a)], a and b the least and largest label since the switch, from row 20 on.
 
@@ -16,10 +16,10 @@ Numbers count within [a - (b - a), b + (b - a)], a and b the least and largest l
 margins are averaged, that is, the logarithms of their probabilities; selected d = 1/(T - 1),
 eta = sqrt(8/T (2 ln 2 + (T - 1) H(d))), H the binary entropy (Theorem 3). Losses are -eta ln p_k(y), eta (f_k - y)^2.
 
-Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: (4) to (6), (11), (12),
+Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: (4) to (6), (8), (11), (12),
 Theorems 1 to 3; Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998.
 
-Deviations from the paper
+Deviations
 - Probabilities are mixed, not margins: Theorem 2 (a constant regret) is false for averaged margins of logistic loss
   with eta = 1, where the regret grows linearly, and true for mixed probabilities.
 - The share 1/t in both forms instead of none and 1/(T - 1).
@@ -192,7 +192,7 @@ class Mixture(Holder):
 
     State:
         weights (E,)   a, sum to one
-        losses (E,)    sums of -ln p_k(y), or of squared errors
+        losses (E,)    sums of -ln p_k(y), or of squared errors: L_k of (5) and (8)
         counters (4,)  rows t, D, least and largest label
     """
 
@@ -206,12 +206,12 @@ class Mixture(Holder):
         self.selects, self.horizon, self.seed = selects, horizon, seed
 
     def predict(self, predictions: Sequence[Prediction]) -> Prediction:
-        """The combined prediction of n rows from each expert's. Changes nothing."""
+        """The combined prediction (4) of n rows from each expert's. Changes nothing."""
         chosen = int(self.weights.argmax()) if self.selects else -1
         return self._mix(predictions, predictions[0].value[:0], _NO_DRAWS, chosen)
 
     def learn(self, predictions: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:
-        """The combined prediction of n rows, each before its label moves the weights.
+        """The combined prediction (4) of n rows, each before its label moves the weights, by (6) or (12).
 
         Args:
             predictions: each expert's, of those rows.
@@ -223,7 +223,7 @@ class Mixture(Holder):
         return self._mix(predictions, np.ascontiguousarray(truth), draws, -1)
 
     def _mix(self, predictions: Sequence[Prediction], truth: NDArray[Any], draws: Floats, likeliest: int) -> Prediction:
-        """What the experts make together, or the one that is drawn or ``likeliest`` >= 0 makes; learns labels (n,)."""
+        """What the experts make together (4), or the one drawn (11) or ``likeliest`` >= 0 makes; learns labels (n,)."""
         eta, share = self._rates()
         chosen = np.full(len(predictions[0].value), likeliest)
         state = self.weights, self.losses, self.counters
@@ -241,7 +241,7 @@ class Mixture(Holder):
         return _of_shares(predictions, out, chosen)
 
     def _rates(self) -> tuple[float, float]:
-        """Eta and the share d."""
+        """Eta, of Theorems 1 and 3, and the share d of (12)."""
         if self.horizon is None:
             return 1.0, ANYTIME
         T = float(self.horizon)

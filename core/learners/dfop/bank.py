@@ -26,7 +26,7 @@ are squared, and D above 1e-300.
 
 Source: members: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021.
 
-Deviations from the paper
+Deviations
 - The paper gives one rate per data set and mixes none.
 """
 

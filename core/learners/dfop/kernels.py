@@ -68,17 +68,7 @@ from numba import njit
 
 from core.contract import Floats
 from core.numerics.linalg import SMALL, small_inverse
-from core.numerics.rows import (
-    HELD,
-    add_outers,
-    dot,
-    downdate,
-    downdate_then_times,
-    load,
-    score,
-    times_number,
-    times_vector,
-)
+from core.numerics.rows import HELD, add_outers, dot, downdate, downdate_times, load, score, times_number, times_vector
 
 ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS = range(4)
 """Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it."""
@@ -315,7 +305,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             downdate(Q, q, inverse)
         else:
             scale = load(X, i + 1, coming, _ROW_MAX)
-            downdate_then_times(Q, q, inverse, coming, ahead, diagonal)
+            downdate_times(Q, q, inverse, coming, ahead, diagonal)
             x[:] = coming
             q[:] = ahead
             g = dot(x, q)

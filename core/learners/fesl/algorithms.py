@@ -1,6 +1,6 @@
 """What the catalogue lists of FESL: ``fesl_c`` and ``fesl_s``; parameters and costs.
 
-Between two switches both are online gradient descent (learner.py); they differ in how an ensemble that a switch
+Between two switches both are online gradient descent (kernels.py); they differ in how an ensemble that a switch
 leaves behind predicts (core.switching.mixture): combined, or one expert drawn per row.
 """
 

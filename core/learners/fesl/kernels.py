@@ -1,4 +1,42 @@
-"""The rows of FESL's gradient descent, compiled (the equations are in learner.py)."""
+r"""FESL, the paper's equations: online gradient descent on a linear model, compiled, and where the others are.
+
+    (1)               the descent below: Algorithm 1, lines 3 to 5; Algorithms 2 and 3 for w_2, in the new space
+    (2), (3)          Algorithm 1, line 7: psi, old features from new: core.switching.linear_mapping, kernel_mapping
+    (7)               (1) for w_1 on recovered rows psi(x): the expert "recovered" of core.switching.ensemble
+    (4)-(6), (8)      FESL-c, Algorithm 2: weights, combination, the experts' losses: core.switching.mixture
+    (11), (12)        FESL-s, Algorithm 3: the expert drawn, its weights: core.switching.mixture
+
+(9), (10), (13) and (14) are bounds. Per row, with scores s_k = w_k'x (a bias column is the last of x), and t_k = 1 for
+the row's class, else 0:
+
+    classification   p = softmax(s)             loss -ln p_y               g_k = (p_k - t_k) x
+    regression       s                          loss (s - y)^2             g   = 2 (s - y) x
+    G <- G + |g|^2                              over all outputs, this row included
+    w <- w - r Y g / sqrt(G)                    (1) with scalar AdaGrad; r: the learning rate; Y = 1 for classes, for
+                                                numbers the root mean square of the labels, this row's included
+
+A row of weight c has the loss and the gradient c times.
+
+Two classes have one column w = w_1 - w_0, which makes softmax the paper's logistic loss ln(1 + exp(-y w'x)), y = +-1;
+at the third class it becomes [-w/2, w/2, 0], the same probabilities. Y makes the weights of a regression follow the
+unit of its labels, which AdaGrad, moving a weight by at most r per row, does not. A step does not depend on the common
+scale of the inputs, but on their relative ones: inputs should be standardised (parameter ``scaling``).
+
+Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ever ruled out.
+
+**Any finite input.** Rows larger than 1e50 are scaled down as a whole; residuals are held within 1e90, weights within
+1e100, predictions within 1e300.
+
+Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: (1)-(12), Algorithms 1-3;
+AdaGrad: Duchi, Hazan, Singer, JMLR 12, 2011, in its scalar form.
+
+Deviations, of (1); the others' stand in their files
+- Scalar AdaGrad instead of the step 1/(c sqrt t), whose c the paper picks per data set from {1, 10, 50, 100, 150}; that
+  step is ``variant: "paper"`` with the learning rate 1/c.
+- Weights start at zero, not at random, so that replicas agree; no projection (the limits above aside).
+- A third expert, started at the old model's weights (core.switching.ensemble): better after every switch measured.
+- More than two classes, the bias column and weights of rows are not in the paper.
+"""
 
 import math
 from typing import Any
@@ -58,7 +96,7 @@ def _softmax(s: Floats, classes: int, p: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _step(X: Floats, i: int, scale: float, W: Floats, e: Floats, length: float) -> None:
-    """w_k <- w_k - length e_k x, every weight within its limit."""
+    """(1): w_k <- w_k - length e_k x, every weight within its limit."""
     d = X.shape[1]
     for k in range(W.shape[0]):
         f = min(max(length * e[k], -_STEP_MAX), _STEP_MAX)
@@ -72,10 +110,10 @@ def _step(X: Floats, i: int, scale: float, W: Floats, e: Floats, length: float) 
 def _length(
     X: Floats, i: int, scale: float, W: Floats, e: Floats, counters: Floats, label: float, rate: float, paper: bool
 ) -> float:
-    """How far to go along e_k x, after the row has joined the counters."""
+    """How far to go along e_k x, tau_t of (1), after the row has joined the counters."""
     counters[ROWS] += 1.0
     if paper:
-        return rate / math.sqrt(counters[ROWS])
+        return rate / math.sqrt(counters[ROWS])  # Algorithm 1, line 5
     square = scale * scale if W.shape[1] > X.shape[1] else 0.0
     for j in range(X.shape[1]):
         square += (X[i, j] * scale) * (X[i, j] * scale)

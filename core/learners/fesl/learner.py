@@ -1,36 +1,7 @@
-r"""Online gradient descent on a linear model: the base learner of ``fesl_c`` and ``fesl_s``.
-
-Per row, with scores s_k = w_k'x (a bias column is the last of x), and t_k = 1 for the row's class, else 0:
-
-    classification   p = softmax(s)             loss -ln p_y               g_k = (p_k - t_k) x
-    regression       s                          loss (s - y)^2             g   = 2 (s - y) x
-    G <- G + |g|^2                              over all outputs, this row included
-    w <- w - r Y g / sqrt(G)                    scalar AdaGrad; r: the learning rate; Y = 1 for classes, for numbers
-                                                the root mean square of the labels so far, this row's included
-
-A row of weight c has the loss and the gradient c times.
-
-Two classes have one column w = w_1 - w_0, which makes softmax the paper's logistic loss ln(1 + exp(-y w'x)), y = +-1;
-at the third class it becomes [-w/2, w/2, 0], the same probabilities. Y makes the weights of a regression follow the
-unit of its labels, which AdaGrad, moving a weight by at most r per row, does not. A step does not depend on the common
-scale of the inputs, but on their relative ones: inputs should be standardised (parameter ``scaling``).
+"""The base learner of FESL-c and FESL-s, which differ in what core.switching makes of it; kernels.py has the equations.
 
 When a switch is complete, G of a classifier starts again at zero. That of a regression goes on: steps as long as at
 the start would undo what was learned.
-
-Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ever ruled out.
-
-**Any finite input.** Rows larger than 1e50 are scaled down as a whole; residuals are held within 1e90, weights within
-1e100, predictions within 1e300.
-
-Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: (1), Algorithm 1, line 5;
-AdaGrad: Duchi, Hazan, Singer, JMLR 12, 2011, in its scalar form.
-
-Deviations from the paper
-- Scalar AdaGrad instead of the step 1/(c sqrt t), whose c the paper picks per data set from {1, 10, 50, 100, 150}; that
-  step is ``variant: "paper"`` with the learning rate 1/c.
-- Weights start at zero, not at random; there is no projection (the limits above aside).
-- More than two classes and the bias column are not in the paper.
 """
 
 from typing import Any, ClassVar
