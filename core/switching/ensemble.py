@@ -93,7 +93,7 @@ class Ensemble(Nested):
     def begin(self, classes: int) -> None:
         """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values.
 
-        The recovered one goes on as it was where its columns are an image of the new ones: to it nothing has changed.
+        The recovered one goes on, (7), as it was where its columns are an image of the new ones: nothing has changed.
         """
         if "carried" in self.experts:
             self._carry(classes)

@@ -54,7 +54,7 @@ def refresh_rows(columns: int) -> int:
 
 
 class Dfop(LinearLearner):
-    """The learner behind ``dfop``, ``gdfop`` and ``rls``; without a ``forgetting_rate`` in its parameters it is RLS.
+    """The learner behind ``dfop``, ``gdfop`` and ``rls``; without a ``forgetting_rate`` it is RLS, (1).
 
     State, for D = d plus one where there is a bias column (the last one):
         W (m, D)       weight columns; regression: one; classification: one up to two classes, else one per

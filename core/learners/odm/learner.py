@@ -31,7 +31,7 @@ _NONE = np.empty(0)
 
 
 def constants(params: Mapping[str, Any]) -> Floats:
-    """What never changes, in the order of ``core.learners.odm.steps.STEEPNESS`` and the others."""
+    """What never changes, eps of Theorem 1 included, in the order of ``core.learners.odm.steps.STEEPNESS``."""
     paper, lam, theta = params["variant"] == "paper", params["loss_weight"], params["tolerance"]
     explicit = params["step"] == "explicit" or (params["step"] == AUTO and paper)
     constant = 0.0 if params["learning_rate"] == AUTO else params["learning_rate"]
@@ -50,7 +50,7 @@ class DynamicOdm:
     State, for D = d plus one where there is a bias column (the last one), m columns (one up to two classes, else one
     per class) and room for K candidates:
         W (m, K, D)     their weights
-        shares (K,)     beta
+        shares (K,)     beta, at first 1/K (Algorithm 2, line 1)
         losses (K,)     sums of l_k since the first row; a split copies them
         counters (6,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN
         calibration     slope and curvature of the probabilities (core.learners.calibration)
