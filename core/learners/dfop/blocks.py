@@ -31,19 +31,18 @@ from core.contract import Floats
 from core.learners.dfop.kernels import (
     DISCOUNT_MIN,
     DONE,
-    EFFECTIVE_ROWS,
     FORGOTTEN,
     LEAK,
     LEAK_LIMIT,
-    MEAN_SQUARE_MIN,
     NOISE,
-    PREDICTION_MAX,
     REFRESH,
     ROWS,
-    SPOILED_FACTOR,
-    WINSOR,
     Predicted,
     State,
+    absorb_noise,
+    absorb_squares,
+    deviation,
+    is_spoiled,
 )
 from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_transposed, symmetric_product
 
@@ -155,7 +154,7 @@ def _factor(G: Floats, Xs: Floats, Q: Floats) -> Floats | None:
     g = S.diagonal()  # (m,)
     if not (g.min() >= 0.0 and g.max() <= _SPREAD_MAX):
         return None
-    if _spoiled(G, g, Q.diagonal()):
+    if _any_spoiled(G, g, Q.diagonal()):
         return None
     S.ravel()[:: len(S) + 1] += 1.0
     C = S.T
@@ -163,13 +162,11 @@ def _factor(G: Floats, Xs: Floats, Q: Floats) -> Floats | None:
 
 
 @njit("b1(f8[:,::1], Array(f8, 1, 'A', readonly=True), Array(f8, 1, 'A', readonly=True))", cache=True, nogil=True)
-def _spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
-    """Whether some G_ij^2 > 4 g_i Q_jj, which no covariance allows (see ``core.learners.dfop.kernels``)."""
-    most = SPOILED_FACTOR * diagonal
+def _any_spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
+    """Whether some row shows that Q is indefinite."""
     spoiled = False
     for i in range(G.shape[0]):
-        for j in range(G.shape[1]):
-            spoiled |= G[i, j] * G[i, j] > most[j] * g[i] + 1e-290
+        spoiled |= is_spoiled(diagonal, G[i], g[i])
     return spoiled
 
 
@@ -186,23 +183,15 @@ def _absorb_counters(
         counters[FORGOTTEN] += steps[i]
     for i in range(std.shape[0]):
         apart = max(spread[i] - 1.0, 0.0) / weights[i]  # g / lam
-        std[i] = min(math.sqrt(counters[NOISE]) * math.sqrt(1.0 + apart * lams[i] / lam0), PREDICTION_MAX)
-        share = 1.0 / (apart + 1.0)
-        votes = weights[i] * share
-        counters[EFFECTIVE_ROWS] = lams[i] * counters[EFFECTIVE_ROWS] + votes
-        if counters[EFFECTIVE_ROWS] > 0.0:
-            counters[NOISE] += votes / counters[EFFECTIVE_ROWS] * (share * e[i] * e[i] - counters[NOISE])
+        std[i] = deviation(counters[NOISE], apart * lams[i], lam0, 1.0)
+        absorb_noise(counters, e[i], lams[i], 1.0 / (apart + 1.0), weights[i])
 
 
 @njit("void(f8[::1], f8[:,::1], f8)", cache=True, nogil=True)
 def _absorb_squares(mean_square: Floats, X: Floats, before: float) -> None:
-    """Winsorised mean squares with a block after ``before`` rows: row by row the same bits as in ``kernels.py``."""
+    """Winsorised mean squares with a block after ``before`` rows."""
     for i in range(X.shape[0]):
-        newest = 1.0 / (before + i + 1.0)
-        for j in range(X.shape[1]):
-            square, known = X[i, j] * X[i, j], mean_square[j]
-            most = WINSOR * max(known, MEAN_SQUARE_MIN) if known > 0.0 else square
-            mean_square[j] = known + (min(square, most) - known) * newest
+        absorb_squares(mean_square, X[i], 1.0 / (before + i + 1.0))
 
 
 def targets(y: Floats, columns: int, regression: bool) -> Floats:

@@ -11,9 +11,9 @@ After t rows the weights w of one output column are exactly the minimiser of
 No row is stored. With Q = mu P, P the paper's (in the arXiv version's Algorithm 2 Q is P itself), R = Q^{-1} and
 Q_0 = q0 I, each row does
 
-    y_k' = w_k'x                                        its a-priori prediction: Algorithm 1, lines 5 and 6
+    f_k = w_k'x                                         its a-priori prediction: Algorithm 1, lines 5 and 6
     q = Q x          g = x'q                            uncertainty of the row under the weights so far
-    e_k = y_k - w_k'x                                   innovation of column k
+    e_k = y_k - f_k                                     innovation of column k
     w_k <- w_k + q e_k / (lam + g)                      line 4; q / (lam + g) is mu P_t x
     Q <- (Q - q q' / (lam + g)) / lam                   line 3
     R <- lam R + x x'                                   the same in information form (arXiv: before (13))
@@ -97,7 +97,7 @@ _MATRIX, _VECTOR = "f8[:,::1]", "f8[::1]"
 
 
 @njit(cache=True, nogil=True)
-def _spoiled(diagonal: Floats, q: Floats, g: float) -> bool:
+def is_spoiled(diagonal: Floats, q: Floats, g: float) -> bool:
     """Whether round-off has made Q indefinite where this row looks: g < 0, or q_i^2 > 4 Q_ii g.
 
     A covariance has (e_i'Q x)^2 <= (e_i'Q e_i)(x'Q x). The factor 4 leaves round-off its due, and still bounds what one
@@ -116,7 +116,7 @@ def _bounded(value: float, limit: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _deviation(noise: float, g: float, lam: float, scale: float) -> float:
+def deviation(noise: float, g: float, lam: float, scale: float) -> float:
     """sqrt(v (1 + g / lam)) in the units of the row before it was scaled."""
     return min(math.sqrt(noise) * math.sqrt(1.0 + max(g, 0.0) / lam) / scale, PREDICTION_MAX)
 
@@ -131,7 +131,7 @@ def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, lam: float, 
         for k in range(scores.shape[1]):
             scores[i, k] = _bounded(score(W, k, x) / scale, PREDICTION_MAX)
         if std.shape[0]:
-            std[i] = _deviation(counters[NOISE], times_vector(Q, x, q), lam, scale)
+            std[i] = deviation(counters[NOISE], times_vector(Q, x, q), lam, scale)
 
 
 @njit("void(f8[:,::1], f8[::1], f8[::1], f8, f8)", cache=True, nogil=True)
@@ -163,7 +163,7 @@ def _step_weights(W: Floats, k: int, q: Floats, gain: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _absorb_noise(counters: Floats, e: float, lam: float, share: float, weight: float) -> None:
+def absorb_noise(counters: Floats, e: float, lam: float, share: float, weight: float) -> None:
     """A <- lam A + c a, v <- v + (c a / A) (a e^2 - v) with a = lam / (lam + g), c the weight of the row."""
     counters[EFFECTIVE_ROWS] = lam * counters[EFFECTIVE_ROWS] + weight * share
     if counters[EFFECTIVE_ROWS] > 0.0:
@@ -171,13 +171,12 @@ def _absorb_noise(counters: Floats, e: float, lam: float, share: float, weight: 
 
 
 @njit(cache=True, nogil=True)
-def _absorb_squares(mean_square: Floats, x: Floats, newest: float, held: Floats, place: int) -> None:
-    """Mean squares with this row, winsorised (as in ``core.learners.dfop.blocks``); the row is also held for R."""
+def absorb_squares(mean_square: Floats, x: Floats, newest: float) -> None:
+    """Winsorised mean squares with row x, whose share in them is ``newest``: 1 / (rows with this one)."""
     for j in range(x.shape[0]):
         square, known = x[j] * x[j], mean_square[j]
         most = WINSOR * max(known, MEAN_SQUARE_MIN) if known > 0.0 else square
         mean_square[j] = known + (min(square, most) - known) * newest
-        held[place, j] = x[j]
 
 
 @njit(cache=True, nogil=True)
@@ -250,12 +249,12 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         weight = weights[i] if weights.shape[0] else 1.0
         for k in range(columns):
             f[k] = score(W, k, x)  # Algorithm 1, lines 5 and 6: a-priori
-        spoiled = _spoiled(diagonal, q, g)
+        spoiled = is_spoiled(diagonal, q, g)
         if not (refreshed and i == start):
             for k in range(scores.shape[1]):
                 scores[i, k] = _bounded(f[k] / scale, PREDICTION_MAX)
             if regression:
-                std[i] = _deviation(counters[NOISE], g, lam0, scale)
+                std[i] = deviation(counters[NOISE], g, lam0, scale)
             if spoiled:
                 add_outers(R, held, lams, count)
                 return i, SPOILED
@@ -276,11 +275,12 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
             e = _bounded(target * scale - f[k], _INNOVATION_MAX)
             _step_weights(W, k, q, e * share)  # Algorithm 1, line 4
             if regression:
-                _absorb_noise(counters, e, lam, lam * (1.0 / (lam + g)), weight)
+                absorb_noise(counters, e, lam, lam * (1.0 / (lam + g)), weight)
 
         counters[ROWS] += 1.0
         counters[FORGOTTEN] += step
-        _absorb_squares(mean_square, x, 1.0 / counters[ROWS], held, count)
+        absorb_squares(mean_square, x, 1.0 / counters[ROWS])
+        held[count] = x
         if weight != 1.0:
             times_number(held[count], math.sqrt(weight))
         lams[count] = lam
