@@ -1,150 +1,20 @@
-r"""GA2M: a classifier that adds up one number for the bin of every column, and one for that of every pair of columns.
+"""The learner behind GA2M; kernels.py has its equations."""
 
-For a row z of scaled columns, with B bins of a column and C of each column in a pair (core.learners.ga2m.bins)
-
-    u_j = (1 + z_j / sqrt(2 + z_j^2)) / 2                  the distribution function of Student's t with 2 degrees
-    cells   one per column, floor(B u_j); one per pair i < j, (floor(C u_i), floor(C u_j)); one that all rows are in
-    s_k     = sum of w_ck over the cells c of the row       p = softmax(s)
-
-Per row of class y, for every cell c that it is in:
-
-    g_k  = p_k - [k = y]          G_ck <- G_ck + g_k^2
-    m_k  = sum_c r |g_k| / sqrt(G_ck)                                        how far the row would move s_k
-    w_ck <- w_ck - min(1, 4 |g_k| / m_k) r g_k / sqrt(G_ck)                  (AdaGrad)
-
-r is the learning rate. Every cell has steps of its own, so that one that is seldom seen still learns fast; together
-they move s_k by 4 |g_k| at most: of many cells that are new at once, a single row would be certain. Weights start at
-zero, so a pair that says no more than its columns stays small. Thresholds, stripes and interactions of two columns are
-exact to a bin; a row costs a look-up per cell.
-
-Two classes have one column w = w_1 - w_0, which makes softmax the logistic loss; at the third class it becomes
-[-w/2, w/2, 0], the same probabilities. Reported probabilities are p (1 - K e) + e with e = 1e-6. A row of weight c has
-the gradient c times.
-
-**Any finite input.** A column only says which bin it is in; weights are held within 100.
-
-Source: Lou, Caruana, Gehrke, Hooker: Accurate Intelligible Models with Pairwise Interactions, KDD 2013; AdaGrad: Duchi,
-Hazan, Singer, JMLR 12, 2011.
-
-Deviations from the paper
-- Online, by gradient steps on fixed bins of scaled columns, instead of boosted trees over all rows.
-- All pairs of few columns, instead of those that a test picks; of many columns with fewer bins, or none.
-"""
-
-import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Ints, Prediction, Spec
-from core.learners.classes import column_count, report_row, with_class
+from core.learners.classes import column_count, with_class
 from core.learners.ga2m.bins import active, cells, column_bins, pair_bins
+from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
 from core.state.holder import Counts, Holder
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
-WEIGHT_MAX = 100.0
-MOVE_MAX = 4.0
-
 _FIRST_TWO = (-0.5, 0.5)
-_BELOW_ONE = 1.0 - 2.0**-30
-_VALUE_MAX = 1e75
 _NONE = np.empty(0)
-_READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
-
-
-@njit(cache=True, nogil=True)
-def _find_cells(Z: Floats, i: int, B: int, C: int, u: Floats, found: Ints) -> None:
-    """The cells of row i into ``found``; u (d,) is scratch."""
-    d = Z.shape[1]
-    for j in range(d):
-        z = min(max(Z[i, j], -_VALUE_MAX), _VALUE_MAX)
-        u[j] = 0.5 * (1.0 + z / math.sqrt(2.0 + z * z)) * _BELOW_ONE
-        found[j] = j * B + int(u[j] * B)
-    place, begin = d, d * B
-    if C:
-        for a in range(d):
-            row = int(u[a] * C) * C
-            for b in range(a + 1, d):
-                found[place] = begin + row + int(u[b] * C)
-                place += 1
-                begin += C * C
-    found[place] = begin
-
-
-@njit(cache=True, nogil=True)
-def _predict_row(W: Floats, found: Ints, s: Floats, p: Floats) -> None:
-    """Probabilities p (K,) of a row in these cells; s (columns,) is scratch."""
-    m, K = W.shape[1], p.shape[0]
-    s[:] = 0.0
-    for cell in found:
-        for k in range(m):
-            s[k] += W[cell, k]
-    if K <= 2:
-        e = math.exp(-abs(s[0]))
-        high = 1.0 / (1.0 + e)
-        p[K - 1] = high if s[0] > 0.0 else e * high
-        p[0] = 1.0 - p[K - 1] if K == 2 else 1.0
-        return
-    top, total = s.max(), 0.0
-    for k in range(K):
-        p[k] = math.exp(s[k] - top)
-        total += p[k]
-    for k in range(K):
-        p[k] /= total
-
-
-@njit(f"void({_READ2}, i8, i8, i8, f8[:,::1], f8[:,::1], i8[::1])", cache=True, nogil=True)
-def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Floats, value: Ints) -> None:
-    """Probabilities (n, K), K >= 1, and classes (n,) of rows Z (n, d); written into the last two."""
-    u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
-    s, p = np.empty(W.shape[1]), np.empty(P.shape[1])
-    for i in range(Z.shape[0]):
-        _find_cells(Z, i, B, C, u, found)
-        _predict_row(W, found, s, p)
-        report_row(p, i, P, value)
-
-
-@njit(cache=True, nogil=True)
-def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats, steps: Floats) -> None:
-    """Move the numbers of class k in these cells against the gradient g; steps (cells of a row,) is scratch."""
-    move = 0.0
-    for a, cell in enumerate(found):
-        G[cell, k] += g * g
-        steps[a] = rate * g / math.sqrt(G[cell, k]) if G[cell, k] > 0.0 else 0.0
-        move += abs(steps[a])
-    most = MOVE_MAX * abs(g)
-    share = most / move if move > most else 1.0
-    for a, cell in enumerate(found):
-        W[cell, k] = min(max(W[cell, k] - share * steps[a], -WEIGHT_MAX), WEIGHT_MAX)
-
-
-@njit(f"void({_READ2}, {_READ1}, {_READ1}, i8, i8, i8, f8, f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])",
-      cache=True, nogil=True)  # fmt: skip
-def learn_rows(
-    Z: Floats, y: Floats, weights: Floats, B: int, C: int, cells_of_row: int, rate: float, W: Floats, G: Floats,
-    P: Floats, value: Ints,
-) -> None:  # fmt: skip
-    """Test, then train on rows Z (n, d) with class indices y (n,); P and value as ``predict_rows``.
-
-    Weights are (n,), or (0,): every row counts once. W and G (cells, columns) are updated in place.
-    """
-    m, K = W.shape[1], P.shape[1]
-    u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
-    s, p, g, steps = np.empty(m), np.empty(K), np.empty(m), np.empty(cells_of_row)
-    for i in range(Z.shape[0]):
-        _find_cells(Z, i, B, C, u, found)
-        _predict_row(W, found, s, p)
-        report_row(p, i, P, value)
-        if K < 2:
-            continue
-        weight = weights[i] if weights.shape[0] else 1.0
-        for k in range(m):
-            g[k] = weight * ((p[1] - y[i]) if m == 1 else p[k] - (1.0 if y[i] == k else 0.0))
-        for k in range(m):
-            _step(found, k, g[k], rate, W, G, steps)
 
 
 class Ga2m(Holder):
