@@ -15,7 +15,7 @@ defines their meaning only.
               | Withdraw  takes one away
               | Promote   makes one the model's own learner
 
-    outcome = Learned | Refused | Replaced | Switched | Mapped | Configured     one per segment, in the same order
+The outcome of a segment is an ``Outcome``: one per segment, in the same order.
 """
 
 from bisect import bisect_right
@@ -23,42 +23,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from numpy.typing import NDArray
+import msgspec
 
 from core.contract import Buffer, Floats
 from core.features.feature import Feature
 from core.features.labels import Label
-from core.intervals.levels import Told
+from core.intervals.levels import IntervalBounds
 
 
-@dataclass(frozen=True, slots=True)
-class ServedPrediction:
+class ServedPrediction(msgspec.Struct, array_like=True, frozen=True):
     """A tracked prediction as the client received it; this is what is scored.
 
     Attributes:
         prediction: the label or number, or None where no label was known.
         probabilities: the probabilities as (label, probability) pairs, or None.
-        baselines: what the baselines of the metrics said at that moment, each a label, a number or None where it had
-            nothing to say: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
+        baselines: what the baselines of the metrics predicted at that moment, each a label, a number or None where it
+            had nothing to predict: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
         interval: of a regression, low and high of each of ``core.intervals.levels.LEVELS`` as they stood then; or None.
         lags: lag columns it was made with (``core.features.lags``), () before the first row; None: the model has none.
-        by: the learner that made it (``ModelState.born``).
-        beside: what the challengers said of the row then; the client was told none of it.
+        by: the learner that made it (``LearnerParts.learner_id``).
+        challengers: the predictions of the challengers for the same row, which the client did not receive.
     """
 
     prediction: Label | float | None
     probabilities: tuple[tuple[Label, float], ...] | None = None
     baselines: tuple[Label | float | None, ...] | None = None
-    interval: Told | None = None
+    interval: IntervalBounds | None = None
     lags: tuple[float, ...] | None = None
     by: str = ""
-    beside: "tuple[ServedPrediction, ...]" = ()
+    challengers: "tuple[ServedPrediction, ...]" = ()
 
-    def said_by(self, learner: str) -> "ServedPrediction | None":
-        """What a learner said of the row then; None where it was not there."""
-        if self.by == learner:
+    def made_by(self, learner_id: str) -> "ServedPrediction | None":
+        """The prediction that a learner made for the row; None where it was not there."""
+        if self.by == learner_id:
             return self
-        return next((one for one in self.beside if one.by == learner), None)
+        return next((one for one in self.challengers if one.by == learner_id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class Restore:
     """Take over a state.
 
     Attributes:
-        state: the state's bytes as ``Machine.to_bytes`` gave them; empty where they have not been read yet.
+        state: the state's bytes as ``core.model.save.to_bytes`` gave them; empty where they have not been read yet.
         source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model) or "import".
         digest: of the bytes (blake2b-16, hexadecimal), by which the log names them.
         size: their number.
@@ -218,7 +217,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """The rows of neighbouring entries of plain rows, joined, for ``Machine.apply_merged``.
+    """The rows of neighbouring entries of plain rows, joined, for ``core.model.apply.apply_merged``.
 
     Attributes:
         rows: all of them, of one space; no proposed names, nothing served, nothing to skip; without their ids.
@@ -270,79 +269,42 @@ Places = Entry | MergedPlaces
 """Knows version and time of the entry of each row."""
 
 
-class Learned(NamedTuple):
-    """The rows of a segment were tested, then trained.
+class Outcome(msgspec.Struct, array_like=True):
+    """What became of a segment: what its client is answered, and what is remembered with its ids.
 
     Attributes:
-        predictions: one per row that was not skipped: label, number or None; for a tracked row the one that was served.
-        losses: 0/1 loss or squared error of each, NaN where nothing was said; float64 (n,).
-        rows: number of rows the model has learned after this segment.
-        learned: False where a row could only be scored (its feature space is gone).
-        p_true: probability that each prediction gave to the true label, NaN where nothing was said; () for regression.
-        mapped: False where rows of an overlap were learned by the old model alone, since they are of the old space.
-        joined: the classes that these rows have added to a model without declared labels, each with its first row.
+        rows: rows the model has learned after it; 0 where it was refused.
+        predictions: of labelled rows, one per row that was not skipped: label, number or None; for a tracked row the
+            one that was served.
+        losses: 0/1 loss or squared error of each, None where there was no prediction.
+        learned: False where a row could only be scored, because its feature space is gone.
+        p_true: probability that each prediction gave to the true label, NaN without a prediction; [] for regression.
+        mapped: False where the old model alone learned rows of an overlap, because they are of the old space.
+        joined: the classes that the rows added to a model without declared labels, each with its first row.
+        refusal: why an entry before it made the segment impossible (409); nothing changed. Else None.
+        phase: the phase that a step in a change of features led to; else None.
+        overlap_rows: after such a step, or after unlabelled rows of an overlap: how many rows have trained the
+            mapping; else None.
+        warning: what the client of such a step should know, or None.
+        version: the version that its entry made; the service fills it in.
+        feature_state: the feature spaces after a step in a change of features, as JSON; likewise.
     """
 
-    predictions: list[Any]
-    losses: NDArray[Any]
-    rows: int
+    rows: int = 0
+    predictions: list[Label | float | None] = []
+    losses: list[float | None] = []
     learned: bool = True
-    p_true: Sequence[float] = ()
+    p_true: list[float] = []
     mapped: bool = True
-    joined: Sequence[tuple[int, Label]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The segment was made impossible by an entry before it; nothing changed. Answered as 409."""
-
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """The state was reset or restored."""
-
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Switched:
-    """A step in a change of features was made.
-
-    Attributes:
-        phase: the phase it led to.
-        overlap_rows: rows that have trained the mapping by now.
-        rows: rows learned by the model.
-        warning: what the client should know, or None.
-    """
-
-    phase: str
-    overlap_rows: int
-    rows: int
+    joined: list[tuple[int, Label]] = []
+    refusal: str | None = None
+    phase: str | None = None
+    overlap_rows: int | None = None
     warning: str | None = None
+    version: int = 0
+    feature_state: bytes = b""
 
-
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """Unlabelled overlap rows have trained the mapping.
-
-    Attributes:
-        taught: how many of the segment's rows.
-        overlap_rows: how many in all.
-        rows: rows learned by the model, which these are not.
-    """
-
-    taught: int
-    overlap_rows: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Configured:
-    """The configuration is the one that was asked for."""
-
-    rows: int
-
-
-Outcome = Learned | Refused | Replaced | Switched | Mapped | Configured
+    @property
+    def new_labels(self) -> list[Label] | None:
+        """The classes that the rows added; None where there are none."""
+        return [label for _, label in self.joined] or None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from core.drift.outbox import Change, Drift, Joined
-from core.entry import Entry, Learned, Outcome, Rows
+from core.entry import Entry, Outcome, Rows
 from core.model import Model
 from service.runtime import steps
 
@@ -25,7 +25,7 @@ def raising(apply: Callable[[Model, Entry], list[Outcome]]) -> Callable[[Model, 
     def applied(machine: Model, entry: Entry) -> list[Outcome]:
         outcomes = apply(machine, entry)
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
-            if not isinstance(segment, Rows) or not isinstance(outcome, Learned):
+            if not isinstance(segment, Rows) or outcome.refusal is not None:
                 continue
             first = outcome.rows - len(segment.X) + 1
             for at, row in enumerate(segment.X):

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header
 from core.intervals import kernels as at
-from core.intervals.levels import LEVELS, Told
+from core.intervals.levels import LEVELS, IntervalBounds
 from core.metrics.prequential import WINDOW, capacity, check_capacity, grown
 from core.state.holder import Counts, Holder
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Range, Shares
@@ -120,7 +120,7 @@ class Intervals(Holder):
             return None
         return np.ascontiguousarray(self.bounds(predicted, np.array([level]))[:, 0])
 
-    def served(self, predicted: float) -> Told:
+    def served(self, predicted: float) -> IntervalBounds:
         """The intervals of all ``LEVELS`` around one prediction, as they are kept with it until its label comes."""
         (found,) = self.bounds(np.array([predicted]), _LEVELS).tolist()
         return tuple(None if math.isnan(low) else (low, high) for low, high in found)
@@ -156,7 +156,7 @@ class Intervals(Holder):
         check_capacity("bits", held["bits"], found["rows"], WINDOW)
 
 
-def as_told(served: Sequence[Told | None]) -> Floats:
+def as_told(served: Sequence[IntervalBounds | None]) -> Floats:
     """What ``Intervals.absorb`` takes of rows some of which were tracked: (n, L, 2).
 
     Args:

@@ -20,23 +20,17 @@ from core.config import interchangeable
 from core.entry import (
     Challenge,
     Configure,
-    Configured,
     Entry,
-    Learned,
-    Mapped,
     MergedPlaces,
     MergedRows,
     Outcome,
     Overlap,
     Places,
     Promote,
-    Refused,
-    Replaced,
     Reset,
     Restore,
     Rows,
     Switch,
-    Switched,
     Withdraw,
 )
 from core.features import Feature, Schema, Space
@@ -68,11 +62,11 @@ def apply(model: Model, entry: Entry) -> list[Outcome]:
         try:
             outcomes.append(_step(model, block[0], f"{entry.version}.{len(outcomes)}"))
         except (Invalid, Conflict) as error:
-            outcomes.append(Refused(str(error)))
+            outcomes.append(Outcome(refusal=str(error)))
     return outcomes
 
 
-def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Learned | None]:
+def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Outcome | None]:
     """Apply neighbouring entries as one block, as far as that gives the bits of applying them one by one.
 
     Args:
@@ -91,7 +85,6 @@ def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Lea
         return first, None
     places = MergedPlaces(merged, model.rows - merged.start(first))
     (learned,) = _learn(model, [merged.part(first, stop)], places)
-    assert isinstance(learned, Learned)
     return stop, learned
 
 
@@ -110,7 +103,7 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
     """Test then train on the rows of one block, and score them."""
     first = segments[0]
     if len(segments) == 1 and (refused := _accept(model, first)) is not None:
-        return [refused]
+        return [Outcome(refusal=refused)]
     rows, seen = rows_of(segments), len(model.own.answers.seen.labels)
     route = model.own.switching.routes.get(first.space)
     if route is not None and route.schema.exact:
@@ -121,19 +114,20 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
     learned = _outcomes(model, segments, scored, returned, route is not None)
     own, now = model.own, model.own.switching.now
     if len(own.answers.seen.labels) > seen and own.config.labels is None:  # by a segment that is a block of its own
-        learned = [learned[0]._replace(joined=own.labels.first_rows(rows.labels, seen))]
+        learned[0].joined = [*own.labels.first_rows(rows.labels, seen)]
     if route is not None and route.model is not now and isinstance(now, OverlapPeriod):
-        learned = [outcome._replace(mapped=False) for outcome in learned]
-    return learned  # type: ignore[return-value]  # a list of its own
+        for outcome in learned:
+            outcome.mapped = False
+    return learned
 
 
-def _accept(model: Model, rows: Rows) -> Refused | None:
+def _accept(model: Model, rows: Rows) -> str | None:
     """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
     own, switching = model.own, model.own.switching
     space: Space | None = None
     if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired):
         found = check_space(rows, model.prediction_schema)
-        if isinstance(found, Refused):
+        if isinstance(found, str):
             return found
         space = found
     known = own.label_range is not None or own.answers.seen.knows(rows.y)  # type: ignore[arg-type]
@@ -148,19 +142,21 @@ def _accept(model: Model, rows: Rows) -> Refused | None:
 
 def _outcomes(
     model: Model, segments: Sequence[Rows], scored: Scored, returned: Returned | None, learned: bool
-) -> list[Learned]:
-    own, losses = model.own, scored.losses
+) -> list[Outcome]:
+    own, losses = model.own, scored.losses.tolist()
     names, rows = named(own, scored.predicted), own.rows_before_start + own.metrics.rows
     p_true = [] if own.label_range is not None else scored.facts[P_TRUE].tolist()
     if returned is not None:
         names = [name if one is None else one.prediction for name, one in zip(names, returned, strict=True)]
+    if None in names:
+        losses = [None if name is None else loss for name, loss in zip(names, losses, strict=True)]
     if len(segments) == 1:
-        return [Learned(names, losses, rows, learned, p_true)]
-    outcomes: list[Learned] = []
+        return [Outcome(rows, names, losses, learned, p_true)]
+    outcomes: list[Outcome] = []
     start, rows = 0, rows - len(names)
     for segment in segments:
         stop = start + len(segment.X) - len(segment.skip)
-        outcomes.append(Learned(names[start:stop], losses[start:stop], rows + stop, learned, p_true[start:stop]))
+        outcomes.append(Outcome(rows + stop, names[start:stop], losses[start:stop], learned, p_true[start:stop]))
         start = stop
     return outcomes
 
@@ -181,10 +177,10 @@ def _step(model: Model, segment: Any, learner_id: str) -> Outcome:
             return _switch(model, segment)
         case Reset():
             _reset(model)
-            return Replaced(0)
+            return Outcome()
         case Restore():
             _restore(model, segment, learner_id)
-            return Replaced(model.rows)
+            return Outcome(model.rows)
         case Configure():
             _configure(model, segment)
         case Challenge():
@@ -193,7 +189,7 @@ def _step(model: Model, segment: Any, learner_id: str) -> Outcome:
             challengers.withdraw(model, segment)
         case Promote():
             challengers.promote_asked(model, segment)
-    return Configured(model.rows)
+    return Outcome(model.rows)
 
 
 def _check_switch(model: Model, segment: Switch | Overlap) -> None:
@@ -201,7 +197,7 @@ def _check_switch(model: Model, segment: Switch | Overlap) -> None:
         raise Conflict(refusal)
 
 
-def _switch(model: Model, segment: Switch) -> Switched:
+def _switch(model: Model, segment: Switch) -> Outcome:
     """Make a step in a change of features; the warning is that of the model's own learner."""
     _check_switch(model, segment)
     warnings = []
@@ -213,17 +209,18 @@ def _switch(model: Model, segment: Switch) -> Switched:
         parts.metrics.mark(model.rows, "switch", action=segment.action)
     if segment.action == "complete" and model.prediction_schema is not None:
         model.unknown.keep(model.prediction_schema)
-    return Switched(model.phase, model.own.switching.overlap_rows, model.rows, warnings[0])
+    overlap_rows = model.own.switching.overlap_rows
+    return Outcome(model.rows, phase=model.phase, overlap_rows=overlap_rows, warning=warnings[0])
 
 
-def _map(model: Model, segment: Overlap) -> Mapped:
+def _map(model: Model, segment: Overlap) -> Outcome:
     """Train the mappings of an overlap on rows without labels."""
     _check_switch(model, segment)
     raw = np.ascontiguousarray(np.delete(segment.X, segment.skip, axis=0) if segment.skip else segment.X)
     for parts in model.learners:
         assert isinstance(parts.switching.now, OverlapPeriod)
         parts.switching.now.map(raw)
-    return Mapped(len(raw), model.own.switching.overlap_rows, model.rows)
+    return Outcome(model.rows, overlap_rows=model.own.switching.overlap_rows)
 
 
 def _reset(model: Model) -> None:

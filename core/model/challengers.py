@@ -79,7 +79,7 @@ def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
 def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> Floats:
     """(n,) 0 for rows that both learners predicted at the same time, else NaN: untracked rows were by all."""
     ids = own.learner_id, other.learner_id
-    both = [one is None or all(one.said_by(learner) is not None for learner in ids) for one in returned]
+    both = [one is None or all(one.made_by(learner) is not None for learner in ids) for one in returned]
     return np.where(both, 0.0, np.nan)
 
 

@@ -3,9 +3,9 @@
 Reading changes nothing. What concerns one learner takes its parts: those of the model's own, or of a challenger.
 """
 
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from core.config import Config
@@ -42,7 +42,7 @@ def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, ServedPredic
     if model.challengers:
         learners = [one.parts for one in model.challengers.values()]
         others = tuple([returned_prediction(parts, predict(parts, raw), 0) for parts in learners])
-        returned = replace(returned, beside=others)
+        returned = replace(returned, challengers=others)
     return prediction, returned
 
 

@@ -5,15 +5,15 @@ is refused here, deterministically, segment by segment.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from msgspec.structs import replace
 
 from core.algorithm import Algorithm
 from core.config import Config
 from core.contract import Floats
-from core.entry import MergedRows, Refused, Rows, Segment, ServedPrediction
+from core.entry import MergedRows, Rows, Segment, ServedPrediction
 from core.features import Schema, Space
 from core.features.labels import LabelSet
 
@@ -54,7 +54,7 @@ class BlockRows(NamedTuple):
             returned: those of the rows.
             or_returned: whether what was returned stands for what the learner did not predict.
         """
-        own = [None if one is None else one.said_by(learner_id) for one in returned]
+        own = [None if one is None else one.made_by(learner_id) for one in returned]
         if or_returned:  # made by a learner that may have other lags
             both = zip(own, returned, strict=True)
             own = [replace(one, lags=None) if found is None and one is not None else found for found, one in both]
@@ -85,16 +85,19 @@ def _column(given: Sequence[Floats | None]) -> Floats | None:
     return np.concatenate(found) if found else None
 
 
-def check_space(rows: Rows, schema: Space | None) -> Space | Refused:
-    """The space in which rows are learned: the model's, or the one they propose where it has none yet."""
+def check_space(rows: Rows, schema: Space | None) -> Space | str:
+    """The space in which rows are learned: the model's, or the one they propose where it has none yet.
+
+    A text says why they are refused.
+    """
     if schema is None and rows.features is not None:
         schema = Schema(rows.features)
     if schema is None or rows.space != schema.id:
-        return Refused("the model's features are no longer those the rows were sent with")
+        return "the model's features are no longer those the rows were sent with"
     return schema
 
 
-def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> Refused | None:
+def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str | None:
     """Why the labels of rows, some of which no row had before, can no longer join the classes seen, or None.
 
     Args:
@@ -109,12 +112,12 @@ def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> Refus
         if at in skip or joined.index(label) >= 0:
             continue
         if declared is not None and declared.index(label) < 0:  # it was before the model went back to an older state
-            return Refused("a label is not one of the declared labels any more")
+            return "a label is not one of the declared labels any more"
         if joined.clash(label) is not None:
-            return Refused("a label shows under the same JSON key as another label of the model")
+            return "a label shows under the same JSON key as another label of the model"
         least = min((one.algorithm for one in configs), key=lambda algorithm: algorithm.class_bound)
         if len(joined.labels) >= least.class_bound:
-            return Refused(f"the model has as many classes as {least.id} learns: {least.class_bound}")
+            return f"the model has as many classes as {least.id} learns: {least.class_bound}"
         joined.add(label)
     return None
 

@@ -223,7 +223,7 @@ async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response
     else:
         reply = await replica.inbox.submit(found.rows, found.identity.digests)
     answer = Taught(
-        overlap_rows=reply.answer.overlap_rows,
+        overlap_rows=reply.answer.overlap_rows or 0,
         version=reply.answer.version,
         rows=reply.answer.rows,
         duplicate=reply.all_duplicate,

@@ -342,7 +342,7 @@ async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingLis
         kept = tracked.decode(blob)
         entries.append(
             PendingEntry(
-                prediction_id=identity, prediction=kept.prediction, version=kept.version, expires=iso(expires_ms)
+                prediction_id=identity, prediction=kept.served.prediction, version=kept.version, expires=iso(expires_ms)
             )
         )
     return PendingList(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.entry import Segment
+from core.entry import Outcome, Segment
 from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
@@ -32,7 +32,6 @@ from service.runtime.replica import Replica
 from service.runtime.steps import Step, few
 from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
 from service.store import codec
-from service.store.codec import Answer
 from service.store.entries import OTHER
 from service.store.log import Append, Appended
 from service.store.states import States
@@ -302,7 +301,7 @@ class Actor:
         """``_finish`` for little work."""
         replica = self._replica
         try:
-            answers: list[Answer] = []
+            answers: list[Outcome] = []
             for step in steps:  # its own is the last one
                 answers = replica.apply_now(step)
             self._answer(commit, appended, answers)
@@ -314,7 +313,7 @@ class Actor:
             self._shared.committer.answer_writer.note(replica)
         self._go_on()
 
-    def _answer(self, commit: Commit, appended: Appended, answers: list[Answer]) -> None:
+    def _answer(self, commit: Commit, appended: Appended, answers: list[Outcome]) -> None:
         self._shared.answerer.answer(self._replica, commit, appended, answers)
         if commit.syncs:
             resolve(commit.syncs)

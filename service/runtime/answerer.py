@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from core.entry import Switch
+from core.entry import Outcome, Switch
 from service.errors import ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated, ids_full
 from service.runtime import responses
 from service.runtime.committer import DOWN
@@ -14,7 +14,6 @@ from service.runtime.jobs import Commit, Job, Reply
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
-from service.store.codec import Answer
 from service.store.log import Appended, SeenId
 
 logger = logging.getLogger(__name__)
@@ -50,7 +49,7 @@ class Answerer:
         """Whether no first answer is being looked for."""
         return not self._looking
 
-    def answer(self, replica: Replica, commit: Commit, appended: Appended, answers: Sequence[Answer]) -> None:
+    def answer(self, replica: Replica, commit: Commit, appended: Appended, answers: Sequence[Outcome]) -> None:
         """Answer every request of an append.
 
         Args:
@@ -84,13 +83,13 @@ class Answerer:
             elif now is not None:
                 job.reply.set_result(Reply(now))
 
-    def _count(self, commit: Commit, appended: Appended, answers: Sequence[Answer]) -> None:
+    def _count(self, commit: Commit, appended: Appended, answers: Sequence[Outcome]) -> None:
         if self._failpoint is not None:
             self._failpoint("applied")
         self._stats.entries += 1
         self._stats.segments += len(answers)
         for answer in answers:
-            if answer.switch is not None:
+            if answer.overlap_rows is not None:
                 self._count_switches(commit, appended)
                 return
 
@@ -101,7 +100,7 @@ class Answerer:
 
     # ---------------------------------------------------------------- ids that come again
 
-    def _answer_again(self, replica: Replica, job: Job, seen: Seen, now: Answer | None) -> None:
+    def _answer_again(self, replica: Replica, job: Job, seen: Seen, now: Outcome | None) -> None:
         """Answer a request some of whose ids had been seen; ``now``: the answer to its other rows, if it has any."""
         for row, known in seen:
             conflict = responses.mismatch(job, row, known)
@@ -118,7 +117,7 @@ class Answerer:
                 return
         self._start(self._look(replica, job, seen, now))
 
-    async def _look(self, replica: Replica, job: Job, seen: Seen, now: Answer | None) -> None:
+    async def _look(self, replica: Replica, job: Job, seen: Seen, now: Outcome | None) -> None:
         """Find the first answers, without keeping anybody else waiting."""
         rows = [row for row, _ in seen]
         try:
@@ -133,7 +132,7 @@ class Answerer:
         else:
             self._given(job, reply)
 
-    def _reply(self, job: Job, now: Answer | None, earlier: responses.Earlier) -> None:
+    def _reply(self, job: Job, now: Outcome | None, earlier: responses.Earlier) -> None:
         self._given(job, responses.reply(job, now, earlier))
 
     def _given(self, job: Job, reply: Reply | OnepassError) -> None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from core.entry import Outcome
 from service.errors import ModelDown, Recreated
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
-from service.store.codec import Answer
 from service.store.log import Log, SeenId
 
 ANSWER_BYTES = 1000
@@ -26,7 +26,7 @@ class FirstAnswers:
     def __init__(self, log: Log, load: Callable[[str, int], Awaitable[Replica]]) -> None:
         self._log, self._load = log, load
 
-    async def find(self, replica: Replica, again: Sequence[Again]) -> list[Answer]:
+    async def find(self, replica: Replica, again: Sequence[Again]) -> list[Outcome]:
         """The first answer to each id.
 
         Raises:
@@ -40,7 +40,7 @@ class FirstAnswers:
                 found[at] = answer
         return [answer for answer in found if answer is not None]
 
-    async def _rebuild(self, replica: Replica, again: Sequence[Again]) -> list[Answer]:
+    async def _rebuild(self, replica: Replica, again: Sequence[Again]) -> list[Outcome]:
         """The answers of entries whose writer crashed before storing them: rebuilt from the log, all at once.
 
         A separate replica is loaded for that, since the live one may have an append under way. It begins before the
@@ -65,15 +65,15 @@ class FirstAnswers:
             raise ModelDown(f"the answers of {len(again) - len(answers)} ids of {replica.name} cannot be found again")
         return answers
 
-    async def _stored(self, replica: Replica, again: Sequence[Again]) -> list[Answer | None]:
+    async def _stored(self, replica: Replica, again: Sequence[Again]) -> list[Outcome | None]:
         known = await self._log.lookup(replica.name, replica.incarnation, [identity for identity, _ in again])
         return await _decoded([None if seen is None else seen.answer for seen in known])
 
 
-async def _decoded(stored: Sequence[bytes | None]) -> list[Answer | None]:
+async def _decoded(stored: Sequence[bytes | None]) -> list[Outcome | None]:
     """Answers from bytes, where there are any; many of them in a thread."""
     return await in_thread_if_large(ANSWER_BYTES * len(stored), _decode, stored)
 
 
-def _decode(stored: Sequence[bytes | None]) -> list[Answer | None]:
+def _decode(stored: Sequence[bytes | None]) -> list[Outcome | None]:
     return [None if answer is None else codec.decode_answer(answer) for answer in stored]

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from core.entry import Entry, Overlap, Restore, Rows, Segment
+from core.entry import Entry, Outcome, Overlap, Restore, Rows, Segment
 from service.errors import OnepassError
 from service.runtime.steps import One
 from service.store.appends import NamedState
-from service.store.codec import Answer
 from service.store.log import Append, Appended, SegmentIn
 
 WAITING_BYTES_MAX = 256 * 2**20
@@ -28,10 +27,10 @@ class Reply(NamedTuple):
         earlier: the rows that had been sent before, and the first answer to each.
     """
 
-    answer: Answer
+    answer: Outcome
     duplicates: int = 0
     all_duplicate: bool = False
-    earlier: Sequence[tuple[int, Answer]] = ()
+    earlier: Sequence[tuple[int, Outcome]] = ()
 
 
 @dataclass(slots=True, eq=False)

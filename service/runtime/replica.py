@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from core.drift.outbox import Reach
-from core.entry import Segment
+from core.entry import Outcome, Segment
 from core.model import Model
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.jobs import Reply
@@ -26,7 +26,6 @@ from service.runtime.summaries.summary_state import SummaryState
 from service.runtime.threads import in_thread_if_long
 from service.runtime.unstored_answers import UnstoredAnswers
 from service.store import codec
-from service.store.codec import Answer
 from service.store.snapshots import SnapshotInfo
 
 
@@ -237,7 +236,7 @@ class Replica:
 
     # ---------------------------------------------------------------- entries
 
-    async def apply(self, step: Step) -> list[Answer]:
+    async def apply(self, step: Step) -> list[Outcome]:
         """Apply what follows, in a thread where it is much work, and move to its version.
 
         Args:
@@ -256,7 +255,7 @@ class Replica:
                 raise self._failed(step, error) from error
             return self._move(step, applied)
 
-    def apply_now(self, step: Step) -> list[Answer]:
+    def apply_now(self, step: Step) -> list[Outcome]:
         """``apply`` without a thread, and without waiting: for little work, while nobody holds the machine."""
         try:
             applied = self._applied(step)
@@ -273,7 +272,7 @@ class Replica:
     def _failed(self, step: Step, error: Exception) -> ModelDown:
         return self.quarantine(f"applying {step} failed: {error!r}")
 
-    def _move(self, step: Step, applied: Applied) -> list[Answer]:
+    def _move(self, step: Step, applied: Applied) -> list[Outcome]:
         """Move to the version of a step; count what was learned, keep the answers to its ids."""
         self.path.append((self.version, self.uid))
         self.path.extend(step.inner())
@@ -363,7 +362,7 @@ class Replica:
         if self.version < version:
             await self.progress.reach(version)
 
-    def answer(self, identity: str, recorded: bytes | None) -> Answer | None:
+    def answer(self, identity: str, recorded: bytes | None) -> Outcome | None:
         """The first answer to an id: as stored, or from memory."""
         found = recorded or self.answers.get(identity)
         return None if found is None else codec.decode_answer(found)

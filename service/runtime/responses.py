@@ -4,24 +4,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from core.entry import Outcome
 from core.features.labels import Label
 from core.problems import Problem
 from service.errors import OnepassError, RequestConflict
 from service.runtime.jobs import Job, Reply
-from service.store.codec import Answer
 from service.store.log import SeenId
-from service.store.records import FORMAT
 
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The field that an id came in, by the prefix it is stored under."""
 OTHER = "has been sent before with another label or body"
 """What is said of an id that is not taken for another one."""
 
-Earlier = Sequence[tuple[int, Answer]]
+Earlier = Sequence[tuple[int, Outcome]]
 """The rows of a request that had been sent before, and the first answer to each."""
 
 
-def reply(job: Job, now: Answer | None, earlier: Earlier) -> Reply | OnepassError:
+def reply(job: Job, now: Outcome | None, earlier: Earlier) -> Reply | OnepassError:
     """The reply to a request some of whose ids had been seen.
 
     Args:
@@ -33,7 +32,7 @@ def reply(job: Job, now: Answer | None, earlier: Earlier) -> Reply | OnepassErro
     return repeated(rows, earlier) if now is None else fresh(rows, now, earlier)
 
 
-def fresh(rows: int, answer: Answer, earlier: Earlier) -> Reply:
+def fresh(rows: int, answer: Outcome, earlier: Earlier) -> Reply:
     """The reply to a segment that was committed now.
 
     Args:
@@ -41,7 +40,7 @@ def fresh(rows: int, answer: Answer, earlier: Earlier) -> Reply:
         answer: the answer for the rows that were not skipped.
         earlier: the other rows.
     """
-    merged = _merged(rows, answer, earlier) if earlier and answer.switch is None else answer
+    merged = _merged(rows, answer, earlier) if earlier and answer.overlap_rows is None else answer
     return Reply(merged, duplicates=len(earlier), earlier=earlier)
 
 
@@ -50,7 +49,7 @@ def repeated(rows: int, earlier: Earlier) -> Reply | OnepassError:
     first = earlier[0][1]
     if all(answer.refusal is not None for _, answer in earlier):
         return RequestConflict(first.refusal or "refused")
-    switched = [answer for _, answer in earlier if answer.switch is not None]
+    switched = [answer for _, answer in earlier if answer.overlap_rows is not None]
     if switched:
         return Reply(max(switched, key=_version), rows, True, earlier)
     if rows == 1:
@@ -58,15 +57,15 @@ def repeated(rows: int, earlier: Earlier) -> Reply | OnepassError:
     last = max((answer for _, answer in earlier), key=_version)
     learned = all(answer.learned for _, answer in earlier)
     mapped = all(answer.mapped for _, answer in earlier)
-    nothing = Answer(FORMAT, last.version, last.rows, [], [], learned, mapped=mapped)
+    nothing = Outcome(last.rows, learned=learned, mapped=mapped, version=last.version)
     return Reply(_merged(rows, nothing, earlier), rows, True, earlier)
 
 
-def _version(answer: Answer) -> tuple[int, int]:
+def _version(answer: Outcome) -> tuple[int, int]:
     return answer.version, answer.rows
 
 
-def _merged(rows: int, now: Answer, earlier: Earlier) -> Answer:
+def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
     """Predictions, losses and probabilities in row order, from now and from before; the rest is that of now."""
     before = dict(earlier)
     new_rows = iter(zip(now.predictions, now.losses, _probabilities(now), strict=True))
@@ -79,11 +78,11 @@ def _merged(rows: int, now: Answer, earlier: Earlier) -> Answer:
         else:
             merged.append((before[row].predictions[0], before[row].losses[0], _probabilities(before[row])[0]))
     predictions, losses, p_true = ([*part] for part in zip(*merged, strict=True))
-    own = FORMAT, now.version, now.rows, predictions, losses, now.learned, p_true
-    return Answer(*own, mapped=now.mapped, joined=_joined(rows, now, before))
+    joined = _joined(rows, now, before)
+    return Outcome(now.rows, predictions, losses, now.learned, p_true, now.mapped, joined, version=now.version)
 
 
-def _joined(rows: int, now: Answer, before: Mapping[int, Answer]) -> list[tuple[int, Label]]:
+def _joined(rows: int, now: Outcome, before: Mapping[int, Outcome]) -> list[tuple[int, Label]]:
     """The classes that the rows added, now or before, each with its row of the request."""
     found = [(row, label) for row, answer in before.items() for _, label in answer.joined]
     if now.joined:
@@ -92,7 +91,7 @@ def _joined(rows: int, now: Answer, before: Mapping[int, Answer]) -> list[tuple[
     return sorted(found, key=lambda one: one[0])
 
 
-def _probabilities(answer: Answer) -> list[float]:
+def _probabilities(answer: Outcome) -> list[float]:
     return answer.p_true or [math.nan] * len(answer.predictions)
 
 

@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from core.entry import Entry, Learned, Refused, Restore, Rows, Switched
+from core.entry import Entry, Outcome, Restore, Rows
 from core.model import Model, cost
 from core.model.apply import apply, apply_merged
 from service.runtime import changes
 from service.runtime.threads import THREAD_FLOPS
 from service.store import codec
-from service.store.codec import Answer, Item
+from service.store.codec import Item
 from service.store.entries import RawEntry
 from service.store.stretches import Stretch, stretches
 
@@ -40,25 +40,26 @@ class Applied:
     refused: int = 0
     states_bytes: int = 0
     rebuilt: bool = False
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Outcome] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
 
     def entry(self, entry: Entry, machine: Model, own: bool = False) -> None:
         """Apply an entry, and count and answer what has become of it."""
         for segment, outcome in zip(entry.segments, apply(machine, entry), strict=True):
-            if isinstance(outcome, Learned):
-                self.rows += len(outcome.losses)
-            elif isinstance(outcome, Refused):
+            if outcome.refusal is not None:
                 self.refused += 1
+            elif isinstance(segment, Rows):
+                self.rows += len(outcome.predictions)
             else:
                 self.rebuilt = True
                 self.states_bytes += segment.size if isinstance(segment, Restore) else 0
             if own or segment.ids:
-                feature_state = changes.record(machine) if isinstance(outcome, Switched) else b""
-                answer = codec.outcome_answer(entry.version, outcome, feature_state)
+                outcome.version = entry.version
+                if outcome.phase is not None:
+                    outcome.feature_state = changes.record(machine)
                 if own:
-                    self.answers.append(answer)
-                self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, answer)]
+                    self.answers.append(outcome)
+                self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, outcome)]
 
 
 class Step(ABC):

@@ -1,7 +1,6 @@
-"""Bytes of the log and back: segments (records.py has their layout) and answers as MessagePack arrays.
+"""Bytes of the log and back: segments (records.py has their layout) and outcomes as MessagePack arrays.
 
-    answer   [1, version, rows, predictions, losses, learned, probabilities of the true labels, refusal | nil,
-              [phase | nil, overlap rows, warning | nil] | nil, feature state after a switch (JSON), mapped]
+    remembered answer   [1, outcome]        outcome: a ``core.entry.Outcome``
 
 A version number stands in front. A record with another one is refused, never guessed at.
 """
@@ -16,22 +15,15 @@ from core.contract import Buffer, Floats
 from core.entry import (
     Challenge,
     Configure,
-    Configured,
     Entry,
-    Learned,
-    Mapped,
     Outcome,
     Overlap,
     Promote,
-    Refused,
-    Replaced,
     Reset,
     Restore,
     Rows,
     Segment,
-    ServedPrediction,
     Switch,
-    Switched,
     Withdraw,
 )
 from core.features import Feature, parse_features
@@ -39,72 +31,28 @@ from core.features.labels import Label
 from service.store.entries import RawEntry
 from service.store.records import (
     FORMAT,
-    Bounds,
     ChallengeRecord,
     ConfigureRecord,
     OverlapRecord,
-    Predicted,
     PromoteRecord,
     Record,
     ResetRecord,
     RowsRecord,
-    SaidRecord,
     SwitchRecord,
     WithdrawRecord,
 )
 
 
-class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The answer to a request, as it is sent to the client and, where the request has an id, stored.
-
-    Attributes:
-        format: version of this record.
-        version: the version its entry made.
-        rows: rows learned after it.
-        predictions: a-priori predictions, or those served earlier, one per row; None where a row was refused earlier.
-        losses: one per row; None where nothing was said of a row, or it was refused earlier.
-        learned: False where the row could only be scored.
-        p_true: probability given to each true label, NaN where there was none; empty for regression.
-        refusal: why it was refused (409), or None.
-        switch: of a step in a change of features, or of overlap rows: the phase (None for rows), how many rows have
-            taught the mapping by now, and a warning or None; else None.
-        feature_state: of a step in a change of features: where the model stood after it, as it was answered (JSON).
-        mapped: False where a row of an overlap was learned by the old model alone.
-        joined: the classes that the request added to a model without declared labels, each with its first row.
-    """
+class Remembered(msgspec.Struct, array_like=True, frozen=True):
+    """The answer that is stored with an id."""
 
     format: int
-    version: int
-    rows: int
-    predictions: list[Predicted]
-    losses: list[float | None]
-    learned: bool = True
-    p_true: list[float] = []
-    refusal: str | None = None
-    switch: tuple[str | None, int, str | None] | None = None
-    feature_state: bytes = b""
-    mapped: bool = True
-    joined: list[tuple[int, Label]] = []
-
-    @property
-    def overlap_rows(self) -> int:
-        """Rows that have taught the mapping by now; 0 for an answer to anything else."""
-        return 0 if self.switch is None else self.switch[1]
-
-    @property
-    def new_labels(self) -> list[Label] | None:
-        """The classes that the request added; None where there are none."""
-        return [label for _, label in self.joined] if self.joined else None
-
-    @property
-    def warning(self) -> str | None:
-        """What the client of a switch should know, or None."""
-        return None if self.switch is None else self.switch[2]
+    outcome: Outcome
 
 
 _encoder = msgspec.msgpack.Encoder()
 _segments = msgspec.msgpack.Decoder(Record)
-_answers = msgspec.msgpack.Decoder(Answer)
+_answers = msgspec.msgpack.Decoder(Remembered)
 
 
 class _Versioned(Protocol):
@@ -112,8 +60,6 @@ class _Versioned(Protocol):
     def format(self) -> int: ...
 
 
-Shares = list[tuple[str | int | bool, float]] | None
-"""Probabilities as records have them."""
 R = TypeVar("R", bound=_Versioned)
 
 
@@ -137,14 +83,9 @@ def _record(segment: Segment) -> tuple[Any, ...]:
     if isinstance(segment, Rows):
         labels = float_bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
         discounts = None if segment.discounts is None else float_bytes(segment.discounts)
-        served = None if segment.served is None else (segment.served.prediction, segment.served.probabilities)
-        beside = () if segment.served is None else beside_served(segment.served)
         x, n, features = float_bytes(segment.X), len(segment.X), _declared(segment.features)
-        plain = segment.space, features, n, x, labels, discounts, served, segment.ids
-        weights = None if segment.weights is None else float_bytes(segment.weights)
-        if weights is None and beside in ((), (None, None, None)):
-            return "rows", FORMAT, *plain
-        return "rows", FORMAT, *plain, weights, *beside
+        plain = segment.space, features, n, x, labels, discounts, segment.served, segment.ids
+        return "rows", FORMAT, *plain, *(() if segment.weights is None else (float_bytes(segment.weights),))
     if isinstance(segment, Reset):
         return "reset", FORMAT, segment.ids
     if isinstance(segment, Switch):
@@ -220,60 +161,18 @@ def float_bytes(values: Floats) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
-Beside = tuple[tuple[Predicted, ...] | None, Bounds, bytes | None]
-
-
-def beside_served(served: ServedPrediction) -> tuple[Any, ...]:
-    """What is kept beside a prediction that was served: baselines, intervals, lag columns; what challengers said."""
-    if not (served.by or served.beside):
-        return _made_with(served)
-    others = [(one.by, one.prediction, one.probabilities, *_made_with(one)) for one in served.beside]
-    return *_made_with(served), served.by, others
-
-
-def _made_with(said: ServedPrediction) -> Beside:
-    return said.baselines, said.interval, None if said.lags is None else float_bytes(np.array(said.lags))
-
-
-def served_from(
-    prediction: Predicted,
-    shares: Shares,
-    kept: Beside,
-    by: str,
-    beside: Sequence[SaidRecord] = (),
-) -> ServedPrediction:
-    """A prediction as it was served, from what was kept beside it."""
-    baselines, interval, lags = kept
-    own = None if shares is None else tuple(shares)
-    others = tuple([_said(one) for one in beside])
-    return ServedPrediction(prediction, own, baselines, interval, lag_columns(lags), by, others)
-
-
-def _said(one: SaidRecord) -> ServedPrediction:
-    return served_from(one.prediction, one.probabilities, (one.baselines, one.interval, one.lags), one.by)
-
-
-def lag_columns(kept: bytes | None) -> tuple[float, ...] | None:
-    """The lag columns that a prediction was made with."""
-    return None if kept is None else tuple(np.frombuffer(kept, dtype="<f8").tolist())
-
-
 def _matrix(record: RowsRecord | OverlapRecord) -> Floats:
     return np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1)
 
 
 def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
-    served = None
-    if record.served is not None:
-        kept = record.baselines, record.interval, record.lags
-        served = served_from(*record.served, kept, record.by, record.beside)
     return Rows(
         space=record.space,
         features=_features(record.features),
         X=_matrix(record),
         y=np.frombuffer(record.labels, dtype="<f8") if isinstance(record.labels, bytes) else record.labels,
         discounts=None if record.discounts is None else np.frombuffer(record.discounts, dtype="<f8"),
-        served=served,
+        served=record.served,
         ids=record.ids,
         skip=skip,
         weights=None if record.weights is None else np.frombuffer(record.weights, dtype="<f8"),
@@ -294,76 +193,51 @@ def of_records(raw: RawEntry, records: Sequence[Record]) -> Entry:
 # ---------------------------------------------------------------- answers
 
 
-def outcome_answer(version: int, outcome: Outcome, feature_state: bytes = b"") -> Answer:
-    """The answer to the request of an outcome; ``feature_state`` belongs to that of a switch."""
-    if isinstance(outcome, Refused):
-        return Answer(FORMAT, version, 0, [], [], refusal=outcome.detail)
-    if isinstance(outcome, Replaced | Configured):
-        return Answer(FORMAT, version, outcome.rows, [], [])
-    if isinstance(outcome, Switched):
-        step = (outcome.phase, outcome.overlap_rows, outcome.warning)
-        return Answer(FORMAT, version, outcome.rows, [], [], switch=step, feature_state=feature_state)
-    if isinstance(outcome, Mapped):
-        return Answer(FORMAT, version, outcome.rows, [], [], switch=(None, outcome.overlap_rows, None))
-    said, losses, learned, p_true = outcome.predictions, losses_of(outcome), outcome.learned, list(outcome.p_true)
-    joined = list(outcome.joined)
-    return Answer(FORMAT, version, outcome.rows, said, losses, learned, p_true, mapped=outcome.mapped, joined=joined)
-
-
-def losses_of(learned: Learned) -> list[float | None]:
-    """The losses of rows, one per row; None where nothing could be said."""
-    losses = learned.losses.tolist()
-    if None not in learned.predictions:
-        return losses  # type: ignore[no-any-return]
-    return [None if said is None else loss for said, loss in zip(learned.predictions, losses, strict=True)]
-
-
 Item = tuple[str, int, bytes]
 """Id, the version that learned it, and the answer as it is stored."""
 
 
-def records(segment: Segment, answer: Answer) -> list[tuple[str, bytes]]:
+def records(segment: Segment, outcome: Outcome) -> list[tuple[str, bytes]]:
     """What to store with each id of a segment: one record per row, or one for the whole request."""
     ids = segment.ids
     skipped = {*segment.skip} if isinstance(segment, Rows | Overlap) else ()
     kept = [identity for row, identity in enumerate(ids) if row not in skipped] if skipped else ids
-    if isinstance(segment, Rows) and len(ids) > 1 and answer.refusal is None:
-        return row_records(kept, answer)
-    whole = encode_answer(answer)
+    if isinstance(segment, Rows) and len(ids) > 1 and outcome.refusal is None:
+        return row_records(kept, outcome)
+    whole = encode_answer(outcome)
     return [(identity, whole) for identity in kept]
 
 
-def row_records(ids: Sequence[str], answer: Answer) -> list[tuple[str, bytes]]:
-    """What to store with each of the ids of some rows, of which ``answer`` is the answer to all."""
-    return [*zip(ids, _of_rows(answer), strict=True)]
+def row_records(ids: Sequence[str], outcome: Outcome) -> list[tuple[str, bytes]]:
+    """What to store with each of the ids of some rows, of which ``outcome`` is that of all."""
+    return [*zip(ids, map(encode_answer, _of_rows(outcome)), strict=True)]
 
 
-def _of_rows(answer: Answer) -> Iterator[bytes]:
-    """The answer to each row by itself, as bytes; it tells the rows after that row."""
-    version, learned, count = answer.version, answer.learned, len(answer.predictions)
-    rows = range(answer.rows - count + 1, answer.rows + 1) if learned else [answer.rows] * count
-    shares = [[share] for share in answer.p_true] if answer.p_true else [[]] * count
+def _of_rows(outcome: Outcome) -> Iterator[Outcome]:
+    """The outcome of each row by itself; its ``rows`` are those after that row."""
+    learned, count = outcome.learned, len(outcome.predictions)
+    rows = range(outcome.rows - count + 1, outcome.rows + 1) if learned else [outcome.rows] * count
+    shares = [[share] for share in outcome.p_true] if outcome.p_true else [[]] * count
     joined: list[list[tuple[int, Label]]] = [[]] * count
-    for at, label in answer.joined:
+    for at, label in outcome.joined:
         joined[at] = [(0, label)]
-    own = zip(answer.predictions, answer.losses, rows, shares, joined, strict=True)
-    for predicted, loss, after, share, new in own:
-        one = Answer(FORMAT, version, after, [predicted], [loss], learned, share, mapped=answer.mapped, joined=new)
-        yield encode_answer(one)
+    each = zip(rows, outcome.predictions, outcome.losses, shares, joined, strict=True)
+    for after, predicted, loss, share, new in each:
+        yield Outcome(after, [predicted], [loss], learned, share, outcome.mapped, new, version=outcome.version)
 
 
-def encode_answer(answer: Answer) -> bytes:
-    """An answer as bytes."""
-    return _encoder.encode(answer)
+def encode_answer(outcome: Outcome) -> bytes:
+    """An outcome as bytes."""
+    return _encoder.encode((FORMAT, outcome))
 
 
-def decode_answer(blob: bytes) -> Answer:
-    """An answer from bytes.
+def decode_answer(blob: bytes) -> Outcome:
+    """An outcome from bytes.
 
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    return decoded(_answers, blob, "remembered answer")
+    return decoded(_answers, blob, "remembered answer").outcome
 
 
 def config(blob: bytes) -> dict[str, Any]:

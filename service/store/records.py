@@ -1,12 +1,8 @@
 """The records of segments: MessagePack arrays with a version number.
 
     rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
-              served, ids]
+              served | nil, ids]                            served: a ``core.entry.ServedPrediction``
              [... the same ..., weights]                    rows that count more or less than once
-             [... the same ..., weights | nil, baselines, intervals | nil, lag columns float64 | nil]
-                                              what was said beside what was served, and what it was made with
-             [... the same ..., learner, [said, ...]]      who said it, and what the challengers did:
-              said = [learner, prediction, probabilities | nil, baselines, intervals | nil, lag columns | nil]
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
@@ -23,23 +19,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from core.entry import ServedPrediction
+
 FORMAT = 1
 """Version of the records."""
-Predicted = str | int | bool | float | None
-"""A prediction: a label, a number, or nothing."""
-Bounds = tuple[tuple[float, float] | None, ...] | None
-"""Intervals that were served, level by level."""
-
-
-class SaidRecord(msgspec.Struct, array_like=True, frozen=True):
-    """What a challenger said of a tracked row."""
-
-    by: str
-    prediction: Predicted
-    probabilities: list[tuple[str | int | bool, float]] | None
-    baselines: tuple[Predicted, ...] | None
-    interval: Bounds
-    lags: bytes | None
 
 
 class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
@@ -52,14 +35,9 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     x: bytes
     labels: list[str | int | bool] | bytes
     discounts: bytes | None
-    served: tuple[Predicted, list[tuple[str | int | bool, float]] | None] | None
+    served: ServedPrediction | None
     ids: tuple[str, ...]
     weights: bytes | None = None
-    baselines: tuple[Predicted, ...] | None = None
-    interval: Bounds = None
-    lags: bytes | None = None
-    by: str = ""
-    beside: tuple[SaidRecord, ...] = ()
 
 
 class ResetRecord(msgspec.Struct, array_like=True, tag="reset", frozen=True):

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from core.entry import Entry, Learned, MergedRows, Rows
+from core.entry import Entry, MergedRows, Outcome, Rows
 from service.store import codec
-from service.store.codec import Answer, Item
+from service.store.codec import Item
 from service.store.entries import RawEntry
-from service.store.records import FORMAT, Record, RowsRecord
+from service.store.records import Record, RowsRecord
 
 MERGED_ENTRIES_MAX = 1000
 """Most entries of a stretch."""
@@ -82,10 +82,10 @@ class Stretch:
         rows = Rows(space, None, X, y, discounts, weights=weights)
         return MergedRows(rows, self.entries[0].version, times, self._stops)
 
-    def answers(self, first: int, stop: int, learned: Learned) -> list[Item]:
+    def answers(self, first: int, stop: int, learned: Outcome) -> list[Item]:
         """What to store with the ids of the entries from ``first`` to before ``stop``, whose rows were learned."""
         items: list[Item] = []
-        predictions, losses, p_true = learned.predictions, codec.losses_of(learned), list(learned.p_true)
+        predictions, losses, p_true = learned.predictions, learned.losses, learned.p_true
         before, at, place = learned.rows - len(losses), 0, self._ends[first - 1] if first else 0
         for entry in range(first, stop):
             version = self.entries[entry].version
@@ -94,11 +94,11 @@ class Stretch:
                 ids, end = record.ids, at + record.count
                 if ids:
                     part = predictions[at:end], losses[at:end], True, p_true[at:end]
-                    answer = Answer(FORMAT, version, before + end, *part)
+                    outcome = Outcome(before + end, *part, version=version)
                     if len(ids) == 1:
-                        items.append((ids[0], version, codec.encode_answer(answer)))
+                        items.append((ids[0], version, codec.encode_answer(outcome)))
                     else:
-                        items += [(one, version, blob) for one, blob in codec.row_records(ids, answer)]
+                        items += [(one, version, blob) for one, blob in codec.row_records(ids, outcome)]
                 at, place = end, place + 1
         return items
 

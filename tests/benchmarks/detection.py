@@ -30,7 +30,7 @@ from core.contract import Floats
 from core.drift.config import Watch, WatchTest
 from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes
-from core.entry import Entry, Learned, Rows
+from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model
 from core.model.apply import apply
@@ -74,8 +74,9 @@ def run(algorithm: str, params: dict[str, Any], X: Floats, y: Any) -> Run:
             version, 0, (Rows(machine.prediction_schema.id, None, np.ascontiguousarray(X[part]), labels[part]),)
         )
         (outcome,) = apply(machine, entry)
-        assert isinstance(outcome, Learned)
-        losses.append(np.nan_to_num(outcome.losses, nan=1.0))  # before the first label nothing can be said
+        assert outcome.refusal is None
+        # before the first label nothing can be predicted
+        losses.append(np.nan_to_num(np.array(outcome.losses, np.float64), nan=1.0))
         for drift in machine.outbox.after(reach):
             for alarm in (drift, *drift.alarms):
                 alarms[alarm.kind].append(alarm.row)

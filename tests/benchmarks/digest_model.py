@@ -32,6 +32,24 @@ LEVELS = (0.5, 0.9, 0.95)
 OUTCOME = ("predictions", "losses", "p_true", "rows", "learned", "mapped", "joined", "phase", "overlap_rows", "taught")
 
 
+def _answered(segment: Any, outcome: Any) -> dict[str, Any]:
+    """What is answered, by the names of ``OUTCOME``, of which each kind of segment has some."""
+    if not hasattr(outcome, "refusal"):  # an older checkout
+        return {name: getattr(outcome, name) for name in OUTCOME if hasattr(outcome, name)}
+    if outcome.refusal is not None:
+        return {}
+    if isinstance(segment, Rows):
+        losses = np.array(outcome.losses, dtype=np.float64)
+        joined = tuple(outcome.joined)
+        return {**{name: getattr(outcome, name) for name in OUTCOME[:6]}, "losses": losses, "joined": joined}
+    found = {"rows": outcome.rows}
+    if isinstance(segment, Switch):
+        found |= {"phase": outcome.phase, "overlap_rows": outcome.overlap_rows}
+    if isinstance(segment, Overlap):
+        found |= {"overlap_rows": outcome.overlap_rows, "taught": len(segment.X) - len(segment.skip)}
+    return found
+
+
 class Late(NamedTuple):
     """A prediction that was tracked: its row as it was read, and what was said of it."""
 
@@ -51,7 +69,7 @@ class Model:
         """An entry; what is answered, which for a refusal is nothing."""
         self._version += 1
         outcomes = apply(self._machine, Entry(self._version, 1000 * self._version, segments))
-        return [{name: getattr(one, name) for name in OUTCOME if hasattr(one, name)} for one in outcomes]
+        return [_answered(*each) for each in zip(segments, outcomes, strict=True)]
 
     def _read(self, rows: list[dict[str, Any]], space: Any) -> Any:
         missing = self._machine.config.missing != "error"

@@ -7,7 +7,7 @@ import numpy as np
 
 from core.config import Config
 from core.contract import Floats
-from core.entry import Entry, Learned, Overlap, Rows, Switch
+from core.entry import Entry, Overlap, Rows, Switch
 from core.features import Feature
 from core.model import Model
 from core.model.apply import apply
@@ -157,8 +157,11 @@ class Life:
         """Learn rows of the stream; their losses."""
         ends = range(start, stop, block)
         outcomes = [self.apply(self.rows(begin, min(begin + block, stop))) for begin in ends]
-        assert all(isinstance(outcome, Learned) for outcome in outcomes), outcomes
-        losses = [np.nan_to_num(outcome.losses, nan=1.0) for outcome in outcomes]  # before the first label: a miss
+        assert all(outcome.refusal is None for outcome in outcomes), outcomes
+        # before the first label: a miss
+        losses = [
+            np.nan_to_num(np.array(outcome.losses, np.float64), nan=1.0) for outcome in outcomes
+        ]  # before the first label: a miss
         return np.concatenate(losses) if losses else np.empty(0)
 
     def _columns(self) -> dict[str, Floats]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import hiredis
 
 from core.config import Config
-from core.entry import Rows
+from core.entry import Outcome, Rows
 from core.model import Model, save
 from core.model.apply import apply
 from core.numerics.linalg import single_threaded
@@ -117,12 +117,13 @@ def rebuild(config: Config, entries: Iterable[RawEntry], machine: Model | None =
             if not isinstance(segment, Rows):
                 continue
             learned.update(identity for row, identity in enumerate(segment.ids) if row not in segment.skip)
-            for identity, blob in codec.records(segment, codec.outcome_answer(entry.version, outcome)):
+            outcome.version = entry.version
+            for identity, blob in codec.records(segment, outcome):
                 answers[identity.removeprefix("i:")] = _learnt(codec.decode_answer(blob))
     return Rebuilt(machine, Counter({i.removeprefix("i:"): n for i, n in learned.items()}), answers)
 
 
-def _learnt(answer: codec.Answer) -> dict[str, Any]:
+def _learnt(answer: Outcome) -> dict[str, Any]:
     return dict(zip(LEARNT, (answer.predictions[0], answer.losses[0], answer.version, answer.rows), strict=True))
 
 

@@ -5,7 +5,7 @@ import http.client
 import numpy as np
 import pytest
 
-from core.entry import Refused, Rows
+from core.entry import Outcome, Rows
 from service.store import codec
 from tests.faults.load import Client, rows
 from tests.faults.rebuild import bare, judge, learnt, whole_log
@@ -115,5 +115,5 @@ def _story(service, name, learn):
 def test_a_refusal_does_not_speak_for_rows_that_were_answered_before():
     """Where part of a refused batch had been sent before, only the new rows remember the refusal."""
     batch = Rows("space", None, np.ones((3, 1)), np.ones(3), ids=("old", "new", "older"), skip=(0, 2))
-    answers = codec.records(batch, codec.outcome_answer(7, Refused("no")))
+    answers = codec.records(batch, Outcome(refusal="no", version=7))
     assert [("new", "no")] == [(identity, codec.decode_answer(blob).refusal) for identity, blob in answers]

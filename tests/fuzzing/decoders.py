@@ -12,7 +12,19 @@ import numpy as np
 from numpy.lib.format import write_array
 
 from core.config import Config
-from core.entry import Challenge, Configure, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
+from core.entry import (
+    Challenge,
+    Configure,
+    Outcome,
+    Overlap,
+    Promote,
+    Reset,
+    Restore,
+    Rows,
+    ServedPrediction,
+    Switch,
+    Withdraw,
+)
 from core.features import parse_features
 from core.features.labels import LabelSet
 from core.model import STATE_VERSION, Model, read, save
@@ -24,7 +36,6 @@ from service.api.tables import Sent
 from service.errors import OnepassError
 from service.runtime.rows.row_validation import RowValidator
 from service.store import codec, entries, summaries, tracked
-from service.store.codec import Answer
 from service.store.snapshots import SnapshotInfo
 from service.store.snapshots import _info as snapshot_info
 from tests.core.model.test_extremes import live
@@ -208,7 +219,7 @@ DECODERS = {
     "segment": Decoder([codec.encode(segment) for segment in SEGMENTS], codec.decode, (ValueError,)),
     "entry": Decoder([*_entries()], _entry, (ValueError, IndexError)),
     "snapshot": Decoder([msgspec.json.encode(INFO)], snapshot_info, ()),
-    "answer": Decoder([codec.encode_answer(Answer(1, 5, 17, ["UP"], [1.0]))], codec.decode_answer, (ValueError,)),
+    "answer": Decoder([codec.encode_answer(Outcome(17, ["UP"], [1.0], version=5))], codec.decode_answer, (ValueError,)),
     "tracked": Decoder(
         [tracked.encode("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)], tracked.decode, (ValueError,)
     ),

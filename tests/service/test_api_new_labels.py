@@ -2,9 +2,8 @@
 
 import pytest
 
+from core.entry import Outcome
 from service.store import codec
-from service.store.codec import Answer
-from service.store.records import FORMAT
 from tests.service.api_fixtures import DFOP, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -73,7 +72,7 @@ async def test_with_challengers_and_tracked_rows(api):
 
 
 async def test_answers_of_before_are_read():
-    """A stored answer without the field has none."""
-    whole = codec.msgspec.msgpack.decode(codec.encode_answer(Answer(FORMAT, 3, 4, ["UP"], [0.0])))
-    older = codec.decode_answer(codec.msgspec.msgpack.encode(whole[:-1]))
-    assert (3, None) == (older.version, older.new_labels)
+    """A stored answer that lacks the last field has its default."""
+    whole = codec.msgspec.msgpack.decode(codec.encode_answer(Outcome(4, ["UP"], [0.0], version=3)))
+    older = codec.decode_answer(codec.msgspec.msgpack.encode([whole[0], whole[1][:-1]]))
+    assert (3, b"") == (older.version, older.feature_state)

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.entry import Outcome
 from core.features.labels import LabelSet
 from core.metrics import classification_batch, regression_batch
 from service.api import feedback
 from service.api.identity import digest, digests_of
 from service.runtime.jobs import Reply
-from service.store.codec import FORMAT, Answer
 
 LABEL = st.sampled_from(["UP", "DOWN", 0, 1, False, True, ""])
 
@@ -24,8 +24,8 @@ def test_labels_of_any_kinds_are_counted(rows):
     predicted, truth, p_true, refused = ([*column] for column in zip(*rows, strict=True)) if rows else ([],) * 4
     predicted = [None if gone else said for said, gone in zip(predicted, refused, strict=True)]
     losses = [None if said is None else float(said != y) for said, y in zip(predicted, truth, strict=True)]
-    earlier = [(at, Answer(FORMAT, 1, 0, [], [], refusal="no")) for at, gone in enumerate(refused) if gone]
-    reply = Reply(Answer(FORMAT, 1, len(rows), predicted, losses, True, p_true), earlier=earlier)
+    earlier = [(at, Outcome(refusal="no")) for at, gone in enumerate(refused) if gone]
+    reply = Reply(Outcome(len(rows), predicted, losses, True, p_true), earlier=earlier)
     kept = [row for row in rows if not row[3]]
     seen = LabelSetOfAll([label for _, label, *_ in kept] + [name for name, *_ in kept if name is not None])
     said = np.array([-1 if name is None else seen.index(name) for name, *_ in kept], dtype=np.int64)
@@ -51,9 +51,9 @@ def test_numbers_are_compared(refused):
     predicted, truth = [1.0, None if refused else 4.0, 3.0], np.array([2.0, 2.0, 3.0])
     kept = [row for row in range(3) if row not in refused]
     expected = regression_batch(np.array([predicted[row] for row in kept], dtype=np.float64), truth[kept])
-    earlier = [(row, Answer(FORMAT, 1, 0, [], [], refusal="no")) for row in refused]
+    earlier = [(row, Outcome(refusal="no")) for row in refused]
     losses = [None if row in refused else 1.0 for row in range(3)]
-    assert expected == feedback._metrics(Reply(Answer(FORMAT, 1, 3, predicted, losses), earlier=earlier), truth)
+    assert expected == feedback._metrics(Reply(Outcome(3, predicted, losses), earlier=earlier), truth)
 
 
 @given(st.lists(LABEL))

@@ -8,8 +8,7 @@ from numpy.testing import assert_array_equal
 from core.entry import (
     Challenge,
     Configure,
-    Learned,
-    Mapped,
+    Outcome,
     Overlap,
     Promote,
     Reset,
@@ -17,7 +16,6 @@ from core.entry import (
     Rows,
     ServedPrediction,
     Switch,
-    Switched,
     Withdraw,
 )
 from core.features import parse_features
@@ -77,20 +75,19 @@ def test_overlap_rows_come_back_bit_for_bit():
 
 def test_answers_of_a_switch_are_remembered():
     """Phase, overlap rows and warning of a step; the count alone of overlap rows."""
-    step = codec.outcome_answer(7, Switched("ensemble", 12, 400, "few rows"))
-    rows = codec.outcome_answer(8, Mapped(3, 15, 400))
-    assert ("ensemble", 12, "few rows") == codec.decode_answer(codec.encode_answer(step)).switch
-    assert (None, 15, None) == codec.decode_answer(codec.encode_answer(rows)).switch
+    step = Outcome(400, phase="ensemble", overlap_rows=12, warning="few rows", version=7)
+    rows = Outcome(400, overlap_rows=15, version=8)
+    assert [step, rows] == [codec.decode_answer(codec.encode_answer(one)) for one in (step, rows)]
 
 
 def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
     """As it was answered; with a row's answer nothing of the kind is kept."""
     ((identity, blob),) = codec.records(
-        Switch("abort", ids=("s:x",)), codec.outcome_answer(7, Switched("steady", 0, 3), b'{"phase":"steady"}')
+        Switch("abort", ids=("s:x",)), Outcome(3, phase="steady", overlap_rows=0, feature_state=b'{"phase":"steady"}')
     )
     assert ("s:x", b'{"phase":"steady"}') == (identity, codec.decode_answer(blob).feature_state)
     X = np.zeros((3, 2))
-    found = codec.records(Overlap("space", X, ("a", "b", "c"), (1,)), codec.outcome_answer(8, Mapped(2, 2, 3)))
+    found = codec.records(Overlap("space", X, ("a", "b", "c"), (1,)), Outcome(3, overlap_rows=2))
     assert ["a", "c"] == [name for name, _ in found]
     assert [b"", b""] == [codec.decode_answer(blob).feature_state for _, blob in found]
 
@@ -130,13 +127,13 @@ def test_every_row_of_a_batch_has_a_record_of_its_own(p_true):
 
     Where nothing could be said there is no loss.
     """
-    outcome = Learned(["UP", None], np.array([0.0, 1.0]), 12, True, p_true)
+    outcome = Outcome(12, ["UP", None], [0.0, None], True, [*p_true], version=7)
     rows = Rows("space", None, np.zeros((3, 1)), ["UP", "UP", "UP"], ids=("i:a", "i:b", "i:c"), skip=(1,))
-    found = codec.records(rows, codec.outcome_answer(7, outcome))
+    found = codec.records(rows, outcome)
     shares = [[share] for share in p_true] or [[], []]
     assert [
-        ("i:a", codec.Answer(FORMAT, 7, 11, ["UP"], [0.0], True, shares[0])),
-        ("i:c", codec.Answer(FORMAT, 7, 12, [None], [None], True, shares[1])),
+        ("i:a", Outcome(11, ["UP"], [0.0], True, shares[0], version=7)),
+        ("i:c", Outcome(12, [None], [None], True, shares[1], version=7)),
     ] == [(identity, codec.decode_answer(blob)) for identity, blob in found]
 
 
@@ -150,9 +147,9 @@ def test_a_served_prediction_comes_back_as_it_was():
         ServedPrediction("UP", (("UP", 0.75), (0, 0.25))),
         ServedPrediction(None),
         ServedPrediction(
-            "UP", None, ("UP", 0), by="7.0", beside=(ServedPrediction(0, ((0, 0.75),), None, None, (1.5,)),)
+            "UP", None, ("UP", 0), by="7.0", challengers=(ServedPrediction(0, ((0, 0.75),), None, None, (1.5,)),)
         ),
-        ServedPrediction(0.5, beside=(ServedPrediction(1.5, None, (None,), ((1.0, 2.0), None), by="3.1"),)),
+        ServedPrediction(0.5, challengers=(ServedPrediction(1.5, None, (None,), ((1.0, 2.0), None), by="3.1"),)),
     ):
         rows = Rows("space", None, np.zeros((1, 2)), ["UP"], served=served, ids=("p:x",))
         back = codec.decode(codec.encode(rows))

@@ -3,15 +3,14 @@
 import pytest
 
 from core.config import Config
+from core.entry import Outcome
 from core.model import Model
 from service.errors import Recreated
 from service.runtime.first_answers import FirstAnswers
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.store import codec
-from service.store.codec import Answer
 from service.store.log import SeenId
-from service.store.records import FORMAT
 
 CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]})
 
@@ -30,7 +29,7 @@ def _replica(incarnation):
 async def test_the_answer_of_a_namesake_is_not_given():
     """The model is deleted and created again while the answer is looked for; the new one knows the id as well."""
     namesake = _replica("new")
-    answer = codec.encode_answer(Answer(FORMAT, 1, 1, [0.5], [0.25]))
+    answer = codec.encode_answer(Outcome(1, [0.5], [0.25], version=1))
     namesake.answers.put([("i:a", 1, answer)], own=False)
 
     async def load(name, before):

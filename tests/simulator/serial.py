@@ -2,17 +2,15 @@
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 from msgspec import structs
 
 from core.config import Config
-from core.entry import Entry, Learned, Refused, Restore, Rows, Segment, Switch, Switched
+from core.entry import Entry, Outcome, Restore, Rows, Segment, Switch
 from core.model import Model, save
 from core.model.apply import apply
 from service.runtime import changes
 from service.store import codec
-from service.store.codec import Answer
 from service.store.entries import RawEntry, name_of
 from service.store.entries import raw_entry as read_entry
 
@@ -48,8 +46,8 @@ class Serial:
     ) -> None:
         self.machine, self._written = Model.first(config), written
         self.learned: Counter[str] = Counter()
-        self.answers: dict[str, Answer] = {}
-        self.others: dict[int, list[Answer]] = {}
+        self.answers: dict[str, Outcome] = {}
+        self.others: dict[int, list[Outcome]] = {}
         self.uids, self.rows, self.states = [incarnation], [0], {0: save.to_bytes(self.machine)}
         self.counts: Counter[str] = Counter()
         self.time_ms = 0
@@ -64,20 +62,22 @@ class Serial:
         entry = whole_entry(raw, self._written)
         self.counts["segments in pieces"] += sum(name_of(blob) is not None for _, blob, _ in raw.segments)
         for segment, outcome in zip(entry.segments, apply(self.machine, entry), strict=True):
-            state = changes.record(self.machine) if isinstance(outcome, Switched) else b""
-            self._note(segment, outcome, codec.outcome_answer(raw.version, outcome, state))
+            outcome.version = raw.version
+            if outcome.phase is not None:
+                outcome.feature_state = changes.record(self.machine)
+            self._note(segment, outcome)
         self.uids.append(raw.uid)
         self.time_ms = raw.time_ms
         self.rows.append(self.machine.rows)
 
-    def _note(self, segment: Segment, outcome: Any, answer: Answer) -> None:
-        self.counts[f"{type(outcome).__name__} {type(segment).__name__}"] += 1
-        if isinstance(segment, Switch) and not isinstance(outcome, Refused):
+    def _note(self, segment: Segment, answer: Outcome) -> None:
+        self.counts[f"{'applied' if answer.refusal is None else 'refused'} {type(segment).__name__}"] += 1
+        if isinstance(segment, Switch) and answer.refusal is None:
             self.counts[segment.action] += 1
         if isinstance(segment, Rows):
             kept = [at for at in range(len(segment.X)) if at not in segment.skip]
             keys = [segment.ids[at] if segment.ids else f"anonymous {segment.y[at]:g}" for at in kept]
-            if isinstance(outcome, Learned):
+            if answer.refusal is None:
                 self.learned.update(keys)
             if not segment.ids:
                 refused = answer.refusal is not None

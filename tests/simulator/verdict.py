@@ -4,10 +4,10 @@ import asyncio
 import json
 from typing import Any
 
+from core.entry import Outcome
 from core.model import read, save
 from service.errors import ModelDown, OnepassError
 from service.runtime.engine import Freshness
-from service.store.codec import Answer
 from service.store.events import event
 from service.store.keys import DRIFT, ModelKeys
 from service.store.summaries import decode
@@ -146,7 +146,7 @@ class Verdict:
         answer = serial.answers.get(key)
         if answer is None:  # of something that has no id: any of that version
             return told.outcome in serial.others.get(told.version, ())
-        if isinstance(told.outcome, Answer):
+        if isinstance(told.outcome, Outcome):
             return told.outcome == answer
         if isinstance(told.outcome, str):
             return told.outcome == answer.refusal

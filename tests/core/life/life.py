@@ -1,6 +1,6 @@
 """The life of a model: what clients may do to it, and what each of that must come to."""
 
-from core.entry import Configured, Entry, Learned, Promote, Refused, Replaced, Switched, Withdraw
+from core.entry import Entry, Outcome, Promote, Withdraw
 from core.model import plans, read, save
 from core.model.apply import apply
 from core.problems import Conflict, Invalid
@@ -67,7 +67,7 @@ class Life:
     def together(self, requests):
         """Requests that were all made of the same model, in one entry: the first may refuse the next."""
         outcomes = self.model.commit(*[getattr(self.requests, name)(*args) for name, *args in requests])
-        self.model.saw("refused after another" if isinstance(outcomes[-1], Refused) else "several in one entry")
+        self.model.saw("refused after another" if outcomes[-1].refusal is not None else "several in one entry")
 
     def drift(self, which, before, after):
         """Rows, then the stream moves, and more rows."""
@@ -96,7 +96,7 @@ class Life:
     def refused(self, what):
         """What is refused whenever it comes, and changes nothing."""
         (outcome,) = self.model.commit(getattr(self.requests, what)())
-        assert isinstance(outcome, Refused)
+        assert outcome.refusal is not None
 
     def track(self, union):
         """A prediction whose label will come, some time; in an overlap it may hold the names of both spaces."""
@@ -117,7 +117,7 @@ class Life:
             segment.y[0] = LABELS[-1] if self.model.config.labels else f"new {len(self.model.machine.labels)}"
         where, expected = self._standing(segment.space)
         (outcome,) = self.model.commit(segment)
-        assert expected == (outcome.learned if isinstance(outcome, Learned) else None)
+        assert expected == (outcome.learned if outcome.refusal is None else None)
         assert expected is None or [segment.served.prediction] == outcome.predictions
         self.model.saw(f"label of {where}")
 
@@ -164,7 +164,7 @@ class Life:
         for name in [*self.model.machine.challengers][1:]:
             self.model.commit(Withdraw(name))
             (outcome,) = self.model.commit(Withdraw(name))
-            assert isinstance(outcome, Refused)
+            assert outcome.refusal is not None
             self.model.saw("withdrawn")
 
     # ---------------------------------------------------------------- change of features
@@ -173,7 +173,7 @@ class Life:
         """A change to another space: only in a phase without one, to other names that are declared as they are."""
         phase = self.model.phase
         (outcome,) = self.model.commit(self.requests.begin(space, kind))
-        if isinstance(outcome, Refused):
+        if outcome.refusal is not None:
             return
         assert phase in ("steady", "ensemble")
         self.model.saw(f"begin {self.model.machine.pipeline.kind} in {phase}")
@@ -182,15 +182,16 @@ class Life:
         """Rows of both spaces, without labels."""
         if self.model.phase == "overlap":
             skip = (0,) if some_seen else ()
+            before = self.model.machine.own.switching.overlap_rows
             (outcome,) = self.model.commit(self.requests.overlap(count, skip))
-            assert count - len(skip) == outcome.taught
+            assert before + count - len(skip) == outcome.overlap_rows
             self.model.saw("overlap rows")
 
     def complete(self):
         """The change is made, if there is one."""
         phase, now, rows = self.model.phase, self.model.machine.pipeline, self.model.machine.own.switching.overlap_rows
         (outcome,) = self.model.commit(self.requests.complete())
-        assert ("overlap" == phase) == isinstance(outcome, Switched)
+        assert ("overlap" == phase) == (outcome.refusal is None)
         if phase == "overlap":
             assert ("ensemble", now.next_schema.id) == (self.model.phase, self.model.machine.prediction_schema.id)
             self.model.saw(f"complete {now.kind} of {'few' if rows < 5 else 'enough'} rows, {now.old.phase} before")
@@ -199,7 +200,7 @@ class Life:
         """The change is dropped, if there is one."""
         phase, now = self.model.phase, self.model.machine.pipeline
         (outcome,) = self.model.commit(self.requests.abort())
-        assert ("overlap" == phase) == isinstance(outcome, Switched)
+        assert ("overlap" == phase) == (outcome.refusal is None)
         if phase == "overlap":
             assert (now.old.phase, now.old.schema.id) == (self.model.phase, self.model.machine.prediction_schema.id)
             self.model.saw(f"abort to {self.model.phase}")
@@ -219,14 +220,14 @@ class Life:
     def reset(self):
         """Back to the first state, after a change in the space in force."""
         phase = self.model.phase
-        assert [Replaced(0)] == self.model.commit(self.requests.reset())
+        assert [Outcome()] == self.model.commit(self.requests.reset())
         self.model.saw(f"reset in {phase}")
 
     def configure(self, which):
         """Another configuration, unless this model cannot have it; rows with gaps may still be on their way."""
         before = self.model.machine.config.canonical
         (outcome,) = self.model.commit(self.requests.configure(which))
-        if isinstance(outcome, Configured) and before != self.model.machine.config.canonical:
+        if outcome.refusal is None and before != self.model.machine.config.canonical:
             self.model.saw(f"configured in {self.model.phase}")
 
     def save(self):
@@ -242,6 +243,6 @@ class Life:
     def restore(self, at, source):
         """Back to one of the states, or to that of another machine."""
         phase, rows = self.model.phase, save.from_bytes(self.requests.saved[at % len(self.requests.saved)])[0].rows
-        assert [Replaced(rows)] == self.model.commit(self.requests.restore(at, source))
+        assert [Outcome(rows)] == self.model.commit(self.requests.restore(at, source))
         self.model.saw(f"{source} in {phase}")
         self.model.saw(f"restored to {self.model.phase}")

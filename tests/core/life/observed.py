@@ -10,39 +10,10 @@ import json
 import numpy as np
 
 from core.config import Config
-from core.entry import (
-    Challenge,
-    Configure,
-    Configured,
-    Entry,
-    Learned,
-    Mapped,
-    Overlap,
-    Promote,
-    Refused,
-    Replaced,
-    Reset,
-    Restore,
-    Rows,
-    Switch,
-    Switched,
-    Withdraw,
-)
+from core.entry import Configure, Entry, Outcome, Overlap, Restore, Rows, Switch
 from core.model import Model, read, save
 from core.model.apply import apply
 from tests.core.life.streams import Stream
-
-OUTCOMES = {
-    Rows: Learned,
-    Reset: Replaced,
-    Restore: Replaced,
-    Switch: Switched,
-    Overlap: Mapped,
-    Configure: Configured,
-    Challenge: Configured,
-    Withdraw: Configured,
-    Promote: Configured,
-}
 
 
 class Observed:
@@ -86,7 +57,7 @@ class Observed:
         assert self.bytes == save.to_bytes(self.twin)
         self.twin, _ = save.from_bytes(self.bytes)
         assert self.bytes == save.to_bytes(self.twin)
-        if all(isinstance(one, Refused) for one in outcomes):
+        if all(one.refusal is not None for one in outcomes):
             assert before == self.bytes
         for segment, outcome in zip(segments, outcomes, strict=True):
             self._check_outcome(segment, outcome)
@@ -98,15 +69,18 @@ class Observed:
         return outcomes
 
     def _check_outcome(self, segment, outcome):
-        assert isinstance(outcome, OUTCOMES[type(segment)] | Refused)
-        if isinstance(outcome, Refused):
+        if outcome.refusal is not None:
             self.saw(f"{type(segment).__name__} refused")
-        elif isinstance(outcome, Learned):
+            assert outcome == Outcome(refusal=outcome.refusal)
+        elif isinstance(segment, Switch | Overlap):
+            assert isinstance(segment, Switch) == (outcome.phase is not None)
+            assert outcome.overlap_rows is not None
+        elif isinstance(segment, Rows):
             rows = len(segment.X) - len(segment.skip)
             assert [rows, rows] == [len(outcome.predictions), len(outcome.losses)]
             unsaid = np.array([said is None for said in outcome.predictions], dtype=bool)
-            np.testing.assert_array_equal(unsaid, np.isnan(outcome.losses))
-            assert np.isfinite(outcome.losses[~unsaid]).all()
+            assert [loss is None for loss in outcome.losses] == [*unsaid]
+            assert all(loss is None or np.isfinite(loss) for loss in outcome.losses)
             if self.config.task == "classification":
                 shares = np.array(outcome.p_true)
                 assert ((shares > 0) & (shares < 1) | unsaid).all()

@@ -1,21 +1,19 @@
 """Challengers learn what the model learns, exactly; one of them may become the model."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from core.config import Config
 from core.entry import (
     Challenge,
     Configure,
     Entry,
-    Learned,
     MergedRows,
     Overlap,
     Promote,
-    Refused,
     Reset,
     Restore,
     Rows,
@@ -234,7 +232,7 @@ def test_a_snapshot_brings_back_its_challengers_and_its_learner():
     kept = save.to_bytes(model.machine)
     model.commit(Promote("fast"))
     model.commit(Withdraw("previous"))
-    assert isinstance(model.commit(Restore(kept, "import")), Refused)
+    assert model.commit(Restore(kept, "import")).refusal is not None
     model.commit(Restore(kept, "restore"))
     assert ("rls", ["fast"], "1.0") == (
         model.machine.config.algorithm_id,
@@ -257,7 +255,7 @@ def test_a_tracked_row_is_compared_by_what_both_said_then():
     machine = model.machine
     told = replace(
         read.returned_prediction(machine.own, read.predict(machine.own, X[40:41]), 0),
-        beside=(ServedPrediction(5.0, by="1.0"),),
+        challengers=(ServedPrediction(5.0, by="1.0"),),
     )
     assert "" == told.by
     challenge(model, "late", {"algorithm": "fesl_c"})
@@ -265,9 +263,9 @@ def test_a_tracked_row_is_compared_by_what_both_said_then():
     model.learn(X[41:], y[41:])
     before = [(one.metrics.rows, one.metrics.series[0, 2]) for one in machine.learners]
     (learned,) = [model.commit(Rows(machine.feedback_schema.id, None, X[40:41], y[40:41], served=told))]
-    assert isinstance(learned, Learned)
+    assert learned.refusal is None
     assert [told.prediction] == learned.predictions
-    assert [(told.prediction - y[40]) ** 2] == learned.losses.tolist()
+    assert [(told.prediction - y[40]) ** 2] == learned.losses
     errors = [
         one.metrics.series[0, 2] * (rows + 1) - mae * rows
         for one, (rows, mae) in zip(machine.learners, before, strict=True)
@@ -312,7 +310,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
         Withdraw("y"),
         Promote("y"),
     ):
-        assert isinstance(model.commit(segment), Refused)
+        assert model.commit(segment).refusal is not None
         assert state == save.to_bytes(model.machine)
     model.commit(asked)
     model.commit(Withdraw("x"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.entry import Learned, Reset, Restore
+from core.entry import Reset, Restore
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model, read, save
 from tests.core.switching.switch_streams import Driver
@@ -30,7 +30,7 @@ def covering(driver, rows):
     for _ in range(rows):
         low, high = interval(driver, driver.at)
         hits.append(low <= driver.labels[driver.at] <= high)
-        assert isinstance(driver.learn(1), Learned)
+        assert driver.learn(1).refusal is None
     return hits
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Configure, Promote, Refused, Reset, Restore
+from core.entry import Configure, Promote, Reset, Restore
 from core.model import Challenger, plans, read, save
 from core.model.challengers import promotable
 from core.model.plans import ASKED_ROWS_MIN, PREVIOUS
@@ -105,9 +105,9 @@ def test_a_request_is_refused_until_the_challenger_is_shown_to_be_better():
         if stop == 1000:
             break
         refused = model.commit(Promote("fast", force=False))
-        assert isinstance(refused, Refused)
+        assert refused.refusal is not None
         assert before == save.to_bytes(model.machine)
-        told.append(refused.detail)
+        told.append(refused.refusal)
     assert "0 rows were compared;" in told[0]
     report = plans.difference_report(model.machine, "fast")
     assert f"{ASKED_ROWS_MIN - 60} rows were compared; difference" in told[1]  # ten labels come before the first
@@ -120,7 +120,7 @@ def test_a_request_is_refused_until_the_challenger_is_shown_to_be_better():
     model.commit(Promote(PREVIOUS))
     learn(model, X[1000:], y[1000:])
     challenge(model, "other", {"algorithm": "fesl_c"})
-    assert isinstance(model.commit(Promote("other", force=False)), Refused)
+    assert model.commit(Promote("other", force=False)).refusal is not None
     model.commit(Promote("other"))
     assert "fesl_c" == model.machine.config.algorithm_id
     assert 0 == read.info(model.machine)["learner_rows"]

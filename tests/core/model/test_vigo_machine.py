@@ -106,4 +106,4 @@ def test_too_many_classes_are_refused_with_the_bound():
     bound = find("vigod").class_bound
     learn(model, np.zeros((bound, D)), list(range(bound)))
     (refused,) = apply(model, Entry(2, 1000, (Rows(model.prediction_schema.id, None, np.zeros((1, D)), [bound]),)))
-    assert str(bound) in refused.detail
+    assert str(bound) in refused.refusal

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.entry import Learned, Mapped, Refused, Reset, Restore, Rows, Switched
+from core.entry import Outcome, Reset, Restore, Rows
 from core.model import read, save
 from tests.core.switching.switch_streams import CASES, NAMES, SCHEMAS, Driver
 
@@ -30,14 +30,14 @@ def test_a_model_lives_through_three_switches(algorithm, task, classes, mapping)
     for at, space in enumerate((1, 2, 3)):
         phase = "steady" if at == 0 else "ensemble"
         assert phase == driver.machine.phase
-        assert Switched("overlap", 0, driver.machine.rows) == driver.begin(space, mapping)
+        assert Outcome(driver.machine.rows, phase="overlap", overlap_rows=0) == driver.begin(space, mapping)
         assert SCHEMAS[space - 1] == driver.machine.prediction_schema
         assert SCHEMAS[space] == driver.machine.next_schema
         rows = driver.machine.rows
         assert rows + 20 == driver.learn(20).rows
-        assert Mapped(5, 25, rows + 20) == driver.map(5)
+        assert Outcome(rows + 20, overlap_rows=25) == driver.map(5)
         assert finite(driver.predict())
-        assert Switched("ensemble", 25, rows + 20) == driver.complete()
+        assert Outcome(rows + 20, phase="ensemble", overlap_rows=25) == driver.complete()
         assert SCHEMAS[space] == driver.machine.prediction_schema == driver.machine.feedback_schema
         assert driver.machine.next_schema is None
         assert len(driver.learn(20).losses) == 20
@@ -117,7 +117,7 @@ def test_the_old_model_answers_until_the_switch_is_complete(algorithm, task, cla
     assert_array_equal(twin.learn(40).predictions, driver.learn(40).predictions)
     assert_array_equal(twin.predict().value, driver.predict().value)
     driver.map(10)
-    assert Switched("steady", 0, 100) == driver.abort()
+    assert Outcome(100, phase="steady", overlap_rows=0) == driver.abort()
     twin.at = driver.at
     assert_array_equal(twin.learn(20).predictions, driver.learn(20).predictions)
 
@@ -182,7 +182,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     assert scored + 1 == driver.machine.own.metrics.rows == driver.machine.rows
     after = driver.machine.pipeline.to_arrays()
     assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
-    assert isinstance(driver.learn(1, SCHEMAS[0]), Refused)
+    assert driver.learn(1, SCHEMAS[0]).refusal is not None
 
 
 @few
@@ -201,7 +201,7 @@ def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
     assert driver.learn(6, union).predictions == twin.learn(6).predictions
     assert save.to_bytes(driver.machine) == save.to_bytes(twin.machine)
     driver.live(2)
-    assert isinstance(driver.learn(1, union), Refused)
+    assert driver.learn(1, union).refusal is not None
 
 
 @pytest.mark.parametrize("space", [0, 1])
@@ -276,7 +276,7 @@ def test_repeated_overlap_rows_are_skipped():
     for one in (driver, twin):
         one.learn(30)
         one.begin(1)
-    assert Mapped(3, 3, 30) == driver.map(5, skip=(1, 3))
+    assert Outcome(30, overlap_rows=3) == driver.map(5, skip=(1, 3))
     for keep in (0, 2, 4):
         twin.at = 30 + keep
         twin.map(1)
@@ -317,7 +317,7 @@ def test_a_restored_state_brings_its_phase(phase):
     driver.apply(Restore(snapshot))
     driver.at = twin.at = at
     assert phase == driver.machine.phase
-    assert isinstance(driver.learn(10), Learned)
+    assert driver.learn(10).refusal is None
     twin.learn(10)
     assert_array_equal(twin.predict().probabilities, driver.predict().probabilities)
 

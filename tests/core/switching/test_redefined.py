@@ -51,7 +51,7 @@ def test_a_kept_name_is_declared_otherwise(algorithm, following):
     assert ("mon", "tue", "sun", "wed") == union.features[1].categories
     assert model.learn(rows(30, ["mon", "tue", "sun", "wed"], 1)).learned
     raw = np.vstack([union.row({"a": a, "day": day}, False) for a, day in rows(10, ["mon", "wed"], 2)])
-    assert 10 == model.commit(Overlap(union.id, raw)).taught
+    assert 10 + 30 == model.commit(Overlap(union.id, raw)).overlap_rows
     assert model.learn(rows(5, ["mon", "sun"], 3), old).learned
     model.switch("complete")
     assert model.learn(rows(30, ["mon", "wed"], 4)).learned

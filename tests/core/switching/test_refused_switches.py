@@ -3,7 +3,7 @@
 import pytest
 
 from core.config import Config
-from core.entry import Overlap, Refused, Rows, Switch
+from core.entry import Overlap, Rows, Switch
 from core.model import Model, plans, save
 from core.problems import Conflict, Invalid
 from tests.core.switching.switch_streams import SCHEMAS, SPACES, Driver
@@ -16,16 +16,16 @@ def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
     overlap = Overlap(SCHEMAS[0].id, driver.raw(SCHEMAS[0], 0, 2))
     for step in (driver.complete, driver.abort, lambda: driver.apply(overlap)[0]):
         before = save.to_bytes(driver.machine)
-        assert "no change of features" in step().detail
+        assert "no change of features" in step().refusal
         assert before == save.to_bytes(driver.machine)
     driver.begin(1)
     before = save.to_bytes(driver.machine)
-    assert "under way, to p, day, q, r" in driver.begin(2).detail
+    assert "under way, to p, day, q, r" in driver.begin(2).refusal
     with pytest.raises(Conflict, match="under way, to p, day, q, r"):
         plans.plan_switch(driver.machine, "begin", ["x"])
-    assert "no longer those" in driver.apply(overlap)[0].detail
+    assert "no longer those" in driver.apply(overlap)[0].refusal
     new_only = Rows(SCHEMAS[1].id, None, driver.raw(SCHEMAS[1], 0, 1), ["class 0"])
-    assert isinstance(driver.apply(new_only)[0], Refused)
+    assert driver.apply(new_only)[0].refusal is not None
     assert before == save.to_bytes(driver.machine)
 
 
@@ -34,7 +34,7 @@ def test_a_begin_that_another_switch_overtook_is_refused():
     driver = Driver()
     driver.learn(30)
     driver.live(1)
-    assert "changed meanwhile" in driver.apply(Switch("begin", SCHEMAS[1].features))[0].detail
+    assert "changed meanwhile" in driver.apply(Switch("begin", SCHEMAS[1].features))[0].refusal
 
 
 def test_a_model_without_features_has_nothing_to_change():
