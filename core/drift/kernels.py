@@ -59,51 +59,23 @@ _CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
 _LOSS_IN = "Array(f8, 1, 'C', readonly=True)"
 
 
-@njit(cache=True, nogil=True)
-def _wild(X: Floats) -> bool:
-    """Whether any value of the rows is too large to be squared."""
-    values = X.ravel()
-    wild = False
-    for i in range(values.shape[0]):
-        wild |= abs(values[i]) > _ROOT_MAX
-    return wild
-
-
 @njit(f"void({_ROWS_IN}, {_CLASSES_IN}, i8, i8, f8[:,::1])", cache=True, nogil=True)
-def _join_wild(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> None:
-    """``_join`` for any finite rows."""
+def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> None:
+    """Rows of X (n, D) join the ranges and the recent batches of their classes."""
     for i in range(start, stop):
-        first = FIRST + PER_CLASS * classes[i]
         for j in range(M.shape[1]):
             v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
-            M[LOW, j] = min(v, M[LOW, j])
-            M[HIGH, j] = max(v, M[HIGH, j])
-            M[first + TO_RECENT + MEAN, j] += v
-            v = min(max(v, -_ROOT_MAX), _ROOT_MAX)
-            M[first + TO_RECENT + SQUARE, j] += v * v
-            step = v - M[first + LAST, j]
-            M[first + TO_RECENT + STEP, j] += step * step
-            M[first + LAST, j] = v
-
-
-@njit(f"void({_ROWS_IN}, {_CLASSES_IN}, i8, i8, f8[:,::1], b1)", cache=True, nogil=True)
-def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats, wild: bool) -> None:
-    """Rows of X (n, D) join the ranges and the recent batches of their classes."""
-    if wild:
-        _join_wild(X, classes, start, stop, M)
-        return
-    for i in range(start, stop):
-        for j in range(M.shape[1]):
-            v = X[i, j] - M[ORIGIN, j]
             M[LOW, j] = v if v < M[LOW, j] else M[LOW, j]
             M[HIGH, j] = v if v > M[HIGH, j] else M[HIGH, j]
         first = FIRST + PER_CLASS * classes[i]
         for j in range(M.shape[1]):  # short loops are faster than one with several times as many rows of M
-            v = X[i, j] - M[ORIGIN, j]
+            v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
             M[first + TO_RECENT + MEAN, j] += v
+            v = min(max(v, -_ROOT_MAX), _ROOT_MAX)
             M[first + TO_RECENT + SQUARE, j] += v * v
         for j in range(M.shape[1]):
-            v = X[i, j] - M[ORIGIN, j]
+            v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
+            v = min(max(v, -_ROOT_MAX), _ROOT_MAX)
             step = v - M[first + LAST, j]
             M[first + TO_RECENT + STEP, j] += step * step
             M[first + LAST, j] = v
@@ -267,8 +239,6 @@ def absorb_rows(
     mean_batch, error_batch = limits[MEAN_BATCH], int(limits[ERROR_BATCH])
     cells = min(CELLS, error_batch)
     cell = error_batch // max(cells, 1)
-    # the origin is a value too: differences from a wild one are wild
-    wild = mean_batch > 0.0 and (_wild(X) or _wild(M[ORIGIN : ORIGIN + 1]))
     regression = reference.shape[0] > 0
     collecting = regression and reference[BATCHES] < 2.0
     limit = reference[LIMIT] if regression else 0.0
@@ -279,7 +249,7 @@ def absorb_rows(
         if mean_batch:
             T[k, RECENT] += 1.0
             if T[k, RECENT] == mean_batch:
-                _join(X, classes, joined, i + 1, M, wild)
+                _join(X, classes, joined, i + 1, M)
                 joined = i + 1
                 if _means_differ(M, T, k, limits[MEAN_LOG]):
                     differ = 1
@@ -299,9 +269,9 @@ def absorb_rows(
                 if T[k, PARTIAL] == cell:
                     rose = _rise(T, k, cells, cell, limits[ERROR_LOG])
         if differ or rose:
-            _join(X, classes, joined, i + 1, M, wild)
+            _join(X, classes, joined, i + 1, M)
             return i, differ, rose * cell
-    _join(X, classes, joined, X.shape[0], M, wild)
+    _join(X, classes, joined, X.shape[0], M)
     return X.shape[0], 0, 0
 
 

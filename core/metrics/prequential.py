@@ -13,7 +13,6 @@ number of rows alone. The marks say at which row something happened.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -139,8 +138,8 @@ def _is_mark(mark: object) -> bool:
     return isinstance(mark, dict) and "kind" in mark and type(mark.get("row")) is int
 
 
-class PrequentialMetrics(Holder, ABC):
-    """Metrics as a state machine over scored rows.
+class PrequentialMetrics(Holder):
+    """Metrics as a state machine over scored rows; what a task adds is ``absorb``, ``baselines`` and the reports.
 
     Attributes:
         scalars, ring, history: see above.
@@ -165,21 +164,6 @@ class PrequentialMetrics(Holder, ABC):
     def hand_marks(self, other: "PrequentialMetrics") -> None:
         """Give the marks to the metrics that go on for the model; these begin with none."""
         other._marks, self._marks = self._marks, Marks()  # noqa: SLF001 - of the same class
-
-    @abstractmethod
-    def baselines(self) -> tuple[Any, ...]:
-        """What the baselines predict now."""
-
-    @abstractmethod
-    def headline(self, costs: Floats | None = None) -> Header:
-        """The scores over all rows that a list of models shows, by the names they have there; None where undefined.
-
-        Costs are (at least K,), of missing each class; None: they are alike, or there are no classes.
-        """
-
-    @abstractmethod
-    def quality(self, costs: Floats | None = None) -> Quality:
-        """How well the model did in the window; ``costs`` as in ``headline``."""
 
     def _report(self, overall: Header, window: Header, fading: Header) -> Header:
         """The answer of ``GET /models/{name}/metrics``, from the scores of the spans, each with its ``baselines``."""

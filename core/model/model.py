@@ -20,7 +20,6 @@ from core.intervals.conformal import Intervals
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.difference import Difference
 from core.model.answers.answers import Answers
-from core.model.answers.calibration import fresh
 from core.model.answers.label_range import LabelRange
 from core.model.drift_response import DriftResponse
 from core.model.unknown_categories import UnknownCategories
@@ -58,7 +57,7 @@ class LearnerParts:
     @classmethod
     def first(cls, config: Config, switching: Switching | None = None, learner_id: str = "") -> Self:
         """A learner that has learned nothing, in given spaces or in that of the configuration."""
-        switching, answers = switching or Switching(config, config.space), Answers(config, LabelSet(), fresh())
+        switching, answers = switching or Switching(config, config.space), Answers(config, LabelSet())
         if config.task == "regression":
             parts = cls(config, switching, answers, RegressionMetrics(), LabelRange(), Intervals())
         else:

@@ -20,7 +20,6 @@ from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics
 from core.metrics.difference import Difference
 from core.model.answers.answers import Answers
-from core.model.answers.calibration import fresh
 from core.model.model import Challenger, LearnerParts, Model
 from core.model.unknown_categories import UnknownCategories
 from core.state import envelope
@@ -36,25 +35,15 @@ Arrays = dict[str, NDArray[Any]]
 # ---------------------------------------------------------------- save
 
 
-def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None) -> bytes:
+def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool = False) -> bytes:
     """The whole state with a digest; equal states give equal bytes.
 
     Args:
         model: the model.
         stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
+        copied: whether another model begins with it at version 0: without the alarms, which are events of this
+            model's log, and with learners that none of its entries has put there.
     """
-    return _dump(model, stamp or {})
-
-
-def to_copy(model: Model, stamp: Mapping[str, Any]) -> bytes:
-    """The whole state as another model begins with it, at version 0.
-
-    Without the alarms, which are events of this model's log, and with learners that none of it has put there.
-    """
-    return _dump(model, stamp, copied=True)
-
-
-def _dump(model: Model, stamp: Mapping[str, Any], copied: bool = False) -> bytes:
     arrays, state = _packed(model.own, "" if copied else None, {"outbox": Outbox() if copied else model.outbox})
     if model.unknown.counts:
         state["unknown"] = dict(model.unknown.counts)
@@ -66,7 +55,7 @@ def _dump(model: Model, stamp: Mapping[str, Any], copied: bool = False) -> bytes
         others.append({"name": name, "promote": one.promote, "config": fields, "state": header})
     if others:
         state[CHALLENGERS] = others
-    return envelope.dump(arrays, {"config": model.config.to_json(), "stamp": dict(stamp), "state": state})
+    return envelope.dump(arrays, {"config": model.config.to_json(), "stamp": dict(stamp or {}), "state": state})
 
 
 def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -> tuple[Arrays, Header]:
@@ -137,7 +126,7 @@ def _load_challenger(config: Config, raw: Header, arrays: Arrays) -> tuple[str, 
 def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str, Any]) -> LearnerParts:
     """A learner that ``_packed`` gave; ``more`` is loaded with its parts."""
     parts = LearnerParts.first(config, build(config, state["switching"]), state.get("born", ""))
-    parts.answers = Answers(config, LabelSet.from_header(state["labels"]), fresh())
+    parts.answers = Answers(config, LabelSet.from_header(state["labels"]))
     parts.rows_before_start = state.get("before", 0)
     unflatten({**parts.saved_parts(), **more}, arrays, state)
     _check_together(parts, state["rows"])

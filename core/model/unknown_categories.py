@@ -22,26 +22,21 @@ class UnknownCategories:
     def absorb(self, space: Space, raw: Floats) -> None:
         """Count those of rows (n, F) of a space."""
         for column in space.exact:
-            met = int(np.count_nonzero(raw[:, column] == OTHER))
-            if met:
+            if met := int(np.count_nonzero(raw[:, column] == OTHER)):
                 name = space.names[column]
                 self.counts[name] = self.counts.get(name, 0) + met
 
     def keep(self, space: Space) -> None:
         """Forget the features that are not of a space: as many are counted as a model has."""
-        names = {*space.names}
-        self.counts = {name: count for name, count in self.counts.items() if name in names}
+        self.counts = {name: count for name, count in self.counts.items() if name in space.names}
 
     def report(self, space: Space | None) -> dict[str, int]:
         """The count of each feature of a space that has declared categories."""
-        return (
-            {}
-            if space is None
-            else {name: self.counts.get(name, 0) for name in map(space.names.__getitem__, space.exact)}
-        )
+        names = () if space is None else [space.names[column] for column in space.exact]
+        return {name: self.counts.get(name, 0) for name in names}
 
     @classmethod
-    def from_header(cls, header: object) -> "UnknownCategories":
+    def from_header(cls, header: Mapping[str, int]) -> "UnknownCategories":
         """The counts of a saved state.
 
         Raises:

@@ -31,11 +31,21 @@ KIND = "unlabelled"
 
 
 def facts(model: Model) -> tuple[object, ...]:
-    """What a watch depends on: where they are others, it begins anew."""
+    """What a watch depends on: where they change, it begins again."""
     schema, watch = model.prediction_schema, model.config.watch
     settled = model.rows >= SETTLED_ROWS
     labels = 0 if model.regression else len(model.own.answers.said)
     return None if schema is None else schema.id, labels if settled else 0, settled, watch
+
+
+def _prediction_columns(model: Model) -> tuple[str, ...]:
+    """Names of the columns of predictions."""
+    if model.rows < SETTLED_ROWS:
+        return ()
+    if model.regression:
+        return ("prediction",)
+    labels = model.own.answers.said.labels
+    return tuple(f"prediction {key(label)}" for label in labels) if len(labels) <= CLASSES_MAX else ()
 
 
 class UnlabelledWatch:
@@ -52,27 +62,17 @@ class UnlabelledWatch:
     def __init__(self, model: Model) -> None:
         self.facts = facts(model)
         schema = model.prediction_schema
-        few = isinstance(schema, Schema) and schema.width <= COLUMNS_MAX
-        self._features: tuple[str, ...] = tuple(schema.columns) if schema is not None and few else ()
-        self._predictions = self._named(model)
+        watched = isinstance(schema, Schema) and schema.width <= COLUMNS_MAX
+        self._features = tuple(schema.columns) if isinstance(schema, Schema) and watched else ()
+        self._predictions = _prediction_columns(model)
         self.names = (*self._features, *self._predictions)
-        ranges = [schema.drift_ranges] if schema is not None and few else []
-        said = np.full((2, len(self._predictions)), np.nan)
-        if not model.regression:
-            said[0], said[1] = 0.0, 1.0
-        test = model.config.watch.tests.get("class_mean", WatchTest())
-        tests = {"class_mean": test} if self.names else {}
-        self._detector = DriftDetector(tests, np.hstack([*ranges, said]), regression=True)
+        low, high = (np.nan, np.nan) if model.regression else (0.0, 1.0)
+        ranges = np.repeat([[low], [high]], len(self._predictions), axis=1)
+        if schema is not None and self._features:
+            ranges = np.hstack([schema.drift_ranges, ranges])
+        tests = {"class_mean": model.config.watch.tests.get("class_mean", WatchTest())} if self.names else {}
+        self._detector = DriftDetector(tests, ranges, regression=True)
         self._episodes, self._rows = Episodes(model.config.watch), 0
-
-    def _named(self, model: Model) -> tuple[str, ...]:
-        """Names of the columns of predictions."""
-        if model.rows < SETTLED_ROWS:
-            return ()
-        if model.regression:
-            return ("prediction",)
-        labels = model.own.answers.said.labels
-        return tuple(f"prediction {key(label)}" for label in labels) if len(labels) <= CLASSES_MAX else ()
 
     def absorb(self, model: Model, raw: Floats, served: ServedPrediction, version: int, time_ms: int) -> Drift | None:
         """Take in a row that was predicted; the drift that shows, once in an episode of such rows.

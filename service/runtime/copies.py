@@ -47,7 +47,7 @@ async def _packed(replica: Replica, name: str, key: str) -> tuple[Copy, bytes]:
         origin = Origin(replica.name, replica.incarnation, replica.version, key)
         config, summary, rows = machine.config, encode_first(read.summary(machine)), machine.rows
         stamp = {"incarnation": incarnation, "version": 0, "uid": incarnation}
-        state = await in_thread_if_large(machine.nbytes, save.to_copy, machine, stamp)
+        state = await in_thread_if_large(machine.nbytes, save.to_bytes, machine, stamp, True)
     checksum = await in_thread_if_large(len(state), digest, state)
     info = SnapshotInfo(0, incarnation, rows, now_ms, len(state), checksum, STATE_VERSION)
     return Copy(name, incarnation, config.canonical.encode(), origin, summary, info), state

@@ -36,8 +36,8 @@ from core.contract import Floats, Ints, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import Label, LabelSet
 from core.metrics.class_kernels import FACTS, GONE, LOSS, NOTHING, note_facts
-from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row
-from core.model.answers.class_priors import log_priors, others_are_rare, with_labels
+from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row, fresh
+from core.model.answers.class_priors import log_priors, others_are_rare
 from core.state.holder import Holder
 
 MASS_MIN = 1e-6
@@ -206,7 +206,7 @@ class Answers(Holder):
     Args:
         config: the model's configuration.
         seen: the classes seen, by index; ``add`` adds to it.
-        calibration: of the same model so far, or ``fresh``.
+        calibration: of the same model so far; None: the one that changes nothing.
         counts: rows of each label so far, in the order in which labels are said; those behind them have none.
 
     Attributes:
@@ -218,17 +218,19 @@ class Answers(Holder):
 
     layout = LAYOUT
 
-    def __init__(self, config: Config, seen: LabelSet, calibration: Floats, counts: Floats = _NO_ROWS) -> None:
+    def __init__(
+        self, config: Config, seen: LabelSet, calibration: Floats | None = None, counts: Floats = _NO_ROWS
+    ) -> None:
         self.seen = seen
         self.said = seen if config.labels is None else LabelSet(config.labels)
-        self.calibration, self.counts = calibration, counts
+        self.calibration, self.counts = fresh() if calibration is None else calibration, counts
         self._config = config
         self._arrange()
 
     def _arrange(self) -> None:
         order = self.said.indices(self.seen.labels)
         self._costs = np.array(self._config.costs_of(self.said))
-        self.counts = with_labels(self.counts, len(self.said))
+        self.counts = np.pad(self.counts, (0, len(self.said) - len(self.counts)))  # no row of a new label yet
         self._of_labels = order, self._costs, self.counts
 
     @property

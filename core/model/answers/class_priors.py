@@ -16,7 +16,6 @@ Source: the share: Laplace's rule of succession.
 
 import math
 
-import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
@@ -45,8 +44,3 @@ def log_priors(order: Ints, counts: Floats, rows: float, priors: Floats) -> None
 def others_are_rare(order: Ints, counts: Floats, rows: float, classes: int) -> bool:
     """Whether there are more than two classes, and the first two have 99 % of the rows; arguments as above."""
     return classes > 2 and rows - counts[order[0]] - counts[order[1]] <= _RARE * rows
-
-
-def with_labels(counts: Floats, labels: int) -> Floats:
-    """Counts (labels,) that go on with labels of which there is no row yet."""
-    return np.pad(counts, (0, labels - len(counts)))

@@ -16,8 +16,6 @@ from core.state.holder import Holder
 from core.state.layout import WHOLE, Array, Layout
 
 _NO_FACTS = np.empty((FACTS, 0))
-LAYOUT = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
-
 
 @njit("void(f8[::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8[::1])", cache=True, nogil=True)
 def _absorb(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
@@ -37,7 +35,7 @@ class LabelRange(Holder):
         span (3,)    least and largest label, and the number of labels
     """
 
-    layout = LAYOUT
+    layout = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
 
     def __init__(self) -> None:
         self.span = np.zeros(3)

@@ -241,7 +241,7 @@ def test_a_snapshot_brings_back_its_challengers_and_its_learner():
     )
     model.commit(Restore(kept, "import"))
     assert ["7.0.0", "7.0.1"] == [one.learner_id for one in model.machine.learners]
-    copied, _ = save.from_bytes(save.to_copy(model.machine, {}))
+    copied, _ = save.from_bytes(save.to_bytes(model.machine, copied=True))
     assert ["", "0.1"] == [one.learner_id for one in copied.learners]
     assert model.machine.challengers["fast"].difference.report() == copied.challengers["fast"].difference.report()
 

@@ -9,7 +9,7 @@ from core.contract import Spec
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import Model, read, save
-from core.model.answers.label_range import LAYOUT, LabelRange
+from core.model.answers.label_range import LabelRange
 from core.model.apply import apply
 from core.numerics.label_range import BEYOND, SPAN_ROWS
 from tests.core.state.hostile import hostile
@@ -105,7 +105,7 @@ def test_only_what_can_be_a_range_is_loaded():
     held = LabelRange()
     held.absorb(np.zeros(3), np.arange(3.0))
     arrays, header = held.to_arrays()
-    broken = [(arrays, {"more": 1}), *((wrong, header) for _, wrong in hostile(LAYOUT, arrays))]
+    broken = [(arrays, {"more": 1}), *((wrong, header) for _, wrong in hostile(LabelRange.layout, arrays))]
     for wrong, head in broken:
         with pytest.raises(ValueError, match=r"."):
             held.load_arrays(wrong, head)
