@@ -11,7 +11,7 @@ defines their meaning only.
               | Switch    begin, complete or abort a change of features
               | Overlap   rows with the features of both spaces, without labels
               | Configure a change of the configuration
-              | Challenge puts a challenger beside the model
+              | Challenge adds a challenger
               | Withdraw  takes one away
               | Promote   makes one the model's own learner
 
@@ -158,7 +158,7 @@ class Configure:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Put a challenger beside the model, or change when the one of that name is promoted.
+    """Add a challenger, or change when the one of that name is promoted.
 
     Attributes:
         name: what it is called.

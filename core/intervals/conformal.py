@@ -8,14 +8,14 @@ row was learned,
 For a level of 1 - t the share a begins at t. Then it follows what the rows show, by DtACI: experts k = 1 ... K with
 steps gamma_k; beta is the least share with which the interval would have missed the row;
 
-    a       = c + sum_k w_k a_k, within [0, 1]                         what is told
+    a       = c + sum_k w_k a_k, within [0, 1]                         in use
     w_k    <- w_k exp(-eta l_k), normalised                            l_k = t (beta - a_k) - min(0, beta - a_k)
     w_k    <- (1 - sigma) w_k + sigma/K
     a_k    <- a_k + gamma_k (t - 1[a_k >= beta]), within [0, 1]
     c      <- c + gamma_0 (t - 1[outside]), within [-1/2, 1/2]
 
 The weights choose how fast a moves. The mean of the experts may miss more or fewer rows than each of them does, and a
-ring of residuals has a largest one; c is ACI itself, for what is told. One side of an interval may be wider: a model
+ring of residuals has a largest one; c is ACI itself, for the a in use. One side of an interval may be wider: a model
 that lags behind has errors of one sign. It holds its prediction, and an interval of a higher level holds that of a
 lower one. Five levels adapt; the a of the others lie between theirs.
 
@@ -23,9 +23,9 @@ Source: Gibbs, Candes: Adaptive Conformal Inference Under Distribution Shift, Ne
 for Online Prediction with Arbitrary Distribution Shifts, JMLR 25(162), 2024 (Algorithm 1: DtACI, its eta and sigma).
 
 Departures
-- An a below 2/(n + 1) would ask for an infinite interval; the largest residuals of the ring are told. There is no
+- An a below 2/(n + 1) would ask for an infinite interval; the largest residuals of the ring are used. There is no
   interval of a level before its tails have a quantile: t (n + 1) >= 2.
-- The experts' mean is told instead of a drawn expert, so that the same log gives the same intervals; c is not in DtACI.
+- The experts' mean is used instead of a drawn expert, so that the same log gives the same intervals; c is not in DtACI.
 - A tracked row's residual is that of the prediction that was served, and its coverage that of the intervals served
   with it; but a learns from it as it stands when the label comes. Many late misses of one change would otherwise each
   widen the intervals again.
@@ -70,10 +70,10 @@ class Intervals(Holder):
                 at.LEVEL_COLUMNS,
                 places={
                     at.SHIFT: Range(-at.SHIFT_MAX, at.SHIFT_MAX),
-                    **dict.fromkeys((at.TOLD, at.COVERED), WHOLE),
-                    **dict.fromkeys((at.FADING_TOLD, at.FADING_COVERED), NOT_NEGATIVE),
+                    **dict.fromkeys((at.OFFERED, at.COVERED), WHOLE),
+                    **dict.fromkeys((at.FADING_OFFERED, at.FADING_COVERED), NOT_NEGATIVE),
                 },
-                ordered=[(at.COVERED, at.TOLD), (at.FADING_COVERED, at.FADING_TOLD)],
+                ordered=[(at.COVERED, at.OFFERED), (at.FADING_COVERED, at.FADING_OFFERED)],
             ),
             "residuals": Array("residuals"),
             "bits": Array("rows", within=_BITS),
@@ -94,7 +94,7 @@ class Intervals(Holder):
         Args:
             predicted: float64 (n,), the predictions that are scored, all finite.
             truth: float64 (n,), the numbers that came, all finite.
-            served: (n, L, 2) the intervals that tracked rows were served with, see ``as_told``; None: none was tracked.
+            served: (n, L, 2) the intervals of tracked rows, see ``returned_bounds``; None: none was tracked.
 
         Raises:
             ValueError: a number is not finite; nothing changed.
@@ -103,8 +103,8 @@ class Intervals(Holder):
         if len(bits) < after and len(bits) < WINDOW:
             ordered, residuals = grown(ordered, after, at.RING), grown(residuals, after, at.RING)
             bits = grown(bits, after, WINDOW)
-        told, adaptive = _NONE_TRACKED if served is None else served, (self.alphas, self.weights, self.levels)
-        if not at.absorb(predicted, truth, told, self.rows, *adaptive, ordered, residuals, bits):
+        returned, adaptive = _NONE_TRACKED if served is None else served, (self.alphas, self.weights, self.levels)
+        if not at.absorb(predicted, truth, returned, self.rows, *adaptive, ordered, residuals, bits):
             raise ValueError("a number is not finite")
         self.residuals, self.bits, self._ordered, self.rows = residuals, bits, ordered, after
 
@@ -128,12 +128,12 @@ class Intervals(Holder):
     def spans(self) -> tuple[Header, Header, Header]:
         """The share of rows that each level covered: overall, in the window, fading; None where it had no interval."""
         flags = self.bits[: min(self.rows, WINDOW)].astype(np.int64)[:, None] >> np.arange(2 * len(LEVELS)) & 1
-        told, covered = np.split(flags.sum(axis=0), 2)
+        offered, covered = np.split(flags.sum(axis=0), 2)
         known = self.levels.T
         return (
-            _shares(known[at.TOLD], known[at.COVERED]),
-            _shares(told, covered),
-            _shares(known[at.FADING_TOLD], known[at.FADING_COVERED]),
+            _shares(known[at.OFFERED], known[at.COVERED]),
+            _shares(offered, covered),
+            _shares(known[at.FADING_OFFERED], known[at.FADING_COVERED]),
         )
 
     @property
@@ -156,23 +156,23 @@ class Intervals(Holder):
         check_capacity("bits", held["bits"], found["rows"], WINDOW)
 
 
-def as_told(served: Sequence[IntervalBounds | None]) -> Floats:
+def returned_bounds(served: Sequence[IntervalBounds | None]) -> Floats:
     """What ``Intervals.absorb`` takes of rows some of which were tracked: (n, L, 2).
 
     Args:
         served: the intervals that each row was served with; None: none; (): it was not tracked.
     """
-    told = np.full((len(served), len(LEVELS), 2), np.nan)
-    for row, own in enumerate(served):
-        if own == ():
-            told[row, 0, 0] = at.NOT_TRACKED
-        for j, bounds in enumerate(own or ()):
+    returned = np.full((len(served), len(LEVELS), 2), np.nan)
+    for row, given in enumerate(served):
+        if given == ():
+            returned[row, 0, 0] = at.NOT_TRACKED
+        for j, bounds in enumerate(given or ()):
             if bounds is not None:
-                told[row, j] = bounds
-    return told
+                returned[row, j] = bounds
+    return returned
 
 
-def _shares(told: NDArray[Any], covered: NDArray[Any]) -> Header:
+def _shares(offered: NDArray[Any], covered: NDArray[Any]) -> Header:
     """Shares by level, as JSON has them."""
-    pairs = zip(LEVELS, told.tolist(), covered.tolist(), strict=True)
+    pairs = zip(LEVELS, offered.tolist(), covered.tolist(), strict=True)
     return {f"{level:g}": hits / rows if rows else None for level, rows, hits in pairs}

@@ -23,15 +23,15 @@ SHIFT_STEP: Final = 0.002
 SHIFT_MAX: Final = 0.5
 LARGEST: Final = float(np.finfo(np.float64).max)
 NOT_TRACKED: Final = math.inf
-"""In place of the first bound told: the row was not tracked, its intervals are those of now."""
+"""In place of the first returned bound: the row was not tracked, its intervals are those of now."""
 # What is known of each level: c; rows with an interval, rows that it covered, and both with fading weights.
-SHIFT, TOLD, COVERED, FADING_TOLD, FADING_COVERED = 0, 1, 2, 3, 4
+SHIFT, OFFERED, COVERED, FADING_OFFERED, FADING_COVERED = 0, 1, 2, 3, 4
 LEVEL_COLUMNS: Final = 5
 
 _LEVELS = np.array(LEVELS)
 _STEPS = np.array(STEPS)
 _STATE = "f8[:,::1], f8[:,::1], f8[:,::1], f8[::1]"
-_TOLD = "Array(f8, 3, 'C', readonly=True)"
+_RETURNED = "Array(f8, 3, 'C', readonly=True)"
 
 
 @njit("i8(f8)", cache=True)
@@ -54,8 +54,8 @@ def _smaller(ordered: Floats, n: int, value: float) -> int:
 
 
 @njit(cache=True)
-def _told_alphas(alphas: Floats, weights: Floats, levels: Floats, out: Floats) -> None:
-    """The a (L,) that is told of every level, none larger than that of a lower one: intervals are nested."""
+def _nested_alphas(alphas: Floats, weights: Floats, levels: Floats, out: Floats) -> None:
+    """The a (L,) in use for every level, none larger than that of a lower one: intervals are nested."""
     for j in range(_LEVELS.shape[0]):
         a = levels[j, SHIFT]
         for k in range(_STEPS.shape[0]):
@@ -71,11 +71,11 @@ def _tails(ordered: Floats, n: int, a: float) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def _between(told: Floats, level: float) -> float:
+def _between(nested: Floats, level: float) -> float:
     """The a of any level: linear between those that adapt, from 1 at level 0."""
     below, a = 0.0, 1.0
     for j in range(_LEVELS.shape[0]):
-        following: float = told[j]
+        following: float = nested[j]
         if level < _LEVELS[j]:
             a += (level - below) / (_LEVELS[j] - below) * (following - a)
             break
@@ -95,12 +95,12 @@ def bounds(
     predicted: Floats, wanted: Floats, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats, n: int
 ) -> Floats:
     """Intervals of some levels (m,) around predictions (p,): (p, m, 2), low and high; NaN: too few residuals."""
-    told = np.empty(_LEVELS.shape[0])
-    _told_alphas(alphas, weights, levels, told)
+    nested = np.empty(_LEVELS.shape[0])
+    _nested_alphas(alphas, weights, levels, nested)
     out = np.full((predicted.shape[0], wanted.shape[0], 2), np.nan)
     for j in range(wanted.shape[0]):
         if n >= rows_needed(wanted[j]):
-            low, high = _tails(ordered, n, _between(told, wanted[j]))
+            low, high = _tails(ordered, n, _between(nested, wanted[j]))
             for i in range(predicted.shape[0]):
                 out[i, j, 0], out[i, j, 1] = _finite(predicted[i] + low), _finite(predicted[i] + high)
     return out
@@ -136,7 +136,7 @@ def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
     ordered[free] = value
 
 
-@njit(f"b1({READ_FLOATS}, {READ_FLOATS}, {_TOLD}, i8, {_STATE}, f8[::1], f8[::1])", cache=True)
+@njit(f"b1({READ_FLOATS}, {READ_FLOATS}, {_RETURNED}, i8, {_STATE}, f8[::1], f8[::1])", cache=True)
 def absorb(
     predicted: Floats,
     truth: Floats,
@@ -154,31 +154,31 @@ def absorb(
         if not (math.isfinite(truth[i]) and math.isfinite(predicted[i])):
             return False
     L = _LEVELS.shape[0]
-    told = np.empty(L)
+    nested = np.empty(L)
     for i in range(truth.shape[0]):
-        n, said, came = min(rows + i, RING), predicted[i], truth[i]
-        residual = _finite(came - said) + 0.0
+        n, value, label = min(rows + i, RING), predicted[i], truth[i]
+        residual = _finite(label - value) + 0.0
         beyond = _smaller(ordered, n, residual)
         if residual <= 0.0:
             larger = n - _smaller(ordered, n, np.nextafter(residual, np.inf))
             beyond = larger if residual < 0.0 else min(larger, beyond)
         beta = 2.0 - 2.0 * beyond / (n + 1)
-        _told_alphas(alphas, weights, levels, told)
+        _nested_alphas(alphas, weights, levels, nested)
         tracked = served.shape[0] > 0 and served[i, 0, 0] != NOT_TRACKED
         flags = 0
         for j in range(L):
             enough = n >= rows_needed(_LEVELS[j])
             low = high = np.nan
             if enough:
-                below, above = _tails(ordered, n, told[j])
-                low, high = _finite(said + below), _finite(said + above)
+                below, above = _tails(ordered, n, nested[j])
+                low, high = _finite(value + below), _finite(value + above)
                 _adapt(alphas, weights, levels, j, beta, residual < below or residual > above)
             if tracked:
                 low, high = served[i, j, 0], served[i, j, 1]
-            has, covered = 0 if math.isnan(low) else 1, 1 if low <= came <= high else 0
-            levels[j, TOLD] += has
+            has, covered = 0 if math.isnan(low) else 1, 1 if low <= label <= high else 0
+            levels[j, OFFERED] += has
             levels[j, COVERED] += covered
-            levels[j, FADING_TOLD] = FADING * levels[j, FADING_TOLD] + has
+            levels[j, FADING_OFFERED] = FADING * levels[j, FADING_OFFERED] + has
             levels[j, FADING_COVERED] = FADING * levels[j, FADING_COVERED] + covered
             flags += (has << j) + (covered << (L + j))
         _insert(ordered, n, residuals[(rows + i) % RING], residual)

@@ -146,13 +146,13 @@ def _count(
 
 
 @njit(cache=True)
-def _note(row: Floats, guess: int, y: int, facts: Floats, i: int, told: Ints, s: Floats) -> None:
+def _note(row: Floats, guess: int, y: int, facts: Floats, i: int, baselines: Ints, s: Floats) -> None:
     """Write what is known of a row into the ring, before its label is seen."""
     row[GUESS], row[TRUTH], row[FLAGS] = guess, y, 0.0
     for baseline in range(2):
         answer = int(s[LAST + baseline])
-        if told.shape[0] and told[i, baseline] != AS_NOW:
-            answer = told[i, baseline]
+        if baselines.shape[0] and baselines[i, baseline] != AS_NOW:
+            answer = baselines[i, baseline]
         if y == (0 if answer == NOTHING else answer):
             row[FLAGS] += 1.0 + baseline
     p_true = facts[P_TRUE, i]
@@ -217,7 +217,7 @@ def beyond_chance(p0: float, chance: float) -> float:
 
 
 @njit(cache=True)
-def _possible(predicted: Ints, truth: Ints, facts: Floats, told: Ints, K: int) -> bool:
+def _possible(predicted: Ints, truth: Ints, facts: Floats, baselines: Ints, K: int) -> bool:
     """Whether all indices and probabilities are within their ranges."""
     for i in range(truth.shape[0]):
         if not (0 <= truth[i] < K and GONE <= predicted[i] < K):
@@ -225,7 +225,7 @@ def _possible(predicted: Ints, truth: Ints, facts: Floats, told: Ints, K: int) -
         for fact in (P_TRUE, BRIER, P_SAID, SCORE):
             if facts[fact, i] < 0.0 or facts[fact, i] == np.inf:
                 return False
-    return told.size == 0 or (told.min() >= AS_NOW and told.max() < K)
+    return baselines.size == 0 or (baselines.min() >= AS_NOW and baselines.max() < K)
 
 
 @njit(
@@ -237,7 +237,7 @@ def absorb(
     predicted: Ints,
     truth: Ints,
     facts: Floats,
-    told: Ints,
+    baselines: Ints,
     s: Floats,
     sums: Floats,
     classes: Floats,
@@ -251,12 +251,12 @@ def absorb(
     The rows are as ``ClassificationMetrics.absorb`` has them, then come the arrays of its state.
     """
     K = classes.shape[1]
-    if not _possible(predicted, truth, facts, told, K):
+    if not _possible(predicted, truth, facts, baselines, K):
         return False
     places, overall, faded = classes[PLACE], classes[OVERALL:FADED], classes[FADED:]
     for i in range(truth.shape[0]):
         row = ring[int(s[ROWS]) % WINDOW]
-        _note(row, predicted[i], truth[i], facts, i, told, s)
+        _note(row, predicted[i], truth[i], facts, i, baselines, s)
         s[ROWS] += 1.0
         s[WEIGHT] /= FADING
         _see(truth[i], s, classes, confusion)

@@ -78,7 +78,7 @@ class ClassificationMetrics(PrequentialMetrics):
         self.confusion = np.zeros((2, 0, 0))
         self.scores = np.zeros((2, 2, 0))
 
-    def absorb(self, predicted: Ints, truth: Ints, facts: Floats, classes: int, told: Ints = AS_THEY_ARE) -> None:
+    def absorb(self, predicted: Ints, truth: Ints, facts: Floats, classes: int, baselines: Ints = AS_THEY_ARE) -> None:
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
         Args:
@@ -87,20 +87,20 @@ class ClassificationMetrics(PrequentialMetrics):
             truth: int64 (n,), index of the label that came.
             facts: float64 (FACTS, n), what the probabilities said; see ``class_kernels``.
             classes: number of classes known; never fewer than before.
-            told: int64 (n, 2), what ``no_change`` and ``majority`` answered at the prediction: an index, ``NOTHING``,
+            baselines: int64 (n, 2), what ``no_change`` and ``majority`` predicted then: an index, ``NOTHING``,
                 ``GONE``, or ``AS_NOW``; or (0, 2): as now for all rows.
 
         Raises:
             ValueError: other shapes, indices out of range, negative or infinite probabilities; nothing changed.
         """
         n, known = len(truth), self.classes
-        if len(predicted) != n or facts.shape != (at.FACTS, n) or len(told) not in {0, n} or classes < known:
+        if len(predicted) != n or facts.shape != (at.FACTS, n) or len(baselines) not in {0, n} or classes < known:
             raise ValueError("predictions, labels and probabilities do not go together")
         arrays = self.by_class, self.confusion, self.scores
         if classes > known:
             arrays = _with_classes(*arrays, classes)
         ring, history = self._room(n)
-        if not at.absorb(predicted, truth, facts, told, self.scalars, self.sums, *arrays, ring, history):
+        if not at.absorb(predicted, truth, facts, baselines, self.scalars, self.sums, *arrays, ring, history):
             raise ValueError("an index or a probability is out of range")
         self.by_class, self.confusion, self.scores = arrays
         self.ring, self.history, self.rows = ring, history, self.rows + n

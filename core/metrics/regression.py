@@ -142,7 +142,7 @@ def _count(error: float, s: Floats, errors: Floats) -> None:
 def _absorb(
     predicted: Floats,
     truth: Floats,
-    told: Floats,
+    baselines: Floats,
     s: Floats,
     series: Floats,
     errors: Floats,
@@ -163,8 +163,8 @@ def _absorb(
     for i in range(truth.shape[0]):
         error, level = _clip(predicted[i] - truth[i]), _clip(truth[i])
         last = s[LAST] if s[ROWS] > 0.0 else np.nan
-        if told.shape[0] and told[i] != np.inf:
-            last = told[i]
+        if baselines.shape[0] and baselines[i] != np.inf:
+            last = baselines[i]
         baseline = np.nan if np.isnan(last) else _clip(last - truth[i])
         at = int(s[ROWS]) % WINDOW
         ring[at, 0], ring[at, 1], ring[at, 2] = error, level, baseline
@@ -262,28 +262,28 @@ class RegressionMetrics(PrequentialMetrics):
         self.series = np.zeros((3, SERIES_COLUMNS))
         self.errors = np.zeros((2, 1))
 
-    def absorb(self, predicted: Floats, truth: Floats, told: Floats = AS_IT_IS) -> None:
+    def absorb(self, predicted: Floats, truth: Floats, baselines: Floats = AS_IT_IS) -> None:
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
         Args:
             predicted: float64 (n,), the a-priori predictions, all finite.
             truth: float64 (n,), the numbers that came, all finite.
-            told: float64 (n,), what ``last_value`` predicted at the time of the prediction: a number, ``NOTHING`` or
+            baselines: float64 (n,), what ``last_value`` predicted then: a number, ``NOTHING`` or
                 ``AS_NOW``; or (0,): as now for all rows.
 
         Raises:
             ValueError: other lengths, or a number that is not finite; nothing changed.
         """
-        n, of_baseline = len(truth), len(told)
+        n, of_baseline = len(truth), len(baselines)
         if len(predicted) != n or (of_baseline and of_baseline != n):
             raise ValueError("predictions and truth do not go together")
         ring, history = self._room(n)
-        done = _absorb(predicted, truth, told, self.scalars, self.series, self.errors, ring, history)
+        done = _absorb(predicted, truth, baselines, self.scalars, self.series, self.errors, ring, history)
         if done == _NO_ROOM:
             with np.errstate(over="ignore"):
                 low, high = octaves(np.abs(predicted - truth))
             self.errors, self.scalars[OCTAVE] = covering(self.errors, int(self.scalars[OCTAVE]), low, high)
-            done = _absorb(predicted, truth, told, self.scalars, self.series, self.errors, ring, history)
+            done = _absorb(predicted, truth, baselines, self.scalars, self.series, self.errors, ring, history)
         if done != _DONE:
             raise ValueError("a number is not finite")
         self.ring, self.history, self.rows = ring, history, self.rows + n

@@ -1,4 +1,4 @@
-"""Challengers: learners beside the model's own, for the same rows in the same order.
+"""Challengers: other learners than the model's own, for the same rows in the same order.
 
 A challenger begins with the row after the entry that puts it there: in the feature space in force, with the classes
 seen, and with nothing learned. From then on it takes every step of the model: rows, changes of features, settings,
@@ -116,7 +116,7 @@ def _take_alarms(parts: LearnerParts, challenger: str | None) -> list[tuple[Lear
 
 
 def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
-    """Put a challenger beside the model, or change how it is promoted.
+    """Add a challenger, or change how it is promoted.
 
     Raises:
         Invalid, Conflict: see ``plan_challenge``.

@@ -17,7 +17,7 @@ from core.switching.phases import mapping_bytes
 EXPERTS = 3
 """Models that learn side by side after a change of features."""
 ROW_FLOPS = 400.0
-"""What learning, scoring and answering a row costs beside its learner, in floating-point operations."""
+"""What learning, scoring and answering a row costs in addition to its learner, in floating-point operations."""
 LOAD_BYTES = 10**7
 """What importing the kernels of an algorithm counts as: some hundredths of a second."""
 BUILD_FLOPS = 20.0

@@ -13,7 +13,7 @@ LATER = (
     "core.switching.kernel_mapping",
     "core.switching.mixture",
 )
-"""Modules with kernels that are imported inside functions, beside those of the algorithms."""
+"""Modules with kernels that are imported inside functions, in addition to those of the algorithms."""
 
 
 def load_kernels() -> None:

@@ -23,11 +23,12 @@ from core.model.answers.answers import Answers
 from core.model.answers.label_range import LabelRange
 from core.model.drift_response import DriftResponse
 from core.model.unknown_categories import UnknownCategories
+from core.state.envelope import Nested
 from core.switching.phases import Phase, Switching
 
 
 @dataclass(eq=False, slots=True)
-class LearnerParts:
+class LearnerParts(Nested):
     """One learner of a model's rows with all that belongs to it: the model's own, or a challenger's.
 
     Attributes:
@@ -109,7 +110,7 @@ class LearnerParts:
         """The version that the entry made which put the learner there; 0 for the model's first one."""
         return int(self.learner_id.partition(".")[0] or 0)
 
-    def saved_parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
         """The parts that have a state, by their names in a saved one."""
         held: dict[str, Any] = {"metrics": self.metrics, "intervals": self.intervals, "label_range": self.label_range}
         held |= {"pipeline": self.switching.now, "answers": None if self.regression else self.answers}
@@ -117,15 +118,10 @@ class LearnerParts:
             held |= {"watch": response.detector, "episodes": response.episodes}
         return {name: part for name, part in held.items() if part is not None}
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return sum(part.nbytes for part in self.saved_parts().values())
-
 
 @dataclass(eq=False, slots=True)
 class Challenger:
-    """A learner beside the model's own.
+    """Another learner of the model's rows.
 
     Attributes:
         parts: of the learner.

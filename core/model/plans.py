@@ -16,13 +16,11 @@ from core.config import (
     promote_of,
 )
 from core.contract import Header
-from core.entry import Challenge, Switch
+from core.entry import Challenge
 from core.features import Feature, Schema
 from core.features.feature_space import with_categories
 from core.model.model import Model
 from core.problems import Conflict, Invalid
-from core.switching.feature_recovery import Kind
-from core.switching.phases import Action
 
 PREVIOUS = "previous"
 """What the former model is called after a promotion."""
@@ -103,18 +101,6 @@ def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | Non
         if (problem := parts.switching.obstacle_to_extend()) is not None:
             raise Invalid.of(CATEGORIES, problem)
     return found
-
-
-def plan_switch(
-    model: Model, action: Action, features: object = None, mapping: Kind | None = None, force: bool = False
-) -> Switch:
-    """A step in a change of features; see ``Switching.plan``.
-
-    Raises:
-        Conflict: the phase does not allow the action, or the algorithm no change of features at all.
-        Invalid: naming the field.
-    """
-    return model.own.switching.plan(action, features, mapping, force)
 
 
 def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -> tuple[Challenge | None, Config]:

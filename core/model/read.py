@@ -210,7 +210,7 @@ class Summary(NamedTuple):
         baseline: the same of the best simple baseline; None where none has predicted a row yet.
         phase: of a change of features: "steady", "overlap" or "ensemble".
         drift: the newest drift event; None where there has been none.
-        challengers: how many learners stand beside the model's own.
+        challengers: how many challengers the model has.
         ahead: how many of them are better: the interval of the paired difference lies above 0.
         mean_cost: what the model's answers have cost a row, by its ``class_costs``; None where it has none.
         baseline_cost: the same of the cheapest constant answer.

@@ -66,7 +66,7 @@ def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -
         copy_id: its id in a copy, whose episodes are new; None: it is no copy.
         more: what is saved with its parts.
     """
-    held, learner_id = parts.saved_parts(), parts.learner_id if copy_id is None else copy_id
+    held, learner_id = parts.parts(), parts.learner_id if copy_id is None else copy_id
     if copy_id is not None and "episodes" in held:
         held["episodes"] = Episodes(parts.config.watch)
     arrays, headers = flatten({**held, **more})
@@ -128,7 +128,7 @@ def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str
     parts = LearnerParts.first(config, build(config, state["switching"]), state.get("born", ""))
     parts.answers = Answers(config, LabelSet.from_header(state["labels"]))
     parts.rows_before_start = state.get("before", 0)
-    unflatten({**parts.saved_parts(), **more}, arrays, state)
+    unflatten({**parts.parts(), **more}, arrays, state)
     _check_together(parts, state["rows"])
     if isinstance(parts.metrics, ClassificationMetrics):
         parts.answers.count(parts.metrics.labels_seen)

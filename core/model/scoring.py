@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
 from core.entry import ServedPrediction
-from core.intervals.conformal import as_told
+from core.intervals.conformal import returned_bounds
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.class_kernels import AS_NOW, LOSS, NOTHING, facts_of
 from core.metrics.regression import AS_NOW as NUMBER_AS_NOW
@@ -52,8 +52,8 @@ def score(parts: LearnerParts, scored: Scored, returned: Returned | None) -> Sco
         else:
             scored, baseline = _numbers_as_returned(scored, returned)
             metrics.absorb(scored.predicted, scored.truth, baseline)
-            told = as_told([() if one is None else one.interval for one in returned])
-            intervals.absorb(scored.predicted, scored.truth, told)
+            bounds = returned_bounds([() if one is None else one.interval for one in returned])
+            intervals.absorb(scored.predicted, scored.truth, bounds)
         return scored
     assert isinstance(metrics, ClassificationMetrics)  # asked of its exact class: for another one it takes long
     classes = len(parts.answers.said.labels)

@@ -162,13 +162,13 @@ def _step(z: float, came: bool, c: Floats, weight: float) -> None:
     j = min(int(at), KNOTS - 2)
     limit = _WEIGHT_MAX[1] if c[SHARED] else _WEIGHT_MAX[0]
     error, curvature = ((1.0 if came else 0.0) - r) * weight, r * (1.0 - r) * weight
-    for beside in range(2):
-        w = at - j if beside else 1.0 - (at - j)
-        c[WEIGHTS + j + beside] = min(c[WEIGHTS + j + beside] + w * curvature, limit)
-        offset = c[OFFSETS + j + beside] + w * error / (_PRIOR + c[WEIGHTS + j + beside])
+    for side in range(2):
+        w = at - j if side else 1.0 - (at - j)
+        c[WEIGHTS + j + side] = min(c[WEIGHTS + j + side] + w * curvature, limit)
+        offset = c[OFFSETS + j + side] + w * error / (_PRIOR + c[WEIGHTS + j + side])
         if c[SHARED]:
-            offset = _increasing(offset, j + beside, c)
-        c[OFFSETS + j + beside] = min(max(offset, -OFFSET_MAX), OFFSET_MAX)
+            offset = _increasing(offset, j + side, c)
+        c[OFFSETS + j + side] = min(max(offset, -OFFSET_MAX), OFFSET_MAX)
 
 
 @njit(cache=True, nogil=True)

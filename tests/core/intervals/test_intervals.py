@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from core.intervals.conformal import Intervals, as_told
+from core.intervals.conformal import Intervals, returned_bounds
 from core.intervals.levels import LEVELS
 from tests.core.intervals.interval_oracle import PlainIntervals
 from tests.core.state.hostile import hostile
@@ -155,7 +155,7 @@ def test_coverage_is_what_was_asked_for_also_after_changes():
     assert (sums[500:] - sums[:-500]).min() >= 0.82 * 500
 
 
-def test_a_tracked_row_is_covered_as_it_was_told():
+def test_a_tracked_row_is_covered_as_it_wreturned_bounds():
     """By the intervals that it was served with; one that was served with none does not count; the others as ever."""
     predicted, truth = stream(300)
     wide, narrow = ((-1e9, 1e9),) * 5, ((-1e-9, 1e-9),) * 5
@@ -164,13 +164,13 @@ def test_a_tracked_row_is_covered_as_it_was_told():
     row = np.array([0.0]), np.array([5.0])
     for served, more, hits in ((wide, 1, 1), (narrow, 1, 0), (None, 0, 0), ((None,) * 4 + (wide[0],), None, None)):
         after = fed((predicted, truth))
-        after.absorb(*row, as_told([served]))
+        after.absorb(*row, returned_bounds([served]))
         told, covered = (after.levels - before.levels)[:, 1:3].T
         expected = ([more] * 5, [hits] * 5) if more is not None else ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1])
         assert expected == (told.tolist(), covered.tolist())
         assert after.residuals[300 % 250] == 5.0
     untracked = fed((predicted, truth))
-    untracked.absorb(*row, as_told([()]))
+    untracked.absorb(*row, returned_bounds([()]))
     expected = fed((predicted, truth))
     expected.absorb(*row)
     assert state(expected) == state(untracked)
@@ -185,7 +185,7 @@ def test_what_a_tracked_row_is_served_with_is_what_is_read():
         bounds = intervals.around(np.array([2.5]), level)
         assert own == (None if bounds is None else tuple(bounds[0]))
     assert None is served[4]
-    assert_array_equal(as_told([served])[0, :4], np.array(served[:4]))
+    assert_array_equal(returned_bounds([served])[0, :4], np.array(served[:4]))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -65,7 +65,7 @@ def challenge(model, name, body):
 
 def numbers(learner):
     """What a learner has learned and how well it has done, but for row numbers."""
-    held = learner.saved_parts()
+    held = learner.parts()
     return {name: {key: part.tobytes() for key, part in held[name].to_arrays()[0].items()} for name in held}
 
 

@@ -129,7 +129,7 @@ def test_a_classification_has_none():
     driver = Driver("dfop", "classification")
     driver.learn(60)
     assert None is driver.machine.own.intervals
-    assert "intervals" not in driver.machine.own.saved_parts()
+    assert "intervals" not in driver.machine.own.parts()
     assert "coverage" not in read.metrics_report(driver.machine)["overall"]
 
 

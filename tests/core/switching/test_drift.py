@@ -94,9 +94,7 @@ def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
     assert drifts(block)
     assert phase == block.machine.phase
     for part in ("pipeline", "watch", "episodes", "metrics"):  # the outbox names the entry of an alarm
-        assert dump(*block.machine.own.saved_parts()[part].to_arrays()) == dump(
-            *single.machine.own.saved_parts()[part].to_arrays()
-        )
+        assert dump(*block.machine.own.parts()[part].to_arrays()) == dump(*single.machine.own.parts()[part].to_arrays())
     block.reborn().learn(20)
     if phase == "overlap":
         block.complete()
