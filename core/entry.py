@@ -19,9 +19,9 @@ The outcome of a segment is an ``Outcome``: one per segment, in the same order.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -192,6 +192,8 @@ class Promote:
     force: bool = True
 
 
+PlaceOf = Callable[[int], tuple[int, int]]
+"""Version and time of the entry of a row; the first row learned is 1."""
 Segment = Rows | Reset | Restore | Switch | Overlap | Configure | Challenge | Withdraw | Promote
 
 
@@ -239,6 +241,11 @@ class MergedRows:
         """The entry, counted from 0, that a row is in."""
         return bisect_right(self.stops, row)
 
+    def place_of(self, before: int, row: int) -> tuple[int, int]:
+        """Version and time of the entry of a row; the first row learned is 1, and ``before`` rows were before these."""
+        at = self.entry_of(row - before - 1)
+        return self.version + at, self.times_ms[at]
+
     def part(self, first: int, stop: int) -> Rows:
         """The rows of the entries from ``first`` to before ``stop``, as one segment."""
         rows = self.rows
@@ -246,27 +253,6 @@ class MergedRows:
         discounts = None if rows.discounts is None else rows.discounts[part]
         weights = None if rows.weights is None else rows.weights[part]
         return Rows(rows.space, None, rows.X[part], rows.y[part], discounts, weights=weights)
-
-
-class MergedPlaces(NamedTuple):
-    """Where the rows of neighbouring entries are on the log.
-
-    Attributes:
-        merged: the entries.
-        before: rows that the model had learned before the first of them.
-    """
-
-    merged: MergedRows
-    before: int
-
-    def place_of(self, row: int) -> tuple[int, int]:
-        """Version and time of the entry of a row; the first row learned is 1."""
-        at = self.merged.entry_of(row - self.before - 1)
-        return self.merged.version + at, self.merged.times_ms[at]
-
-
-Places = Entry | MergedPlaces
-"""Knows version and time of the entry of each row."""
 
 
 class Outcome(msgspec.Struct, array_like=True):

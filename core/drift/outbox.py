@@ -134,7 +134,7 @@ def of_alarm(alarm: Alarm, place: tuple[int, int], columns: Sequence[str], **kno
     return Drift(
         *place,
         kind=alarm.kind,
-        features=_changes(alarm, columns),
+        features=changes_of(alarm, columns),
         before=before,
         after=after,
         epsilon_cut=alarm.epsilon,
@@ -144,12 +144,8 @@ def of_alarm(alarm: Alarm, place: tuple[int, int], columns: Sequence[str], **kno
     )
 
 
-def joined_alarm(alarm: Alarm, row: int, label: Label | None, columns: Sequence[str]) -> Joined:
-    """An alarm that joins an event, in the client's terms; see ``of_alarm``."""
-    return Joined(alarm.kind, label, row, _changes(alarm, columns))
-
-
-def _changes(alarm: Alarm, columns: Sequence[str]) -> tuple[Change, ...]:
+def changes_of(alarm: Alarm, columns: Sequence[str]) -> tuple[Change, ...]:
+    """The columns of an alarm, by their names, with their means; none of the error-rate test."""
     return () if alarm.kind == "error_rate" else tuple(map(Change, columns, alarm.before, alarm.after))
 
 

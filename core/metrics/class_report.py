@@ -77,10 +77,6 @@ class Span(NamedTuple):
         rows, p, right = self.reliability.T
         return _ratio(float(np.abs(right - p).sum()), rows.sum())
 
-    def mean_cost(self, costs: Floats) -> MeanCost | None:
-        """What the answers cost, with costs (at least K,) of missing each class; None without rows."""
-        return mean_cost(self.tallies[at.LABELS], self.tallies[at.HITS], costs[: len(self.places)])
-
     def rows(self, count: float) -> float | int:
         """A number of rows; a sum of fading weights is rounded, so that tables can be read."""
         return int(count) if self.whole else round(float(count), DIGITS)
@@ -107,7 +103,7 @@ def report(span: Span, labels: Sequence[Any], keys: Sequence[str], costs: Floats
         "brier": number(brier / 2 if len(span.places) <= 2 else brier),
         "ece": number(span.calibration_error),
         **(_ranking(span.scores) if two else {}),
-        **({} if costs is None else {"costs": _costs(span.mean_cost(costs), labels)}),
+        **({} if costs is None else {"costs": _costs(mean_cost(span.tallies, costs), labels)}),
         "unscored": span.rows(span.sums[at.UNSCORED]),
         "per_class": _per_class(span, keys),
         "confusion": _confusion(span, labels),
@@ -127,7 +123,7 @@ def quality(window: Span, unscored: float, costs: Floats | None) -> Quality:
     ratio = np.nan
     if costs is None:
         ratio = error_ratio(1.0 - accuracy, 1.0 - baseline)
-    elif (found := window.mean_cost(costs)) is not None:
+    elif (found := mean_cost(window.tallies, costs)) is not None:
         ratio = error_ratio(found.mean, found.constant)
     return Quality(accuracy, baseline, ratio, window.calibration_error, int(unscored))
 
@@ -144,14 +140,15 @@ def balanced_accuracy(labels: Floats, hits: Floats) -> float:
     return float((hits[there] / labels[there]).mean()) if there.any() else np.nan
 
 
-def mean_cost(labels: Floats, hits: Floats, costs: Floats) -> MeanCost | None:
+def mean_cost(tallies: Floats, costs: Floats) -> MeanCost | None:
     """The costs of a span; None without rows; of equally cheap constant answers the one of lowest index.
 
     Args:
-        labels: (K,), rows, or their weights, by label.
-        hits: (K,), those answered right.
-        costs: (K,) of missing a row of each label.
+        tallies: (3, K), as of ``Span``.
+        costs: (at least K,) of missing a row of each label.
     """
+    labels, _, hits = tallies
+    costs = costs[: len(labels)]
     rows = float(labels.sum())
     if rows == 0.0:
         return None

@@ -124,8 +124,7 @@ class ClassificationMetrics(PrequentialMetrics):
         """The overall accuracy and that of the better baseline; with costs the mean ones, too."""
         scored, right, *baselines = self.sums[0, [at.SCORED, at.RIGHT, at.NO_CHANGE, at.MAJORITY]].tolist()
         found = {"score": right / scored, "baseline": max(baselines) / scored} if scored else NO_SCORES
-        labels, _, hits = self.by_class[at.OVERALL : at.FADED]
-        cost = None if costs is None else mean_cost(labels, hits, costs[: self.classes])
+        cost = None if costs is None else mean_cost(self.by_class[at.OVERALL : at.FADED], costs)
         return found if cost is None else {**found, "mean_cost": cost.mean, "baseline_cost": cost.constant}
 
     def report(

@@ -125,17 +125,15 @@ class Marks:
             ValueError: not such a header.
         """
         kept, thinned = header.get("marks"), header.get("marks_thinned")
-        if not isinstance(kept, list) or len(kept) > MARKS_MAX or not all(map(_is_mark, kept)):
+        if not isinstance(kept, list) or len(kept) > MARKS_MAX:
+            raise ValueError("marks: not a list of so many at most")
+        if not all(isinstance(mark, dict) and "kind" in mark and type(mark.get("row")) is int for mark in kept):
             raise ValueError("marks: not a list of them")
         if type(thinned) is not int or thinned < 0 or (thinned and len(kept) < MARKS_MAX):
             raise ValueError("marks_thinned: not how many were dropped")
         marks = cls()
         marks.kept, marks.thinned = [dict(mark) for mark in kept], thinned
         return marks
-
-
-def _is_mark(mark: object) -> bool:
-    return isinstance(mark, dict) and "kind" in mark and type(mark.get("row")) is int
 
 
 class PrequentialMetrics(Holder):

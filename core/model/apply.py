@@ -12,6 +12,7 @@ What a model accepts its challengers do as well, each by itself. What is returne
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,10 @@ from core.entry import (
     Challenge,
     Configure,
     Entry,
-    MergedPlaces,
     MergedRows,
     Outcome,
     Overlap,
-    Places,
+    PlaceOf,
     Promote,
     Reset,
     Restore,
@@ -53,11 +53,11 @@ def apply(model: Model, entry: Entry) -> list[Outcome]:
     """Apply one log entry; one outcome per segment, in order."""
     segments = entry.segments
     if len(segments) == 1 and isinstance(segments[0], Rows):
-        return _learn(model, segments, entry)  # type: ignore[arg-type]
+        return _learn(model, segments, entry.place_of)  # type: ignore[arg-type]
     outcomes: list[Outcome] = []
     for block in group_into_blocks(segments, lambda rows: _is_plain(model, rows)):
         if isinstance(block[0], Rows):
-            outcomes += _learn(model, block, entry)  # type: ignore[arg-type]  # neighbours are rows as well
+            outcomes += _learn(model, block, entry.place_of)  # type: ignore[arg-type]  # neighbours are rows as well
             continue
         try:
             outcomes.append(_step(model, block[0], f"{entry.version}.{len(outcomes)}"))
@@ -83,8 +83,8 @@ def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Out
         stop = plain_until(merged, first, model.feedback_schema, None if model.regression else model.labels)
     if stop == first:
         return first, None
-    places = MergedPlaces(merged, model.rows - merged.start(first))
-    (learned,) = _learn(model, [merged.part(first, stop)], places)
+    place_of = partial(merged.place_of, model.rows - merged.start(first))
+    (learned,) = _learn(model, [merged.part(first, stop)], place_of)
     return stop, learned
 
 
@@ -99,7 +99,7 @@ def _is_plain(model: Model, rows: Rows) -> bool:
     return model.regression or model.labels.knows(rows.y)  # type: ignore[arg-type]
 
 
-def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outcome]:
+def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Outcome]:
     """Test then train on the rows of one block, and score them."""
     first = segments[0]
     if len(segments) == 1 and (refused := _accept(model, first)) is not None:
@@ -108,7 +108,7 @@ def _learn(model: Model, segments: Sequence[Rows], places: Places) -> list[Outco
     route = model.own.switching.routes.get(first.space)
     if route is not None and route.schema.exact:
         model.unknown.absorb(route.schema, rows.raw)
-    scored, returned = challengers.learn_together(model, first.space, rows, places), rows.returned
+    scored, returned = challengers.learn_together(model, first.space, rows, place_of), rows.returned
     if returned is not None and any(one is not None and one.by != model.own.learner_id for one in returned):
         scored = as_returned(model.own, scored, returned)
     learned = _outcomes(model, segments, scored, returned, route is not None)

@@ -11,8 +11,8 @@ import numpy as np
 
 from core.config import promote_of
 from core.contract import Floats
-from core.drift.outbox import joined_alarm, of_alarm
-from core.entry import Challenge, Places, Promote, Withdraw
+from core.drift.outbox import Joined, changes_of, of_alarm
+from core.entry import Challenge, PlaceOf, Promote, Withdraw
 from core.metrics.difference import NO_NUMBERS, Difference
 from core.model.answers.answers import Scored
 from core.model.drift_response import Seen
@@ -30,7 +30,7 @@ TEST_EVERY = 100
 # ---------------------------------------------------------------- rows
 
 
-def learn_together(model: Model, space: str, rows: BlockRows, places: Places) -> Scored:
+def learn_together(model: Model, space: str, rows: BlockRows, place_of: PlaceOf) -> Scored:
     """Rows go through all learners; one may be promoted in between. Returned is how the model's own did."""
     count = len(rows.raw)
     scored: list[Scored] = []
@@ -41,7 +41,7 @@ def learn_together(model: Model, space: str, rows: BlockRows, places: Places) ->
         return alone
     for part in _parts_between_tests(model.rows, count, model.challengers):
         scored.append(_learn_and_compare(model, space, rows if part == slice(0, count) else rows.part(part)))
-        report_alarms(model, places)
+        report_alarms(model, place_of)
         if count and model.rows % TEST_EVERY == 0 and (name := promotable(model.challengers)) is not None:
             promote(model, name, "auto")
     return joined(scored)
@@ -83,7 +83,7 @@ def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> F
     return np.where(both, 0.0, np.nan)
 
 
-def report_alarms(model: Model, places: Places) -> None:
+def report_alarms(model: Model, place_of: PlaceOf) -> None:
     """Put the alarms into the outbox, in the order of their rows; each event is a mark in the learner's metrics."""
     found = _take_alarms(model.own, None)
     for name, one in model.challengers.items():
@@ -95,10 +95,10 @@ def report_alarms(model: Model, places: Places) -> None:
         if joins:
             latest = outbox.newest  # an event is closed by the next one of any learner
             if latest is not None and latest.challenger == challenger:
-                outbox.join(joined_alarm(alarm, row, label, named))
+                outbox.join(Joined(alarm.kind, label, row, changes_of(alarm, named)))
             continue
         newest, index, _ = outbox.last
-        version, time_ms = places.place_of(row)
+        version, time_ms = place_of(row)
         place = version, index + 1 if newest == version else 0
         known = {"row": row, "time_ms": time_ms, "label": label, "challenger": challenger}
         outbox.put(of_alarm(alarm, place, named, action=action, held_back=held_back, **known))

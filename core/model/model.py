@@ -14,7 +14,7 @@ from typing import Any, Self
 from core.config import Config, Promote
 from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox
-from core.features import Schema, Space
+from core.features import Space
 from core.features.labels import Label, LabelSet
 from core.intervals.conformal import Intervals
 from core.metrics import ClassificationMetrics, RegressionMetrics
@@ -201,12 +201,6 @@ class Model:
         """The space that feedback rows come in: in an overlap the union of both, else ``prediction_schema``."""
         now = self.own.switching.now
         return None if now is None else now.feedback_schema
-
-    @property
-    def next_schema(self) -> Schema | None:
-        """The feature space that a change of features leads to, or None."""
-        now = self.own.switching.now
-        return None if now is None else now.next_schema
 
     @property
     def phase(self) -> str:

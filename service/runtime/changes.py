@@ -141,7 +141,7 @@ def challenger_shown(machine: Model, name: str) -> dict[str, Any]:
 
 def feature_state(machine: Model) -> dict[str, Any]:
     """Where a model stands, as GET /models/{name}/features answers it."""
-    following = machine.next_schema
+    following = None if machine.pipeline is None else machine.pipeline.next_schema
     return {
         "phase": machine.phase,
         "current": [] if machine.prediction_schema is None else _declared(machine.prediction_schema),

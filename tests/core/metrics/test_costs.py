@@ -20,7 +20,7 @@ def test_costs_are_those_of_the_rows(unit):
     truth, answers = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2]), np.array([0, 0, 0, 0, 0, 1, 1, 0, 0])
     costs = np.array([1.0, 15.0, 2.0])
     labels, hits = np.bincount(truth), np.bincount(truth[truth == answers], minlength=3)
-    found = mean_cost(labels.astype(float), hits.astype(float), unit * costs)
+    found = mean_cost(np.array([labels, labels, hits], float), unit * costs)
     constants = [costs[truth[truth != label]].sum() / 9 for label in range(3)]
     assert (min(constants), 1) == (constants[1], found.answer)
     assert np.allclose(
@@ -30,7 +30,7 @@ def test_costs_are_those_of_the_rows(unit):
 
 def test_without_rows_there_are_none():
     """Nothing has been said that could cost."""
-    assert None is mean_cost(np.zeros(2), np.zeros(2), np.ones(2))
+    assert None is mean_cost(np.zeros((3, 2)), np.ones(2))
 
 
 def test_a_model_with_costs_tells_of_them_in_every_span_and_in_its_summary():

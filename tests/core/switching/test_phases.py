@@ -32,14 +32,14 @@ def test_a_model_lives_through_three_switches(algorithm, task, classes, mapping)
         assert phase == driver.machine.phase
         assert Outcome(driver.machine.rows, phase="overlap", overlap_rows=0) == driver.begin(space, mapping)
         assert SCHEMAS[space - 1] == driver.machine.prediction_schema
-        assert SCHEMAS[space] == driver.machine.next_schema
+        assert SCHEMAS[space] == driver.machine.pipeline.next_schema
         rows = driver.machine.rows
         assert rows + 20 == driver.learn(20).rows
         assert Outcome(rows + 20, overlap_rows=25) == driver.map(5)
         assert finite(driver.predict())
         assert Outcome(rows + 20, phase="ensemble", overlap_rows=25) == driver.complete()
         assert SCHEMAS[space] == driver.machine.prediction_schema == driver.machine.feedback_schema
-        assert driver.machine.next_schema is None
+        assert driver.machine.pipeline.next_schema is None
         assert len(driver.learn(20).losses) == 20
         assert finite(driver.predict())
         assert abs(1.0 - sum(expert["weight"] for expert in driver.machine.own.switching.report())) < 1e-9
