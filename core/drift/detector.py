@@ -76,6 +76,7 @@ class DriftDetector(Holder):
         tests: which of them run; the others cost nothing.
         ranges: (2, D) least and largest expected value of each encoded column, NaN where nothing is declared.
         regression: whether the rows have numbers for labels: one class from the start.
+        classes: those of a classification at the start.
 
     State (core.drift.kernels): ``means`` and ``counters`` per class, ``reference`` of a regression.
     """
@@ -96,7 +97,7 @@ class DriftDetector(Holder):
     )
     object_bytes = OBJECT_BYTES
 
-    def __init__(self, tests: Tests, ranges: Floats, regression: bool) -> None:
+    def __init__(self, tests: Tests, ranges: Floats, regression: bool, classes: int = 0) -> None:
         mean, error = tests.get("class_mean"), tests.get("error_rate")
         self.regression = regression
         self.limits = np.zeros(4)
@@ -109,11 +110,10 @@ class DriftDetector(Holder):
         self._cell = self._error_batch // max(min(at.CELLS, self._error_batch), 1)
         self._ranges = ranges[:, :D].copy()
         self.started = 0
-        self.means = np.zeros((at.FIRST, D))
-        self.counters = np.zeros((0, at.COUNTERS))
+        classes = 1 if regression else classes
+        self.means = np.zeros((at.FIRST + at.PER_CLASS * classes, D))
+        self.counters = np.zeros((classes, at.COUNTERS))
         self.reference = np.zeros(at.REFERENCE + self._error_batch if regression and error else 0)
-        if regression:
-            self.add_class()
 
     def restart(self) -> None:
         """Empty all windows; classes and ranges are kept. Later rows are not compared with earlier ones."""
@@ -125,23 +125,24 @@ class DriftDetector(Holder):
         self.counters[:, at.COUNT :] = 0.0
         self.reference[:] = 0.0
 
-    def adopt(self, other: "DriftDetector") -> None:
-        """Take over the windows of another detector of the same columns and classes, of tests with as long batches."""
+    def adopt(self, other: "DriftDetector", places: Ints | None = None) -> None:
+        """Take over the windows of another detector of the same classes, of tests with batches of the same length.
+
+        Args:
+            other: the detector.
+            places: of its columns among these, whose others have been 0 in every row; None: they are the same.
+        """
         if self.means.shape[1] and other.limits[at.MEAN_BATCH] == self.limits[at.MEAN_BATCH]:
-            self.means[:], self.started = other.means, other.started
+            if places is None:
+                self.means[:] = other.means
+            else:
+                self.means[[at.LOW, at.HIGH]] = np.fmin(self._ranges[0], 0.0), np.fmax(self._ranges[1], 0.0)
+                self.means[:, places] = other.means
+            self.started = other.started
             self.counters[:, : at.COUNT] = other.counters[:, : at.COUNT]
         if self._cell and other.limits[at.ERROR_BATCH] == self.limits[at.ERROR_BATCH]:
             self.counters[:, at.COUNT :] = other.counters[:, at.COUNT :]
             self.reference[:] = other.reference
-
-    def extend(self, other: "DriftDetector", places: Ints) -> None:
-        """Go on for a detector of fewer columns, those at ``places``; the others have been 0 in every row."""
-        self.counters, self.reference, self.started = other.counters.copy(), other.reference.copy(), other.started
-        if self.means.shape[1]:
-            if self.started:
-                self.means[at.LOW] = np.fmin(self._ranges[0], 0.0)
-                self.means[at.HIGH] = np.fmax(self._ranges[1], 0.0)
-            self.means[:, places] = other.means
 
     @property
     def classes(self) -> int:

@@ -129,14 +129,17 @@ class Difference(Holder):
 
     def low(self, of: int = 1) -> float:
         """The lower end of the interval, of d; ``of`` as in ``favours_second``."""
-        return max(-1.0, (float(self.scalars[_SUM]) - radius(self._spread, of)) / max(self.rows, 1))
+        return self._interval(of)[0]
+
+    def _interval(self, of: int) -> tuple[float, float]:
+        n, total, reach = max(self.rows, 1), float(self.scalars[_SUM]), radius(self._spread, of)
+        return max(-1.0, (total - reach) / n), min(1.0, (total + reach) / n)
 
     def report(self, of: int = 1, unit: float = 1.0) -> Header:
         """Mean and interval, None before the first row that was compared; a regression knows its ``unit`` of loss."""
         found: Header = {"mean": None, "low": None, "high": None, "confidence": 1.0 - ALPHA / of, "rows": self.rows}
         scale = BOUND * float(self.scalars[_VAR]) if self.scalars[_LABELS] else unit
         if self.rows:
-            n, total, reach = self.rows, float(self.scalars[_SUM]), radius(self._spread, of)
-            found["mean"] = scale * total / n
-            found["low"], found["high"] = scale * max(-1.0, (total - reach) / n), scale * min(1.0, (total + reach) / n)
+            found["mean"] = scale * float(self.scalars[_SUM]) / self.rows
+            found["low"], found["high"] = (scale * end for end in self._interval(of))
         return found | ({"bound": scale} if self.scalars[_LABELS] else {})

@@ -86,16 +86,13 @@ class DriftResponse:
 
     def move(self, schema: Space) -> None:
         """Go over to another feature space: windows start empty, so that a switch is not called a drift."""
-        classes = self.detector.classes
-        self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
-        for _ in range(classes - self.detector.classes):
-            self.detector.add_class()
+        self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression, self.detector.classes)
 
     def extend(self, before: Schema, schema: Schema) -> None:
         """Go over to a space with further categories: windows go on, since those columns have been 0 so far."""
         old = self.detector
         self.move(schema)
-        self.detector.extend(old, column_places(before, schema))
+        self.detector.adopt(old, column_places(before, schema))
 
     def add_class(self) -> None:
         """One more class, called before its first row is observed."""

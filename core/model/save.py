@@ -131,7 +131,8 @@ def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str
     unflatten({**parts.parts(), **more}, arrays, state)
     _check_together(parts, state["rows"])
     if isinstance(parts.metrics, ClassificationMetrics):
-        parts.answers.count(parts.metrics.labels_seen)
+        counted = parts.metrics.labels_seen
+        parts.answers = Answers(config, parts.labels, parts.answers.calibration, counted)
     return parts
 
 

@@ -244,11 +244,6 @@ class Answers(Holder):
         self._arrange()
         return index
 
-    def count(self, counts: Floats) -> None:
-        """Go on from rows of each label that were counted elsewhere: (K,), labels behind them have none."""
-        self.counts = counts
-        self._arrange()
-
     def of(self, prediction: Prediction, rows: int) -> Prediction:
         """A learner's prediction in terms of the labels, after so many rows."""
         p, labels = prediction.probabilities, len(self.said.labels)
