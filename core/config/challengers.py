@@ -38,7 +38,7 @@ class ChallengerBody(Config, json_schema_extra=showing(*CHALLENGER_FIELDS)):
 
 def own_fields(config: Config) -> dict[str, Any]:
     """What a configuration says of its learner, as a body."""
-    said = config.model_copy(update={"features": None}).to_json()
+    said = config.without_features
     return {name: said[name] for name in OWN if name in said}
 
 
@@ -72,9 +72,7 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
     named = raw.get("algorithm", DEFAULT)
     if isinstance(named, str):
         _check_algorithm(model, find(named))
-    shared = {
-        name: value for name, value in model.model_copy(update={"features": None}).to_json().items() if name not in OWN
-    }
+    shared = {name: value for name, value in model.without_features.items() if name not in OWN}
     for name in raw:
         if name not in CHALLENGER_FIELDS:
             _check_shared(model, name, raw[name], shared)

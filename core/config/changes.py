@@ -21,7 +21,7 @@ from core.drift.config import OnDrift, Watch
 from core.features.declaration import GivenLabel
 from core.features.feature import Feature
 from core.features.labels import Label, LabelSet, clashes, distinct, same
-from core.problems import PROBLEMS_MAX, Invalid, Problem, suggestion
+from core.problems import Invalid, Problem, refuse, suggestion
 
 LABELS, CATEGORIES = "add_labels", "add_categories"
 """What is added to a field: to ``labels``, and to features in force."""
@@ -86,10 +86,8 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
     Raises:
         Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
     """
-    problems = [Problem(name, _refusal(name), CHANGEABLE) for name in asked if name not in CHANGEABLE]
-    if problems:
-        raise Invalid(*problems[:PROBLEMS_MAX])
-    body = _without_features(config)
+    refuse([Problem(name, _refusal(name), CHANGEABLE) for name in asked if name not in CHANGEABLE])
+    body = config.without_features
     for name in REPLACEABLE:
         if name not in asked:
             continue
@@ -129,7 +127,7 @@ def _with_labels(config: Config, added: object) -> list[Label]:
 
 def fields_changed(before: Config, after: Config) -> list[str]:
     """The fields in which two configurations differ, in the order of their names."""
-    one, other = _without_features(before), _without_features(after)
+    one, other = before.without_features, after.without_features
     names = {name for name in {*one, *other} if _text(one.get(name)) != _text(other.get(name))}
     same_features = before.features is after.features or before.features == after.features
     return sorted(names if same_features else names | {"features"})
@@ -146,7 +144,7 @@ def differences(config: Config, asked: Config) -> list[Problem]:
         A problem for each field, first those that PATCH can change; parameters one by one, unless the algorithm is
         another one. ``allowed`` is what the model has, where that is short.
     """
-    own, others = _without_features(config), _without_features(asked)
+    own, others = config.without_features, asked.without_features
     names = fields_changed(config, asked)
     values = {name: own.get(name) for name in names if name != "params"}
     if "algorithm" not in names:
@@ -184,7 +182,7 @@ def interchangeable(config: Config, other: Config) -> bool:
     Algorithm, task, parameters, seed and lags have to agree, and so do features and labels, but for labels and
     categories that one of the two has in addition, behind the common ones.
     """
-    one, two = _without_features(config), _without_features(other)
+    one, two = config.without_features, other.without_features
     fixed = all(_text(one[name]) == _text(two[name]) for name in ("algorithm", "task", "params", "seed"))
     return (
         fixed
@@ -192,11 +190,6 @@ def interchangeable(config: Config, other: Config) -> bool:
         and _alike(config.features, other.features)
         and _extends(config.labels, other.labels)
     )
-
-
-def _without_features(config: Config) -> dict[str, Any]:
-    """The configuration as JSON without its features, of which there may be thousands."""
-    return config.model_copy(update={"features": None}).to_json()
 
 
 def _text(value: object) -> str:

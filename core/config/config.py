@@ -23,7 +23,7 @@ from core.features.declaration import Declared, GivenLabel, Name
 from core.features.labels import Label, LabelSet, key, parse_declared
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.catalogue import DEFAULT, find
-from core.problems import PROBLEMS_MAX, Invalid, Problem, suggestion
+from core.problems import Invalid, Problem, refuse, suggestion
 
 Missing = Literal["error", "zero", "mean"]
 Unknown = Literal["other", "error"]
@@ -185,7 +185,9 @@ class Config(Checked):
             raise Invalid.of("", f"need probabilities, and {algorithm.id} has none")
         if not isinstance(value, dict) or len(value) > algorithm.class_bound:
             raise Invalid.of("", "must be an object of the costs of missing a class, by its label", _COSTS)
-        return _costs(value, None if labels is None else [key(label) for label in labels])
+        known = None if labels is None else [key(label) for label in labels]
+        refuse([problem for name, cost in value.items() for problem in _wrong_cost(name, cost, known)])
+        return {name: float(cost) for name, cost in value.items()} or None
 
     @field_validator("features", "missing", "unknown", "ignore", "lags", mode="before")
     @classmethod
@@ -207,6 +209,11 @@ class Config(Checked):
         defaults = {name: _plain(fields[name].default) for name in _LATER}
         later = {name: value for name in _LATER if (value := values.pop(name)) != defaults[name]}
         return values | later
+
+    @property
+    def without_features(self) -> dict[str, Any]:
+        """The configuration as JSON without its features, of which there may be thousands."""
+        return self.model_copy(update={"features": None}).to_json()
 
     @property
     def canonical(self) -> str:
@@ -284,17 +291,12 @@ def _algorithm(info: ValidationInfo) -> Algorithm:
     return find(_given("algorithm_id", info))
 
 
-def _costs(given: dict[str, Any], known: list[str] | None) -> dict[str, float] | None:
-    """Costs by the JSON keys of labels; None where none is named."""
-    problems: list[Problem] = []
-    for name, cost in given.items():
-        if known is not None and name not in known:
-            problems.append(Problem(f".{name}", "is not one of the declared labels", known))
-        elif isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost <= sys.float_info.max:
-            problems.append(Problem(f".{name}", "is not what missing a class can cost", _COSTS))
-    if problems:
-        raise Invalid(*problems[:PROBLEMS_MAX])
-    return {name: float(cost) for name, cost in given.items()} or None
+def _wrong_cost(name: str, cost: object, known: list[str] | None) -> list[Problem]:
+    """What is wrong with the cost of the label that has this JSON key; ``known``: the keys of the declared ones."""
+    if known is not None and name not in known:
+        return [Problem(f".{name}", "is not one of the declared labels", known)]
+    fine = not isinstance(cost, bool) and isinstance(cost, int | float) and 0 < cost <= sys.float_info.max
+    return [] if fine else [Problem(f".{name}", "is not what missing a class can cost", _COSTS)]
 
 
 def _plain(value: Any) -> Any:
@@ -324,6 +326,5 @@ def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore
         for at, name in enumerate(raw)
         if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or name in own
     ]
-    if problems:
-        raise Invalid(*problems[:PROBLEMS_MAX])
+    refuse(problems)
     return tuple(dict.fromkeys(raw))

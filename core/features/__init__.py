@@ -6,9 +6,8 @@ Sparse models declare none: rows of names and values (``sparse_schema``) are pro
 (``projection``). Class labels are in ``labels``.
 """
 
-from core.features.declaration import parse_features
+from core.features.declaration import parse_features, propose
 from core.features.feature import CATEGORIES_MAX, COLUMNS_MAX, NAME_MAX, Feature
-from core.features.proposal import propose
 from core.features.schema import Schema
 from core.features.sparse_schema import Line, SparseSchema, check_names, read_lines
 

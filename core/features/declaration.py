@@ -1,14 +1,31 @@
-"""Features as clients declare them: checked one by one, then together."""
+"""Features as clients declare them, checked one by one, then together; or as the first row of a model proposes them.
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, get_args
+Where none are declared, a number is numeric, true and false are boolean, a string is categorical with hashed values; of
+CSV a cell that is no number is a string. What is missing, in CSV also one of ``MISSING_TEXTS``, has no kind: it has to
+be declared.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import AfterValidator, Field, ValidationError
 
 from core.checked import Checked, Says, by, problems_of
-from core.features.feature import BUCKETS, CATEGORIES_MAX, COLUMNS_MAX, NAME_MAX, Feature, Outside, Type, width_of
+from core.features.columns import declaration
+from core.features.feature import (
+    BUCKETS,
+    CATEGORIES_MAX,
+    COLUMNS_MAX,
+    NAME_MAX,
+    Feature,
+    Outside,
+    Type,
+    hashed,
+    width_of,
+)
 from core.features.labels import LENGTH_MAX, Label, distinct
-from core.problems import PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, suggestion
+from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, reads, text_number
+from core.problems import PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, refuse, suggestion
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
 GivenLabel = Annotated[str, Field(max_length=LENGTH_MAX)] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | bool
@@ -84,16 +101,9 @@ class FeatureEntry(Checked):
             raise Invalid.of(".outside", "needs a range to be outside of", "min, max or both")
         if self.categories is not None and self.buckets is not None:
             raise Invalid.of(".buckets", "goes without categories: declared ones have a column each")
-        hashed = self.type == "categorical" and self.categories is None
-        return Feature(
-            self.name,
-            self.type,
-            tuple(self.categories or ()),
-            self.minimum,
-            self.maximum,
-            (self.buckets or BUCKETS) if hashed else 0,
-            self.outside or "accept",
-        )
+        buckets = (self.buckets or BUCKETS) if self.type == "categorical" and self.categories is None else 0
+        categories, outside = tuple(self.categories or ()), self.outside or "accept"
+        return Feature(self.name, self.type, categories, self.minimum, self.maximum, buckets, outside)
 
 
 Declared = Annotated[list[Name | FeatureEntry], Field(min_length=1, max_length=COLUMNS_MAX)]
@@ -113,8 +123,7 @@ def parse_features(raw: object, field: str = "features") -> tuple[Feature, ...]:
     problems: list[Problem] = []
     features = [_feature(item, f"{field}[{i}]", problems) for i, item in enumerate(raw)]
     _check_together(features, field, problems)
-    if problems:
-        raise Invalid(*problems[:PROBLEMS_MAX])
+    refuse(problems)
     return tuple(features)
 
 
@@ -161,3 +170,57 @@ def _check_together(features: list[Feature], field: str, problems: list[Problem]
             problems.append(Problem(where, f"is the same as that of {field}[{names[feature.name]}]"))
         elif feature.name and any(owners.setdefault(column, i) != i for column in feature.columns):
             problems.append(Problem(where, "gives a column named like one of another feature"))
+
+
+def propose(
+    names: Sequence[str],
+    values: Sequence[Any] | None,
+    texts: bool,
+    ignored: Collection[str],
+    field: str,
+    place: Callable[[int, str], str],
+) -> tuple[Feature, ...]:
+    """Features of some names, of the kinds of the values of one row.
+
+    Args:
+        names: in order.
+        values: one per name, JSON values or CSV texts; None for a row that cannot be read: numbers, until it is.
+        texts: whether they are texts.
+        ignored: names of no features.
+        field: how errors name the names.
+        place: how errors name a value, by its position and its name.
+
+    Raises:
+        Invalid: names that are none, or a value of no kind; the first 20 of them.
+    """
+    kept = [at for at, name in enumerate(names) if name not in ignored]
+    features = parse_features([names[at] for at in kept], field)
+    if values is None:
+        return features
+    problems: list[Problem] = []
+    found: list[Feature] = []
+    for at, feature in zip(kept, features, strict=True):
+        try:
+            found.append(_proposed(feature.name, values[at], texts))
+        except Unfit as unfit:
+            problems.append(Problem(place(at, feature.name), unfit.problem, "a number, a string, true or false"))
+    refuse(problems)
+    return features if tuple(found) == features else parse_features([one.to_json() for one in found], field)
+
+
+def _proposed(name: str, value: Any, texts: bool) -> Feature:
+    """The feature of a name by its first value.
+
+    Raises:
+        Unfit: the value has no kind.
+    """
+    if value is None or (texts and value in MISSING_TEXTS):
+        way_out = f'declare "features", of which this may be {declaration(name, "numeric")}'
+        raise Unfit(f"is missing in the first row, which fixes the features; {way_out}")
+    if isinstance(value, str):
+        return Feature(name) if texts and reads(text_number, value) else hashed(name)
+    if isinstance(value, bool):
+        return Feature(name, "boolean")
+    if type(value) not in NUMBERS:
+        raise Unfit("is neither a number, a string nor a boolean")
+    return Feature(name)

@@ -188,18 +188,14 @@ class Ensemble(Nested):
         """Encode raw rows of the new space that are about to be learned; see ``Pipeline.absorb``."""
         return self.new.absorb(raw, truth, told)
 
-    def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
+    def learn(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
         """Test, then train every expert on encoded rows, and weigh them, for which every row counts once."""
-        told = [expert.learn(X, truth, discounts, weights) for expert in self.experts.values()]
+        told = [expert.learn(X, truth, *given) for expert in self.experts.values()]
         return self.mixture.learn(told, truth)
 
-    def learn_new_class(
-        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
+    def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
         """The same for one row of a class that is new; the weights of the experts do not move."""
-        predictions = [expert.learn_new_class(X, truth, discounts, weights) for expert in self.experts.values()]
+        predictions = [expert.learn_new_class(X, truth, *given) for expert in self.experts.values()]
         if "recovered" not in self.experts:
             self.old.add_class()
         return self.mixture.predict(predictions)

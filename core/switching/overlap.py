@@ -106,52 +106,40 @@ class OverlapPeriod(Nested):
     def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
         return self._old_part.of(raw), self._new_part.of(raw)
 
-    def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
+    def learn(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
         """Test the old model, then train all, on rows as ``absorb`` gave them."""
         X1, X2 = self._columns(X)
         if self.paper or not len(X):
             self.recovery.learn(X2, self.old.to_own_columns(X1))
-            return self.old.learn(X1, truth, discounts, weights)
-        new = self.new.learn(X2, truth, discounts, weights)
+            return self.old.learn(X1, truth, *given)
+        new = self.new.learn(X2, truth, *given)
         self.trial.taught += len(X)
         self._alarms = []
-        rows = [slice(i, i + 1) for i in range(len(X))]
-        return joined([self._learn_row(X1, X2, truth, (discounts, weights), _row(new, row), row) for row in rows])
+        rows = [_row((X1, X2, truth, given, new), at) for at in range(len(X))]
+        return joined([self._learn_row(at, *row) for at, row in enumerate(rows)])
 
     def _learn_row(
-        self,
-        X1: Floats,
-        X2: Floats,
-        truth: NDArray[Any],
-        given: tuple[Floats | None, Floats | None],
-        new: Prediction,
-        row: slice,
+        self, at: int, x1: Floats, x2: Floats, truth: NDArray[Any], given: Sequence[Any], new: Sequence[Any]
     ) -> Prediction:
         """One row, tried on recovered columns with the mapping and the old model of the rows before it."""
-        x1, x2 = X1[row], X2[row]
-        discount, weight = (None if one is None else one[row] for one in given)
         if self.recovery.ready:
             recovered = self.old.predict_from_columns(self.recovery.recover(x2))
-            self.trial.learn([recovered, new], truth[row])
+            self.trial.learn([recovered, Prediction(*new)], truth)
         self.recovery.learn(x2, self.old.to_own_columns(x1))
-        predictions = self.old.learn(x1, truth[row], discount, weight)
-        self._alarms += [alarm._replace(row=alarm.row + row.start) for alarm in self.old.take_alarms()]
+        predictions = self.old.learn(x1, truth, *given)
+        self._alarms += [alarm._replace(row=alarm.row + at) for alarm in self.old.take_alarms()]
         return predictions
 
-    def learn_new_class(
-        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
+    def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
         """The same for one row of a class that is new."""
         X1, X2 = self._columns(X)
         self.recovery.learn(X2, self.old.to_own_columns(X1))
         if self.paper:
             self.new.add_class()
         else:
-            self.new.learn_new_class(X2, truth, discounts, weights)
+            self.new.learn_new_class(X2, truth, *given)
             self.trial.taught += 1
-        return self.old.learn_new_class(X1, truth, discounts, weights)
+        return self.old.learn_new_class(X1, truth, *given)
 
     def _columns(self, X: Floats) -> tuple[Floats, Floats]:
         width = len(self.old.row_columns)
@@ -242,6 +230,8 @@ def _initial_weights(names: Sequence[str], input_mapping: FeatureRecovery, trial
     return np.array([1.0 - share if name == "new" else share / (E - 1) for name in names])
 
 
-def _row(predictions: Prediction, row: slice) -> Prediction:
-    value, shares, std = predictions
-    return Prediction(value[row], None if shares is None else shares[row], None if std is None else std[row])
+def _row(rows: Any, at: int) -> Any:
+    """One row (1, ...) of arrays of rows, or of each of a tuple of such; None stays."""
+    if isinstance(rows, tuple):
+        return [_row(one, at) for one in rows]
+    return None if rows is None else rows[at : at + 1]

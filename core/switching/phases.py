@@ -76,15 +76,13 @@ class RowRoute:
             return None
         return model.lags.as_told([None if one is None else one.lags for one in served])
 
-    def learn_new_class(
-        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
+    def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
         """Test then train on one encoded row of a class that no model has seen."""
         if self.ensemble is not None:
             self.ensemble.add_class_to_others()
         if self.new is not None:
             self.new.add_class()
-        return self.model.learn_new_class(X, truth, discounts, weights)
+        return self.model.learn_new_class(X, truth, *given)
 
 
 class Switching:
@@ -128,7 +126,7 @@ class Switching:
                 self.routes.setdefault(former, self.routes[space])
             else:
                 del self.alike[former]
-                self._retire_id(former)
+                self._retire(former)
 
     def _accepted(self, now: Phase) -> Iterator[RowRoute]:
         """The routes of a phase; of two for the same space the first one counts."""
@@ -282,7 +280,8 @@ class Switching:
         if segment.action == "complete":
             return self._complete(rows, classes)
         if segment.action == "abort":
-            self._abort()
+            assert isinstance(self.now, OverlapPeriod)
+            self.enter(self.now.old, aborted=self.now.feedback_schema)
         elif segment.features is not None:
             self._begin(segment.features, segment.mapping, classes)
         return None
@@ -290,7 +289,7 @@ class Switching:
     def _begin(self, features: tuple[Feature, ...], mapping: Kind | None, classes: int) -> None:
         assert isinstance(self.now, Pipeline | Ensemble)
         if self.aborted is not None:
-            self._retire(self.aborted)
+            self._retire(self.aborted.id)
         period = OverlapPeriod(self.config, self.now, features, self._kind(mapping), self.paper)
         for _ in range(classes):
             period.new.add_class()
@@ -317,10 +316,6 @@ class Switching:
         if taught or not ensemble.input_mapping.ready:
             return f"{problem}: predictions come mainly from the new model until the others have lower losses"
         return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
-
-    def _abort(self) -> None:
-        assert isinstance(self.now, OverlapPeriod)
-        self.enter(self.now.old, aborted=self.now.feedback_schema)
 
     def reset(self) -> None:
         """Nothing learned; after a switch in the space in force, else in that of the configuration."""
@@ -356,13 +351,10 @@ class Switching:
     def _leave(self, model: Pipeline | Ensemble, current: Space) -> None:
         """Drop a model: if it was an ensemble, rows of the spaces before it are no longer learned."""
         if isinstance(model, Ensemble):
-            self._retire(model.union, current)
-            self._retire(model.old.schema, current)
+            self._retire(model.union.id, current.id)
+            self._retire(model.old.schema.id, current.id)
 
-    def _retire(self, space: Space, current: Space | None = None) -> None:
-        self._retire_id(space.id, None if current is None else current.id)
-
-    def _retire_id(self, space: str, current: str | None = None) -> None:
+    def _retire(self, space: str, current: str | None = None) -> None:
         self.retired = [*(one for one in self.retired if one not in (space, current)), space][-RETIRED_MAX:]
 
 

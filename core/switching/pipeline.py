@@ -30,7 +30,6 @@ from core.contract import (
 from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
-from core.features.scaling_parameter import Kind
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
@@ -72,12 +71,15 @@ class Expert(Nested):
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
         self.input_mapping = input_mapping
-        self.scaler: Scaler | None
+        self.scaler: "Scaler | None" = None
         self.learner: Learner
         if shared is not None:
             self.scaler, self.learner = shared.scaler, shared.learner
             return
-        self.scaler = None if scaling == "none" else _scaler(scaling, width)
+        if scaling != "none":
+            from core.features.scaling import Scaler  # noqa: PLC0415  its kernels are loaded later, see core.model
+
+            self.scaler = Scaler(scaling, width)
         self.learner = self._new_learner()
 
     def _new_learner(self) -> Learner:
@@ -110,29 +112,24 @@ class Expert(Nested):
         """Predict rows given as ``columns`` (n, d); changes nothing."""
         return self.learner.predict(Y if self.scaler is None else self.scaler.scale(Y))
 
-    def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
+    def learn(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
         """Test then train on encoded rows X (n, D); the predictions made before each row.
 
         Args:
             X: encoded rows.
             truth: class indices (n,), all below the number of classes, or numbers (n,).
-            discounts: (n,) or None.
-            weights: (n,) or None.
+            given: discounts and weights of the rows as ``core.contract.Learner.learn`` takes them, (n,) or None each.
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
-        return self.learner.learn(own if self.scaler is None else self.scaler.absorb(own), truth, discounts, weights)
+        return self.learner.learn(own if self.scaler is None else self.scaler.absorb(own), truth, *given)
 
-    def learn_new_class(
-        self, X: Floats, truth: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
+    def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
         """Test then train on one encoded row whose class the learner has not seen: it is tested without it."""
         own = self.to_own_columns(X)
         Z = own if self.scaler is None else self.scaler.absorb(own)
         predictions = self.learner.predict(Z)
         self.learner.add_class()
-        self.learner.learn(Z, truth, discounts, weights)
+        self.learner.learn(Z, truth, *given)
         return predictions
 
     def add_class(self) -> None:
@@ -193,10 +190,7 @@ class Expert(Nested):
         if self.scaler is None or not alarms:
             return alarms
         centre, spread = self.scaler.affine()
-        return [
-            _unscaled(alarm, centre, spread) if alarm.columns else alarm  # a rate has no unit
-            for alarm in alarms
-        ]
+        return [_unscaled(alarm, centre, spread) if alarm.columns else alarm for alarm in alarms]  # a rate has no unit
 
     def explain_encoded(self, X: Floats) -> Header | None:
         """What a learner without weights knows about one encoded row (1, D); None where it has no explanation."""
@@ -262,7 +256,11 @@ class Pipeline(Expert):
         self.row_columns, self.row_ranges = columns, ranges
         self.schema = self.feedback_schema = schema
         self.encoder = encoder or Encoder(schema, config.missing)
-        self.lags = lags or (_lag_columns(config, schema.width) if config.lags else None)
+        self.lags = lags
+        if config.lags and lags is None:
+            from core.features.lags import LagColumns  # noqa: PLC0415  its kernels are loaded later, see core.model
+
+            self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
 
     def configure(self, config: Config) -> None:
         """Go on under another configuration; missing values are filled as it says."""
@@ -360,15 +358,3 @@ def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:
 def _clipped(values: Floats) -> Floats:
     """Values within +-WEIGHT_MAX."""
     return np.clip(values, -WEIGHT_MAX, WEIGHT_MAX)
-
-
-def _lag_columns(config: Config, width: int) -> "LagColumns":
-    from core.features.lags import LagColumns  # noqa: PLC0415  likewise
-
-    return LagColumns(width, config.lags, config.lags, config.lag_classes)
-
-
-def _scaler(kind: Kind, width: int) -> "Scaler":
-    from core.features.scaling import Scaler  # noqa: PLC0415  its kernels are loaded later, see core.model
-
-    return Scaler(kind, width)
