@@ -60,11 +60,7 @@ def promote_of(raw: Mapping[str, Any]) -> Promote:
 
 
 def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
-    """The configuration of a challenger to a model.
-
-    Args:
-        model: the model's configuration.
-        raw: the challenger's body; ``promote`` is passed over.
+    """The configuration of a challenger to a model, from the challenger's body; ``promote`` is passed over.
 
     Raises:
         Invalid: naming the field.

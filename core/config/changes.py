@@ -75,11 +75,7 @@ _INSTEAD = {
 
 
 def changed(config: Config, asked: Mapping[str, Any]) -> Config:
-    """The configuration that a change makes.
-
-    Args:
-        config: the present one.
-        asked: new values by field, as they were sent.
+    """The configuration that a change makes; ``asked``: new values by field, as they were sent.
 
     What is added to features is left to the model, which knows those in force (core.model.plans).
 
@@ -134,15 +130,10 @@ def fields_changed(before: Config, after: Config) -> list[str]:
 
 
 def differences(config: Config, asked: Config) -> list[Problem]:
-    """Where another configuration is asked for than a model has: what to do about each field.
+    """Where another configuration is asked for, for a model of the same name, than it has: what to do about each field.
 
-    Args:
-        config: the model's.
-        asked: for a model of the same name; what the body left out has its default.
-
-    Returns:
-        A problem for each field, first those that PATCH can change; parameters one by one, unless the algorithm is
-        another one. ``allowed`` is what the model has, where that is short.
+    What the body left out has its default. First come the fields that PATCH can change; parameters one by one, unless
+    the algorithm is another one. ``allowed`` is what the model has, where that is short.
     """
     own, others = config.without_features, asked.without_features
     names = fields_changed(config, asked)

@@ -245,11 +245,9 @@ class Config(Checked):
         return max([*costs.values(), *([] if all_named else [1.0])])
 
     def spec(self, dimension: int, ranges: Floats | None = None) -> Spec:
-        """What the learner is built from.
+        """What the learner of ``dimension`` encoded columns is built from.
 
-        Args:
-            dimension: D, encoded columns.
-            ranges: (2, D) declared ends of what the learner sees, NaN where there are none; None: of no column.
+        ``ranges``: (2, D) declared ends of what the learner sees, NaN where there are none; None: of no column.
         """
         pairs = [] if ranges is None else ranges.T.tolist()
         declared = tuple(None if math.isnan(low) or math.isnan(high) else (low, high) for low, high in pairs)
@@ -267,11 +265,9 @@ class Config(Checked):
         return self.lags * (dimension + (self.lag_classes or 1))
 
     def state_bytes(self, dimension: int, classes: int | None = None) -> int:
-        """Bytes the state of learner, scaler, lag columns and drift tests takes.
+        """Bytes the state of learner, scaler, lag columns and drift tests of some encoded columns takes.
 
-        Args:
-            dimension: encoded columns.
-            classes: how many; None: as many as are declared, or two.
+        ``classes``: how many; None: as many as are declared, or two.
         """
         classes, regression = classes or len(self.labels or (0, 1)), self.task == "regression"
         lags = self.lag_width(dimension)

@@ -153,13 +153,7 @@ class _TimeColumn(Column):
 
 
 class _CodedColumn(Column):
-    """One whose values are looked up.
-
-    Args:
-        values: codes of JSON values, by type and value.
-        texts: codes of CSV texts.
-        codes: how many codes there are, from 0 on.
-    """
+    """One whose values are looked up: JSON values by type and value, CSV texts; codes count from 0."""
 
     def __init__(self, values: Mapping[tuple[type, Any], float], texts: Mapping[str, float], codes: int) -> None:
         self._values = {(type(None), None): math.nan, **values}
@@ -190,11 +184,9 @@ class _CodedColumn(Column):
 
 
 class _CategoryColumn(_CodedColumn):
-    """Of a categorical feature with declared categories; "" is missing in CSV unless it is one of them.
+    """Of a categorical feature with declared categories; ``others``: whether it takes other values, as ``OTHER``.
 
-    Args:
-        feature: the feature.
-        others: whether values that are not declared are taken, as ``OTHER``.
+    In CSV "" is missing unless it is one of the categories.
     """
 
     def __init__(self, feature: Feature, others: bool) -> None:
@@ -324,11 +316,7 @@ class Limits(NamedTuple):
         return cls(low, high, np.array([feature.outside == "refuse" for feature in features]))
 
     def apply(self, raw: Floats, place: Callable[[int, int], str]) -> Floats:
-        """Raw rows (n, F) within the limits; NaN is missing, and within all limits.
-
-        Args:
-            raw: the rows.
-            place: how errors name a cell.
+        """Raw rows (n, F) within the limits; NaN is missing, and within all limits; ``place`` names cells.
 
         Raises:
             Invalid: numbers that are refused; the first 20 of them.

@@ -143,12 +143,7 @@ _LAYOUTS: dict[object, Layout] = {
 class Encoder:
     """The encoding of one feature space, a state machine over its rows.
 
-    Args:
-        schema: the feature space.
-        missing: how missing values are treated.
-
     Attributes:
-        schema: as given.
         missing: how missing values are filled; "error": with 0, as nobody has sent any.
         starts: where the columns of each feature begin, and where the last ones end (F + 1,).
         moments: (2, D) for each encoded column the number of values and their mean; (2, 0) unless "mean" fills.
@@ -165,13 +160,9 @@ class Encoder:
         return np.zeros((2, self.schema.width if self.missing == "mean" else 0))
 
     def encode(self, raw: Floats) -> Floats:
-        """Rows as the learner sees them, filled with the present means. Changes nothing.
+        """Rows as the learner sees them (n, D), filled with the present means. Changes nothing.
 
-        Args:
-            raw: (n, F) C-contiguous float64 as ``Schema`` reads them; never mutated.
-
-        Returns:
-            (n, D); ``raw`` itself where there is nothing to encode.
+        ``raw`` (n, F), C-contiguous float64 as ``Schema`` reads it, is returned itself where there is nothing to encode.
 
         Raises:
             ValueError: an index of no category, which readers refuse.
@@ -189,14 +180,8 @@ class Encoder:
     def absorb(self, raw: Floats) -> Floats:
         """Rows as the learner sees them, each filled with the means of the rows before it, then absorbed into them.
 
-        Args:
-            raw: as for ``encode``. A block leaves the same bits as its rows one at a time.
-
-        Returns:
-            (n, D); ``raw`` itself where there is nothing to encode and nothing to keep.
-
-        Raises:
-            ValueError: as ``encode``; the state is unchanged.
+        Arguments and errors are those of ``encode``; after one the state is unchanged. A block leaves the same bits as its
+        rows one at a time.
         """
         if self.missing != "mean":
             return self.encode(raw)

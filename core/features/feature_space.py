@@ -71,10 +71,7 @@ def fits(features: Sequence[Feature], current: Schema) -> bool:
 def with_categories(features: Sequence[Feature], added: object, field: str) -> tuple[Feature, ...]:
     """Features with further categories behind those that they have.
 
-    Args:
-        features: of a space.
-        added: the further categories by the feature's name, as they were sent; those that are there already are fine.
-        field: what errors call them.
+    ``added`` has them by the feature's name, as they were sent; those that are there already are fine.
 
     Raises:
         Invalid: naming the feature: none of the space, or not one with declared categories; or what its categories are.
@@ -122,12 +119,7 @@ def union(old: Schema, features: Sequence[Feature]) -> Schema:
 
 
 class RowPart:
-    """How a space reads its part of the rows of a larger one.
-
-    Args:
-        space: the space.
-        whole: the larger one, which has all its names.
-    """
+    """How a space reads its part of the rows of a larger one, ``whole``, which has all its names."""
 
     def __init__(self, space: Schema, whole: Schema) -> None:
         self._places = np.array([whole.index[name] for name in space.names], dtype=np.int64)

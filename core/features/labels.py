@@ -34,12 +34,7 @@ T = TypeVar("T")
 
 
 def clashes(other: Label, whose: str) -> str:
-    """What is wrong with a label that another one, of another type, would look like.
-
-    Args:
-        other: that one.
-        whose: where it is from.
-    """
+    """What is wrong with a label that another one, of another type and ``whose`` set, would look like."""
     alike = f"looks in answers like the {_TYPES[type(other)]} {json.dumps(other)}, another label {whose}"
     return f"{alike}: send it as that, or under another name"
 
@@ -220,15 +215,10 @@ def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
 
 
 def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
-    """The labels that a column of texts stands for.
+    """The labels that a column of texts stands for; ``place`` names a cell by its number.
 
     A declared label is matched by its text, or as the number it is ("1.0" is 1). Where nothing is declared, a
     cell that looks like a number is one, and an empty cell is missing (declare "" to have it as a label).
-
-    Args:
-        cells: the texts.
-        declared: the declared labels, or None.
-        place: the name of a cell, by its number.
 
     Raises:
         Invalid: naming the first cells that match no declared label (``allowed`` lists them), or are numbers but no

@@ -98,11 +98,7 @@ def _absorb(
 class LagColumns(Holder):
     """The history of one feature space, a state machine over its encoded rows and their labels.
 
-    Args:
-        dimension: D, encoded columns.
-        features: m, rows whose features are kept.
-        labels: k, rows whose labels are kept.
-        classes: C, classes that have a column; None: labels are numbers.
+    ``classes``: C, classes that have a column; None: labels are numbers.
 
     State:
         known (1,)        1 from the first row on
@@ -127,16 +123,14 @@ class LagColumns(Holder):
         return Z
 
     def absorb(self, X: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
-        """Rows that are about to be learned with their lag columns. A block leaves the bits of its rows one by one.
+        """Encoded rows (n, D) that are about to be learned with their lag columns: (n, D + L).
+
+        A block leaves the bits of its rows one by one.
 
         Args:
-            X: (n, D) encoded rows.
+            X: the rows.
             truth: (n,) class indices, or numbers.
-            told: (n, L) lag columns that rows bring with them, ``NOT_TOLD`` or ``BEFORE_ALL`` in the first one; or
-                None: no row does.
-
-        Returns:
-            (n, D + L).
+            told: (n, L) lag columns that rows bring, ``NOT_TOLD`` or ``BEFORE_ALL`` in the first one; None: no row does.
         """
         Z = np.empty((X.shape[0], X.shape[1] + self.width))
         y = np.ascontiguousarray(truth, dtype=np.float64)

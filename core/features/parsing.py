@@ -26,12 +26,7 @@ _EPOCH, _SECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1)
 
 
 class Unfit(Exception):
-    """A cell is refused; the reader of the table adds where it is.
-
-    Args:
-        problem: what is wrong with it.
-        allowed: what would be right, or None.
-    """
+    """A cell is refused: what is wrong with it, and what would be right; the reader of the table adds where it is."""
 
     def __init__(self, problem: str, allowed: object = None) -> None:
         super().__init__(problem)

@@ -145,13 +145,7 @@ def _project(states: Words, values: Floats, starts: Ints, gaussian: bool, signs:
 
 
 class Projection:
-    """M for one seed, dimension and kind.
-
-    Args:
-        seed: any integer from 0 to 2^64 - 1.
-        dimension: d >= 1, rows of M.
-        kind: "sign" or "gaussian".
-    """
+    """M, of d = ``dimension`` rows, for one seed, from 0 to 2^64 - 1, and kind, "sign" or "gaussian"."""
 
     def __init__(self, seed: int, dimension: int, kind: Literal["sign", "gaussian"]) -> None:
         self.dimension = dimension
@@ -168,15 +162,12 @@ class Projection:
         return found
 
     def project(self, names: Sequence[str], values: Floats, starts: Ints) -> Floats:
-        """The projection of n rows.
+        """The projection psi (n, d) of n rows, finite.
 
         Args:
             names: all m names of all rows in order.
             values: (m,) their values, finite.
             starts: (n + 1,): row i has the names and values from starts[i] to starts[i + 1]; from 0 to m.
-
-        Returns:
-            psi (n, d), finite.
         """
         psi = np.empty((len(starts) - 1, self.dimension))
         _project(self.states(names), values, starts, self.kind == "gaussian", _SIGNS, psi)

@@ -179,16 +179,12 @@ def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Float
 
 
 class Scaler:
-    """The scaling of one feature space, a state machine over its encoded rows.
+    """The scaling of one feature space of D columns, a state machine over its encoded rows.
 
     State:
         rows         t, rows absorbed
         moments      (2, D) centres and spreads; (2, 0) for "none"
         buffer       (19, D) the first rows of "robust", until the 20th; else (0, D)
-
-    Args:
-        kind: "none", "standard" or "robust".
-        dimension: D, encoded columns.
     """
 
     def __init__(self, kind: Kind, dimension: int) -> None:
@@ -201,25 +197,14 @@ class Scaler:
         self.buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
 
     def scale(self, X: Floats) -> Floats:
-        """Rows as the learner sees them, each scaled as if it alone came next. Changes nothing.
+        """Rows (n, D) as the learner sees them, each scaled as if it alone came next. Changes nothing.
 
-        Args:
-            X: (n, D) C-contiguous float64, all finite; never mutated.
-
-        Returns:
-            (n, D); ``X`` itself for "none".
+        ``X``, C-contiguous float64 and finite, is returned itself for "none".
         """
         return self._scaled(X, absorb=False)
 
     def absorb(self, X: Floats) -> Floats:
-        """Rows as the learner sees them, each absorbed before it is scaled.
-
-        Args:
-            X: as for ``scale``. A block leaves the same bits as its rows one at a time.
-
-        Returns:
-            (n, D); ``X`` itself for "none".
-        """
+        """The same, but each row is absorbed before it is scaled. A block leaves the bits of its rows one at a time."""
         return self._scaled(X, absorb=True)
 
     def _scaled(self, X: Floats, absorb: bool) -> Floats:

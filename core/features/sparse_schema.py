@@ -83,17 +83,7 @@ def read_lines(text: str) -> Iterator[Line]:
 class SparseSchema:
     """The space of all names; equal seeds, dimensions and kinds have equal ids.
 
-    Args:
-        seed: of the projection.
-        dimension: d, columns of a projected row.
-        kind: "sign" or "gaussian".
-
-    Attributes:
-        features, names, columns: empty: nothing is declared, and no column has a name.
-        width, raw_width: d.
-        plain: there is nothing to encode.
-        seed, kind: of the projection.
-        id: 16 hexadecimal characters.
+    It has no declared features, no names and no names of columns; projected rows have d = ``dimension`` columns.
     """
 
     features: Final[tuple[Feature, ...]] = ()

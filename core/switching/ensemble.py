@@ -33,23 +33,16 @@ from core.switching.pipeline import Expert, Pipeline
 
 
 class Ensemble(Nested):
-    """Experts over one feature space.
+    """Experts over one feature space, which feedback comes in as well.
 
     Args:
         old: the model of the space before.
         new: the model of this space.
         input_mapping: the recovery of the old model's columns, frozen.
-        names: which experts there are, in order: "new", and maybe "recovered" before and "carried" after it.
         union: the space that rows of the overlap came in.
+        names: which experts there are, in order: "new", and maybe "recovered" before and "carried" after it.
         weights: what they begin with, (E,); None: equal ones.
         first_row: absolute number of the first row.
-        config: the model's configuration.
-
-    Attributes:
-        schema, encoder, lags, row_columns: of the new space, which feedback rows come in as well.
-        experts: by name, in order.
-        mixture: their weights.
-        phase: "ensemble".
     """
 
     phase = "ensemble"

@@ -31,10 +31,8 @@ class FeatureRecovery:
     """A mapping between two lists of columns, a state machine over rows that have both.
 
     Args:
-        sources: names of the D columns of rows.
-        targets: names of the d columns to recover.
-        kind: of the mapping for columns that are not among the sources.
-        paper: the paper's form of the mapping.
+        sources, targets: names of the D columns of rows, and of the d columns to recover.
+        kind, paper: of the mapping for columns that are not among the sources, and whether it has the paper's form.
     """
 
     def __init__(self, sources: Sequence[str], targets: Sequence[str], kind: Kind, paper: bool) -> None:

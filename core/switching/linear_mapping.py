@@ -108,12 +108,7 @@ def update_errors(x1: Floats, recovered: Floats, mean: Floats, rows: int, errors
 
 
 class ColumnMapping(Holder, ABC):
-    """A regression of d1 old columns on d2 new ones, row by row.
-
-    Args:
-        sources: d2 >= 1.
-        targets: d1 >= 0.
-        paper: the form that the paper has.
+    """A regression of d1 >= 0 old columns on d2 >= 1 new ones, row by row; ``paper``: in the form of the paper.
 
     State:
         count, solved       rows learned; rows when the mapping in use was solved

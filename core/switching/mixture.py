@@ -213,9 +213,7 @@ class Mixture(Holder):
     def learn(self, predictions: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:
         """The combined prediction (4) of n rows, each before its label moves the weights, by (6) or (12).
 
-        Args:
-            predictions: each expert's, of those rows.
-            truth: class indices or numbers (n,).
+        ``truth``: class indices or numbers (n,).
         """
         draws = _NO_DRAWS
         if self.selects and len(self.weights) > 1:
@@ -262,8 +260,7 @@ class Mixture(Holder):
 class TrialMixture(Mixture):
     """That of an overlap: the old model on recovered columns and the new one, from 1/2 each, all rows combined.
 
-    Attributes:
-        taught: labelled rows that the new model has learned.
+    ``taught`` counts the labelled rows that the new model has learned.
     """
 
     def __init__(self) -> None:

@@ -51,21 +51,16 @@ ROW_FLOPS = 3e5
 
 
 class OverlapPeriod(Nested):
-    """An old model, a new one, and the recovery of the old one's columns.
+    """An old model, a new one, the recovery of the old one's columns, and the trial of both.
 
     Args:
-        config: the model's configuration.
         old: the model of the space in force, of dense rows; or its experts, where that space came with a switch.
-        features: the new space.
-        kind: of the mapping.
-        paper: whether the paper's forms are asked for.
+        features: the new space, ``next_schema``.
+        kind, paper: of the mapping, and whether the paper's forms are asked for.
 
     Attributes:
-        old, new, recovery, trial: the parts.
         schema, encoder: of the old space, which predictions are made in.
-        next_schema: the new one.
         feedback_schema: the union, which feedback comes in.
-        phase: "overlap".
     """
 
     phase = "overlap"
@@ -163,12 +158,7 @@ class OverlapPeriod(Nested):
         return rows * ROW_FLOPS + self.recovery.mapping.flops_to_learn(rows)
 
     def complete(self, first_row: int, classes: int) -> Ensemble:
-        """The ensemble after the period; several old experts become one.
-
-        Args:
-            first_row: absolute number of the row that comes next.
-            classes: classes seen.
-        """
+        """The ensemble after the period, whose next row has this absolute number; several old experts become one."""
         self.recovery.freeze()
         old = self.old.merge()
         input_mapping = self.recovery.only(old.columns)

@@ -86,11 +86,7 @@ class RowRoute:
 
 
 class Switching:
-    """The phase of a model, and its memory of spaces.
-
-    Args:
-        config: the model's configuration.
-        space: the feature space, or None until the first row fixes it.
+    """The phase of a model, and its memory of spaces; without one until the first row fixes it.
 
     Attributes:
         now: the phase's models; None before there is a space.
@@ -110,12 +106,7 @@ class Switching:
         self.enter(None if space is None else Pipeline(config, space))
 
     def enter(self, now: Phase | None, aborted: Schema | None = None) -> None:
-        """Go over to another phase.
-
-        Args:
-            now: its models.
-            aborted: the union of the overlap that has just been aborted.
-        """
+        """Go over to another phase; ``aborted``: the union of the overlap that has just been aborted."""
         self.now, self.aborted = now, aborted
         self.in_force = now.old if isinstance(now, OverlapPeriod) else now
         self.routes: dict[str, RowRoute] = {}
@@ -190,8 +181,7 @@ class Switching:
             force: for "complete", whether fewer than ``OVERLAP_ROWS_MIN`` overlap rows are enough.
 
         Raises:
-            Conflict: too few overlap rows; the phase does not allow the action, or the algorithm no change of features
-                at all.
+            Conflict: too few overlap rows, or ``refusal`` would not let it pass.
             Invalid: naming the field; see ``core.features.feature_space.parse_next``.
         """
         if (problem := self._obstacle(action)) is not None:
@@ -257,12 +247,7 @@ class Switching:
         return f"have no place in what {self.config.algorithm_id} has learned: {by_switch}"
 
     def extend(self, features: tuple[Feature, ...], classes: int) -> None:
-        """Go over to a space with further categories, which nothing stands against.
-
-        Args:
-            features: of the space.
-            classes: classes seen.
-        """
+        """Go over to features with further categories, which nothing stands against, with all classes seen."""
         assert isinstance(self.now, Pipeline)
         former, schema = self.now.schema.id, Schema(features)
         found = {one: schema.id for one in (*self.alike, former) if one != schema.id}
@@ -270,13 +255,7 @@ class Switching:
         self.enter(self.now.extended(schema, classes), self.aborted)
 
     def step(self, segment: Switch, rows: int, classes: int) -> str | None:
-        """Make a step that ``refusal`` has let pass; a warning, or None.
-
-        Args:
-            segment: the step.
-            rows: rows that the model has learned.
-            classes: classes it has seen.
-        """
+        """Make a step that ``refusal`` has let pass, after so many rows and classes; a warning, or None."""
         if segment.action == "complete":
             return self._complete(rows, classes)
         if segment.action == "abort":

@@ -42,20 +42,14 @@ WEIGHT_MAX = 1e300
 
 
 class Expert(Nested):
-    """Input mapping, scaler and learner.
+    """Input mapping, scaler and learner of a model's configuration.
 
     Args:
-        config: the model's configuration.
         columns: names of the d columns that the learner is built for.
         ranges: (2, d) their declared ends, NaN where there are none.
         input_mapping: recovers the columns from rows of another space; None where rows have them.
-        shared: an expert of the same columns whose scaler and learner it shares; None: it has new ones.
-
-    Attributes:
-        columns, ranges, input_mapping: as given.
-        width: d.
-        learner: as built.
-        scaler: None for algorithms that have no scaling.
+        shared: an expert of the same columns, whose scaler and learner it shares; None: it has new ones. An algorithm
+            without scaling has no scaler.
     """
 
     def __init__(
@@ -113,10 +107,10 @@ class Expert(Nested):
         return self.learner.predict(Y if self.scaler is None else self.scaler.scale(Y))
 
     def learn(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
-        """Test then train on encoded rows X (n, D); the predictions made before each row.
+        """Test then train on encoded rows; the predictions made before each row.
 
         Args:
-            X: encoded rows.
+            X: (n, D) encoded rows.
             truth: class indices (n,), all below the number of classes, or numbers (n,).
             given: discounts and weights of the rows as ``core.contract.Learner.learn`` takes them, (n,) or None each.
         """
@@ -223,18 +217,12 @@ class Pipeline(Expert):
     """The expert of one feature space with the space's encoder; the model of a steady phase.
 
     Args:
-        config: the model's configuration.
-        schema: the feature space.
-        encoder, expert, lags: those of the space where there are some already, whose scaler and learner are shared;
-            else new ones.
+        schema: the feature space, of predictions and feedback alike.
+        encoder, expert, lags: those of the space where there are some already; else new ones.
 
     Attributes:
-        schema: the feature space, of predictions and feedback alike.
-        encoder: of the space.
-        lags: the last rows as columns of the next one; None for a model without.
-        row_columns: names of the columns D of its rows: encoded columns, then lag columns.
+        row_columns: names of the columns D of its rows: encoded columns, then lag columns, of models that have some.
         row_ranges: (2, D) their declared ends, NaN where there are none.
-        phase: "steady".
     """
 
     phase = "steady"
@@ -277,12 +265,9 @@ class Pipeline(Expert):
         return X if self.lags is None else self.lags.lag(X)
 
     def absorb(self, raw: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
-        """Encode raw rows (n, F) that are about to be learned, each by the rows before it: X (n, D).
+        """Encode raw rows (n, F) with labels (n,) that are about to be learned, each by the rows before it: X (n, D).
 
-        Args:
-            raw: the rows.
-            truth: (n,) their labels.
-            told: lag columns that rows bring with them (``LagColumns.absorb``).
+        ``told``: lag columns that rows bring with them (``LagColumns.absorb``).
         """
         X = self.encoder.absorb(raw)
         return X if self.lags is None else self.lags.absorb(X, truth, told)
@@ -304,12 +289,7 @@ class Pipeline(Expert):
         return grows and bool(getattr(self.learner, "extensible", False))
 
     def extended(self, schema: Schema, classes: int) -> "Pipeline":
-        """The model of a space with further categories, which has learned the same rows.
-
-        Args:
-            schema: the space.
-            classes: classes that the learner has.
-        """
+        """The model, with all its classes, of a space with further categories, which has learned the same rows."""
         assert isinstance(self.schema, Schema)
         found = Pipeline(self._config, schema)
         for _ in range(classes):

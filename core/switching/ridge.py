@@ -31,12 +31,7 @@ _REST_MIN = 1e-12
 
 
 def inverse_with(K: Floats, ridge: float) -> Floats:
-    """(K + l I)^{-1} (d, d) for l = ridge trace(K) / d, or l = 1 where nothing varies.
-
-    Args:
-        K: (d, d) positive semidefinite.
-        ridge: in units of the mean of its diagonal.
-    """
+    """(K + l I)^{-1} of a positive semidefinite K (d, d), for l = ridge trace(K) / d, or 1 where nothing varies."""
     A = K.copy()
     A.ravel()[:: len(A) + 1] += _absolute(K, ridge)
     return spd_inverse(A)
