@@ -20,7 +20,6 @@ from core.features.feature import (
     Feature,
     Outside,
     Type,
-    hashed,
     width_of,
 )
 from core.features.labels import LENGTH_MAX, Label, distinct
@@ -218,7 +217,8 @@ def _proposed(name: str, value: Any, texts: bool) -> Feature:
         way_out = f'declare "features", of which this may be {declaration(name, "numeric")}'
         raise Unfit(f"is missing in the first row, which fixes the features; {way_out}")
     if isinstance(value, str):
-        return Feature(name) if texts and reads(text_number, value) else hashed(name)
+        numeric = texts and reads(text_number, value)
+        return Feature(name) if numeric else Feature(name, "categorical", buckets=BUCKETS)
     if isinstance(value, bool):
         return Feature(name, "boolean")
     if type(value) not in NUMBERS:

@@ -162,7 +162,7 @@ class Encoder:
     def encode(self, raw: Floats) -> Floats:
         """Rows as the learner sees them (n, D), filled with the present means. Changes nothing.
 
-        ``raw`` (n, F), C-contiguous float64 as ``Schema`` reads it, is returned itself where there is nothing to encode.
+        ``raw`` (n, F), C-contiguous float64 as ``Schema`` reads it, is returned where there is nothing to encode.
 
         Raises:
             ValueError: an index of no category, which readers refuse.
@@ -180,7 +180,7 @@ class Encoder:
     def absorb(self, raw: Floats) -> Floats:
         """Rows as the learner sees them, each filled with the means of the rows before it, then absorbed into them.
 
-        Arguments and errors are those of ``encode``; after one the state is unchanged. A block leaves the same bits as its
+        Arguments and errors are those of ``encode``; after one the state is unchanged. A block leaves the bits of its
         rows one at a time.
         """
         if self.missing != "mean":

@@ -91,28 +91,20 @@ class Feature:
         """The declaration of this feature: its name where that is enough, else an object."""
         if self == Feature(self.name):
             return self.name
-        described: dict[str, Any] = {"name": self.name, "type": self.type}
-        if self.categories:
-            described["categories"] = list(self.categories)
-        if self.buckets:
-            described["buckets"] = self.buckets
-        if self.minimum is not None:
-            described["min"] = self.minimum
-        if self.maximum is not None:
-            described["max"] = self.maximum
-        if self.outside != "accept":
-            described["outside"] = self.outside
-        return described
+        own = {
+            "categories": list(self.categories) or None,
+            "buckets": self.buckets or None,
+            "min": self.minimum,
+            "max": self.maximum,
+            "outside": None if self.outside == "accept" else self.outside,
+        }
+        declared = {field: value for field, value in own.items() if value is not None}
+        return {"name": self.name, "type": self.type, **declared}
 
 
 def width_of(features: Sequence[Feature]) -> int:
     """Encoded columns of some features."""
     return sum(feature.width for feature in features)
-
-
-def hashed(name: str) -> Feature:
-    """A categorical feature whose values need no declaration."""
-    return Feature(name, "categorical", buckets=BUCKETS)
 
 
 def digest(declaration: object) -> str:

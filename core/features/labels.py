@@ -229,19 +229,17 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: 
     def read(cell: str, field: str) -> Label:
         if cell in known:
             return known[cell]
-        return _free(cell, field) if declared is None else _declared_number(cell, field, declared)
+        if declared is not None:
+            return _declared_number(cell, field, declared)
+        if cell == "":
+            raise Invalid.of(field, 'is missing; a label "" must be declared to be read from an empty cell')
+        return number_or_text(cell, field)
 
     try:
         found = {cell: read(cell, "") for cell in {*cells}}
     except Invalid:  # again, to name them
         raise Invalid(*_problems(cells, read, place)) from None
     return [*map(found.__getitem__, cells)]
-
-
-def _free(cell: str, field: str) -> Label:
-    if cell == "":
-        raise Invalid.of(field, 'is missing; a label "" must be declared to be read from an empty cell')
-    return number_or_text(cell, field)
 
 
 def _declared_number(cell: str, field: str, declared: tuple[Label, ...]) -> Label:

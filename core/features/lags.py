@@ -130,7 +130,7 @@ class LagColumns(Holder):
         Args:
             X: the rows.
             truth: (n,) class indices, or numbers.
-            told: (n, L) lag columns that rows bring, ``NOT_TOLD`` or ``BEFORE_ALL`` in the first one; None: no row does.
+            told: (n, L) lag columns that rows bring, ``NOT_TOLD`` or ``BEFORE_ALL`` in the first; None: no row does.
         """
         Z = np.empty((X.shape[0], X.shape[1] + self.width))
         y = np.ascontiguousarray(truth, dtype=np.float64)

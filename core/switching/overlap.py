@@ -143,7 +143,8 @@ class OverlapPeriod(Nested):
     def map(self, raw: Floats) -> None:
         """Train the recovery, and the scale of the new space's columns, with raw rows of the union."""
         old, new = self._parted(raw)
-        X2 = self.new.absorb_unlabelled(new)
+        encoded, lags = self.new.encoder.absorb(new), self.new.lags
+        X2 = encoded if lags is None else lags.lag(encoded)  # rows without labels join no lag columns
         self.recovery.learn(X2, self.old.to_own_columns(self.old.encode(old)))
         if self.new.scaler is not None:
             self.new.scaler.absorb(X2)

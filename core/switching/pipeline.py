@@ -130,26 +130,20 @@ class Expert(Nested):
         """One more class, which no row is learned of now."""
         self.learner.add_class()
 
-    def own_weights(self) -> Weights | None:
-        """The linear model in use over the expert's own columns as they were before they were scaled, or None."""
-        found = self.learner.weights()
-        if found is None or self.scaler is None:
-            return found
-        centre, spread = self.scaler.affine()
-        with np.errstate(over="ignore"):
-            shift = _clipped(found.coefficients * _clipped(centre / spread)).sum(axis=1)
-            coefficients, bias = _clipped(found.coefficients / spread), _clipped(found.bias - shift)
-        return Weights(coefficients, bias)
-
     def weights(self) -> Weights | None:
-        """The linear model in use over the rows' encoded columns (D), or None."""
-        own = self.own_weights()
-        return own if own is None or self.input_mapping is None else self.input_mapping.carry(own)
+        """The linear model in use over the rows' encoded columns (D), before scaling, or None."""
+        found = self.learner.weights()
+        if found is not None and self.scaler is not None:
+            centre, spread = self.scaler.affine()
+            with np.errstate(over="ignore"):
+                shift = _clipped(found.coefficients * _clipped(centre / spread)).sum(axis=1)
+                found = Weights(_clipped(found.coefficients / spread), _clipped(found.bias - shift))
+        return found if found is None or self.input_mapping is None else self.input_mapping.carry(found)
 
-    def start_at(self, weights: Weights) -> bool:
-        """Take over a linear model of the expert's own columns, before scaling; whether the learner can."""
+    def start_at(self, weights: Weights) -> None:
+        """Take over a linear model of the expert's own columns, before scaling, where the learner can."""
         if not isinstance(self.learner, Transferable):
-            return False
+            return
         if self.scaler is not None:
             centre, spread = self.scaler.affine()
             with np.errstate(over="ignore", invalid="ignore"):
@@ -158,7 +152,6 @@ class Expert(Nested):
                 scaled = weights.coefficients * np.where(self.scaler.varies, spread, 0.0)
                 weights = Weights(_clipped(np.nan_to_num(scaled)), _clipped(np.nan_to_num(bias)))
         self.learner.start_at(weights)
-        return True
 
     def reset_learner(self, classes: int) -> None:
         """The learner back in its first state, with so many classes; encoder, input mapping and scaling go on."""
@@ -271,11 +264,6 @@ class Pipeline(Expert):
         """
         X = self.encoder.absorb(raw)
         return X if self.lags is None else self.lags.absorb(X, truth, told)
-
-    def absorb_unlabelled(self, raw: Floats) -> Floats:
-        """The same for rows without labels, which join no lag columns."""
-        X = self.encoder.absorb(raw)
-        return X if self.lags is None else self.lags.lag(X)
 
     def explain(self, raw: Floats) -> Header | None:
         """What a learner without weights knows about one raw row (1, F); None where it has no explanation."""
