@@ -17,8 +17,6 @@ rows absorbed, this one included:
     t > 20    r = max(1/t, 1 - 2^(-1/2000)): a half-life of 2000 rows
               d = clip(x - m, +-5 s), unclipped where s = 0; then as above
 
-**none**  rows unchanged.
-
 A column that has had only one value has s = 0 and z = 0; its mean is exactly that value.
 
 **Any finite input.** The state holds the deviation s, since its square would overflow beyond 1e154 and underflow below
@@ -30,14 +28,14 @@ Source: Welford, Technometrics 4(3), 1962; Huber, Robust Statistics, 1981 (winso
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
-from core.features.scaling_parameter import LAYOUTS, START_ROWS, VALUE_MAX, Kind
+from core.features.scaling_parameter import LAYOUTS, START_ROWS, VALUE_MAX
 from core.state.layout import ROWS_MAX, counts
 
 HALF_LIFE = 2000.0
@@ -183,24 +181,21 @@ class Scaler:
 
     State:
         rows         t, rows absorbed
-        moments      (2, D) centres and spreads; (2, 0) for "none"
+        moments      (2, D) centres and spreads
         buffer       (19, D) the first rows of "robust", until the 20th; else (0, D)
     """
 
-    def __init__(self, kind: Kind, dimension: int) -> None:
+    def __init__(self, kind: Literal["standard", "robust"], dimension: int) -> None:
         self.kind = kind
         self.dimension = dimension
         self.rows = 0
         self.layout: Final = LAYOUTS[kind]
         self._robust = kind == "robust"
-        self.moments = np.zeros((2, 0 if kind == "none" else dimension))
+        self.moments = np.zeros((2, dimension))
         self.buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
 
     def scale(self, X: Floats) -> Floats:
-        """Rows (n, D) as the learner sees them, each scaled as if it alone came next. Changes nothing.
-
-        ``X``, C-contiguous float64 and finite, is returned itself for "none".
-        """
+        """Rows X (n, D), C-contiguous and finite, each scaled as if it alone came next. Changes nothing."""
         return self._scaled(X, absorb=False)
 
     def absorb(self, X: Floats) -> Floats:
@@ -208,8 +203,6 @@ class Scaler:
         return self._scaled(X, absorb=True)
 
     def _scaled(self, X: Floats, absorb: bool) -> Floats:
-        if self.kind == "none":
-            return X
         Z = np.empty(X.shape)
         _scale_rows(X, self.rows, self._robust, absorb, self.moments, self.buffer, Z)
         if absorb:
@@ -231,16 +224,13 @@ class Scaler:
         The spread is 1 where a column has had only one value: z was always 0, and nothing has been learned from it. An
         approximation: it omits the limits, which are not linear, and the effect of the row itself on the moments.
         """
-        if self.kind == "none":
-            return np.zeros(self.dimension), np.ones(self.dimension)
         centre, spread = self.moments.copy()
         return centre, np.where(spread > 0.0, spread, 1.0)
 
     @property
     def varies(self) -> NDArray[np.bool_]:
-        """Which columns have had more than one value (D,); for "none", which keeps no moments, all."""
-        seen: NDArray[np.bool_] = np.ones(self.dimension, dtype=bool) if self.kind == "none" else self.moments[1] > 0.0
-        return seen
+        """Which columns have had more than one value (D,)."""
+        return np.asarray(self.moments[1] > 0.0)
 
     @property
     def _buffered(self) -> Floats:
@@ -259,13 +249,12 @@ class Scaler:
         """
         if set(header) != {"kind", "rows"} or header["kind"] != self.kind:
             raise ValueError("not the state of this scaler")
-        (rows,) = counts({"rows": header["rows"]}, rows=0 if self.kind == "none" else ROWS_MAX)
+        (rows,) = counts({"rows": header["rows"]}, rows=ROWS_MAX)
         starting = self._robust and rows < START_ROWS
         read = self.layout.read(arrays, D=self.dimension, held=rows if starting else 0)
         if rows == 0 and any(array.any() for array in read.values()):
             raise ValueError("moments: no row has been absorbed")
-        self.rows = rows
-        self.moments = read.get("moments", self.moments)
+        self.rows, self.moments = rows, read["moments"]
         self.buffer = np.zeros((START_ROWS - 1 if starting else 0, self.dimension))
         if starting:
             self.buffer[:rows] = read["_buffered"]

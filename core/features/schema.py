@@ -98,11 +98,9 @@ class Schema:
         return hash(self.id)
 
     def reading(self, ignored: Collection[str] = (), others: bool = True) -> "Schema":
-        """The same space, read otherwise.
+        """The same space, read otherwise: names in ``ignored`` are passed over with their values.
 
-        Args:
-            ignored: names of no feature that are passed over, with their values.
-            others: whether categories that are not declared are taken.
+        ``others``: whether categories that are not declared are taken.
         """
         found = copy(self)
         found._known = frozenset(self.names).union(ignored)  # noqa: SLF001  its own class
@@ -177,18 +175,14 @@ class Schema:
         return self._read(_Table(rows, order, missing_allowed, texts=True), len(columns))
 
     def numbers(self, columns: Sequence[str], X: Floats, missing_allowed: bool, texts: bool = False) -> Floats:
-        """A table of finite numbers (n, C), NaN for missing, with its C columns named, in any order, as (n, F).
+        """A table of finite numbers X (n, C), NaN for missing, with its C columns named, in any order, as (n, F).
 
         For a space of numeric features; X itself where its columns are the schema's, in order, and any number is taken.
-
-        Args:
-            columns: the names.
-            X: the numbers.
-            missing_allowed: whether columns may be absent.
-            texts: whether they are from CSV, which only matters to what errors name.
+        ``texts`` of CSV only matter to what errors name.
 
         Raises:
-            Invalid: columns that are not the schema's; numbers outside a range that refuses them.
+            Invalid: columns that are not the schema's (some may be absent where ``missing_allowed``); numbers outside a
+                range that refuses them.
         """
         order = self._order(columns, missing_allowed, "header" if texts else "columns")
         if order != list(range(X.shape[1])):

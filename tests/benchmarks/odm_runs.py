@@ -34,14 +34,14 @@ class Model:
     def __init__(self, algorithm: str, d: int, seed: int = 0, classes: int = 2, **given: Any) -> None:
         entry = find(algorithm)
         params = entry.complete(given)
-        self.scaler = Scaler(params["scaling"], d)
+        self.scaler = None if params["scaling"] == "none" else Scaler(params["scaling"], d)
         self.learner: Learner = entry.build(Spec("classification", d, params, seed))
         for _ in range(classes):
             self.learner.add_class()
 
     def learn(self, X: Floats, y: Ints) -> Prediction:
         """Test then train."""
-        return self.learner.learn(self.scaler.absorb(X), y)
+        return self.learner.learn(X if self.scaler is None else self.scaler.absorb(X), y)
 
 
 def accuracy(X: Floats, y: Ints, algorithm: str = "dynamic_odm", seed: int = 0, **given: Any) -> float:
