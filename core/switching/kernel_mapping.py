@@ -34,7 +34,7 @@ from numba import njit
 from core.contract import Floats, Ints
 from core.state.holder import Counts
 from core.state.layout import NOT_NEGATIVE, Array, Layout
-from core.switching.linear_mapping import ColumnMapping
+from core.switching.linear_mapping import ColumnMapping, inverse_deviations
 from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
 from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
@@ -115,8 +115,7 @@ class KernelMapping(ColumnMapping):
             return
         self.centre = self.stored.mean(axis=0)
         m2, m1 = np.split(self.centre, [self.sources])
-        deviations = np.sqrt(((X2 - m2) ** 2).mean(axis=0))
-        inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-100)
+        inverse = inverse_deviations(((X2 - m2) ** 2).sum(axis=0), len(X2))
         Z = (X2 - m2) * inverse
         D2 = _squared_distances(Z)
         h = math.sqrt(float(np.median(D2[np.triu_indices(len(Z), 1)]))) or 1.0

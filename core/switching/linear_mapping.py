@@ -244,7 +244,7 @@ class LinearMapping(ColumnMapping):
             least_norm: Floats = Z.T @ (inverse_with(Z @ Z.T, RIDGE_PAPER) @ X1)
             return least_norm
         X2, X1 = np.split(rows - self.mean, [self.sources], axis=1)
-        inverse = _inverse_deviations((X2**2).sum(axis=0), self.count)
+        inverse = inverse_deviations((X2**2).sum(axis=0), self.count)
         Z = X2 * inverse
         K = Z @ Z.T
         if self.count <= CHOICE_ROWS_MAX:
@@ -261,7 +261,7 @@ class LinearMapping(ColumnMapping):
             S22, S21 = S22 + self.count * np.outer(m2, m2), S21 + self.count * np.outer(m2, m1)
             least_squares: Floats = inverse_with(S22, RIDGE_PAPER * self.sources / self.count) @ S21
             return least_squares
-        inverse = _inverse_deviations(S22.diagonal(), self.count)
+        inverse = inverse_deviations(S22.diagonal(), self.count)
         C = S22 * np.outer(inverse, inverse)
         ridge = self.ridge[0] * self.sources / self.count
         M: Floats = inverse[:, None] * (inverse_with(C, ridge) @ (S21 * inverse[:, None]))
@@ -333,7 +333,7 @@ class LinearMapping(ColumnMapping):
         self.M, self.ridge = found["M"], found["ridge"]
 
 
-def _inverse_deviations(squares: Floats, rows: int) -> Floats:
+def inverse_deviations(squares: Floats, rows: int) -> Floats:
     """1 / s per column, 0 where a column never varied."""
     deviations = np.sqrt(squares / rows)
     return np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-100)

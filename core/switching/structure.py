@@ -115,14 +115,10 @@ def _json(schema: Space) -> list[Any]:
 
 
 def _model(pipeline: Pipeline) -> Header:
-    input_mapping = pipeline.input_mapping
+    features, input_mapping = _json(pipeline.schema), pipeline.input_mapping
     if input_mapping is None:
-        return {"features": _json(pipeline.schema), "front": None}
-    return {
-        "features": _json(pipeline.schema),
-        "front": input_mapping.describe(),
-        "ranges": _pairs(pipeline.ranges),
-    }
+        return {"features": features, "front": None}
+    return {"features": features, "front": input_mapping.describe(), "ranges": _pairs(pipeline.ranges)}
 
 
 def _dense(phase: Phase) -> Schema:
