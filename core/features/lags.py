@@ -160,8 +160,7 @@ class LagColumns(Holder):
 
     def extend(self, other: "LagColumns", places: Ints) -> None:
         """Go on for a history of fewer columns, those at ``places``; the others have been 0 in every row."""
-        self.known, self.labels = other.known.copy(), other.labels.copy()
-        self.features[:, places] = other.features
+        self.layout.extend(self, other, places)
 
     def _sizes(self, found: Counts) -> Counts:
         del found

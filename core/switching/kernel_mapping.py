@@ -168,5 +168,4 @@ def _squared_distances(Z: Floats) -> Floats:
     """|z_i - z_j|^2 (B, B), exactly symmetric."""
     squares = (Z**2).sum(axis=1)
     D2 = np.maximum(squares[:, None] + squares - 2.0 * (Z @ Z.T), 0.0)
-    symmetric: Floats = np.maximum(D2, D2.T)
-    return symmetric
+    return np.asarray(np.maximum(D2, D2.T))

@@ -192,7 +192,7 @@ class LinearMapping(ColumnMapping):
     """Ridge regression; with ``paper`` least squares, (2).
 
     State:
-        stored (B, d2 + d1)     the rows, while B <= max(d2, 128), with ``paper`` d2; None after that
+        stored (B, d2 + d1)     the rows, while B <= max(d2, 128), with ``paper`` d2; none after that
         mean (d2 + d1,)         m2 and m1
         S (d2, d2 + d1)         S22 (upper triangle) and S21; None while rows are stored
         M (d2, d1)              the mapping in use, of row ``solved``
@@ -200,39 +200,34 @@ class LinearMapping(ColumnMapping):
 
     def __init__(self, sources: int, targets: int, paper: bool = False) -> None:
         super().__init__(sources, targets, paper)
-        self.stored: list[Floats] | None = []
+        self.stored: list[Floats] = []
         self.mean = np.zeros(sources + targets)
         self.S: Floats | None = None
         self.M = np.zeros((sources, targets))
 
     def _absorb(self, row: Floats, recovered: Floats) -> None:
         del recovered
-        if self.stored is None:
-            assert self.S is not None
+        if self.S is not None:
             _accumulate(row, self.sources, self.count, self.mean, self.S)
             return
         self.stored.append(row)
         self.mean += (row - self.mean) / self.count
-        if self.count > self._stored_max:
-            self._turn_primal()
+        if self.count > self._stored_max:  # the stored rows become sums of products
+            self.S, self.mean = np.zeros((self.sources, self.sources + self.targets)), np.zeros_like(self.mean)
+            for at, one in enumerate(self.stored):
+                _accumulate(one, self.sources, at + 1, self.mean, self.S)
+            self.stored = []
 
     @property
     def _stored_max(self) -> int:
         return self.sources if self.paper else linear_rows_max(self.sources)
-
-    def _turn_primal(self) -> None:
-        """The stored rows become sums of products."""
-        rows, self.stored = self.stored or [], None
-        self.S, self.mean = np.zeros((self.sources, self.sources + self.targets)), np.zeros_like(self.mean)
-        for at, row in enumerate(rows):
-            _accumulate(row, self.sources, at + 1, self.mean, self.S)
 
     def solve(self) -> None:
         """Take the rows so far into the mapping in use; with fewer than two there is none."""
         if self.count < ROWS_MIN or self.solved == self.count:
             return
         with np.errstate(over="ignore", invalid="ignore"):
-            M = self._dual() if self.stored is not None else self._primal()
+            M = self._dual() if self.S is None else self._primal(self.S)
         self.M = np.ascontiguousarray(np.clip(np.nan_to_num(M), -_ENTRY_MAX, _ENTRY_MAX))
         self.centre = np.zeros_like(self.mean) if self.paper else self.mean.copy()
         self.solved = self.count
@@ -241,31 +236,26 @@ class LinearMapping(ColumnMapping):
         rows = np.array(self.stored)
         if self.paper:
             Z, X1 = np.split(rows, [self.sources], axis=1)
-            least_norm: Floats = Z.T @ (inverse_with(Z @ Z.T, RIDGE_PAPER) @ X1)
-            return least_norm
+            return np.asarray(Z.T @ (inverse_with(Z @ Z.T, RIDGE_PAPER) @ X1))
         X2, X1 = np.split(rows - self.mean, [self.sources], axis=1)
         inverse = inverse_deviations((X2**2).sum(axis=0), self.count)
         Z = X2 * inverse
         K = Z @ Z.T
         if self.count <= CHOICE_ROWS_MAX:
             self.ridge[0] = chosen(K, X1)
-        M: Floats = inverse[:, None] * (Z.T @ (inverse_with(K, self.ridge[0]) @ X1))
-        return M
+        return np.asarray(inverse[:, None] * (Z.T @ (inverse_with(K, self.ridge[0]) @ X1)))
 
-    def _primal(self) -> Floats:
-        assert self.S is not None
-        S22, S21 = self.S[:, : self.sources], self.S[:, self.sources :]
+    def _primal(self, S: Floats) -> Floats:
+        S22, S21 = S[:, : self.sources], S[:, self.sources :]
         S22 = np.triu(S22) + np.triu(S22, 1).T
         if self.paper:
             m2, m1 = np.split(self.mean, [self.sources])
             S22, S21 = S22 + self.count * np.outer(m2, m2), S21 + self.count * np.outer(m2, m1)
-            least_squares: Floats = inverse_with(S22, RIDGE_PAPER * self.sources / self.count) @ S21
-            return least_squares
+            return np.asarray(inverse_with(S22, RIDGE_PAPER * self.sources / self.count) @ S21)
         inverse = inverse_deviations(S22.diagonal(), self.count)
         C = S22 * np.outer(inverse, inverse)
         ridge = self.ridge[0] * self.sources / self.count
-        M: Floats = inverse[:, None] * (inverse_with(C, ridge) @ (S21 * inverse[:, None]))
-        return M
+        return np.asarray(inverse[:, None] * (inverse_with(C, ridge) @ (S21 * inverse[:, None])))
 
     def _recover(self, X2: Floats, m2: Floats, m1: Floats, out: Floats) -> None:
         _recover(X2, m2, m1, self.M, out)
@@ -303,9 +293,8 @@ class LinearMapping(ColumnMapping):
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        rows = 0 if self.stored is None else len(self.stored) * self.mean.nbytes
         sums = 0 if self.S is None else self.S.nbytes
-        return rows + sums + _SOLVED.held_bytes(self)
+        return len(self.stored) * self.mean.nbytes + sums + _SOLVED.held_bytes(self)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state."""
@@ -323,12 +312,11 @@ class LinearMapping(ColumnMapping):
         layout = WITH_SUMS if "S" in arrays else _WITH_ROWS if "stored" in arrays else _SOLVED
         count, solved = counts(header, **self._counts())
         sizes = {"sources": self.sources, "targets": self.targets, "columns": self.sources + self.targets}
-        found: dict[str, Any] = dict(layout.read(arrays, count=count, **sizes))
+        found: dict[str, Any] = {"S": None, "stored": (), **layout.read(arrays, count=count, **sizes)}
         self._check(found, {"count": count, "solved": solved})
         if "stored" in arrays and count > self._stored_max:
             raise ValueError("the mapping stores more rows than it can")
-        found["stored"] = None if "S" in arrays else list(found.get("stored", ()))
-        self.count, self.solved, self.S, self.stored = count, solved, found.get("S"), found["stored"]
+        self.count, self.solved, self.S, self.stored = count, solved, found["S"], list(found["stored"])
         self.mean, self.centre, self.errors = found["mean"], found["centre"], found["errors"]
         self.M, self.ridge = found["M"], found["ridge"]
 
