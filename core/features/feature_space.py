@@ -82,19 +82,16 @@ def with_categories(features: Sequence[Feature], added: object, field: str) -> t
     for name in added:
         if name not in own:
             raise Invalid.of(f"{field}.{name}", "is not a feature with declared categories", list(own)[:LISTED_MAX])
-    larger = {name: _with_categories(own[name], added[name], f"{field}.{name}") for name in added}
-    found = tuple(larger.get(feature.name, feature) for feature in features)
+    for name, more in added.items():
+        if not isinstance(more, list | tuple):
+            raise Invalid.of(f"{field}.{name}", "is not a list of categories")
+        own[name] = _extended(own[name], distinct(more, f"{field}.{name}"))
+    found = tuple(own.get(feature.name, feature) for feature in features)
     try:
         parse_features([feature.to_json() for feature in found])
     except Invalid as refused:
         raise Invalid.of(field, f"cannot be added: {refused}") from None
     return found
-
-
-def _with_categories(feature: Feature, added: object, field: str) -> Feature:
-    if not isinstance(added, list | tuple):
-        raise Invalid.of(field, "is not a list of categories")
-    return _extended(feature, distinct(added, field))
 
 
 def _extended(feature: Feature, categories: Sequence[Label]) -> Feature:

@@ -145,15 +145,12 @@ class Ensemble(Nested):
 
     def merge(self) -> Pipeline:
         """The one model that remains; see above."""
-        own = [name for name in self.experts if name != "recovered"]
-        weights = self.weights() if self._averages else None
-        if len(self.experts) > 1 and self._averages:
-            shares = self.shares()
-            kept = self.experts[max(own, key=lambda name: shares[name])]
+        kept = self._likeliest
+        if self._averages and len(self.experts) > 1:
+            shares, weights = self.shares(), self.weights()
+            kept = self.experts[max((name for name in shares if name != "recovered"), key=shares.__getitem__)]
             if weights is not None:  # there are none before the first class
                 kept.start_at(weights)
-        else:
-            kept = self._likeliest
         return Pipeline(self.config, self.schema, self.encoder, kept, self.lags)
 
     def shares(self) -> dict[str, float]:
