@@ -37,7 +37,7 @@ def learn_together(model: Model, space: str, rows: BlockRows, place_of: PlaceOf)
     if not model.challengers:
         alone = learn_rows(model.own, space, rows, own=True)
         if model.own.drift_response is not None and model.own.drift_response.alarms:
-            report_alarms(model, places)
+            report_alarms(model, place_of)
         return alone
     for part in _parts_between_tests(model.rows, count, model.challengers):
         scored.append(_learn_and_compare(model, space, rows if part == slice(0, count) else rows.part(part)))
