@@ -6,6 +6,7 @@ refused whole. A repeated id gets its first answer before anything is refused (s
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -77,7 +78,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     size, key = len(body), request.headers.get("idempotency-key")
     if size > threads.PROCESS_BYTES:
-        ask = await in_process(ctx.reader, row_requests.feedback_row, body)
+        ask = await in_process(ctx.reader, partial(row_requests.large_row, FeedbackRow), body)
     else:
         ask = await in_thread_if_large(size, json_body.decode, body, _row, names_in_row)
     replica = await ctx.engine.replica(name)

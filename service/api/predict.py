@@ -88,7 +88,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     size = len(body)
     if size > threads.PROCESS_BYTES:
-        ask = await in_process(ctx.reader, row_requests.predict_row, body)
+        ask = await in_process(ctx.reader, partial(row_requests.large_row, PredictRow), body)
     else:
         ask = await in_thread_if_large(size, json_body.decode, body, _row, names_in_row)
     if ask.track:

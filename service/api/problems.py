@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from fastapi.exceptions import RequestValidationError
@@ -75,25 +75,34 @@ def status_of(error: Exception) -> int:
 
 def problem(error: Exception) -> Response:
     """An error as a response."""
-    return _rendered(error, render)
+    return _document(_refusal(error))
 
 
 def inference_problem(error: Exception) -> Response:
     """An error of the Open Inference Protocol, ``{"error": "..."}``, of the same status and headers."""
-    return _rendered(error, _render_inference)
+    return _sentence(_refusal(error))
 
 
-def _rendered(error: Exception, render: "Render") -> Response:
+class Refusal(NamedTuple):
+    """What an answer says of an error; ``more`` are other members of a problem document."""
+
+    status: int
+    slug: str
+    detail: str
+    problems: Sequence[Problem] = ()
+    headers: Mapping[str, str] | None = None
+    more: Mapping[str, Any] = {}
+
+
+def _refusal(error: Exception) -> Refusal:
     if isinstance(error, RequestValidationError):
         error = invalid(error.errors())
     status = status_of(error)
     if status == 500:
         detail = "the service failed on this request; nothing is known to be learned"
-        return render(500, "internal-error", detail, (), None, None)
-    extra: dict[str, Any] = {}
+        return Refusal(500, "internal-error", detail)
+    more = {"version": error.version} if isinstance(error, NotReached) else {}
     headers: dict[str, str] = {}
-    if isinstance(error, NotReached):
-        extra["version"] = error.version
     if isinstance(error, Unavailable | TooManyRequests):
         headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
     if isinstance(error, Unauthorized):
@@ -104,7 +113,7 @@ def _rendered(error: Exception, render: "Render") -> Response:
     detail = error.detail if isinstance(error, OnepassError) else str(error)
     if isinstance(error, Conflict) and not problems:  # with the state of the model that the path names
         problems = [Problem("name", detail)]
-    return render(status, _slug(type(error)), detail, problems, extra, headers)
+    return Refusal(status, _slug(type(error)), detail, problems, headers, more)
 
 
 PLACES = ("path", "query", "header", "body")
@@ -149,44 +158,25 @@ def _translated(error: Mapping[str, Any], fields: Mapping[str, Any]) -> Problem:
     return Problem(path[1:] or "body", words, f">= {more['ge']}" if kind == "greater_than_equal" else None)
 
 
-Render = Callable[
-    [int, str, str, Sequence[Problem], Mapping[str, Any] | None, Mapping[str, str] | None],
-    Response,
-]
-
-
-def render(
-    status: int,
-    slug: str,
-    detail: str,
-    problems: Sequence[Problem] = (),
-    extra: Mapping[str, Any] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
+def _document(refusal: Refusal) -> Response:
     """A problem document."""
     body: dict[str, Any] = {
-        "type": type_of(slug),
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail[:DETAIL_MAX],
-        **(extra or {}),
-        "errors": [{"field": p.field[:FIELD_MAX], "problem": p.problem, "allowed": p.allowed} for p in problems],
+        "type": type_of(refusal.slug),
+        "title": HTTPStatus(refusal.status).phrase,
+        "status": refusal.status,
+        "detail": refusal.detail[:DETAIL_MAX],
+        **refusal.more,
+        "errors": [one._replace(field=one.field[:FIELD_MAX])._asdict() for one in refusal.problems],
     }
-    return Response(msgspec.json.encode(body), status, headers, MEDIA)
+    return Response(msgspec.json.encode(body), refusal.status, refusal.headers, MEDIA)
 
 
-def _render_inference(
-    status: int,
-    _slug: str,
-    detail: str,
-    problems: Sequence[Problem],
-    _extra: Mapping[str, Any] | None,
-    headers: Mapping[str, str] | None,
-) -> Response:
+def _sentence(refusal: Refusal) -> Response:
     """One sentence: what is wrong, and of the first field what would be right."""
-    allowed = problems[0].allowed if problems else None
-    text = detail if allowed is None else f"{detail[:DETAIL_MAX]} (allowed: {_listed(allowed)})"
-    return Response(msgspec.json.encode({"error": text[: 2 * DETAIL_MAX]}), status, headers, JSON)
+    text, allowed = refusal.detail, refusal.problems[0].allowed if refusal.problems else None
+    if allowed is not None:
+        text = f"{text[:DETAIL_MAX]} (allowed: {_listed(allowed)})"
+    return Response(msgspec.json.encode({"error": text[: 2 * DETAIL_MAX]}), refusal.status, refusal.headers, JSON)
 
 
 def _listed(allowed: object) -> str:
@@ -244,8 +234,8 @@ def _http_problem(request: Request, error: Exception) -> Response:
         detail = f"this route takes {', '.join(methods)} only; see /docs"
         problems = [Problem("method", "is not one of this route", methods)]
     if INFERENCE.match(route_path(request.scope)):
-        return _render_inference(status, slug, detail, (), None, headers)
-    return render(status, slug, detail, problems, headers=headers)
+        return _sentence(Refusal(status, slug, detail, headers=headers))
+    return _document(Refusal(status, slug, detail, problems, headers))
 
 
 INFERENCE = re.compile(r"/v2(?:/|$)")

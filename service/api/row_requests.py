@@ -6,7 +6,6 @@ server.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -23,12 +22,10 @@ from service.api.schemas import (
     Body,
     FeedbackColumns,
     FeedbackRecords,
-    FeedbackRow,
     FeedbackSparse,
     OverlapBody,
     PredictColumns,
     PredictRecords,
-    PredictRow,
     PredictSparse,
 )
 from service.api.tables import Sent, TableForm, names_given, read_table
@@ -39,6 +36,9 @@ from service.runtime.rows.table import Table
 
 T = TypeVar("T")
 R = TypeVar("R", Rows, Overlap)
+B = TypeVar("B", bound=Body)
+ReadJson = Callable[[bytes, bool], Table]
+"""Reads a body of JSON; the second argument is whether the rows are sparse."""
 REFUSED = (Invalid, Conflict)
 """What rows are refused by: themselves, or the model's state."""
 UNLABELLED = "overlap"
@@ -49,11 +49,7 @@ ROW_VALUES_MAX = COLUMNS_MAX + 100
 OBJECT_VALUES_MAX = 6 * COLUMNS_MAX
 """The same of other bodies: as many features as a model may have, each with everything that one can say of it."""
 
-_predict_row = msgspec.json.Decoder(PredictRow)
-_feedback_row = msgspec.json.Decoder(FeedbackRow)
 _object = msgspec.json.Decoder(dict[str, Any])
-_feedback_sparse = msgspec.json.Decoder(FeedbackSparse)
-_predict_sparse = msgspec.json.Decoder(PredictSparse)
 _overlap_body = msgspec.json.Decoder(OverlapBody)
 
 
@@ -161,24 +157,14 @@ def overlap(sent: Sent, validator: RowValidator) -> ToLearn[Overlap] | Refused:
 # ------------------------------------------------------------------------------------------------ large single rows
 
 
-def predict_row(body: bytes) -> PredictRow:
-    """A row to predict, of no more values than a row may have.
+def large_row(kind: type[B], body: bytes) -> B:
+    """A row to predict or a labelled one, of no more values than a row may have.
 
     Raises:
         NotJson, Invalid: it is none.
     """
     json_body.refuse_many(body, ROW_VALUES_MAX)
-    return json_body.decode(body, _predict_row)
-
-
-def feedback_row(body: bytes) -> FeedbackRow:
-    """A labelled row, likewise.
-
-    Raises:
-        NotJson, Invalid: it is none.
-    """
-    json_body.refuse_many(body, ROW_VALUES_MAX)
-    return json_body.decode(body, _feedback_row)
+    return json_body.decode(body, msgspec.json.Decoder(kind))
 
 
 def json_object(body: bytes) -> dict[str, Any]:
@@ -222,72 +208,54 @@ def _any_of(columns: type[Body], by_name: type[Body]) -> "msgspec.json.Decoder[A
     return msgspec.json.Decoder(msgspec.defstruct("Rows", optional, forbid_unknown_fields=True))
 
 
-_feedback_body = _any_of(FeedbackColumns, FeedbackRecords)
-_predict_body = _any_of(PredictColumns, PredictRecords)
+def _beside(table: Table, ask: Any, kind: type[Body]) -> Table:
+    """A table with what stands beside its rows in a request of a kind: their labels, or the interval asked for."""
+    return table._replace(**{name: getattr(ask, name) for name in kind.__struct_fields__ if name in Table._fields})
 
 
-def _table(
-    body: bytes,
-    decoder: "msgspec.json.Decoder[Any]",
-    kinds: tuple[type[Body], type[Body]],
-    how: Form[Any],
-    sparse: bool,
-) -> tuple[Any, Table | None]:
-    """A request for rows by column or by name, and the rows where they are given by name.
+def _json(columns: type[Body], by_name: type[Body], sparse_kind: type[Body], how: Form[Any]) -> ReadJson:
+    """How rows in JSON are read: by column, by name, in a list, or sparse ones.
 
     Args:
-        body: an object.
-        decoder: of its fields.
-        kinds: what it may be, by column and by name.
+        columns: an object with a list per row.
+        by_name: one with an object per row.
+        sparse_kind: one with the names and values of each row.
         how: the form of rows by name.
-        sparse: whether the model's rows may hold any names.
-
-    Raises:
-        NotJson, Invalid: it is neither, or both.
     """
+    either, sparse_rows = _any_of(columns, by_name), msgspec.json.Decoder(sparse_kind)
+    own = by_name.__struct_fields__
+
+    def read_json(body: bytes, sparse: bool) -> Table:
+        if records.is_list(body):
+            return records.listed(body, how, sparse)
+        if sparse and not records.by_name(body):
+            rows: Any = json_body.decode(body, sparse_rows, lambda ask: names_given(ask) + 2 * len(ask.rows))  # type: ignore[attr-defined]
+            return _beside(Table(rows.rows, len(rows.rows)), rows, sparse_kind)
+        ask = _object_of(body, either, how)
+        if ask.rows is not None:
+            others = [name for name in ask.__struct_fields__ if name not in own and getattr(ask, name) is not None]
+            if others:
+                raise Invalid.of("rows", f"exclude {', '.join(others)}: every row has its own")
+            return _beside(records.table(ask.rows, how, sparse, records.in_list), ask, by_name)
+        for field in msgspec.structs.fields(columns):
+            if field.required and getattr(ask, field.name) is None:
+                raise Invalid.of(field.name, "is required", "columns and data, or rows")
+        return _beside(Table(ask.data, len(ask.data), ask.columns), ask, columns)
+
+    return read_json
+
+
+def _object_of(body: bytes, decoder: "msgspec.json.Decoder[Any]", how: Form[Any]) -> Any:
+    """A request for rows by column or by name; of records that are wrong the first is told."""
+
+    def names(ask: Any) -> int:
+        features = getattr(ask, "features", None) or ()
+        return names_given(ask) + len(features) + sum(map(how.names, ask.rows or ()))
+
     try:
-        ask = json_body.decode(body, decoder, lambda ask: names_given(ask) + sum(map(how.names, ask.rows or ())))
+        return json_body.decode(body, decoder, names)
     except Invalid as error:
         records.blame(body, how, error)
-    own = [field.name for field in msgspec.structs.fields(kinds[1])]
-    if ask.rows is not None:
-        others = [name for name in ask.__struct_fields__ if name not in own and getattr(ask, name) is not None]
-        if others:
-            raise Invalid.of("rows", f"exclude {', '.join(others)}: every row has its own")
-        return ask, records.table(ask.rows, how, sparse, records.in_list)
-    for field in msgspec.structs.fields(kinds[0]):
-        if field.required and getattr(ask, field.name) is None:
-            raise Invalid.of(field.name, "is required", "columns and data, or rows")
-    return ask, None
-
-
-def _feedback_json(body: bytes, sparse: bool) -> Table:
-    if records.is_list(body):
-        return records.listed(body, records.FEEDBACK, sparse)
-    if sparse and not records.by_name(body):
-        rows = json_body.decode(body, _feedback_sparse, lambda ask: names_given(ask) + 2 * len(ask.rows))
-        return _labelled(Table(rows.rows, len(rows.rows)), rows)
-    kinds = FeedbackColumns, FeedbackRecords
-    ask, found = _table(body, _feedback_body, kinds, records.FEEDBACK, sparse)
-    if found is not None:
-        return found
-    return _labelled(Table(ask.data, len(ask.data), ask.columns), ask)
-
-
-def _labelled(table: Table, ask: Any) -> Table:
-    """A table with what stands beside its rows in a request by column, or for sparse rows."""
-    return table._replace(labels=ask.labels, ids=ask.ids, discounts=ask.discounts, weights=ask.weights)
-
-
-def _predict_json(body: bytes, sparse: bool) -> Table:
-    if records.is_list(body):
-        return records.listed(body, records.PREDICT, sparse)
-    if sparse and not records.by_name(body):
-        rows = json_body.decode(body, _predict_sparse, lambda ask: names_given(ask) + 2 * len(ask.rows))
-        return Table(rows.rows, len(rows.rows), interval=rows.interval)
-    ask, found = _table(body, _predict_body, (PredictColumns, PredictRecords), records.PREDICT, sparse)
-    table = Table(ask.data, len(ask.data), ask.columns) if found is None else found
-    return table._replace(interval=ask.interval)
 
 
 def _overlap_json(body: bytes, _: bool) -> Table:
@@ -295,10 +263,7 @@ def _overlap_json(body: bytes, _: bool) -> Table:
     how = records.OVERLAP
     if records.is_list(body):
         return records.listed(body, how, sparse=False)
-    try:
-        ask = json_body.decode(body, _overlap_body, _overlap_names)
-    except Invalid as error:
-        records.blame(body, how, error)
+    ask = _object_of(body, _overlap_body, how)
     if ask.features is not None:
         _exclude(ask, "features", ("columns", "data", "ids", "rows"))
         return Table(ask.features, 1, ids=ask.id)
@@ -312,16 +277,12 @@ def _overlap_json(body: bytes, _: bool) -> Table:
     return Table(ask.data, len(ask.data), ask.columns, ids=ask.ids)
 
 
-def _overlap_names(ask: OverlapBody) -> int:
-    return names_given(ask) + len(ask.features or ()) + sum(map(records.OVERLAP.names, ask.rows or ()))
-
-
 def _exclude(ask: OverlapBody, given: str, others: Sequence[str]) -> None:
     both = [name for name in others if getattr(ask, name) is not None]
     if both:
         raise Invalid(*(Problem(name, f"excludes {given}") for name in both))
 
 
-_FEEDBACK = TableForm(True, _feedback_json, partial(records.lines, records.FEEDBACK))
-_PREDICT = TableForm(False, _predict_json, partial(records.lines, records.PREDICT))
-_OVERLAP = TableForm(False, _overlap_json, partial(records.lines, records.OVERLAP))
+_FEEDBACK = TableForm(_json(FeedbackColumns, FeedbackRecords, FeedbackSparse, records.FEEDBACK), records.FEEDBACK)
+_PREDICT = TableForm(_json(PredictColumns, PredictRecords, PredictSparse, records.PREDICT), records.PREDICT)
+_OVERLAP = TableForm(_overlap_json, records.OVERLAP)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from core.features import Space, SparseSchema, read_lines
 from core.problems import PROBLEMS_MAX, Invalid, Problem
-from service.api import json_body, media
+from service.api import json_body, media, records
 from service.api.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.errors import NotTable, TooLarge
 from service.runtime.rows.row_numbers import FieldPath
@@ -34,14 +34,12 @@ class TableForm(NamedTuple):
     """What the tables of a route hold.
 
     Attributes:
-        labelled: whether every row has a label.
         json: reads a JSON body; the second argument is whether the rows are sparse.
-        lines: reads NDJSON; likewise, and the rows of which at most one more is read.
+        records: the form of rows by name; whether every row has a label.
     """
 
-    labelled: bool
     json: Callable[[bytes, bool], Table]
-    lines: Callable[[bytes, bool, int], Table]
+    records: records.Form[Any]
 
 
 class Sent(NamedTuple):
@@ -105,16 +103,16 @@ def _lists_of(rows: int) -> int:
 
 def _read(form: TableForm, sent: Sent, most: int, sparse: bool) -> Table:
     if sent.kind == media.CSV:
-        return read_csv(sent.body, sent.query, form.labelled, most)
+        return read_csv(sent.body, sent.query, form.records.labelled, most)
     misplaced = [name for name in TABLE_QUERIES if name in sent.query]
     if misplaced:
         raise Invalid.of(misplaced[0], f"is a query parameter of {media.CSV}, which this body is not", [])
     if sent.kind == media.NPY:
-        return _npy(sent.body, form.labelled)
+        return _npy(sent.body, form.records.labelled)
     if sent.kind == media.SVMLIGHT:
-        return _svmlight(sent.body, form.labelled, most)
+        return _svmlight(sent.body, form.records.labelled, most)
     if sent.kind == media.NDJSON:
-        return form.lines(sent.body, sparse, most)
+        return records.lines(form.records, sent.body, sparse, most)
     table = form.json(sent.body, sparse)
     _check_counts(table)
     return table

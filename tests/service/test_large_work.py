@@ -37,9 +37,8 @@ GIVEN_TO_THREADS = {
     ("service/api/row_requests.py", within, called)
     for within, called in [
         ("feedback", "read_table"), ("predict", "read_table"), ("overlap", "read_table"),
-        ("_feedback_json", "json_body.decode"), ("_predict_json", "json_body.decode"),
-        ("_overlap_json", "json_body.decode"), ("feedback_row", "json_body.decode"),
-        ("predict_row", "json_body.decode"), ("json_object", "json_body.decode"), ("_table", "json_body.decode"),
+        ("read_json", "json_body.decode"), ("_object_of", "json_body.decode"), ("large_row", "json_body.decode"),
+        ("json_object", "json_body.decode"),
     ]
 } | {
     ("service/api/inference_v2/requests.py", "_read", "json_body.decode"),

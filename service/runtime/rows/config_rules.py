@@ -1,60 +1,15 @@
 """What a configuration says about rows: what rows are validated by of ``core.config.Config``, as plain values."""
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from core.features.labels import Label
 
-
-class AlgorithmRules(Protocol):
-    """What an algorithm takes."""
-
-    @property
-    def class_bound(self) -> int:
-        """The largest number of classes it learns."""
-
-    @property
-    def row_discounts(self) -> bool:
-        """Whether a row may carry its own discount."""
-
-    @property
-    def row_weights(self) -> bool:
-        """Whether a row may carry its own weight."""
-
-
-class ConfigRules(Protocol):
-    """What a configuration says."""
-
-    @property
-    def algorithm_id(self) -> str:
-        """Id in the catalogue."""
-
-    @property
-    def task(self) -> str:
-        """Classification or regression."""
-
-    @property
-    def labels(self) -> tuple[Label, ...] | None:
-        """The declared classes."""
-
-    @property
-    def missing(self) -> str:
-        """What a missing value becomes."""
-
-    @property
-    def unknown(self) -> str:
-        """What a category that is not declared becomes."""
-
-    @property
-    def ignore(self) -> tuple[str, ...]:
-        """Names of no feature that rows may hold."""
-
-    @property
-    def algorithm(self) -> AlgorithmRules:
-        """The algorithm's part."""
+if TYPE_CHECKING:
+    from core.config import Config
 
 
 class PlainAlgorithm(NamedTuple):
-    """``AlgorithmRules`` as values."""
+    """What an algorithm takes: the most classes, and whether a row may carry its own discount or weight."""
 
     class_bound: int
     row_discounts: bool
@@ -62,7 +17,7 @@ class PlainAlgorithm(NamedTuple):
 
 
 class PlainConfig(NamedTuple):
-    """``ConfigRules`` as values."""
+    """What a configuration says."""
 
     algorithm_id: str
     task: str
@@ -71,6 +26,10 @@ class PlainConfig(NamedTuple):
     unknown: str
     ignore: tuple[str, ...]
     algorithm: PlainAlgorithm
+
+
+ConfigRules: TypeAlias = "Config | PlainConfig"
+"""A configuration, or what of it another process is given."""
 
 
 def plain(config: ConfigRules) -> PlainConfig:
