@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from core.model import Model, read
@@ -39,11 +38,6 @@ _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 def json_of(document: bytes, status: int = 200) -> Response:
     """An answer with a document."""
     return Response(document, status, media_type=JSON)
-
-
-def json_bytes(document: BaseModel) -> bytes:
-    """The JSON of a document that is described by its type."""
-    return document.model_dump_json().encode()
 
 
 async def of_model(replica: Replica, make: Callable[[Replica], T]) -> T:

@@ -80,14 +80,18 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     if size > threads.PROCESS_BYTES:
         ask = await in_process(ctx.reader, partial(row_requests.large_row, FeedbackRow), body)
     else:
-        ask = await in_thread_if_large(size, json_body.decode, body, _row, names_in_row)
+        ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in)
     replica = await ctx.engine.replica(name)
     if key is None:
-        identity = identity_of_row(ask)
+        identity = _identity_of(ask)
     else:
         printable(key, "Idempotency-Key")  # also where an id in the body counts instead
-        identity = await in_thread_if_large(size, identity_of_row, ask, key, body)
-    reply = await learn_row(ctx, replica, ask, identity, size)
+        identity = await in_thread_if_large(size, _identity_of, ask, key, body)
+    row = _table_of(ask)
+    if ask.prediction_id is not None:
+        reply = await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids)
+    else:
+        reply = await _learn(ctx, replica, row, identity, size)
     answer = Learnt(
         reply.answer.predictions[0],
         reply.answer.losses[0],
@@ -103,7 +107,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     return RowAnswer(_encode(answer))
 
 
-def names_in_row(ask: FeedbackRow) -> int:
+def _names_in(ask: FeedbackRow) -> int:
     """How many names a body that decodes to this row holds."""
     names = 1 + len(ask.features) + 1 if ask.features is not None else 1
     return (
@@ -115,7 +119,7 @@ def names_in_row(ask: FeedbackRow) -> int:
     )
 
 
-def identity_of_row(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
+def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
     """What a row is remembered by.
 
     Raises:
@@ -132,7 +136,7 @@ def identity_of_row(ask: FeedbackRow, key: str | None = None, body: bytes = b"")
     return identity_of(key, ask.id, ID, (body,))
 
 
-def table_of_row(ask: FeedbackRow) -> Table:
+def _table_of(ask: FeedbackRow) -> Table:
     """A row as a table of one."""
     discounts, weights = (None if given is None else [given] for given in (ask.discount, ask.weight))
     return Table(
@@ -147,36 +151,11 @@ def table_of_row(ask: FeedbackRow) -> Table:
     )
 
 
-async def learn_row(ctx: Context, replica: Replica, ask: FeedbackRow, identity: Identity, size: int) -> Reply:
-    """Learn one row, by its features or by the id of its prediction, or answer it as the first time.
-
-    Args:
-        ctx: the handler's.
-        replica: the model.
-        ask: the row.
-        identity: what it is remembered by.
-        size: bytes of the body.
-    """
-    row = table_of_row(ask)
-    if ask.prediction_id is not None:
-        return await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids)
-    reply, _ = await _learn(ctx, replica, row, identity, size)
-    return reply
-
-
-async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identity, size: int) -> tuple[Reply, Labels]:
-    """Learn rows, or answer them as the first time; with their labels.
-
-    Args:
-        ctx: the handler's.
-        replica: the model.
-        table: the rows.
-        identity: theirs.
-        size: bytes of the body.
-    """
+async def _learn(ctx: Context, replica: Replica, row: Table, identity: Identity, size: int) -> Reply:
+    """Learn one row by its features, or answer it as the first time."""
 
     def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...]]:
-        rows = validator.feedback(table, identity.ids)
+        rows = validator.feedback(row, identity.ids)
         return rows, identity.digests or (digests_of(rows.y) if rows.ids else ())
 
     try:
@@ -184,19 +163,15 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
     except REFUSED as error:
         validator = validator_of(ctx.engine.models, replica)
         if identity.ids and not identity.digests:
-            labels = await in_thread_if_large(size, _bare_labels, validator, table, error)
-            identity = Identity(identity.ids, digests_of(labels))
+            identity = Identity(identity.ids, digests_of(_bare_labels(validator, row, error)))
         reply = await answer_if_seen(ctx, replica, identity, error)
-        return reply, await in_thread_if_large(size, _bare_labels, validator, table, error)
-    return await replica.inbox.submit(rows, digests), rows.y
+        _bare_labels(validator, row, error)
+        return reply
+    return await replica.inbox.submit(rows, digests)
 
 
 def _bare_labels(validator: RowValidator, table: Table, error: Exception) -> Labels:
-    """The labels of rows that were refused.
-
-    Raises:
-        Exception: ``error``, what the rows were refused for, where the labels are wrong too.
-    """
+    """The labels of rows that were refused; raises what they were refused for, where the labels are wrong too."""
     try:
         return validator.bare_labels(table)
     except Invalid:

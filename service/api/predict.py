@@ -1,7 +1,7 @@
 """POST /models/{name}/predict and /predict/batch: answers, and nothing changes."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
 from typing import Any, TypeVar, cast
@@ -40,7 +40,6 @@ from service.api.schemas import (
     PredictRow,
     PredictSparse,
 )
-from service.api.tables import Sent
 from service.api.weights import no_weights
 from service.errors import PendingFull, RequestConflict, ids_full, no_model
 from service.runtime import threads
@@ -90,7 +89,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     if size > threads.PROCESS_BYTES:
         ask = await in_process(ctx.reader, partial(row_requests.large_row, PredictRow), body)
     else:
-        ask = await in_thread_if_large(size, json_body.decode, body, _row, names_in_row)
+        ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in)
     if ask.track:
         ctx.keys.allow(request.headers, "learn", name)
     replica = await engine.replica(name, fresh)
@@ -98,7 +97,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     return RowAnswer(_encode(answer))
 
 
-def names_in_row(ask: PredictRow) -> int:
+def _names_in(ask: PredictRow) -> int:
     """How many names a body that decodes to this row holds."""
     return 1 + len(ask.features) + ask.track + ask.explain + (ask.interval is not None)
 
@@ -116,12 +115,8 @@ async def predict_asked(
         identity: the client's own prediction id, where the row is tracked; None makes one.
     """
     level = level_of(ask.interval, replica.machine.config.task)
-    row, served = Table(ask.features, 1), None
-    if ask.track:
-        space, raw, (prediction, served) = await predicted(ctx, replica, row, size, read.predict_to_keep)
-    else:
-        space, raw, prediction = await predicted(ctx, replica, row, size, _predict)
-    (answer,) = answers(replica, prediction, level)
+    space, raw, prediction, served = await _predicted(ctx, replica, Table(ask.features, 1), size, ask.track)
+    answer = _answer(replica, prediction, level)
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
     if served is not None:
@@ -159,12 +154,8 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fres
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(name, fresh)
-    return await _predicted_table(ctx, replica, large_bodies.sent(ctx, request, kind, body))
-
-
-async def _predicted_table(ctx: Context, replica: Replica, given: Sent) -> Response:
-    """Read and predict rows; read them again if the features changed in between."""
-    while True:
+    given = large_bodies.sent(ctx, request, kind, body)
+    while True:  # until the rows are read in the features that the model has when it predicts them
         found, validator = await large_bodies.read(ctx, replica, row_requests.predict, given)
         if isinstance(found, Refused):
             raise found.error
@@ -196,41 +187,25 @@ async def predict_many(
     return await _held(replica, space, flops, partial(_many, replica, raw, level))
 
 
-async def predicted(
-    ctx: Context, replica: Replica, table: Table, size: int, predict: Callable[[Model, Floats], T]
-) -> tuple[Space, Floats, T]:
-    """Read and predict rows in one space; read them again if the features changed in between.
-
-    Args:
-        ctx: the handler's.
-        replica: the model.
-        table: the rows.
-        size: bytes of the body.
-        predict: predicts raw rows.
-
-    Returns:
-        The space, the raw rows (n, F) and the prediction.
-    """
+async def _predicted(
+    ctx: Context, replica: Replica, row: Table, size: int, keep: bool
+) -> tuple[Space, Floats, Prediction, ServedPrediction | None]:
+    """Read and predict a row in one space, again if the features changed in between; ``keep``: for its label, too."""
     while True:
-        space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", table))
-        prediction = await predict_in(replica, space, raw, predict)
-        if prediction is not None:
-            return space, raw, prediction
+        space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", row))
+        machine = replica.machine
+        flops = cost.flops_to_keep(machine) if keep else cost.flops_to_predict(machine.own, len(raw))
+        if flops > threads.THREAD_FLOPS or replica.lock.locked():
+            found = await _held(replica, space, flops, partial(_predict, replica, raw, keep))
+        else:
+            found = _predict(replica, raw, keep) if machine.prediction_schema == space else None
+        if found is not None:
+            return space, raw, *found
 
 
-def _predict(machine: Model, raw: Floats) -> Prediction:
-    return read.predict(machine.own, raw)
-
-
-async def predict_in(replica: Replica, space: Space, raw: Floats, predict: Callable[[Model, Floats], T]) -> T | None:
-    """Predict from a consistent state; None if the model no longer predicts in this space."""
+def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, ServedPrediction | None]:
     machine = replica.machine
-    flops = (
-        cost.flops_to_keep(machine) if predict is read.predict_to_keep else cost.flops_to_predict(machine.own, len(raw))
-    )
-    if flops <= threads.THREAD_FLOPS and not replica.lock.locked():
-        return predict(machine, raw) if machine.prediction_schema == space else None
-    return await _held(replica, space, flops, lambda: predict(replica.machine, raw))
+    return read.predict_to_keep(machine, raw) if keep else (read.predict(machine.own, raw), None)
 
 
 async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
@@ -251,37 +226,21 @@ async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[
         return await in_thread_if_long(flops, answer)
 
 
-def answers(replica: Replica, prediction: Prediction, level: float | None = None) -> list[Predicted]:
-    """The answers to single rows that were predicted together, at the version the model has now.
-
-    Args:
-        replica: the model.
-        prediction: of the rows.
-        level: of the intervals that are asked for.
-    """
-    machine, version, incarnation = replica.machine, replica.version, replica.incarnation
-    found = [
-        Predicted(prediction=value, version=version, incarnation=incarnation)
-        for value in read.named(machine.own, prediction.value)
-    ]
+def _answer(replica: Replica, prediction: Prediction, level: float | None) -> Predicted:
+    """The answer to a row that was predicted, at the version the model has now; ``level``: of the interval, if any."""
+    machine = replica.machine
+    (value,) = read.named(machine.own, prediction.value)
+    answer = Predicted(prediction=value, version=replica.version, incarnation=replica.incarnation)
     if machine.config.task == "classification":
-        keys, shares = machine.own.answers.said.keys, prediction.probabilities
-        named = [{}] * len(found) if shares is None else [dict(zip(keys, own, strict=True)) for own in shares.tolist()]
-        for answer, own in zip(found, named, strict=True):
-            answer.probabilities = own
+        shares = prediction.probabilities
+        keys = machine.own.answers.said.keys
+        answer.probabilities = {} if shares is None else dict(zip(keys, shares[0].tolist(), strict=True))
     elif prediction.std is not None:
-        for answer, std in zip(found, prediction.std.tolist(), strict=True):
-            answer.std = std
+        answer.std = prediction.std[0].item()
     if level is not None:
-        for answer, bounds in zip(found, _intervals(machine, prediction, level), strict=True):
-            answer.interval = bounds
-    return found
-
-
-def _intervals(machine: Model, prediction: Prediction, level: float) -> Sequence[Any]:
-    """The interval of each row, or None of each where the model has not learned rows enough."""
-    found = read.intervals_of(machine.own, prediction, level)
-    return [None] * len(prediction.value) if found is None else found.tolist()
+        found = read.intervals_of(machine.own, prediction, level)
+        answer.interval = None if found is None else found[0].tolist()
+    return answer
 
 
 def _many(replica: Replica, raw: Floats, level: float | None) -> PredictedBatch:
