@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from core.entry import Outcome, Switch
 from service.errors import ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated, ids_full
 from service.runtime import responses
 from service.runtime.committer import DOWN
-from service.runtime.first_answers import ANSWER_BYTES, FirstAnswers
 from service.runtime.jobs import Commit, Job, Reply
 from service.runtime.replica import Replica
+from service.runtime.responses import ANSWER_BYTES, FirstAnswers
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
 from service.store.log import Appended, SeenId
@@ -113,9 +112,12 @@ class Answerer:
         if len(seen) <= FEW_IDS:
             first = [replica.answer(job.segment.ids[row], known.answer) for row, known in seen]
             if None not in first:
-                self._reply(job, now, [(row, answer) for (row, _), answer in zip(seen, first, strict=True) if answer])
+                earlier = [(row, answer) for (row, _), answer in zip(seen, first, strict=True) if answer]
+                self._given(job, responses.reply(job, now, earlier))
                 return
-        self._start(self._look(replica, job, seen, now))
+        task = asyncio.get_running_loop().create_task(self._look(replica, job, seen, now))
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
 
     async def _look(self, replica: Replica, job: Job, seen: Seen, now: Outcome | None) -> None:
         """Find the first answers, without keeping anybody else waiting."""
@@ -132,22 +134,9 @@ class Answerer:
         else:
             self._given(job, reply)
 
-    def _reply(self, job: Job, now: Outcome | None, earlier: responses.Earlier) -> None:
-        self._given(job, responses.reply(job, now, earlier))
-
     def _given(self, job: Job, reply: Reply | OnepassError) -> None:
-        if isinstance(reply, Reply) and not job.reply.done():
+        if isinstance(reply, OnepassError):
+            job.reject(reply)
+        elif not job.reply.done():
             self._stats.duplicates += reply.duplicates
-        _give(job, reply)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._looking.add(task)
-        task.add_done_callback(self._looking.discard)
-
-
-def _give(job: Job, reply: Reply | OnepassError) -> None:
-    if isinstance(reply, OnepassError):
-        job.reject(reply)
-    elif not job.reply.done():
-        job.reply.set_result(reply)
+            job.reply.set_result(reply)

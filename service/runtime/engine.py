@@ -12,15 +12,14 @@ from service.errors import NotReached, Recreated, RequestConflict, StoreDown
 from service.runtime.actor import Actor, Shared
 from service.runtime.answerer import Answerer
 from service.runtime.committer import Committer, Limits
-from service.runtime.first_answers import FirstAnswers
-from service.runtime.follower import Follower
+from service.runtime.follower import Follower, LostModels
 from service.runtime.jobs import Waiting
 from service.runtime.loader import Loader, Store
 from service.runtime.log_reader import LogReader, LostTail
-from service.runtime.lost_models import LostModels
 from service.runtime.model_cache import ModelCache
 from service.runtime.named_states import StateBudget
 from service.runtime.replica import Replica
+from service.runtime.responses import FirstAnswers
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
 from service.runtime.summaries.listing import Listing

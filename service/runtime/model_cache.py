@@ -12,13 +12,63 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime import admission
 from service.runtime.admission import Demand
-from service.runtime.alarm_notifier import AlarmNotifier
 from service.runtime.loader import Loader, Store, load_algorithm_of
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
 from service.runtime.summaries.summary_writer import SummaryWriter
 from service.store import codec
 from service.store.summaries import Summaries, encode_first
+
+Publish = Callable[[Replica], Awaitable[None]]
+"""Publishes every alarm of a replica; raises StoreDown where it cannot."""
+
+
+class AlarmNotifier:
+    """The loaded models that may have unpublished alarms.
+
+    Once a publisher listens, a snapshot is written only after the alarms up to its version are published, a model with
+    unpublished alarms stays in memory, and a reader can wait until they are published.
+
+    Attributes:
+        wake: set when a model has notified it.
+    """
+
+    def __init__(self) -> None:
+        self._publish: Publish | None = None
+        self._notified: dict[Replica, None] = {}
+        self.wake = asyncio.Event()
+
+    def listen(self, publish: Publish) -> None:
+        """Register the publisher; models loaded from now on notify it."""
+        self._publish = publish
+
+    def attach(self, replica: Replica) -> None:
+        """Connect a loaded replica, and notify at once if it has unpublished alarms."""
+        if self._publish is not None:
+            replica.on_alarm = self.notify
+            replica.notify()
+
+    def notify(self, replica: Replica) -> None:
+        """Note a replica that may have alarms to publish."""
+        self._notified[replica] = None
+        self.wake.set()
+
+    def take(self) -> list[Replica]:
+        """The replicas that have notified since the last time."""
+        notified, self._notified = self._notified, {}
+        self.wake.clear()
+        return [replica for replica in notified if replica.unpublished]
+
+    async def until_published(self, replica: Replica) -> None:
+        """Return when the alarms that the replica has now are published.
+
+        Raises:
+            StoreDown: they could not be.
+            ModelDown: the model is out of service.
+        """
+        if self._publish is not None and replica.unpublished:
+            await self._publish(replica)
+
 
 logger = logging.getLogger(__name__)
 

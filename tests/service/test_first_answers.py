@@ -6,8 +6,8 @@ from core.config import Config
 from core.entry import Outcome
 from core.model import Model
 from service.errors import Recreated
-from service.runtime.first_answers import FirstAnswers
 from service.runtime.replica import Replica
+from service.runtime.responses import FirstAnswers
 from service.runtime.stats import Stats
 from service.store import codec
 from service.store.log import SeenId

@@ -1,11 +1,15 @@
 """What is stored of one loaded model's summary, and whether it lags behind the model."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from core.model import Model, read
+from core.model import read
 from service.store import summaries
 from service.store.summaries import StoredSummary
+
+if TYPE_CHECKING:
+    from service.runtime.replica import Replica
 
 WINDOW_S = 5.0
 """Least time between the two looks, once there have been looks for so long."""
@@ -56,33 +60,18 @@ RIDE_S = 1.0
 """Least time between two summaries of a model that go with its appends."""
 
 
-class Summarised(Protocol):
-    """What is summarised: a replica."""
+class SummaryListener(NamedTuple):
+    """Hears which models have left their summaries behind: the writer.
 
-    @property
-    def machine(self) -> Model:
-        """The state at ``version``."""
+    Attributes:
+        moved: called when the model has moved on from its stored summary.
+        failed: when it is out of service.
+        loaded: when it has been loaded, once more perhaps, and may differ from its stored summary.
+    """
 
-    @property
-    def version(self) -> int:
-        """The last applied entry."""
-
-    @property
-    def time_ms(self) -> int:
-        """Its time."""
-
-
-class Listener(Protocol):
-    """Hears which models have left their summaries behind: the writer."""
-
-    def moved(self) -> None:
-        """The model has moved on from its stored summary."""
-
-    def failed(self) -> None:
-        """The model is out of service."""
-
-    def loaded(self) -> None:
-        """The model has been loaded, once more perhaps, and may differ from its stored summary."""
+    moved: Callable[[], None]
+    failed: Callable[[], None]
+    loaded: Callable[[], None]
 
 
 class SummaryState:
@@ -108,7 +97,7 @@ class SummaryState:
         self.last = found
         self.ahead: int | None = None
         self.appended = self._rode = float("-inf")
-        self.listener: Listener | None = None
+        self.listener: SummaryListener | None = None
         self.meter = RowMeter()
 
     def moved(self, version: int) -> None:
@@ -129,17 +118,17 @@ class SummaryState:
         if self.listener is not None:
             self.listener.loaded()
 
-    def look(self, model: Summarised) -> StoredSummary:
+    def look(self, model: "Replica") -> StoredSummary:
         """The summary of the model as it is; nobody may be changing it."""
         self.last = StoredSummary(model.version, model.time_ms, *read.summary(model.machine))
         self.meter.note(asyncio.get_running_loop().time(), model.machine.rows)
         return self.last
 
-    def record(self, model: Summarised) -> bytes:
+    def record(self, model: "Replica") -> bytes:
         """The same as bytes."""
         return summaries.encode(self.look(model))
 
-    def due(self, model: Summarised) -> bytes:
+    def due(self, model: "Replica") -> bytes:
         """The record that goes with an append that is made now; empty where none is due."""
         self.appended = now = asyncio.get_running_loop().time()
         if self.ahead is None or now < self._rode + RIDE_S:

@@ -9,12 +9,13 @@ for the case that who appended has died.
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 from service.errors import Unavailable
 from service.runtime.replica import Replica
+from service.runtime.summaries.summary_state import SummaryListener
 from service.store.catalog import Catalog
 from service.store.summaries import DOWN, Summaries, SummaryWrite, down, encode
 
@@ -40,23 +41,6 @@ class Outgoing(NamedTuple):
     replica: Replica | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Ear:
-    """Listens to one replica."""
-
-    writer: "SummaryWriter"
-    replica: Replica
-
-    def moved(self) -> None:
-        self.writer.note(self.replica)
-
-    def loaded(self) -> None:
-        self.writer.note_loaded(self.replica)
-
-    def failed(self) -> None:
-        self.writer.note_down(self.replica)
-
-
 class SummaryWriter:
     """Writes the summaries of all loaded models.
 
@@ -76,7 +60,8 @@ class SummaryWriter:
 
     def attach(self, replica: Replica) -> None:
         """Listen to a model that has come into memory."""
-        replica.summary.listener = _Ear(self, replica)
+        told = (partial(tell, replica) for tell in (self.note, self.note_down, self.note_loaded))
+        replica.summary.listener = SummaryListener(*told)
         self.note_loaded(replica)
 
     def detach(self, replica: Replica) -> None:
