@@ -40,7 +40,7 @@ from service.pages import routes as pages
 from service.runtime.broadcast import OWNER
 from service.runtime.committer import Limits
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
-from service.runtime.job_queue import TICK_SEGMENTS_MAX
+from service.runtime.jobs import TICK_SEGMENTS_MAX
 from service.runtime.loader import Store
 from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX

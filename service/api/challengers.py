@@ -10,7 +10,6 @@ from core.config import ChallengerBody
 from core.entry import Segment
 from core.model import Model as CoreModel
 from service.api import documents
-from service.api.conditional import NOT_MODIFIED
 from service.api.context import NAME, Context, Ctx, IdempotencyKey, ModelName
 from service.api.documents import json_of, stamped
 from service.api.idempotency import Plan, after, commit_change
@@ -20,7 +19,7 @@ from service.api.models import Model, ReadModel, RequestBody, sent_as, shown
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rendered import Rendered
 from service.api.root_path import route_path
-from service.api.route import ADMIN, READ, Route
+from service.api.route import ADMIN, NOT_MODIFIED, READ, Route
 from service.api.schemas import Incarnation, Rows, Version
 from service.runtime import changes
 from service.runtime.replica import Replica

@@ -27,7 +27,6 @@ from core.features.declaration import Declared as Features
 from core.features.declaration import FeatureEntry
 from core.model import Model
 from service.api import bodies, documents, large_bodies, row_requests
-from service.api.conditional import NOT_MODIFIED
 from service.api.context import Context, Ctx, IdempotencyKey, ModelName, described, idempotency_key
 from service.api.csv_tables import CSV_QUERIES
 from service.api.documents import json_of, stamped
@@ -39,7 +38,7 @@ from service.api.openapi import examples
 from service.api.openapi.document import raw_body
 from service.api.openapi.examples import SWITCHES
 from service.api.rendered import Rendered
-from service.api.route import ADMIN, LEARN, READ, Route
+from service.api.route import ADMIN, LEARN, NOT_MODIFIED, READ, Route
 from service.api.row_requests import Refused
 from service.api.schemas import ClientId, Durability, Incarnation, OverlapBody, OverlapRecord, Rows, Taught, Version
 from service.runtime import changes

@@ -12,7 +12,6 @@ from core.config import Config, ModelChanges
 from core.entry import Configure
 from core.model import Model as CoreModel
 from service.api import documents
-from service.api.conditional import NOT_MODIFIED, REPLICA
 from service.api.context import Ctx, Fresh, IdempotencyKey, ModelName
 from service.api.csv_answers import Format, csv_answer, history_table
 from service.api.documents import FEATURE_BYTES, columns_of, json_of, of_model, stamped
@@ -21,7 +20,7 @@ from service.api.identity import REQUEST, identity_of
 from service.api.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rendered import Rendered
-from service.api.route import ADMIN, READ, Route
+from service.api.route import ADMIN, NOT_MODIFIED, READ, REPLICA, Route
 from service.api.schemas import Incarnation, Rows, Time, Version
 from service.runtime import changes
 from service.runtime.replica import Replica

@@ -16,12 +16,11 @@ from core.features.labels import key
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
 from core.model import Model, read
 from core.problems import Invalid, Problem
-from service.api.conditional import NOT_MODIFIED
 from service.api.context import Context, Ctx, Text, Whole
 from service.api.documents import json_of
 from service.api.models import ReadModel
 from service.api.rendered import Rendered, Stamp
-from service.api.route import READ, Route
+from service.api.route import NOT_MODIFIED, READ, Route
 from service.api.schemas import Incarnation, Version
 from service.errors import Busy, RequestConflict
 from service.runtime.replica import Replica

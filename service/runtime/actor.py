@@ -24,8 +24,7 @@ from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits
-from service.runtime.job_queue import JobQueue
-from service.runtime.jobs import Commit, Job, Reply, Waiting, own_step, resolve, sent, size_of
+from service.runtime.jobs import Commit, Job, JobQueue, Reply, Waiting, own_step, resolve, sent, size_of
 from service.runtime.log_reader import LogReader
 from service.runtime.named_states import in_pieces
 from service.runtime.replica import Replica

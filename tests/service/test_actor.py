@@ -9,7 +9,7 @@ from core.entry import Rows
 from core.model import cost
 from service.errors import ModelDown, NotFound, QueueFull, TooLarge
 from service.runtime import threads
-from service.runtime.job_queue import TICK_FLOPS_MAX
+from service.runtime.jobs import TICK_FLOPS_MAX
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -134,7 +134,7 @@ async def test_what_waits_is_bounded_in_bytes(api, monkeypatch):
     """Requests of all models count together until they are answered; one alone is taken whatever its size."""
     _, replica = await _model(api, "bytes")
     waiting = replica.inbox._shared.waiting
-    monkeypatch.setattr("service.runtime.job_queue.WAITING_BYTES_MAX", 1)
+    monkeypatch.setattr("service.runtime.jobs.WAITING_BYTES_MAX", 1)
     first = replica.inbox.submit(_row(replica, 1.0, 2.0))
     with pytest.raises(QueueFull, match="of at most 1 for all models"):
         replica.inbox.submit(_row(replica, 1.0, 2.0))

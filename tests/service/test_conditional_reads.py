@@ -8,9 +8,9 @@ import pytest_asyncio
 from starlette.responses import Response
 
 from core.learners.catalogue import ALGORITHMS
-from service.api import conditional, documents, rendered
-from service.api.conditional import matches
+from service.api import documents, rendered, route
 from service.api.rendered import RELEASE, Rendered, RenderedAnswers, Stamp
+from service.api.route import matches
 from service.runtime.threads import THREAD_BYTES
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.sparse_rows import SPAM, lists
@@ -197,8 +197,8 @@ async def test_some_age_is_allowed_by_those_who_say_so(api, monkeypatch):
     """Half a second at most, and never by others; what has been created again is no older version of it."""
     path = await api.learnt()
     aged = {"Cache-Control": "no-transform, max-age=60"}
-    assert 0.5 == conditional.SHARED_S
-    monkeypatch.setattr(conditional, "SHARED_S", 60.0)
+    assert 0.5 == route.SHARED_S
+    monkeypatch.setattr(route, "SHARED_S", 60.0)
     assert 3 == (await api.get(path))["version"]
     await api.post(f"{path}/feedback", ROW)
     answer = await api.ask("GET", path, headers=aged)

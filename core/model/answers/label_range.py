@@ -17,6 +17,7 @@ from core.state.layout import WHOLE, Array, Layout
 
 _NO_FACTS = np.empty((FACTS, 0))
 
+
 @njit("void(f8[::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8[::1])", cache=True, nogil=True)
 def _absorb(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
     """Predictions (n,), each held by the labels before its own (n,), which the range then knows; their errors (n,)."""
