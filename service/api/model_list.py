@@ -1,10 +1,10 @@
 """Lists: of all models in several orders; of one, the entries of its log and the predictions that wait for labels."""
 
 import base64
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -128,23 +128,10 @@ class _Cursor(msgspec.Struct, array_like=True):
 _cursor = msgspec.json.Decoder(_Cursor)
 
 
-class Asked(NamedTuple):
-    """Which page of which list is asked for.
-
-    Attributes:
-        page: its length and cursor.
-        sort: the order.
-        search: what names have to contain; None: anything.
-        totals: whether all models are counted, too.
-    """
-
-    page: Page
-    sort: Sort
-    search: str | None
-    totals: bool
-
-
-async def asked_list(
+@router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList)
+async def list_models(
+    ctx: Ctx,
+    caller: Caller,
     page: Paging,
     sort: Annotated[
         Sort,
@@ -166,16 +153,7 @@ async def asked_list(
         ),
     ] = None,
     totals: Annotated[bool, Query(description="Tell how many models there are, and the rows a second of all.")] = False,
-) -> Asked:
-    """The list that a query asks for."""
-    return Asked(page, sort, search, totals)
-
-
-ListAsked = Annotated[Asked, Depends(asked_list)]
-
-
-@router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList)
-async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked) -> Response:
+) -> Response:
     """List models.
 
     Those that the key may touch, each as its summary shows it: at most some two seconds behind the model's last row,
@@ -185,23 +163,17 @@ async def list_models(ctx: Ctx, caller: Caller, asked: ListAsked) -> Response:
     by how long that takes; `age_s` tells its age. Between two tables models may change places: then one may be on two
     pages, or on none.
     """
-    page = await _model_page(ctx, caller, asked)
-    if asked.totals:
+    found = await _model_page(ctx, caller, page, sort, search)
+    if totals:
         wanted = names_wanted(caller, None)
         rate = ctx.engine.rows_per_s if wanted is None else ctx.engine.listing.rows_per_s_of(wanted)
-        page.total = await ctx.engine.listing.count(wanted)
-        page.rows_per_s = None if rate is None else round(rate, 1)
-    return Response(_encode(page), media_type=JSON)
+        found.total = await ctx.engine.listing.count(wanted)
+        found.rows_per_s = None if rate is None else round(rate, 1)
+    return Response(_encode(found), media_type=JSON)
 
 
-async def _model_page(ctx: Context, caller: Key | None, asked: Asked) -> ModelList:
-    """A page of the list.
-
-    Raises:
-        Invalid: the cursor is none of this list.
-        Unavailable: the store did not answer, or cannot now.
-    """
-    page, sort, search, _ = asked
+async def _model_page(ctx: Context, caller: Key | None, page: Page, sort: Sort, search: str | None) -> ModelList:
+    """A page of the list; Invalid where the cursor is none of it."""
     listing, wanted = ctx.engine.listing, names_wanted(caller, search)
     if sort == "name":
         if page.cursor is not None and NAME.fullmatch(page.cursor) is None:
