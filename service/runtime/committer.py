@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from service.errors import StoreDown, Unavailable
-from service.runtime.answer_writer import Answered, AnswerWriter
 from service.runtime.stats import Stats
+from service.runtime.unstored_answers import Answered, AnswerWriter
 from service.store.log import APART_BYTES, Append, Appended, Log
 from service.store.redis.connection import Safety
 

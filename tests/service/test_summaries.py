@@ -9,7 +9,7 @@ import pytest
 from service.app import build
 from service.errors import StoreDown
 from service.monitor.left_alarms import LeftAlarms
-from service.runtime.summaries import summary_state, summary_writer
+from service.runtime.summaries import summary_state
 from service.settings import Settings
 from service.store.keys import ModelKeys
 from service.store.summaries import decode
@@ -302,8 +302,8 @@ async def test_bounds_of_what_waits(start, monkeypatch):
     """With the store away, no more summaries wait than may; the oldest are dropped."""
     api = await start()
     writer = engine_of(api).models.summaries
-    monkeypatch.setattr(summary_writer, "OUTBOX_MAX", 2)
-    monkeypatch.setattr(summary_writer, "UNLOADED_MAX", 2)
+    monkeypatch.setattr(summary_state, "OUTBOX_MAX", 2)
+    monkeypatch.setattr(summary_state, "UNLOADED_MAX", 2)
     monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
     for number in range(4):
         writer.note_unloaded(f"none{number}")
@@ -320,7 +320,7 @@ async def test_a_server_that_is_down_does_not_hold_up_the_summaries_of_others(st
     api = await start()
     writer = engine_of(api).models.summaries
     monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
-    monkeypatch.setattr(summary_writer, "STEP", 1)
+    monkeypatch.setattr(summary_state, "STEP", 1)
     for _ in range(3):
         engine_of(api).models._drop(name_of(await api.learnt(rows=1)))
     names, sent, write = [name for name, _ in writer._outbox], [], writer._store.write
