@@ -20,8 +20,8 @@ recovered row costs B (d2 + d1) operations and B exponentials.
 Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: Section 4.1, (3).
 
 Deviations
-- Kernel ridge regression instead of one pass of gradient descent; the bandwidth is measured; the number of rows kept
-  is bounded.
+- Kernel ridge regression instead of one pass of gradient descent, which up to 50 overlap rows is never better than a
+  linear mapping; the bandwidth is measured; the number of rows kept is bounded.
 """
 
 import math

@@ -34,7 +34,7 @@ least-norm solution (the printed inverse does not exist there, and inverting lit
 Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: Section 4.1, (2).
 
 Deviations
-- The ridge, the affine term and the standardised x2; the paper's (2) has none of them.
+- The ridge, the affine term and the standardised x2: by (2) alone an overlap shorter than d2 recovers noise.
 """
 
 from abc import ABC, abstractmethod

@@ -22,7 +22,7 @@ Theorems 1 to 3; Herbster, Warmuth: Tracking the best expert, Machine Learning 3
 Deviations
 - Probabilities are mixed, not margins: Theorem 2 (a constant regret) is false for averaged margins of logistic loss
   with eta = 1, where the regret grows linearly, and true for mixed probabilities.
-- The share 1/t in both forms instead of none and 1/(T - 1).
+- The share 1/t in both forms instead of none and 1/(T - 1): as good, and no horizon need be known.
 - Squared losses are measured in the mixture's own mean squared error. The theory's eta = 1/(2 (b - a)^2), for labels
   within [a, b], is slower to distinguish experts.
 """

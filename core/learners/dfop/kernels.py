@@ -16,7 +16,7 @@ Q_0 = q0 I, each row does
     e_k = y_k - f_k                                     innovation of column k
     w_k <- w_k + q e_k / (lam + g)                      line 4; q / (lam + g) is mu P_t x
     Q <- (Q - q q' / (lam + g)) / lam                   line 3
-    R <- lam R + x x'                                   the same in information form (arXiv: before (13))
+    R <- lam R + x x'                                   the same in information form (arXiv: proof of (13))
 
 A row of weight c counts c times in the sum, as c such rows would: its gain is c / (lam + c g) instead of 1 / (lam + g),
 and R gets c x x'.

@@ -124,7 +124,7 @@ def score(W: Floats, c: int, k: int, x: Floats) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def implicit_steps(work: Floats, K: int, kappa: float, counts: float, constants: Floats) -> None:
-    """Shrink and pull of v <- decay v + pull u from the margins m = v'u and s = |u|^2; pull: -eta c lambda l'."""
+    """Shrink and pull of v <- decay v + pull u, for Algorithm 1, line 6; pull: -eta c lambda l', m = v'u, s = |u|^2."""
     mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
     steepness, constant = counts * constants[STEEPNESS], constants[STEP]
     for k in range(K):
