@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 CORE = Path(__file__).resolve().parents[2] / "core"
-ROW = re.compile(r"^\|[^|]*\| \[([^\]]*)\]\(([^)]*)\) \| (\d+) \|([^|]*)\|$", re.MULTILINE)
+ROW = re.compile(r"^\|[^|]*\| \[([^\]]*)\]\(([^)]*)\) \| ?(\d*) \|([^|]*)\|$", re.MULTILINE)
 TABLE = (CORE / "README.md").read_text().split("## The papers, equation by equation")[1].split("\n## ")[0]
 ROWS = ROW.findall(TABLE)
 
@@ -32,6 +32,12 @@ def test_equations_stand_beside_the_code_that_computes_them(shown: str, path: st
     assert shown == path
     assert listed
     assert [] == [name for name in listed if not re.search(rf"(?<!\w){re.escape(name)}(?!\d)", text)]
+
+
+@pytest.mark.parametrize(("path", "lines"), [(path, int(lines)) for _, path, lines, _ in ROWS if lines])
+def test_the_table_says_how_long_a_paper_s_file_is(path: str, lines: int) -> None:
+    """To a tenth."""
+    assert lines == pytest.approx(len((CORE / path).read_text().splitlines()), rel=0.1)
 
 
 @pytest.mark.parametrize("family", ["dfop/kernels", "dfop/sparse", "odm/steps", "fesl/kernels", "vigo/kernels"])
