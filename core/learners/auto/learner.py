@@ -4,7 +4,7 @@
 
 Every expert learns every row, but for those that rest (core.learners.auto.resting). An expert that takes no row weights
 counts each row once; the mixture counts all by their weights. Experts and column sets: core.learners.auto.experts;
-equations: core.learners.auto.mixing.
+equations: core.learners.auto.kernels.
 """
 
 from collections.abc import Mapping

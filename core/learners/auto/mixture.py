@@ -1,4 +1,4 @@
-"""The state of a mixture of experts (equations: core.learners.auto.mixing)."""
+"""The state of a mixture of experts (equations: core.learners.auto.kernels)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Prediction
-from core.learners.auto import mixing
+from core.learners.auto import kernels as mixing
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, REST_ROWS, SPELL_MAX, decide, goes_worse
 from core.numerics.weighting import POOL_MAX
 from core.state.holder import Counts, Holder

@@ -1,4 +1,4 @@
-"""The equations of core.learners.auto.mixing in plain NumPy, row by row."""
+"""The equations of core.learners.auto.kernels in plain NumPy, row by row."""
 
 import numpy as np
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction, Spec
-from core.learners.auto import mixing
+from core.learners.auto import kernels as mixing
 from core.learners.auto.experts import PRODUCTS, RANDOM, expert_spec, recipes
 from core.learners.auto.mixture import Mixture
 from core.learners.catalogue import find

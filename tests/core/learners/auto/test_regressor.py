@@ -29,7 +29,7 @@ def series(rows, seed=0):
 
 
 def oracle(P, S, y, weights):
-    """The equations of core.learners.auto.mixing: predictions, their deviations, and the weights at the end."""
+    """The equations of core.learners.auto.kernels: predictions, their deviations, and the weights at the end."""
     E, n = len(P) + 1, len(y)
     w, m, D, last, low, high, said = np.full(E, 1 / E), np.zeros(E), 0.0, 0.0, 0.0, 0.0, []
     for t in range(n):
