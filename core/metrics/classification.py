@@ -93,8 +93,9 @@ class ClassificationMetrics(PrequentialMetrics):
         Raises:
             ValueError: other shapes, indices out of range, negative or infinite probabilities; nothing changed.
         """
-        n, known = len(truth), self.classes
-        if len(predicted) != n or facts.shape != (at.FACTS, n) or len(baselines) not in {0, n} or classes < known:
+        n, known, of_baselines = len(truth), self.classes, len(baselines)
+        others = len(predicted) != n or (of_baselines and of_baselines != n)
+        if others or facts.shape != (at.FACTS, n) or classes < known:
             raise ValueError("predictions, labels and probabilities do not go together")
         arrays = self.by_class, self.confusion, self.scores
         if classes > known:

@@ -41,7 +41,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
         rows = rows.without_others(parts.config.algorithm)
     if rows.returned is not None:
         rows = rows._replace(lags=route.told(rows.returned))
-    cut = response.acts and route.watched  # an alarm changes the model at its row: those after it are learned later
+    cut = response.acts and route.watched  # an alarm changes the model, a new class all learners, at its row
     if parts.label_range is not None:
         truth = np.ascontiguousarray(rows.labels, dtype=np.float64)
     else:
@@ -52,7 +52,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
     if cut and len(truth):
         scored = joined([*_learn_parts(parts, route, response, rows, truth)])
     else:
-        scored = _learn_block(parts, route, response, rows, truth, parts.rows)
+        scored = _learn_block(parts, route, response, rows, truth, parts.rows_before_start + parts.metrics.rows)
     return score(parts, scored, rows.returned)
 
 
