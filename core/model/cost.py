@@ -26,11 +26,17 @@ BUILD_FLOPS = 20.0
 
 def flops_to_predict(parts: LearnerParts, rows: int) -> float:
     """Operations of predicting, or of learning, some rows by one learner."""
-    now, routes = parts.switching.now, parts.switching.routes
-    if now is None or now.phase == "steady":
-        return rows * _flops_of_row(parts, 1 if now is None else now.schema.width)
-    row = _flops_of_row(parts, max(route.schema.width for route in routes.values()))
-    return rows * (EXPERTS * row + parts.switching.flops_to_recover)
+    now, classes = parts.switching.now, len(parts.answers.seen.labels)
+    steady = now is None or now.phase == "steady"
+    width = 1 if now is None else now.schema.width
+    if not steady:
+        width = max(route.schema.width for route in parts.switching.routes.values())
+    known_width, known_classes, row = parts.row_cost
+    if width != known_width or classes != known_classes:
+        spec = parts.config.spec(width + parts.config.lag_width(width))
+        row = parts.config.algorithm.row_cost(spec, max(2, classes))
+        parts.row_cost = width, classes, row
+    return rows * (row if steady else EXPERTS * row + parts.switching.flops_to_recover)
 
 
 def flops_to_keep(model: Model) -> float:
@@ -69,16 +75,6 @@ def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: b
         assert isinstance(now, OverlapPeriod)
         flops += now.flops_to_map(learned + mapped)
     return flops
-
-
-def _flops_of_row(parts: LearnerParts, width: int) -> float:
-    classes = len(parts.answers.seen.labels)
-    known_width, known_classes, flops = parts.row_cost
-    if width == known_width and classes == known_classes:
-        return flops
-    spec = parts.config.spec(width + parts.config.lag_width(width))
-    parts.row_cost = width, classes, parts.config.algorithm.row_cost(spec, max(2, classes))
-    return parts.row_cost[2]
 
 
 def row_exact(model: Model) -> bool:
