@@ -16,10 +16,10 @@ from pydantic import Field
 
 from core.checked import Checked
 from core.config.annotations import Description, Tags
-from core.config.config import Config, Costs, Ignored, Missing, Unknown
+from core.config.config import Config, Costs, Ignored, Unknown
 from core.drift.config import OnDrift, Watch
 from core.features.declaration import GivenLabel
-from core.features.feature import Feature
+from core.features.feature import Feature, Missing
 from core.features.labels import Label, LabelSet, clashes, distinct, same
 from core.problems import Invalid, Problem, refuse, suggestion
 

@@ -20,12 +20,12 @@ from core.drift.config import OnDrift, Watch, check_on_drift, with_tests
 from core.drift.detector import detector_bytes
 from core.features import NAME_MAX, Feature, Schema, Space, SparseSchema, parse_features
 from core.features.declaration import Declared, GivenLabel, Name
+from core.features.feature import Missing
 from core.features.labels import Label, LabelSet, key, parse_declared
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.catalogue import DEFAULT, find
 from core.problems import Invalid, Problem, refuse, suggestion
 
-Missing = Literal["error", "zero", "mean"]
 Unknown = Literal["other", "error"]
 _COSTS = "a finite number above 0"
 SEED_MAX = 2**53 - 1

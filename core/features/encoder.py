@@ -31,7 +31,7 @@ Source: Howard Hinnant, "chrono-compatible low-level date algorithms", 2013, ``c
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -39,11 +39,11 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
 from core.features.columns import OTHER
+from core.features.feature import Missing
 from core.features.schema import Schema
 from core.features.sparse_schema import SparseSchema
 from core.state.layout import WHOLE, Array, Layout
 
-Missing = Literal["error", "zero", "mean"]
 DAY_S = 86_400.0
 FIRST_DAY = 20_454.0
 """2026-01-01, in days since 1970."""
@@ -200,10 +200,8 @@ class Encoder:
         """Copy the means of the columns that another space's encoder has, too."""
         if self.missing != "mean" or other.missing != "mean":
             return
-        places = {name: at for at, name in enumerate(other.schema.columns)}
-        for column, name in enumerate(self.schema.columns):
-            if name in places:
-                self.moments[:, column] = other.moments[:, places[name]]
+        _, own, others = np.intersect1d(self.schema.columns, other.schema.columns, return_indices=True)
+        self.moments[:, own] = other.moments[:, others]
 
     def extend(self, other: "Encoder") -> None:
         """Go on for the encoder of a space in which some features have fewer categories, the first ones of these.
@@ -211,12 +209,13 @@ class Encoder:
         The mean of a category is its frequency: that of a further one is 0, of as many values as its feature has had.
         """
         self.configure(other.missing)
+        if self.missing != "mean":
+            return
         own, old = self.starts, other.starts
         for first, last, start, stop in zip(own[:-1], own[1:], old[:-1], old[1:], strict=True):
-            if self.missing == "mean":
-                moments = other.moments[:, start:stop]
-                self.moments[0, first:last] = moments[0, 0]
-                self.moments[1, first : first + stop - start] = moments[1]
+            moments = other.moments[:, start:stop]
+            self.moments[0, first:last] = moments[0, 0]
+            self.moments[1, first : first + stop - start] = moments[1]
 
     def _expanded(self, raw: Floats) -> Floats:
         if self.schema.plain:

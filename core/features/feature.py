@@ -31,6 +31,8 @@ BUCKETS = 32
 """Buckets of a categorical feature without declared categories, where it does not say how many."""
 Type = Literal["numeric", "categorical", "boolean", "time"]
 Outside = Literal["accept", "refuse", "clip"]
+Missing = Literal["error", "zero", "mean"]
+"""What becomes of missing values."""
 _ANY_RANGE = -1e12, 1e12
 
 
