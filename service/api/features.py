@@ -7,21 +7,14 @@ the first time.
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Body, Depends, Query, Request
-from pydantic import (
-    BaseModel,
-    Field,
-    SkipValidation,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, Field, SkipValidation
 from starlette.responses import Response
 
+from core.checked import Says
 from core.entry import Switch
 from core.features.declaration import Declared as Features
 from core.features.declaration import FeatureEntry
@@ -48,14 +41,6 @@ from service.runtime.replica import Replica
 Declared = list[str | FeatureEntry]
 
 
-def _one_problem(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """One problem of what is neither a string nor an integer, not one for each."""
-    try:
-        return check(value)
-    except ValidationError:
-        raise PydanticCustomError("identity", NO_IDENTITY) from None
-
-
 class SwitchBody(RequestBody):
     """A step in a change of features."""
 
@@ -71,7 +56,7 @@ class SwitchBody(RequestBody):
         None, description="`begin`: how old features are recovered from new ones; left out: linear."
     )
     force: bool = Field(False, description="`complete`: also with fewer than five rows that teach the mapping.")
-    id: Annotated[ClientId | None, WrapValidator(_one_problem)] = Field(
+    id: Annotated[ClientId | None, Says(NO_IDENTITY)] = Field(
         None, description="Your own id of this step; sent again within a day it is done once."
     )
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from core.learners.catalogue import ALGORITHMS
 from core.model import STATE_VERSION
-from service.api.context import Caller, Context, Ctx
+from service.api.context import Caller, Ctx
 from service.api.route import READ, Route
 from service.api.schemas import Durability
 
@@ -122,18 +122,12 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
     seconds later), `eviction` (the store evicts
     nothing), `room` (it has room), `log` (false for an hour after a log has lost its tail).
     """
-    found = readiness(ctx)
-    if not found.ready:
+    fine, checks = ctx.engine.ready()
+    if not fine:
         response.status_code = 503
-    return found
-
-
-def readiness(ctx: Context) -> Ready:
-    """What ``/readyz`` tells."""
-    engine = ctx.engine
-    fine, checks = engine.ready()
-    lags, store = engine.lags, "up" if checks["store"] else "down"
-    return Ready(ready=fine, store=store, durability=engine.durability, lag=lags[0][0] if lags else 0, checks=checks)
+    lags, store = ctx.engine.lags, "up" if checks["store"] else "down"
+    lag, durability = lags[0][0] if lags else 0, ctx.engine.durability
+    return Ready(ready=fine, store=store, durability=durability, lag=lag, checks=checks)
 
 
 @router.get("/version", dependencies=[READ])

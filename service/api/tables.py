@@ -81,7 +81,9 @@ def read_table(form: TableForm, sent: Sent, space: Space | None) -> Table:
     most, sparse = rows_most(sent, space), isinstance(space, SparseSchema)
     media.check_media_type(sent.kind, sparse)
     of = "" if most == sent.rows_max else OF_WIDTH
-    if sent.kind in (media.JSON, media.NDJSON) and json_body.nested_more_than(sent.body, _lists_of(most)):
+    if sent.kind in (media.JSON, media.NDJSON) and json_body.nested_more_than(
+        sent.body, NESTED_IN_ROW * most + NESTED_BESIDE
+    ):
         check_size(most + 1, most, "data" if b'"data"' in sent.body else "rows", of)
     table = _read(form, sent, most, sparse)
     check_size(table.size, most, "data" if table.place is None and not sparse else "rows", of)
@@ -94,11 +96,6 @@ def rows_most(sent: Sent, space: Space | None) -> int:
         return sent.rows_max
     width = 8 * space.raw_width if isinstance(space, SparseSchema) else space.raw_width
     return min(sent.rows_max, max(1, sent.bytes_max // width))
-
-
-def _lists_of(rows: int) -> int:
-    """Most lists and objects in JSON of so many rows."""
-    return NESTED_IN_ROW * rows + NESTED_BESIDE
 
 
 def _read(form: TableForm, sent: Sent, most: int, sparse: bool) -> Table:
