@@ -1,8 +1,8 @@
 """The outbox of drift events: the newest ones, as a bounded part of the state.
 
 An event is an episode of alarms (core.drift.episodes), which are a function of the log: every replica finds the same
-ones, and finds them again after a crash. Readers do not remove them: each remembers how far it has read, and new events
-replace the oldest.
+ones, and finds them again after a crash. Readers do not remove them: each remembers how far it has read, and new
+events replace the oldest.
 
     place of an event = (version, index)              the entry of its first alarm, and its number there, from 0
     reach of a reader = (version, index, joined)      the newest event it knows, with so many later alarms

@@ -2,11 +2,11 @@
 
 A row of probabilities q (K,) of all labels, with the answer ``a`` and the label ``y`` that came, is reduced to facts:
 
-    LOSS     0 where a = y, else 1
-    P_TRUE   q_y
-    BRIER    sum_k (q_k - [k = y])^2
-    P_SAID   q_a, the confidence of the answer; NaN for a label that is no longer known
-    SCORE    q_1, the score of the second label
+    LOSS         0 where a = y, else 1
+    P_TRUE       q_y
+    BRIER        sum_k (q_k - [k = y])^2
+    CONFIDENCE   q_a, the probability of the answer; NaN for a label that is no longer known
+    SCORE        q_1, the score of the second label
 
 Where K = 1, what is missing to 1 belongs to a label not known yet, the second one. All facts are NaN for a row without
 an answer. Of each span (all rows, the window, all rows fading) is counted
@@ -43,7 +43,7 @@ SCORE_BINS: Final = 384
 PER_LOG_ODDS: Final = 16.0
 """Bins of the scores in one unit of log-odds; they reach from -12 to 12."""
 
-LOSS, P_TRUE, BRIER, P_SAID, SCORE = range(5)
+LOSS, P_TRUE, BRIER, CONFIDENCE, SCORE = range(5)
 FACTS: Final = 5
 """Facts of a row; rows of the array that has them of all rows."""
 # Scalars; the row count is the first one, the stride and the number of points the last ones.
@@ -57,7 +57,7 @@ SEEN, PLACE, OVERALL, FADED = 0, 1, 2, 5
 CLASS_ROWS: Final = 8
 LABELS, GUESSES, HITS = range(3)
 # Columns of the ring; FLAGS: 1 for a right no_change plus 2 for a right majority.
-GUESS, TRUTH, FLAGS, R_LOSS, R_BRIER, R_SAID, R_SCORE = range(7)
+GUESS, TRUTH, FLAGS, R_LOSS, R_BRIER, R_CONFIDENCE, R_SCORE = range(7)
 RING: Final = 7
 
 NOTHING: Final = -1
@@ -69,20 +69,20 @@ AS_NOW: Final = -3
 
 
 @njit(cache=True, nogil=True)
-def note_facts(q: Floats, said: int, came: int, facts: Floats, i: int) -> None:
+def note_facts(q: Floats, answer: int, label: int, facts: Floats, i: int) -> None:
     """Write the facts of a row with probabilities q (K,), an answer and a label into column i of facts (FACTS, n)."""
     K = q.shape[0]
-    if said == NOTHING:
+    if answer == NOTHING:
         facts[:, i] = np.nan
         return
     squares = 0.0
     for k in range(K):
-        off = q[k] - (1.0 if k == came else 0.0)
+        off = q[k] - (1.0 if k == label else 0.0)
         squares += off * off
-    facts[LOSS, i] = 0.0 if said == came else 1.0
-    facts[P_TRUE, i] = q[came]
+    facts[LOSS, i] = 0.0 if answer == label else 1.0
+    facts[P_TRUE, i] = q[label]
     facts[BRIER, i] = squares if K > 1 else 2.0 * squares
-    facts[P_SAID, i] = q[said] if said >= 0 else np.nan
+    facts[CONFIDENCE, i] = q[answer] if answer >= 0 else np.nan
     facts[SCORE, i] = q[1] if K > 1 else 1.0 - q[0]
 
 
@@ -136,10 +136,10 @@ def _count(
         if not np.isnan(row[column]):
             sums[at] += weight
             sums[at + 1] += weight * row[column]
-    if not np.isnan(row[R_SAID]):
-        at = BIN + 3 * int(min(BINS * row[R_SAID], BINS - 1.0))
+    if not np.isnan(row[R_CONFIDENCE]):
+        at = BIN + 3 * int(min(BINS * row[R_CONFIDENCE], BINS - 1.0))
         sums[at] += weight
-        sums[at + 1] += weight * row[R_SAID]
+        sums[at + 1] += weight * row[R_CONFIDENCE]
         sums[at + 2] += hit
     if scores.shape[1] and not np.isnan(row[R_SCORE]):
         scores[y, _score_bin(row[R_SCORE])] += weight
@@ -157,7 +157,7 @@ def _note(row: Floats, guess: int, y: int, facts: Floats, i: int, baselines: Int
             row[FLAGS] += 1.0 + baseline
     p_true = facts[P_TRUE, i]
     row[R_LOSS] = np.nan if np.isnan(p_true) else 0.0 - np.log(min(max(p_true, P_MIN), 1.0))
-    row[R_BRIER], row[R_SAID], row[R_SCORE] = facts[BRIER, i], facts[P_SAID, i], facts[SCORE, i]
+    row[R_BRIER], row[R_CONFIDENCE], row[R_SCORE] = facts[BRIER, i], facts[CONFIDENCE, i], facts[SCORE, i]
 
 
 @njit(cache=True)
@@ -222,7 +222,7 @@ def _possible(predicted: Ints, truth: Ints, facts: Floats, baselines: Ints, K: i
     for i in range(truth.shape[0]):
         if not (0 <= truth[i] < K and GONE <= predicted[i] < K):
             return False
-        for fact in (P_TRUE, BRIER, P_SAID, SCORE):
+        for fact in (P_TRUE, BRIER, CONFIDENCE, SCORE):
             if facts[fact, i] < 0.0 or facts[fact, i] == np.inf:
                 return False
     return baselines.size == 0 or (baselines.min() >= AS_NOW and baselines.max() < K)

@@ -1,7 +1,7 @@
 r"""A confidence sequence for a running mean: an interval that holds at all rows at once.
 
 Looked at after every row, an ordinary confidence interval leaves zero sooner or later. This one may be looked at, and
-acted upon, whenever one likes. For differences d_1, d_2, ... in [-1, 1] let mu_t = E[d_t | the rows before] and
+acted upon, at any time. For differences d_1, d_2, ... in [-1, 1] let mu_t = E[d_t | the rows before] and
 
     S_t = sum_{i <= t} d_i            V_t = sum_{i <= t} d_i^2, or anything larger
 

@@ -1,6 +1,6 @@
 r"""The paired difference of two learners' losses on the same rows, and whether it is more than chance.
 
-For each row on which both have said something, before its label came,
+For each row that both predicted, before its label came,
 
     classification    d = [first is wrong] - [second is wrong]
     with class_costs  d = (c_y [first is wrong] - c_y [second is wrong]) / max c,    c_y the cost of missing the label
@@ -48,7 +48,7 @@ _SCALARS = _GAIN + 1
 
 @njit(f"void({READ_FLOATS}, {READ_FLOATS}, {READ_FLOATS}, f8[::1])", cache=True)
 def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
-    """Compare the losses (n,) of two learners, row by row; NaN where one of them said nothing."""
+    """Compare the losses (n,) of two learners, row by row; NaN where one of them made no prediction."""
     for i in range(first.shape[0]):
         bound = 1.0
         if truth.shape[0]:
@@ -97,7 +97,7 @@ class Difference(Holder):
         """Compare n rows in order. A block leaves the same bits as its rows one at a time.
 
         Args:
-            first: (n,) losses, 0 to 1, or squared errors; NaN where nothing was said.
+            first: (n,) losses, 0 to 1, or squared errors; NaN without a prediction.
             second: those of the other learner.
             truth: (n,) the numbers that came; (0,) for a classification.
         """

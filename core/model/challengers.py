@@ -31,7 +31,7 @@ TEST_EVERY = 100
 
 
 def learn_together(model: Model, space: str, rows: BlockRows, place_of: PlaceOf) -> Scored:
-    """Rows go through all learners; one may be promoted in between. Returned is how the model's own did."""
+    """All learners learn the rows; one may be promoted in between. Returns the scores of the model's own learner."""
     count = len(rows.raw)
     scored: list[Scored] = []
     if not model.challengers:
@@ -60,7 +60,7 @@ def _parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challe
 
 
 def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
-    """Rows go through all learners, whose losses are compared."""
+    """All learners learn the rows, and their losses are compared."""
     own = model.own
     scored = learn_rows(own, space, rows, own=True)
     costs = None if own.answers.costs is None else own.answers.costs / own.config.cost_max
@@ -77,7 +77,7 @@ def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
 
 
 def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> Floats:
-    """(n,) 0 for rows that both learners predicted at the same time, else NaN: untracked rows were by all."""
+    """(n,) 0 for rows that both learners predicted at the same time, else NaN; all learners predict untracked rows."""
     ids = own.learner_id, other.learner_id
     both = [one is None or all(one.made_by(learner) is not None for learner in ids) for one in returned]
     return np.where(both, 0.0, np.nan)

@@ -5,8 +5,8 @@
 
 Alarms of one drift are one episode (core.drift.episodes), and only its first alarm is acted upon.
 
-A model that only reports learns whole blocks. One that resets or forgets must do so at the exact row, however clients
-cut their rows: it learns up to the next row at which a test can fire, which the labels alone determine
+A model that only reports drift learns whole blocks. One that resets or forgets must do so at the exact row, however
+clients batch their rows: it learns up to the next row at which a test can fire, which the labels alone determine
 (core.drift.detector), and row by row where the learner makes tests of its own.
 
 After an action all windows start empty: a model that has just been reset makes errors for a while, which are no drift.
@@ -71,7 +71,7 @@ class DriftResponse:
             self.detector.adopt(before)
 
     def _follow(self, config: Config) -> None:
-        """What of the configuration can change while the model lives."""
+        """Take over what a change of the configuration can change."""
         self._of_learner = frozenset(config.algorithm.own_tests(config.params))
         self._tests = {kind: test for kind, test in config.watch.tests.items() if kind not in self._of_learner}
         self._kinds = set(config.watch.tests)

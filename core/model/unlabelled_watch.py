@@ -3,10 +3,10 @@
     columns     the encoded features; of a regression the prediction, else for each class whether it is predicted
     test        that of class means (core.drift.detector), over all rows together
 
-It stands beside the model, not in its state: which rows were predicted is not in the log, so each replica has its own
-watch, empty at first, and what it finds is a hint that may come twice or not at all. Predictions are looked at only
-when the model has learned ``SETTLED_ROWS`` rows: before, they change because the model does. A model of many columns is
-watched by its predictions alone.
+It is not part of the model's state: the log does not say which rows were predicted. So each replica has a watch of its
+own, empty at first, and what it finds is a hint that may come twice or not at all. Predictions are tested only once
+the model has learned ``SETTLED_ROWS`` rows: before, they change because the model does. For a model of many columns
+only the predictions are tested.
 """
 
 import numpy as np

@@ -1,1 +1,1 @@
-"""What is answered of a learner's predictions: labels with calibrated probabilities, numbers near those seen."""
+"""From a learner's prediction to the answer: labels with calibrated probabilities, numbers near those seen."""

@@ -1,27 +1,26 @@
-r"""What is said of a row: from a learner's prediction over the classes it has seen to an answer over the labels.
+r"""The answer for a row: from a learner's prediction over the classes it has seen to probabilities of the labels.
 
-Learners know classes by index, in the order in which they appeared. What is said, scored and counted is over the labels
-that the configuration declares, in its order, or where it declares none over those seen, in the order in which they
-appeared: K of them. With p_k the learner's probability of label k, weighed by how few rows the class had
-(class_priors.py) and calibrated (calibration.py; 0 where the class has not been seen), and n the
-rows that the model has learned before,
+Learners know classes by index, in the order in which they appeared. Answers, scores and counts are over K labels: those
+that the configuration declares, in its order, or without a declaration those seen, in the order in which they appeared.
+With p_k the learner's probability of label k, corrected for rare classes (class_priors.py) and calibrated
+(calibration.py; 0 for a class not seen yet), and n the rows learned before,
 
     q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
 
-All labels together count as one row more, shared equally, beside the n rows that speak through the learner. So the
-labels are equally probable before the first row, and no probability is ever 0 or 1; where K = 1, what is missing to 1
-is that of a label not known yet.
+The prior counts as one row, shared equally among the labels, against the n rows behind the learner. So the labels are
+equally probable before the first row, and no probability is ever 0 or 1; for K = 1 the rest belongs to a label not
+known yet.
 
-The answer is the label whose choice costs least in expectation, of equals the first one: with c_k the cost of missing
-label k (``class_costs``), or 1,
+The answer is the label with the least expected cost, the first one of equals: with c_k the cost of missing label k
+(``class_costs``), or 1,
 
     argmin_k sum_{j != k} c_j q_j = argmax_k c_k q_k
 
-Without costs that is the most probable label. Of two, it need not be the learner's class once the stream has shown that
-the learner errs.
+Without costs that is the most probable label. Of two labels, it need not be the learner's class once the stream has
+shown that the learner errs.
 
-A row whose label no row had before is scored as if that label had been one of the K. Where no label is known at all
-(the first row of a model that declares none) nothing is said, and nothing is scored.
+A row with a new label is scored as if that label had been one of the K. Where no label is known at all (the first row
+of a model that declares none) there is no answer, and nothing is scored.
 """
 
 from collections.abc import Sequence
@@ -69,7 +68,7 @@ class Scored(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What is known of rows beside their classes.
+    """What is known of rows besides their classes.
 
     Attributes:
         new: whether the class of the one row has just been added, and the prediction was made without it.
@@ -88,7 +87,7 @@ USUAL = Given()
 
 @njit(cache=True, nogil=True)
 def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
-    """Probabilities of a row into q (K,), from the learner's calibrated ones, r (classes,); the index said."""
+    """Probabilities of a row into q (K,), from the learner's calibrated ones, r (classes,); the index of the answer."""
     K = q.shape[0]
     mass = max(1.0 / (rows + 1.0), MASS_MIN)
     for k in range(K):
@@ -111,7 +110,7 @@ def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floa
 def say_rows(
     p: Floats, order: Ints, costs: Floats, counts: Floats, calibration: Floats, labels: int, rows: float
 ) -> tuple[Ints, Floats]:
-    """What is said of n rows that are predicted at the same time.
+    """The answers for n rows that are predicted at the same time.
 
     Args:
         p: (n, classes) the learner's probabilities.
@@ -158,7 +157,7 @@ def score_rows(
     facts: Floats,
     errors: Floats,
 ) -> None:
-    """What was said of n rows, each before it was learned, beside their classes; the calibration learns from them.
+    """The answers for n rows, each from before it was learned, and their classes; the calibration learns from them.
 
     Args:
         value: (n,) the learner's a-priori classes, -1 for none.
@@ -170,7 +169,7 @@ def score_rows(
         counts: (K,) rows of each label before; updated. K is the number of labels.
         calibration: see core.model.answers.calibration; updated.
         fits: whether it learns from these rows.
-        known: how many of the labels could be said: all, or all but the last.
+        known: how many of the labels could be answered: all, or all but the last.
         rows: that the model had learned before the first of the rows.
         said: ``predicted`` of ``Scored``, written.
         came: its ``truth``, written.
@@ -201,17 +200,17 @@ def score_rows(
 
 
 class Answers(Holder):
-    """The labels of one model, and what it says of them.
+    """The labels of one model, and its answers over them.
 
     Args:
         config: the model's configuration.
         seen: the classes seen, by index; ``add`` adds to it.
         calibration: of the same model so far; None: the one that changes nothing.
-        counts: rows of each label so far, in the order in which labels are said; those behind them have none.
+        counts: rows of each label so far, in the order of ``said``; later labels have none.
 
     Attributes:
         seen: as given.
-        said: the labels that are said: the declared ones, or ``seen`` itself.
+        said: the labels of the answers: the declared ones, or ``seen`` itself.
         calibration: the parameters of core.model.answers.calibration; the state.
         counts: (K,) rows of each label; those of the metrics, with which they are saved.
     """
@@ -235,11 +234,11 @@ class Answers(Holder):
 
     @property
     def costs(self) -> Floats | None:
-        """What missing each of ``said`` costs, (K,); None where nothing is said of costs."""
+        """What missing each of ``said`` costs, (K,); None without ``class_costs``."""
         return self._costs if self._costs.size else None
 
     def add(self, label: Label) -> int:
-        """The class of a label, which has been seen from now on."""
+        """The class of a label, which counts as seen from now on."""
         index = self.seen.add(label)
         self._arrange()
         return index
@@ -252,7 +251,7 @@ class Answers(Holder):
         return Prediction(*say_rows(p, *self._of_labels, self.calibration, labels, rows))
 
     def score(self, prediction: Prediction, truth: Ints, rows: int, given: Given = USUAL) -> Scored:
-        """A-priori predictions of n rows beside the classes that came, from which the calibration learns.
+        """A-priori predictions of n rows and the classes that came, from which the calibration learns.
 
         Args:
             prediction: the learner's.
@@ -305,7 +304,7 @@ class Answers(Holder):
         return self.index(one.prediction), q
 
     def index(self, said: object) -> int:
-        """The index of a label that was said, NOTHING where none was, GONE where the model knows it no more."""
+        """The index of a label that was answered, NOTHING for none, GONE where the model knows it no more."""
         if said is None:
             return NOTHING
         found = self.said.index(said)  # type: ignore[arg-type]  # of classification: a label

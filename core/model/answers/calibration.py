@@ -1,11 +1,11 @@
-r"""Calibration of a learner's probabilities, learned from the stream: what is said to be 70 % should come true in 70 %.
+r"""Calibration of a learner's probabilities on the stream: predictions of 70 % should come true 70 % of the time.
 
-Learners are sure in ways of their own: least squares knows no probabilities, densities of Gaussians exaggerate, and a
-model that the data have left behind is wrong systematically. Between the learner's probabilities p_k over the K >= 2
-classes seen and what is said (answers.py) stand two corrections, each of which goes one Newton step per row
-on the log loss of its a-priori probabilities.
+Learners are over- or underconfident in different ways: least squares has no probabilities, Gaussian densities
+exaggerate, and a model that the data have left behind is wrong systematically. Between the learner's probabilities p_k
+over the K >= 2 classes seen and the answer (answers.py) stand two corrections, each of which takes one Newton step per
+row on the log loss of its a-priori probabilities.
 
-**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class, beside the priors of classes of few rows
+**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class, together with the priors of rare classes
 (core.model.answers.class_priors):
 
     s_k ~ exp(a l_k + ln(rho_k) / n_k^2)
@@ -16,7 +16,7 @@ on the log loss of its a-priori probabilities.
 apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equally probable, up to z = +-8.
 
     r = 1 / (1 + exp(-(z + d(z))))
-    H_j <- min(H_j + w_j r (1 - r), h)         j the two knots beside z, w_j what each counts for
+    H_j <- min(H_j + w_j r (1 - r), h)         j the two knots next to z, w_j what each counts for
     d_j <- d_j + w_j (t - r) / (1 + H_j)       t = 1 if the class came true, else 0
 
 Two classes have one d, of the second one that appeared: one may be rare; h = 2. It may change which one is more
@@ -26,8 +26,8 @@ corrected against the others where s_k is .001 or more, and the r_k are normalis
 and with it the order of the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above
 -.98 (u_j+1 - u_j) min |dz/du|.
 
-The limits of H make it forget by what rows tell, not by their number: a thousand rows without a single one of a rare
-class say little of it. A row of weight c counts c times.
+The limits of H make it forget by information, not by the number of rows: a thousand rows without a single one of a
+rare class say little about it. A row of weight c counts c times.
 
 Source: one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks, ICML 2017; corrections that
 go on with the stream: Kuleshov, Ermon: Estimating Uncertainty Online Against an Adversary, AAAI 2017.
@@ -157,7 +157,7 @@ def _increasing(offset: float, knot: int, c: Floats) -> float:
 
 @njit(cache=True, nogil=True)
 def _step(z: float, came: bool, c: Floats, weight: float) -> None:
-    """One step of the two knots beside log odds z."""
+    """One step of the two knots next to log odds z."""
     r, at = _corrected(z, c), _place(z)
     j = min(int(at), KNOTS - 2)
     limit = _WEIGHT_MAX[1] if c[SHARED] else _WEIGHT_MAX[0]

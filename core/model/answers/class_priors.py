@@ -1,8 +1,8 @@
-r"""What the number of its rows says of a class, beside what the learner says: one of few rows is improbable at first.
+r"""The prior of a class, from the number of its rows: a class with few rows is improbable at first.
 
-A learner gives a class that has just appeared the room of any other: its scores begin at zero, or at the mean of the
-others', as if every class were as frequent. After thousands of rows without it that is wrong: one row of a mistyped
-label would draw many answers. So the probabilities p_k of K classes, n_k rows of class k among n, are multiplied by
+A learner treats a class that has just appeared like any other: its scores begin at zero, or at the mean of the others',
+as if all classes were equally frequent. After thousands of rows without it that is wrong: a single mistyped label would
+affect many predictions. So the probabilities p_k of K classes, n_k rows of class k among n, are multiplied by
 
     rho_k = min(1, K (n_k + 1) / (n + K))                 Laplace's share (n_k + 1) / (n + K), over the even one, 1 / K
     p_k <- p_k rho_k^(1 / n_k^2) / sum                    n_k counts as 1 at least

@@ -1,4 +1,4 @@
-"""What a regression says, held near the labels it has seen (core.numerics.label_range).
+"""Predictions of a regression, held near the labels it has seen (core.numerics.label_range).
 
 One range serves whatever makes the prediction: one learner, or the experts after a change of features. What they learn
 is not held.

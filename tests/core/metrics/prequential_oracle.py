@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from core.metrics.class_kernels import BRIER, FACTS, LOSS, P_SAID, P_TRUE, SCORE, facts_of
+from core.metrics.class_kernels import BRIER, CONFIDENCE, FACTS, LOSS, P_TRUE, SCORE, facts_of
 
 
 class Row(NamedTuple):
@@ -190,14 +190,14 @@ def classes_of(rows):
     predicted, truth, p_true = np.array(guesses, np.int64), np.array(labels, np.int64), np.array(p, np.float64)
     facts = np.zeros((FACTS, len(rows)))
     facts[LOSS], facts[P_TRUE], facts[BRIER] = predicted != truth, p_true, 2 * (1 - p_true) ** 2
-    facts[P_SAID] = np.where(predicted == truth, p_true, np.maximum(1 - p_true, 0))
+    facts[CONFIDENCE] = np.where(predicted == truth, p_true, np.maximum(1 - p_true, 0))
     facts[SCORE] = np.where(truth == 1, p_true, np.maximum(1 - p_true, 0))
     return predicted, truth, facts
 
 
 def rows_of(predicted, truth, facts):
     """The rows of three arrays, for the oracle."""
-    columns = predicted, truth, facts[P_TRUE], facts[BRIER], facts[P_SAID], facts[SCORE]
+    columns = predicted, truth, facts[P_TRUE], facts[BRIER], facts[CONFIDENCE], facts[SCORE]
     return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.metrics.class_kernels import BRIER, GONE, LOSS, NOTHING, P_SAID, P_TRUE, SCORE, facts_of
+from core.metrics.class_kernels import BRIER, CONFIDENCE, GONE, LOSS, NOTHING, P_TRUE, SCORE, facts_of
 from core.metrics.regression import squared_errors
 
 
@@ -26,7 +26,7 @@ def test_the_facts_of_rows_are_those_of_their_definitions():
     assert_array_equal([0.0, 1.0], facts[LOSS])
     assert_array_equal([0.8, 0.3], facts[P_TRUE])
     assert_allclose([2 * 0.2**2, 2 * 0.7**2], facts[BRIER])
-    assert_array_equal([0.8, 0.7], facts[P_SAID])
+    assert_array_equal([0.8, 0.7], facts[CONFIDENCE])
     assert_array_equal([0.8, 0.3], facts[SCORE])
 
 

@@ -15,7 +15,7 @@ from core.contract import Prediction
 from core.entry import Configure, Entry, Reset, Rows
 from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
-from core.metrics.class_kernels import LOSS, P_SAID, P_TRUE
+from core.metrics.class_kernels import CONFIDENCE, LOSS, P_TRUE
 from core.model import Model, read, save
 from core.model.answers.answers import Answers, Given
 from core.model.answers.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
@@ -59,7 +59,7 @@ def errors_and_losses(algorithm, X, y):
     facts = np.concatenate([facts for _, _, facts in seen], axis=1)
     own = np.concatenate([p[np.arange(len(k)), k] for p, k, _ in seen if p.shape[1] > k.max()])
     losses = (-np.log(facts[P_TRUE]).mean(), -np.log(np.maximum(own, 1e-15)).mean())
-    return error_points(facts[P_SAID], facts[LOSS] == 0.0), *losses
+    return error_points(facts[CONFIDENCE], facts[LOSS] == 0.0), *losses
 
 
 class Literal:
