@@ -20,10 +20,9 @@ The outcome of a segment is an ``Outcome``: one per segment, in the same order.
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgspec
+from msgspec import Struct
 
 from core.contract import Buffer, Floats
 from core.features.feature import Feature
@@ -31,7 +30,7 @@ from core.features.labels import Label
 from core.intervals.levels import IntervalBounds
 
 
-class ServedPrediction(msgspec.Struct, array_like=True, frozen=True):
+class ServedPrediction(Struct, array_like=True, frozen=True):
     """A tracked prediction as the client received it; this is what is scored.
 
     Attributes:
@@ -60,8 +59,7 @@ class ServedPrediction(msgspec.Struct, array_like=True, frozen=True):
         return next((one for one in self.challengers if one.by == learner_id), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Feedback rows of one request.
 
     Attributes:
@@ -87,15 +85,13 @@ class Rows:
     weights: Floats | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(Struct, frozen=True):
     """Back to the first state: rows 0, metrics 0; the version goes on."""
 
     ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Restore:
+class Restore(Struct, frozen=True):
     """Take over a state.
 
     Attributes:
@@ -112,8 +108,7 @@ class Restore:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(Struct, frozen=True):
     """A step in a change of features.
 
     Attributes:
@@ -128,8 +123,7 @@ class Switch:
     ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Struct, frozen=True):
     """Unlabelled rows of an overlap period: they train the mapping only.
 
     Attributes:
@@ -144,8 +138,7 @@ class Overlap:
     skip: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Configure:
+class Configure(Struct, frozen=True):
     """A change of the configuration.
 
     Attributes:
@@ -156,8 +149,7 @@ class Configure:
     ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(Struct, frozen=True):
     """Add a challenger, or change when the one of that name is promoted.
 
     Attributes:
@@ -172,16 +164,14 @@ class Challenge:
     ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw:
+class Withdraw(Struct, frozen=True):
     """Take a challenger away."""
 
     name: str
     ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Promote:
+class Promote(Struct, frozen=True):
     """Make a challenger the model's own learner; the former one becomes the challenger "previous".
 
     ``force``: also one that has not been shown to be better.
@@ -197,8 +187,7 @@ PlaceOf = Callable[[int], tuple[int, int]]
 Segment = Rows | Reset | Restore | Switch | Overlap | Configure | Challenge | Withdraw | Promote
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """Everything committed together.
 
     Attributes:
@@ -217,8 +206,7 @@ class Entry:
         return self.version, self.time_ms
 
 
-@dataclass(frozen=True, slots=True)
-class MergedRows:
+class MergedRows(Struct, frozen=True):
     """The rows of neighbouring entries of plain rows, joined, for ``core.model.apply.apply_merged``.
 
     Attributes:
@@ -255,7 +243,7 @@ class MergedRows:
         return Rows(rows.space, None, rows.X[part], rows.y[part], discounts, weights=weights)
 
 
-class Outcome(msgspec.Struct, array_like=True):
+class Outcome(Struct, array_like=True):
     """What became of a segment: what its client is answered, and what is remembered with its ids.
 
     Attributes:

@@ -5,12 +5,12 @@ feedback; a request that is sent again under the same id is answered as it was
 the first time.
 """
 
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Body, Depends, Query, Request
+from msgspec.structs import replace
 from pydantic import BaseModel, Field, SkipValidation
 from starlette.responses import Response
 

@@ -4,10 +4,10 @@ Checked against the model as it stands now; apply checks again, since another re
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from core.config import CATEGORIES, LABELS, own_fields
 from core.entry import Challenge, Configure, Promote, Switch, Withdraw

@@ -3,8 +3,10 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from core.entry import Entry, Outcome, Overlap, Restore, Rows, Segment
 from core.model import Model

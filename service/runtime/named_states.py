@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -119,9 +119,9 @@ async def with_states(states: States, name: str, incarnation: str, entry: Entry)
     if not any(isinstance(segment, Restore) for segment in entry.segments):
         return entry
     segments = [
-        replace(segment, state=await states.read(name, incarnation, segment.digest, segment.size))
+        structs.replace(segment, state=await states.read(name, incarnation, segment.digest, segment.size))
         if isinstance(segment, Restore)
         else segment
         for segment in entry.segments
     ]
-    return replace(entry, segments=tuple(segments))
+    return structs.replace(entry, segments=tuple(segments))

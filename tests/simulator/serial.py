@@ -1,7 +1,6 @@
 """A model's log, applied by one machine and nothing else: what everybody has to agree with."""
 
 from collections import Counter
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -94,10 +93,10 @@ def whole_entry(raw: RawEntry, written: dict[str, bytes]) -> Entry:
     blobs = [(ordinal, blob if name is None else written[name[0]], skip) for ordinal, name, blob, skip in named]
     entry = codec.entry(structs.replace(raw, segments=tuple(blobs)))
     segments = [
-        replace(segment, state=written[segment.digest]) if isinstance(segment, Restore) else segment
+        structs.replace(segment, state=written[segment.digest]) if isinstance(segment, Restore) else segment
         for segment in entry.segments
     ]
-    return replace(entry, segments=tuple(segments))
+    return structs.replace(entry, segments=tuple(segments))
 
 
 def names_of(version: int, fields: list[bytes], written: dict[str, bytes]) -> frozenset[str]:

@@ -1,9 +1,9 @@
 """The logs of lives, for tests of whoever reads logs: entries of every kind, in any order."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from core.entry import Entry, Rows
 from core.model import save
