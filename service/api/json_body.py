@@ -285,7 +285,10 @@ def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
     known = [own.encode_name for own in fields]
     if path or struct is None or len(body) > LOOKED_AT_BYTES:
         return Invalid(unknown(name, name, known))
-    given = [*_names.decode(body)]
+    try:
+        given = [*_names.decode(body)]
+    except RecursionError:  # deeper by two calls than where it was read
+        return Invalid(unknown(name, name, known))
     strange = [each for each in given if each not in known][:PROBLEMS_MAX]
     problems = [unknown(each, each, known, at < SUGGESTED_MAX) for at, each in enumerate(strange)]
     lacking = [own.encode_name for own in fields if own.required and own.encode_name not in given]
