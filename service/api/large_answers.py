@@ -1,4 +1,4 @@
-"""Answers with a value per row, as JSON in pieces: no long list is turned into text, or handed to the socket, at once.
+"""Large answers in pieces, lists with a value per row and states: nothing long is turned into text, or sent, at once.
 
 Encoding holds the interpreter for as long as one call takes. So long lists are encoded some rows at a time, in a
 thread, and the pieces are sent one after the other, each once the client has taken what came before.

@@ -25,8 +25,8 @@ FORMAT = 1
 """Version of the records."""
 
 
-class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False):
-    """Rows as bytes; see the layout above."""
+class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False, forbid_unknown_fields=True):
+    """Rows as bytes; see the layout above. More fields are refused: without them the log would give another state."""
 
     format: int
     space: str

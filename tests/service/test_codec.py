@@ -121,6 +121,15 @@ def test_bytes_that_are_no_segment_are_refused(blob):
         codec.decode(blob)
 
 
+def test_a_record_of_rows_with_more_than_is_known_is_refused():
+    """A development version kept the baselines of tracked rows there; without them scores would differ."""
+    served = ("UP", None)
+    fields = ("rows", FORMAT, "space", None, 1, np.ones(1).tobytes(), ["UP"], None, served, ("p:one",), None)
+    assert "UP" == codec.decode(msgspec.msgpack.encode(fields)).served.prediction
+    with pytest.raises(ValueError, match="corrupt"):
+        codec.decode(msgspec.msgpack.encode((*fields, ("UP", "UP"))))
+
+
 @pytest.mark.parametrize("p_true", [(), (0.25, 0.5)])
 def test_every_row_of_a_batch_has_a_record_of_its_own(p_true):
     """Its prediction, loss and probability, and the rows after it; a row that was skipped has none.
