@@ -1,8 +1,8 @@
 """Rows beside their a-priori predictions, and what is scored of them.
 
 Labels that come late: tracked rows are scored by what was returned to the client, and the baselines beside them by what
-``no_change``, ``majority`` or ``last_value`` said at the same moment; both were kept with the prediction. Records of
-earlier versions lack the baselines, which are taken to say what they say now.
+``no_change``, ``majority`` or ``last_value`` said at the same moment; both were kept with the prediction. One that was
+kept without baselines is set beside what they say now.
 """
 
 from collections.abc import Sequence
