@@ -101,6 +101,14 @@ def table_type(request: Request) -> str:
     return media_type(request, (*DENSE_TABLES, SVMLIGHT))
 
 
+def small_body(request: Request, limit: int) -> bytes | None:
+    """The body, where all of it is here, uncompressed, and so small that it is not counted."""
+    body: bytes | None = getattr(request, "whole", None)
+    if body is None or len(body) > min(limit, SMALL_BYTES) or "content-encoding" in request.headers:
+        return None
+    return body
+
+
 async def read_body(request: Request, limit: int) -> bytes:
     """The whole body, unpacked where it is gzip.
 

@@ -74,14 +74,16 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     is answered with the first answer and `duplicate: true`; with another label it is 409. Beside an id in the body the
     header counts for proxies only.
     """
+    engine = ctx.engine
     bodies.media_type(request, (JSON,))
-    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
-    size, key = len(body), request.headers.get("idempotency-key")
-    if size > threads.PROCESS_BYTES:
-        ask = await in_process(ctx.reader, partial(row_requests.large_row, FeedbackRow), body)
+    body = bodies.small_body(request, engine.bounds.body_bytes_max)
+    if body is not None:
+        ask = json_body.decode(body, _row, _names_in)
     else:
-        ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in)
-    replica = await ctx.engine.replica(name)
+        body = await bodies.read_body(request, engine.bounds.body_bytes_max)
+        ask = await _large_row(ctx, body)
+    size, key = len(body), request.headers.get("idempotency-key")
+    replica = engine.models.at_hand(name) or await engine.replica(name)
     if key is None:
         identity = _identity_of(ask)
     else:
@@ -105,6 +107,12 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
         reply.answer.new_labels,
     )
     return RowAnswer(_encode(answer))
+
+
+async def _large_row(ctx: Context, body: bytes) -> FeedbackRow:
+    if len(body) > threads.PROCESS_BYTES:
+        return await in_process(ctx.reader, partial(row_requests.large_row, FeedbackRow), body)
+    return await in_thread_if_large(len(body), json_body.decode, body, _row, _names_in)
 
 
 def _names_in(ask: FeedbackRow) -> int:

@@ -10,6 +10,7 @@ takes three steps in this order:
 3. If they are still refused and all their ids have been seen, give the first answer again (``answer_if_seen``).
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -25,7 +26,7 @@ from service.runtime.jobs import Reply
 from service.runtime.replica import Replica
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import RowValidator
-from service.runtime.threads import in_thread_if_large
+from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 from service.store.log import SeenId
 
 T = TypeVar("T")
@@ -45,9 +46,9 @@ async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[R
     Raises:
         Invalid, Conflict: as ``read``.
     """
-    version = replica.version
+    version, validator = replica.version, validator_of(ctx.engine.models, replica)
     try:
-        return await in_thread_if_large(size, read, validator_of(ctx.engine.models, replica))
+        return read(validator) if size <= THREAD_BYTES else await asyncio.to_thread(read, validator)
     except REFUSED:
         if not await ctx.engine.caught_up(replica) and replica.version == version:
             raise

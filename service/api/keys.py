@@ -164,11 +164,12 @@ class Keys:
         Raises:
             Unauthorized, Forbidden, TooManyRequests: the request may not go on.
         """
-        OWNER.set(None)
+        OWNER.set(None)  # a pipelined request inherits the one before it
         key = self.caller(headers)
         if key is not None:
             OWNER.set(key.name)
-            self._spend(key)
+            if self._rate_per_s > 0:
+                self._spend(key)
             _require(key, scope, model)
         return key
 
@@ -199,8 +200,6 @@ class Keys:
             _require(key, scope, model)
 
     def _spend(self, key: Key) -> None:
-        if self._rate_per_s <= 0:
-            return
         bucket, now = key.bucket, self._clock()
         burst = max(1.0, self._rate_per_s)
         bucket.tokens = min(burst, bucket.tokens + (now - bucket.refilled_at) * self._rate_per_s)

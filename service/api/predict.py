@@ -84,17 +84,23 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     """
     engine = ctx.engine
     bodies.media_type(request, (JSON,))
-    body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-    size = len(body)
-    if size > threads.PROCESS_BYTES:
-        ask = await in_process(ctx.reader, partial(row_requests.large_row, PredictRow), body)
+    body = bodies.small_body(request, engine.bounds.body_bytes_max)
+    if body is not None:
+        ask = json_body.decode(body, _row, _names_in)
     else:
-        ask = await in_thread_if_large(size, json_body.decode, body, _row, _names_in)
+        body = await bodies.read_body(request, engine.bounds.body_bytes_max)
+        ask = await _large_row(ctx, body)
     if ask.track:
         ctx.keys.allow(request.headers, "learn", name)
-    replica = await engine.replica(name, fresh)
-    answer = await predict_asked(ctx, replica, ask, size)
+    replica = (engine.models.at_hand(name) if fresh is None else None) or await engine.replica(name, fresh)
+    answer = await predict_asked(ctx, replica, ask, len(body))
     return RowAnswer(_encode(answer))
+
+
+async def _large_row(ctx: Context, body: bytes) -> PredictRow:
+    if len(body) > threads.PROCESS_BYTES:
+        return await in_process(ctx.reader, partial(row_requests.large_row, PredictRow), body)
+    return await in_thread_if_large(len(body), json_body.decode, body, _row, _names_in)
 
 
 def _names_in(ask: PredictRow) -> int:

@@ -214,16 +214,8 @@ def answered(
         started = perf_counter()
         try:
             response = await answer(request)
-        except ClientDisconnect:
-            response = disconnected()
-        except asyncio.CancelledError:  # by the server, where the grace period ends before the request does
-            response = refusal(Unavailable("the service stops; nothing is known to be learned: send the request again"))
-        except Exception as error:
-            if status_of(error) == 500:
-                logger.exception("%s %s failed", request.method, path)
-            else:
-                logger.debug("%s %s is refused: %s", request.method, path, slug_of(error))
-            response = refusal(error)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
+            response = refused(error, request.method, path, refusal)
         context: Context = request.app.state.context
         if RESERVED in request.scope:
             context.budget.release(request.scope)
@@ -234,6 +226,21 @@ def answered(
         return response
 
     return handle
+
+
+def refused(
+    error: BaseException, method: str, path: str, refusal: Callable[[Exception], Response] = problem
+) -> Response:
+    """The answer to a request that has failed; what only the service can have done wrong is logged."""
+    if isinstance(error, ClientDisconnect):
+        return disconnected()
+    if not isinstance(error, Exception):  # cancelled by the server: the grace period ends before the request does
+        return refusal(Unavailable("the service stops; nothing is known to be learned: send the request again"))
+    if status_of(error) == 500:
+        logger.error("%s %s failed", method, path, exc_info=error)
+    else:
+        logger.debug("%s %s is refused: %s", method, path, slug_of(error))
+    return refusal(error)
 
 
 # ------------------------------------------------------------------------------------------------ conditional reads

@@ -1,9 +1,10 @@
 """All routes: one router for each group, and the short way that rows take, one by one and in batches.
 
 Every answer has the request's id, its model and headers for browsers, and there is HEAD where there is GET:
-``identified`` sees to that for the short way, ``by_long_way`` for everything else, refusals and pages included.
+``_short_way`` sees to that for rows, ``by_long_way`` for everything else, refusals and pages included.
 """
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from time import perf_counter
@@ -30,12 +31,13 @@ from service.api import (
     weights,
 )
 from service.api.answer_headers import ALWAYS, MODEL, PAGES
+from service.api.bodies import RESERVED
 from service.api.context import FRESHNESS, NAME, fresh_by_query, known_queries
 from service.api.cross_site import is_browser
 from service.api.inference_v2 import routes as inference_v2
 from service.api.problems import ROOT_PATH
 from service.api.root_path import parse, under
-from service.api.route import Handler, Route, answered, let_in
+from service.api.route import Handler, Route, let_in, refused
 from service.api.row_answer import RowAnswer, RowRequest
 from service.runtime.broadcast import OWNER
 
@@ -123,24 +125,6 @@ async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
     await RedirectResponse(f"{scope['path']}/", headers={"Cache-Control": "no-cache"})(scope, receive, send)
 
 
-def identified(handler: Handler) -> Handler:
-    """A handler of the short way, whose answers have what every answer has."""
-
-    async def handle(request: Request) -> Response:
-        own, model = request_id.begin(request.scope), request.scope["path_params"]["name"].encode()
-        started = perf_counter()
-        response = await handler(request)
-        if type(response) is RowAnswer:
-            response.request_id, response.model = own, model
-        else:
-            response.raw_headers += ((request_id.HEADER, own), (MODEL, model), *ALWAYS)
-        if access_log.on:
-            access_log.write(request.scope, response.status_code, perf_counter() - started)
-        return response
-
-    return handle
-
-
 async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Let an app answer a request."""
     request_id.begin(scope)
@@ -209,22 +193,41 @@ def _model_of(scope: Scope) -> list[tuple[bytes, bytes]]:
 
 
 def _short_way(route: Route) -> Handler:
-    """What answers a route of rows without FastAPI: by hand what it asks first, then by its endpoint."""
+    """What answers a route of rows without FastAPI: by hand what it asks first, then by its endpoint.
+
+    One function, since each call more would cost every row: it does what ``answered`` and ``by_long_way`` do.
+    """
     endpoint: Callable[..., Awaitable[Response]] = route.endpoint
-    scope, reads = route.scope, route.scope == "read"
+    path, rights, reads = route.path, route.scope, route.scope == "read"
     queries = [name for name in route.queries if name not in FRESHNESS]
 
-    async def answer(request: Request) -> Response:
-        context, name = request.app.state.context, request.path_params["name"]
-        let_in(context, request, scope, name)
-        if reads:
-            fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
-            return await endpoint(context, name, request, fresh)
-        if request.scope["query_string"]:
-            known_queries(request, *queries)
-        return await endpoint(context, name, request)
+    async def handle(request: Request) -> Response:
+        scope, started = request.scope, perf_counter()
+        own, name, context = request_id.begin(scope), scope["path_params"]["name"], scope["app"].state.context
+        try:
+            let_in(context, request, rights, name)
+            if reads:
+                fresh = await fresh_by_query(request, *queries) if scope["query_string"] else None
+                response = await endpoint(context, name, request, fresh)
+            else:
+                if scope["query_string"]:
+                    known_queries(request, *queries)
+                response = await endpoint(context, name, request)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
+            response = refused(error, "POST", path)
+        if RESERVED in scope:
+            context.budget.release(scope)
+        seconds = perf_counter() - started
+        context.telemetry.observe(path, "POST", response.status_code, seconds)
+        if type(response) is RowAnswer:
+            response.request_id, response.model = own, name.encode()
+        else:
+            response.raw_headers += ((request_id.HEADER, own), (MODEL, name.encode()), *ALWAYS)
+        if access_log.on:
+            access_log.write(scope, response.status_code, seconds)
+        return response
 
-    return identified(answered(route.path, answer))
+    return handle
 
 
 _PREFIX = "/models/{name}/"

@@ -7,7 +7,7 @@ looks its headers up and encodes them; together that costs about what reading th
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import Request, empty_send
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -25,27 +25,33 @@ class RowRequest(Request):
 
     Args:
         scope: of the request.
-        receive: gives the body in parts; None where ``body`` is the whole of it.
-        body: the bytes.
+        receive: gives the body in parts; None where ``whole`` is all of it.
+        whole: the bytes.
+
+    Attributes:
+        whole: the whole body, where it is here.
     """
 
-    def __init__(self, scope: Scope, receive: Receive | None = None, body: bytes = b"") -> None:
-        super().__init__(scope, receive or self._at_once)
-        self._body_at_once = body
+    _stream_consumed = _is_disconnected = False
+    _form = None
+
+    def __init__(self, scope: Scope, receive: Receive | None = None, whole: bytes | None = None) -> None:
+        self.scope, self._receive, self._send = scope, receive or self._at_once, empty_send
+        self.whole = whole
         given: Any = _Headers(scope["headers"])
         self._headers = given
 
     async def _at_once(self) -> dict[str, Any]:
-        return {"type": "http.request", "body": self._body_at_once, "more_body": False}
+        return {"type": "http.request", "body": self.whole or b"", "more_body": False}
 
 
 class _Headers(Mapping[str, str]):
     """The headers of a request, decoded when they are asked for: few are. Of one given twice the first one counts."""
 
-    __slots__ = ("_lines",)
+    __slots__ = ("_given",)
 
     def __init__(self, lines: Sequence[tuple[bytes, bytes]]) -> None:
-        self._lines = lines
+        self._given = dict(reversed(lines))
 
     def __getitem__(self, name: str) -> str:
         if (value := self.get(name)) is None:
@@ -54,17 +60,17 @@ class _Headers(Mapping[str, str]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a header, or the default."""
-        wanted = name.encode("latin-1")
-        for own, value in self._lines:
-            if own == wanted:
-                return value.decode("latin-1")
-        return default
+        value = self._given.get(name.encode("latin-1"))
+        return default if value is None else value.decode("latin-1")
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(str(name)) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return iter({name.decode("latin-1"): None for name, _ in self._lines})
+        return (name.decode("latin-1") for name in self._given)
 
     def __len__(self) -> int:
-        return len({name for name, _ in self._lines})
+        return len(self._given)
 
 
 class RowAnswer(Response):

@@ -161,6 +161,14 @@ class ModelCache:
         """A model, if it is in memory; does not count as use."""
         return self._loaded.get(name)
 
+    def at_hand(self, name: str) -> Replica | None:
+        """A model that is in memory and in service; what is not, ``get`` loads or refuses."""
+        replica = self._loaded.get(name)
+        if replica is None or replica.down is not None:
+            return None
+        self._loaded.move_to_end(name)
+        return replica
+
     async def get(self, name: str) -> Replica:
         """A model, loaded if need be.
 

@@ -65,7 +65,7 @@ def by_short_way(cycle: RequestResponseCycle, handle: Handler, app: ASGIApp, wri
         if cycle.more_body:
             await app(scope, receive, send)
             return
-        response = await handle(RowRequest(scope, body=bytes(cycle.body)))
+        response = await handle(RowRequest(scope, whole=bytes(cycle.body)))
         if type(response) is not RowAnswer:
             await response(scope, receive, send)
             return

@@ -32,6 +32,8 @@ def numbers(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
     Raises:
         Invalid: naming the first that are none.
     """
+    if len(values) == 1 and type(values[0]) is float and math.isfinite(values[0]):  # most often
+        return np.array(values, dtype=np.float64)
     if texts:
         found = np.array([_number_of_text(cell) for cell in values], dtype=np.float64)
     else:
@@ -69,7 +71,8 @@ def weights(config: ConfigRules, values: Sequence[Any], path: FieldPath, texts: 
 
 
 def _allowed(found: Floats, allowed: NDArray[np.bool_], path: FieldPath, problem: str, words: str) -> Floats:
-    if wrong := np.flatnonzero(~allowed)[:PROBLEMS_MAX].tolist():
+    if not allowed.all():
+        wrong = np.flatnonzero(~allowed)[:PROBLEMS_MAX].tolist()
         raise Invalid(*(Problem(path(at), problem, words) for at in wrong))
     return found
 
