@@ -13,11 +13,10 @@ from typing import Any, Literal, get_args
 from pydantic import Field
 
 from core.algorithm import Algorithm
-from core.checked import showing
 from core.config.config import Config
 from core.features.declaration import parse_features
 from core.learners.catalogue import ALGORITHMS, DEFAULT, find
-from core.problems import Invalid, suggestion
+from core.problems import Invalid, showing, suggestion
 
 Promote = Literal["never", "auto"]
 OWN = ("algorithm", "params", "seed", "lags", "watch", "on_drift")

@@ -14,14 +14,13 @@ from typing import Any
 
 from pydantic import Field
 
-from core.checked import Checked
 from core.config.annotations import Description, Tags
 from core.config.config import Config, Costs, Ignored, Unknown
 from core.drift.config import OnDrift, Watch
 from core.features.declaration import GivenLabel
 from core.features.feature import Feature, Missing
 from core.features.labels import Label, LabelSet, clashes, distinct, same
-from core.problems import Invalid, Problem, refuse, suggestion
+from core.problems import Checked, Invalid, Problem, refuse, suggestion
 
 LABELS, CATEGORIES = "add_labels", "add_categories"
 """What is added to a field: to ``labels``, and to features in force."""

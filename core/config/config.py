@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
 from core.algorithm import Algorithm
-from core.checked import Checked, Says, by
 from core.config.annotations import Description, Tags, parse_description, parse_tags
 from core.contract import Floats, Spec, Task
 from core.drift.config import OnDrift, Watch, check_on_drift, with_tests
@@ -24,7 +23,7 @@ from core.features.feature import Missing
 from core.features.labels import Label, LabelSet, key, parse_declared
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.catalogue import DEFAULT, find
-from core.problems import Invalid, Problem, refuse, suggestion
+from core.problems import Checked, Invalid, Problem, Says, by, refuse, suggestion
 
 Unknown = Literal["other", "error"]
 _COSTS = "a finite number above 0"

@@ -14,8 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from core.algorithm import Algorithm, Param
-from core.checked import Checked
-from core.problems import Invalid, suggestion
+from core.problems import Checked, Invalid, suggestion
 
 OnDrift = Literal["report", "reset", "forget"]
 KINDS = ("class_mean", "error_rate")

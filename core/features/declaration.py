@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from core.checked import Checked, Says, by, problems_of
 from core.features.columns import declaration
 from core.features.feature import (
     BUCKETS,
@@ -24,7 +23,18 @@ from core.features.feature import (
 )
 from core.features.labels import LENGTH_MAX, Label, distinct
 from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, reads, text_number
-from core.problems import PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, refuse, suggestion
+from core.problems import (
+    PROBLEMS_MAX,
+    SUGGESTED_MAX,
+    Checked,
+    Invalid,
+    Problem,
+    Says,
+    by,
+    problems_of,
+    refuse,
+    suggestion,
+)
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
 GivenLabel = Annotated[str, Field(max_length=LENGTH_MAX)] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | bool

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from pydantic import BaseModel, Field, SkipValidation
 from starlette.responses import Response
 
-from core.checked import Says
 from core.entry import Switch
 from core.features.declaration import Declared as Features
 from core.features.declaration import FeatureEntry
 from core.model import Model
+from core.problems import Says
 from service.api import bodies, documents, large_bodies, row_requests
 from service.api.context import Context, Ctx, IdempotencyKey, ModelName, described, idempotency_key
 from service.api.csv_tables import CSV_QUERIES

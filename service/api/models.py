@@ -7,10 +7,10 @@ from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, Field, WrapValidator
 from starlette.responses import Response
 
-from core.checked import Checked, optional
 from core.config import Config, ModelChanges
 from core.entry import Configure
 from core.model import Model as CoreModel
+from core.problems import Checked, optional
 from service.api import documents
 from service.api.context import Ctx, Fresh, IdempotencyKey, ModelName
 from service.api.csv_answers import Format, csv_answer, history_table
