@@ -17,7 +17,7 @@ below is a rule that the conformance suite (tests/core/learners/test_conformance
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,13 @@ Buffer = bytes | bytearray | memoryview
 """Bytes that are only read."""
 Header = dict[str, Any]
 """JSON-able scalars that go with a state's arrays."""
+
+LEVELS: Final = (0.5, 0.8, 0.9, 0.95, 0.99)
+"""The levels of intervals that adapt: the share of labels that an interval is to cover."""
+LEVEL_MAX: Final = LEVELS[-1]
+"""The largest level that can be asked for."""
+IntervalBounds = tuple[tuple[float, float] | None, ...]
+"""Intervals of all ``LEVELS``, low and high, as returned with a prediction; None: there were too few residuals."""
 
 
 class Prediction(NamedTuple):

@@ -24,10 +24,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from core.contract import Buffer, Floats
+from core.contract import Buffer, Floats, IntervalBounds
 from core.features.feature import Feature
 from core.features.labels import Label
-from core.intervals.levels import IntervalBounds
 
 
 class ServedPrediction(Struct, array_like=True, frozen=True):
@@ -38,7 +37,7 @@ class ServedPrediction(Struct, array_like=True, frozen=True):
         probabilities: the probabilities as (label, probability) pairs, or None.
         baselines: what the baselines of the metrics predicted at that moment, each a label, a number or None where it
             had nothing to predict: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
-        interval: of a regression, low and high of each of ``core.intervals.levels.LEVELS`` as they stood then; or None.
+        interval: of a regression, low and high of each of ``core.contract.LEVELS`` as they stood then; or None.
         lags: lag columns it was made with (``core.features.lags``), () before the first row; None: the model has none.
         by: the learner that made it (``LearnerParts.learner_id``).
         challengers: the predictions of the challengers for the same row, which the client did not receive.

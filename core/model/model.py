@@ -16,9 +16,9 @@ from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox
 from core.features import Space
 from core.features.labels import Label, LabelSet
-from core.intervals.conformal import Intervals
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.difference import Difference
+from core.metrics.intervals import Intervals
 from core.model.answers.answers import Answers
 from core.model.answers.label_range import LabelRange
 from core.model.drift_response import DriftResponse

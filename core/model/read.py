@@ -75,7 +75,7 @@ def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> F
     Args:
         parts: of the learner.
         prediction: made now.
-        level: the share of labels to cover, above 0 and at most ``core.intervals.levels.LEVEL_MAX``.
+        level: the share of labels to cover, above 0 and at most ``core.contract.LEVEL_MAX``.
     """
     assert parts.intervals is not None
     return parts.intervals.around(prediction.value, level)

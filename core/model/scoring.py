@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
 from core.entry import ServedPrediction
-from core.intervals.conformal import returned_bounds
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.class_kernels import AS_NOW, LOSS, NOTHING, facts_of
+from core.metrics.intervals import returned_bounds
 from core.metrics.regression import AS_NOW as NUMBER_AS_NOW
 from core.metrics.regression import NOTHING as NO_NUMBER
 from core.metrics.regression import squared_errors

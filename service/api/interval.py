@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from core.intervals.levels import LEVEL_MAX
+from core.contract import LEVEL_MAX
 from core.problems import Invalid
 
 QUERY = "interval"

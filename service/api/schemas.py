@@ -11,10 +11,9 @@ import msgspec
 from pydantic import Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from core.contract import WEIGHT_MAX, WEIGHT_MIN
+from core.contract import LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN
 from core.features.declaration import Name as Name
 from core.features.labels import LENGTH_MAX
-from core.intervals.levels import LEVEL_MAX
 from service.runtime.rows.row_numbers import DISCOUNT_MIN
 
 Label = str | int | bool

@@ -38,9 +38,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header
-from core.intervals import kernels as at
-from core.intervals.levels import LEVELS, IntervalBounds
+from core.contract import LEVELS, Floats, Header, IntervalBounds
+from core.metrics import interval_kernels as at
 from core.metrics.prequential import WINDOW, capacity, check_capacity, grown
 from core.state.holder import Counts, Holder
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Range, Shares

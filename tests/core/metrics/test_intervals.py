@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from core.intervals.conformal import Intervals, returned_bounds
-from core.intervals.levels import LEVELS
-from tests.core.intervals.interval_oracle import PlainIntervals
+from core.contract import LEVELS
+from core.metrics.intervals import Intervals, returned_bounds
+from tests.core.metrics.interval_oracle import PlainIntervals
 from tests.core.state.hostile import hostile
 
 BIG = 1.7976931348623157e308

@@ -1,4 +1,4 @@
-"""The compiled rows of ``core.intervals.conformal``, which has the equations; the letters are its own."""
+"""The compiled rows of ``core.metrics.intervals``, which has the equations; the letters are its own."""
 
 import math
 from typing import Final
@@ -6,8 +6,7 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from core.contract import Floats
-from core.intervals.levels import LEVELS
+from core.contract import LEVELS, Floats
 from core.metrics.prequential import FADING, READ_FLOATS, WINDOW
 
 RING: Final = 250

@@ -1,1 +1,0 @@
-"""Intervals around the predictions of a regression: adaptive conformal inference."""
