@@ -7,16 +7,17 @@ Conflict   the values are fine, but the model's state does not allow them now
 
     lags: Annotated[int, Field(ge=0, le=10), Says("must be an integer", ">= 0 and <= 10")] = 0
 
-Where one sentence is not enough, a validator raises ``Invalid``: fields in it that are empty, or begin with a dot or a
-bracket, continue its own path.
+A ``Param`` also documents what it checks. Where one sentence is not enough, a validator raises ``Invalid``: fields in
+it that are empty, or begin with a dot or a bracket, continue its own path.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import numpy as np
 from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, WrapValidator, model_validator
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
@@ -134,6 +135,104 @@ class Says:
             "custom_error_context": {"allowed": self.allowed},
         }
         return core_schema.custom_error_schema(handler(source), custom_error_type="refused", **error)
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter of an algorithm, described well enough to check it and to document it.
+
+    Attributes:
+        name: as in the API.
+        kind: "number", "integer", "boolean" or "choice".
+        default: the value used when the client gives none.
+        meaning: one sentence; units; the paper's symbol and equation where there is one.
+        minimum, maximum: the allowed range (numbers and integers).
+        exclusive_minimum, exclusive_maximum: whether the minimum, the maximum itself is refused.
+        choices: allowed words of a "choice"; for a number, words allowed, too (e.g. "auto").
+        refusal: words added to the message when the range is broken.
+    """
+
+    name: str
+    kind: Literal["number", "integer", "boolean", "choice"]
+    default: Any
+    meaning: str
+    minimum: float | None = None
+    maximum: float | None = None
+    exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
+    choices: tuple[str, ...] = ()
+    refusal: str = ""
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A field that is annotated with it is checked and described by it."""
+        shown = {name: value for name, value in self.schema().items() if name != "default"}
+        return core_schema.no_info_plain_validator_function(
+            self.check, metadata={"pydantic_js_functions": [lambda _schema, _handler: shown]}
+        )
+
+    def check(self, value: object, name: str = "") -> Any:
+        """Return the value in its canonical type (1 -> 1.0 for numbers).
+
+        Raises:
+            Invalid: wrong type or out of range; ``name`` says where, and ``allowed`` states the range.
+        """
+        if isinstance(value, str) and value in self.choices:
+            return value
+        if self.kind == "boolean" and isinstance(value, bool):
+            return value
+        if self.kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
+            return self._in_range(value, name)
+        if self.kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+            return self._in_range(_float(value, name), name)
+        raise Invalid.of(name, self._expected, self.allowed)
+
+    @property
+    def _expected(self) -> str:
+        """The error for a value of another type."""
+        if self.kind == "choice":
+            return "is not one of the choices"
+        words = " or one of the words" if self.choices else ""
+        return f"must be {'an' if self.kind == 'integer' else 'a'} {self.kind}{words}"
+
+    def _in_range(self, value: Any, name: str) -> Any:
+        low = self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum))
+        high = self.maximum is not None and (value > self.maximum or (self.exclusive_maximum and value == self.maximum))
+        if low or high or not np.isfinite(value):
+            raise Invalid.of(name, f"is out of range{': ' + self.refusal if self.refusal else ''}", self.allowed)
+        return value
+
+    @property
+    def allowed(self) -> object:
+        """What values are allowed, in words or as a list."""
+        if self.kind == "boolean":
+            return [True, False]
+        if self.kind == "choice":
+            return list(self.choices)
+        low = "" if self.minimum is None else f"{'> ' if self.exclusive_minimum else '>= '}{self.minimum:g}"
+        high = "" if self.maximum is None else f"{'< ' if self.exclusive_maximum else '<= '}{self.maximum:g}"
+        span = " and ".join(part for part in (low, high) if part) or f"any finite {self.kind}"
+        return " or ".join([span, *(f'"{word}"' for word in self.choices)])
+
+    def schema(self) -> dict[str, Any]:
+        """The parameter as JSON Schema."""
+        described = {"default": self.default, "description": self.meaning}
+        if self.kind == "choice":
+            return {"type": "string", "enum": list(self.choices), **described}
+        span: dict[str, Any] = {"type": self.kind}
+        if self.minimum is not None:
+            span["exclusiveMinimum" if self.exclusive_minimum else "minimum"] = self.minimum
+        if self.maximum is not None:
+            span["exclusiveMaximum" if self.exclusive_maximum else "maximum"] = self.maximum
+        if self.choices:
+            return {"anyOf": [span, {"type": "string", "enum": list(self.choices)}], **described}
+        return {**span, **described}
+
+
+def _float(value: float, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise Invalid.of(name, "is too large for a floating-point number") from None
 
 
 def by(check: Callable[[Any], Any]) -> WrapValidator:

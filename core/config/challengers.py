@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from core.algorithm import Algorithm
 from core.config.config import Config
 from core.features.declaration import parse_features
+from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, DEFAULT, find
 from core.problems import Invalid, showing, suggestion
 

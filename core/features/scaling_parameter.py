@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from core.algorithm import Param
+from core.problems import Param
 from core.state.layout import NOT_NEGATIVE, Array, Layout
 
 Kind = Literal["none", "standard", "robust"]

@@ -3,7 +3,7 @@
 Each family declares its own algorithms; this file only collects them.
 """
 
-from core.algorithm import Algorithm
+from core.learners.algorithm import Algorithm
 from core.learners.auto.algorithms import ALGORITHMS as AUTO
 from core.learners.families import SINGLE
 from core.problems import Invalid, suggestion

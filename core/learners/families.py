@@ -1,6 +1,6 @@
 """The families of learners that stand on their own: all that the catalogue lists but the mixtures of them."""
 
-from core.algorithm import Algorithm
+from core.learners.algorithm import Algorithm
 from core.learners.dfop.algorithms import ALGORITHMS as DFOP
 from core.learners.fesl.algorithms import ALGORITHMS as FESL
 from core.learners.ga2m.algorithms import ALGORITHMS as GA2M

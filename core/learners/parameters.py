@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from core.algorithm import Param
 from core.features.scaling_parameter import SCALING
+from core.problems import Param
 
 BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
 UNSCALED = replace(SCALING, default="none")

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import cast
 
-from core.algorithm import Algorithm, Param
 from core.contract import Learner, Spec
+from core.learners.algorithm import Algorithm
+from core.problems import Param
 
 RANDOM_FEATURES = Param(
     "random_features",

@@ -38,7 +38,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
     if rows.raw.shape != (len(rows.labels), route.schema.raw_width):
         raise ValueError(f"rows of shape {rows.raw.shape} with {len(rows.labels)} labels are not of this feature space")
     if rows.discounts is not None or rows.weights is not None:
-        rows = rows.without_others(parts.config.algorithm)
+        rows = rows.without_others(parts.config)
     if rows.returned is not None:
         rows = rows._replace(lags=route.told(rows.returned))
     cut = response.acts and route.watched  # an alarm changes the model, a new class all learners, at its row

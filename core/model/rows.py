@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from msgspec.structs import replace
 
-from core.algorithm import Algorithm
 from core.config import Config
 from core.contract import Floats
 from core.entry import MergedRows, Rows, Segment, ServedPrediction
@@ -36,8 +35,9 @@ class BlockRows(NamedTuple):
     returned: list[ServedPrediction | None] | None = None
     lags: Floats | None = None
 
-    def without_others(self, algorithm: Algorithm) -> Self:
-        """The rows without what they were sent with that an algorithm does not take: it was meant for another one."""
+    def without_others(self, config: Config) -> Self:
+        """The rows without what an algorithm does not take of what they came with: it was meant for another one."""
+        algorithm = config.algorithm
         discounts = self.discounts if algorithm.row_discounts else None
         return self._replace(discounts=discounts, weights=self.weights if algorithm.row_weights else None)
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from core.algorithm import Algorithm
+from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, DEFAULT
 from core.model import load_kernels
 from core.problems import Problem

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.algorithm import Param
 from core.config import SEED_MAX, Config
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model
 from core.model.apply import apply
-from core.problems import Invalid
+from core.problems import Invalid, Param
 
 LEAST = {"algorithm": "dfop", "task": "classification"}
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.algorithm import Algorithm
 from core.config import Config
+from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import loading
 from service.first_run.kernels import Kernels

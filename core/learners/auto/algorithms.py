@@ -1,8 +1,8 @@
 """What the catalogue lists of `auto`; its parameter, costs."""
 
-from core.algorithm import Algorithm, Param
 from core.contract import Learner, Spec
 from core.features.scaling_parameter import scaler_bytes
+from core.learners.algorithm import Algorithm
 from core.learners.auto.experts import (
     LAGGED,
     LAGGED_LABELS,
@@ -14,6 +14,7 @@ from core.learners.auto.experts import (
     random_features,
     recipes,
 )
+from core.problems import Param
 
 _FEATURE_COST, _MIXING_COST = 20.0, 60.0
 """Floating-point operations of a cosine, and of mixing one expert's probability of one class."""

@@ -12,8 +12,8 @@ Every column set is made once per row, for all experts that read it.
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
-from core.algorithm import Algorithm
 from core.contract import Spec
+from core.learners.algorithm import Algorithm
 from core.learners.families import SINGLE
 
 Size = Literal["small", "medium", "large"]

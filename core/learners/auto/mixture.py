@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Prediction
+from core.learners.algorithm import CLASS_BOUND
 from core.learners.auto import kernels as mixing
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, REST_ROWS, SPELL_MAX, decide, goes_worse
 from core.numerics.weighting import POOL_MAX

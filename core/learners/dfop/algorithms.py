@@ -4,11 +4,12 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
+from core.learners.algorithm import Algorithm, declared_bytes
 from core.learners.dfop.rates import RATES, member_specs
 from core.learners.parameters import BIAS, UNSCALED
 from core.learners.random_features import with_random_features
+from core.problems import Param
 
 AUTO = "auto"
 

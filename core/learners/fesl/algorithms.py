@@ -6,10 +6,11 @@ leaves behind predicts (core.switching.mixture): combined, or one expert drawn p
 
 from dataclasses import replace
 
-from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
 from core.features.scaling_parameter import SCALING
+from core.learners.algorithm import Algorithm, declared_bytes
 from core.learners.parameters import BIAS
+from core.problems import Param
 
 
 def build(spec: Spec) -> Learner:

@@ -1,9 +1,10 @@
 """What the catalogue lists of additive models: ``ga2m``; parameters, costs."""
 
-from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
 from core.features.scaling_parameter import SCALING
+from core.learners.algorithm import Algorithm, declared_bytes
 from core.learners.ga2m.bins import active
+from core.problems import Param
 
 
 def build(spec: Spec) -> Learner:

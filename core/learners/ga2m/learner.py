@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Ints, Prediction, Spec
+from core.learners.algorithm import CLASS_BOUND
 from core.learners.classes import column_count, with_class
 from core.learners.ga2m.bins import active, cells, column_bins, pair_bins
 from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows

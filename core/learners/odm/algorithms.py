@@ -3,12 +3,13 @@
 import math
 from functools import partial
 
-from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
 from core.features.scaling_parameter import SCALING
+from core.learners.algorithm import Algorithm, declared_bytes
 from core.learners.odm.candidates import AUTO, CONSTANTS, COUNT_MAX, grows, places
 from core.learners.parameters import BIAS
 from core.learners.random_features import with_random_features
+from core.problems import Param
 
 _TYPICAL_ROWS = 1e6
 """Rows for which a growing bank's cost is estimated."""

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.algorithm import CLASS_BOUND
 from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
+from core.learners.algorithm import CLASS_BOUND
 from core.learners.calibration import CALIBRATION, classify, fresh_calibration
 from core.learners.classes import column_count, linear_model, with_bias_place, with_class
 from core.learners.odm import kernels

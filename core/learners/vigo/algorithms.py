@@ -2,9 +2,10 @@
 
 from functools import partial
 
-from core.algorithm import Algorithm, Param, declared_bytes
 from core.contract import Learner, Spec
+from core.learners.algorithm import Algorithm, declared_bytes
 from core.learners.parameters import UNSCALED
+from core.problems import Param
 
 
 def build(kind: str, spec: Spec) -> Learner:

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.algorithm import CLASS_BOUND
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Prediction, Spec, Weights
+from core.learners.algorithm import CLASS_BOUND
 from core.learners.vigo import kernels
 from core.learners.vigo.gaussians import LAYOUT, densities, fresh, with_class
 

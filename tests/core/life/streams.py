@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from core.config.watch import kinds
 from core.contract import WEIGHT_MAX, WEIGHT_MIN
-from core.drift.config import kinds
 from core.features import Schema, SparseSchema, parse_features
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import fdtrc
 from scipy.stats import multivariate_normal, multivariate_t
 
-from core.algorithm import CLASS_BOUND
 from core.contract import Spec
+from core.learners.algorithm import CLASS_BOUND
 from core.learners.catalogue import find
 from core.learners.vigo.kernels import BETA, COUNT, HIGH, LOGDET, LOW, NU, SHARE
 from core.state.envelope import dump, load
