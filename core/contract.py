@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Task = Literal["classification", "regression"]
+Label = str | int | bool
+"""A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Buffer = bytes | bytearray | memoryview

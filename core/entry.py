@@ -24,9 +24,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from core.contract import Buffer, Floats, IntervalBounds
+from core.contract import Buffer, Floats, IntervalBounds, Label
 from core.features.feature import Feature
-from core.features.labels import Label
 
 
 class ServedPrediction(Struct, array_like=True, frozen=True):

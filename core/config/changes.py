@@ -16,10 +16,11 @@ from pydantic import Field
 
 from core.config.annotations import Description, Tags
 from core.config.config import Config, Costs, Ignored, Unknown
+from core.contract import Label
 from core.drift.config import OnDrift, Watch
 from core.features.declaration import GivenLabel
 from core.features.feature import Feature, Missing
-from core.features.labels import Label, LabelSet, clashes, distinct, same
+from core.features.labels import LabelSet, clashes, distinct, same
 from core.problems import Checked, Invalid, Problem, refuse, suggestion
 
 LABELS, CATEGORIES = "add_labels", "add_categories"

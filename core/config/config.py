@@ -14,13 +14,13 @@ from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_
 
 from core.config.annotations import Description, Tags, parse_description, parse_tags
 from core.config.watch import check_on_drift, with_tests
-from core.contract import Floats, Spec, Task
+from core.contract import Floats, Label, Spec, Task
 from core.drift.config import OnDrift, Watch
 from core.drift.detector import detector_bytes
 from core.features import NAME_MAX, Feature, Schema, Space, SparseSchema, parse_features
 from core.features.declaration import Declared, GivenLabel, Name
 from core.features.feature import Missing
-from core.features.labels import Label, LabelSet, key, parse_declared
+from core.features.labels import LabelSet, key, parse_declared
 from core.features.scaling_parameter import scaler_bytes
 from core.learners.algorithm import Algorithm
 from core.learners.catalogue import DEFAULT, find

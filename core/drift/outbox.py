@@ -18,8 +18,7 @@ from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from core.contract import Alarm, Header
-from core.features.labels import Label
+from core.contract import Alarm, Header, Label
 from core.state.layout import LARGEST
 
 KEPT = 256

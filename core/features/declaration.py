@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from core.contract import Label
 from core.features.columns import declaration
 from core.features.feature import (
     BUCKETS,
@@ -21,7 +22,7 @@ from core.features.feature import (
     Type,
     width_of,
 )
-from core.features.labels import LENGTH_MAX, Label, distinct
+from core.features.labels import LENGTH_MAX, distinct
 from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, reads, text_number
 from core.problems import (
     PROBLEMS_MAX,

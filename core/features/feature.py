@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
 
-from core.features.labels import Label, key
+from core.contract import Label
+from core.features.labels import key
 
 NAME_MAX = 200
 """Characters in a feature's name."""

@@ -13,11 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.contract import Header, Ints
+from core.contract import Header, Ints, Label
 from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
-
-Label = str | int | bool
-"""A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
 
 LENGTH_MAX = 200
 """Characters in a string label."""

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from core.config import Config, Promote
+from core.contract import Label
 from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox
 from core.features import Space
-from core.features.labels import Label, LabelSet
+from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.difference import Difference
 from core.metrics.intervals import Intervals

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Floats, Header, Prediction, Task, Weights
+from core.contract import Floats, Header, Label, Prediction, Task, Weights
 from core.entry import ServedPrediction
 from core.features import Schema
-from core.features.labels import Label
 from core.metrics import Quality, RegressionMetrics
 from core.model.model import LearnerParts, Model
 from core.switching.ensemble import Ensemble

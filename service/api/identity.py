@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.features.labels import Label
+from core.contract import Label
 from core.problems import Invalid, Problem
 from service.api.tables import check_size
 from service.runtime.rows.row_numbers import FieldPath

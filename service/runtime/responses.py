@@ -7,8 +7,8 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from core.contract import Label
 from core.entry import Outcome
-from core.features.labels import Label
 from core.problems import Problem
 from service.errors import ModelDown, OnepassError, Recreated, RequestConflict
 from service.runtime.jobs import Job, Reply

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from core.contract import Buffer, Floats
+from core.contract import Buffer, Floats, Label
 from core.entry import (
     Challenge,
     Configure,
@@ -27,7 +27,6 @@ from core.entry import (
     Withdraw,
 )
 from core.features import Feature, parse_features
-from core.features.labels import Label
 from service.store.entries import RawEntry
 from service.store.records import (
     FORMAT,

@@ -31,9 +31,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Floats, Ints, Prediction
+from core.contract import Floats, Ints, Label, Prediction
 from core.entry import ServedPrediction
-from core.features.labels import Label, LabelSet
+from core.features.labels import LabelSet
 from core.metrics.class_kernels import FACTS, GONE, LOSS, NOTHING, note_facts
 from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row, fresh
 from core.model.answers.class_priors import log_priors, others_are_rare

@@ -16,8 +16,9 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from core.contract import Label
 from core.features import Feature, SparseSchema
-from core.features.labels import Label, key
+from core.features.labels import key
 from core.model import Model
 from core.problems import Problem
 from service.api import bodies, large_bodies, predict

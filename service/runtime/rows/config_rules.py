@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from core.features.labels import Label
+from core.contract import Label
 
 if TYPE_CHECKING:
     from core.config import Config

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from core.contract import Label
 from core.features import Schema, Space, SparseSchema, parse_features
-from core.features.labels import Label, LabelSet
+from core.features.labels import LabelSet
 from service.runtime.rows import config_rules
 from service.runtime.rows.config_rules import PlainConfig
 from service.runtime.rows.row_validation import Growth, RowValidator

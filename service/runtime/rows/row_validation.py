@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.contract import Floats
+from core.contract import Floats, Label
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
-from core.features.labels import Label, LabelSet, canonical_all, clashes, from_texts
+from core.features.labels import LabelSet, canonical_all, clashes, from_texts
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, suggestion
 from service.errors import RequestConflict
 from service.runtime.rows import number_tables, row_numbers
