@@ -60,8 +60,7 @@ import numpy as np
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Ints
 from core.drift import kernels as at
 from core.drift.config import Tests
-from core.state.holder import Counts, Holder
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout
 
 WINDOWS = 4.0
 """Lengths of the recent window in one error test."""

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from core.contract import Floats
 from core.drift.config import Watch
-from core.state.holder import Counts, Holder
-from core.state.layout import ROWS_MAX, Layout
+from core.state.layout import ROWS_MAX, Counts, Holder, Layout
 
 
 class Place(NamedTuple):

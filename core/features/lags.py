@@ -23,8 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
-from core.state.holder import Counts, Holder
-from core.state.layout import Array, Layout, Range
+from core.state.layout import Array, Counts, Holder, Layout, Range
 
 LAYOUT: Final = Layout(
     {

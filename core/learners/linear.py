@@ -7,7 +7,7 @@ import numpy as np
 from core.contract import Ints, Spec, Weights
 from core.learners.algorithm import CLASS_BOUND
 from core.learners.classes import OPPOSITE, column_count, linear_model, with_bias_place, with_class
-from core.state.holder import Counts, Holder
+from core.state.layout import Counts, Holder
 
 
 class LinearLearner(Holder):

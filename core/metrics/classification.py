@@ -19,8 +19,7 @@ import core.metrics.class_kernels as at
 from core.contract import Floats, Header, Ints
 from core.metrics.class_report import Span, mean_cost, quality, report
 from core.metrics.prequential import ROWS, STRIDE, WINDOW, PrequentialMetrics, Quality, history_of
-from core.state.holder import Counts
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
 """The answers of the baselines: for all rows what they answer now."""

@@ -25,8 +25,7 @@ from core.contract import Floats, Header
 from core.metrics.confidence_sequence import ALPHA, exceeds, load, radius
 from core.metrics.prequential import READ_FLOATS
 from core.metrics.regression import ERROR_MAX
-from core.state.holder import Holder
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Holder, Layout
 
 BOUND = 4.0
 """A squared error counts as at most so many variances of the labels."""

@@ -41,8 +41,7 @@ from numpy.typing import NDArray
 from core.contract import LEVELS, Floats, Header, IntervalBounds
 from core.metrics import interval_kernels as at
 from core.metrics.prequential import WINDOW, capacity, check_capacity, grown
-from core.state.holder import Counts, Holder
-from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Range, Shares
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
 
 _BITS = Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)
 _NONE_TRACKED = np.empty((0, len(LEVELS), 2))

@@ -21,8 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
-from core.state.holder import Counts, Holder
-from core.state.layout import FINITE, Array, Range
+from core.state.layout import FINITE, Array, Counts, Holder, Range
 
 WINDOW: Final = 1000
 """Rows in the window."""

@@ -40,8 +40,7 @@ from core.metrics.prequential import (
     history_of,
     number,
 )
-from core.state.holder import Counts
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 ERROR_MAX = 1e150
 """Errors beyond count as this much; its square is the largest squared error, 1e300."""

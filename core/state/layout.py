@@ -20,12 +20,12 @@ Dimensions are numbers or names; ``at`` is the holder's attribute where that is 
 A name that no size is given for is free: any size, but the same in all arrays (triangles need a given or earlier one).
 What exists only at times is left out by ``LAYOUT.without("stored")``. All arrays are float64 and C-contiguous. A number
 that is in no ``Range`` of its array is refused; without one, NaN and infinity are. Conditions between arrays remain
-with the holder. ``tests/core/state/hostile.py`` breaks every declared array in every declared way.
+with the holder. A ``Holder`` also saves counts. ``tests/core/state/hostile.py`` breaks every array in every way.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,8 @@ NOT_NEGATIVE = Range(0.0)
 POSITIVE = Range(math.ulp(0.0))
 WHOLE = Range(0.0, float(ROWS_MAX), whole=True)
 
+Counts = Mapping[str, int]
+"""Counts of a state by name, or the largest value of each."""
 Selection = tuple[Any, ...]
 """An index into an array as the state has it."""
 Check = Callable[[dict[str, Floats]], None]
@@ -309,3 +311,49 @@ def counts(header: Header, **most: int) -> tuple[int, ...]:
         if type(header[name]) is not int or not 0 <= header[name] <= bound:
             raise ValueError(f"{name} must be an integer from 0 to {bound}")
     return tuple(header[name] for name in most)
+
+
+class Holder:
+    """A holder of arrays and counts, both its attributes.
+
+    Attributes:
+        layout: the arrays.
+        object_bytes: memory of the objects around them.
+    """
+
+    layout: ClassVar[Layout]
+    object_bytes: ClassVar[int] = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory the state holds."""
+        return self.layout.held_bytes(self) + self.object_bytes
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
+        """The state: copies of its arrays, and the counts as header."""
+        return self.layout.to_arrays(self), {name: getattr(self, name) for name in self._counts()}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state of ``to_arrays``.
+
+        Raises:
+            ValueError: what no such state can be; nothing has changed.
+        """
+        most = self._counts()
+        found = dict(zip(most, counts(header, **most), strict=True))
+        self.layout.load(self, arrays, lambda held: self._check(held, found), **self._sizes(found))
+        for name, count in found.items():
+            setattr(self, name, count)
+
+    def _counts(self) -> Counts:
+        """The largest value of each count; by default there are none."""
+        return {}
+
+    def _sizes(self, found: Counts) -> Counts:
+        """The sizes of the layout with these counts; by default all are free."""
+        del found
+        return {}
+
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        """Refuse arrays, by attribute, that do not go together, with a ValueError; by default all do."""
+        del held, found

@@ -32,8 +32,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
-from core.state.holder import Counts
-from core.state.layout import NOT_NEGATIVE, Array, Layout
+from core.state.layout import NOT_NEGATIVE, Array, Counts, Layout
 from core.switching.linear_mapping import ColumnMapping, inverse_deviations
 from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
 from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with

@@ -46,8 +46,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
-from core.state.holder import Counts, Holder
-from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Counts, Holder, Layout, counts
 from core.switching.mapping_limits import CHOICE_ROWS_MAX, RIDGE, ROWS_MIN, linear_rows_max
 from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 

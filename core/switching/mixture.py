@@ -38,8 +38,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Ints, Prediction
 from core.numerics.rng import uniform
 from core.numerics.weighting import bounded_square, deviation, fixed_share, weigh_by_losses
-from core.state.holder import Counts, Holder
-from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Layout, Shares
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Shares
 
 VOTE = 0.9
 """What the predicted class is worth where a learner has no probabilities; the others share the rest."""

@@ -11,8 +11,7 @@ from core.learners.algorithm import CLASS_BOUND
 from core.learners.auto import kernels as mixing
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, REST_ROWS, SPELL_MAX, decide, goes_worse
 from core.numerics.weighting import POOL_MAX
-from core.state.holder import Counts, Holder
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 
 _SUM_ERROR = 1e-6
 _NONE = np.empty(0)

@@ -10,8 +10,7 @@ from core.learners.algorithm import CLASS_BOUND
 from core.learners.classes import column_count, with_class
 from core.learners.ga2m.bins import active, cells, column_bins, pair_bins
 from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
-from core.state.holder import Counts, Holder
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout
 
 _FIRST_TWO = (-0.5, 0.5)
 _NONE = np.empty(0)

@@ -37,7 +37,7 @@ from core.features.labels import LabelSet
 from core.metrics.class_kernels import FACTS, GONE, LOSS, NOTHING, note_facts
 from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row, fresh
 from core.model.answers.class_priors import log_priors, others_are_rare
-from core.state.holder import Holder
+from core.state.layout import Holder
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""

@@ -12,8 +12,7 @@ from core.metrics.class_kernels import FACTS
 from core.metrics.regression import squared_error
 from core.model.answers.answers import Scored
 from core.numerics.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
-from core.state.holder import Holder
-from core.state.layout import WHOLE, Array, Layout
+from core.state.layout import WHOLE, Array, Holder, Layout
 
 _NO_FACTS = np.empty((FACTS, 0))
 
