@@ -14,13 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Weights
-from core.switching.mapping_limits import RIDGE, ROWS_MIN
 
 if TYPE_CHECKING:
     from core.switching.kernel_mapping import KernelMapping
     from core.switching.linear_mapping import LinearMapping
 
 Kind = Literal["linear", "kernel"]
+ROWS_MIN = 2
+"""Rows from which there is a mapping."""
+STORED_MAX = 500
+"""Rows that a kernel mapping keeps at most."""
+RIDGE = 0.03
+"""What a mapping is solved with where nothing speaks against it; see ``ridge.py``."""
+CHOICE_ROWS_MAX = 128
+"""Rows up to which a mapping chooses its ridge; a linear one keeps so many at least."""
 ROWS_ENOUGH = 5
 """Overlap rows, the paper's fewest, below which a switch warns and relies on the new model."""
 ERROR_POOR = 0.8
@@ -140,3 +147,8 @@ def _mapping(kind: Kind, sources: int, targets: int, paper: bool) -> "LinearMapp
     from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  likewise
 
     return (LinearMapping if kind == "linear" else KernelMapping)(sources, targets, paper)
+
+
+def linear_rows_max(sources: int) -> int:
+    """Rows that a linear mapping from so many columns keeps at most, before sums of their products replace them."""
+    return max(sources, CHOICE_ROWS_MAX)

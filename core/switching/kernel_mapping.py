@@ -33,8 +33,8 @@ from numba import njit
 
 from core.contract import Floats, Ints
 from core.state.layout import NOT_NEGATIVE, Array, Counts, Layout
+from core.switching.feature_recovery import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
 from core.switching.linear_mapping import ColumnMapping, inverse_deviations
-from core.switching.mapping_limits import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
 from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 PAPER_SCALE = 1.0 / math.sqrt(10.0)

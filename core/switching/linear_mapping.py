@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Counts, Holder, Layout, counts
-from core.switching.mapping_limits import CHOICE_ROWS_MAX, RIDGE, ROWS_MIN, linear_rows_max
+from core.switching.feature_recovery import CHOICE_ROWS_MAX, RIDGE, ROWS_MIN, linear_rows_max
 from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10

@@ -36,8 +36,7 @@ from core.features.feature_space import RowPart, union
 from core.features.schema import Schema
 from core.state.envelope import Nested
 from core.switching.ensemble import Ensemble
-from core.switching.feature_recovery import ROWS_ENOUGH, FeatureRecovery, Kind
-from core.switching.mapping_limits import ROWS_MIN
+from core.switching.feature_recovery import ROWS_ENOUGH, ROWS_MIN, FeatureRecovery, Kind
 from core.switching.pipeline import Pipeline
 
 if TYPE_CHECKING:

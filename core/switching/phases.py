@@ -32,8 +32,7 @@ from core.features.feature_space import RowPart, fits, parse_next, with_declarat
 from core.features.schema import Schema
 from core.problems import Conflict
 from core.switching.ensemble import Ensemble
-from core.switching.feature_recovery import FeatureRecovery, Kind
-from core.switching.mapping_limits import STORED_MAX, linear_rows_max
+from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, Kind, linear_rows_max
 from core.switching.overlap import OverlapPeriod
 from core.switching.pipeline import Pipeline, row_columns
 

@@ -20,7 +20,7 @@ import numpy as np
 from core.contract import Floats
 from core.numerics.linalg import spd_inverse
 from core.state.layout import Array, Range
-from core.switching.mapping_limits import CHOICE_ROWS_MAX, RIDGE
+from core.switching.feature_recovery import CHOICE_ROWS_MAX, RIDGE
 
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2)
 """What is tried instead of .03."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.switching import ridge
-from core.switching.mapping_limits import RIDGE
+from core.switching.feature_recovery import RIDGE
 from tests.benchmarks.streams import DATA, classification, regression
 from tests.benchmarks.switches import DIMENSIONS, Life, Spaces, image, mapped, static
 

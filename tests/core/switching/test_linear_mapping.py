@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
 from core.state.envelope import dump, load
+from core.switching.feature_recovery import CHOICE_ROWS_MAX, STORED_MAX
 from core.switching.kernel_mapping import LAYOUT, KernelMapping
 from core.switching.linear_mapping import ERROR_MAX, WITH_SUMS, LinearMapping
-from core.switching.mapping_limits import CHOICE_ROWS_MAX, STORED_MAX
 from core.switching.ridge import RIDGES
 from tests.core.state.hostile import hostile
 

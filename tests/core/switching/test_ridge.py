@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from core.switching import ridge
+from core.switching.feature_recovery import RIDGE
 from core.switching.linear_mapping import LinearMapping
-from core.switching.mapping_limits import RIDGE
 from core.switching.ridge import RIDGES, chosen
 from tests.benchmarks.switches import Life, Spaces, image
 
