@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -118,14 +119,16 @@ class LabelSet:
 
     def find(self, labels: Sequence[Label]) -> list[int]:
         """The indices of some labels, -1 where one is unknown."""
-        known = self._indices.get
-        return [known((type(label), label), -1) for label in labels]
+        return [*map(self._indices.get, zip(map(type, labels), labels, strict=True), repeat(-1))]
 
-    def knows(self, labels: Sequence[Label]) -> bool:
-        """Whether all labels are of the set."""
-        if len(labels) > _FEW and {*map(type, labels)} in _ALIKE:
-            labels = [*{*labels}]
-        return -1 not in self.find(labels)
+    def knows(self, values: Sequence[Any]) -> bool:
+        """Whether all values, e.g. of JSON, are labels of the set just as they are."""
+        try:
+            if len(values) > _FEW and {*map(type, values)} in _ALIKE:
+                values = [*{*values}]
+            return all(map(self._indices.__contains__, zip(map(type, values), values, strict=True)))
+        except TypeError:  # a list is not hashable
+            return False
 
     def first_rows(self, labels: Sequence[Label], seen: int) -> tuple[tuple[int, Label], ...]:
         """The classes after the first ``seen`` ones, in their order, each with the first of n labels that is it."""

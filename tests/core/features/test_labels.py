@@ -57,6 +57,14 @@ def test_a_list_of_values_becomes_their_labels(values):
     assert all(known.index(label) >= 0 for label in expected) == known.knows(expected)
 
 
+def test_values_are_known_only_where_they_are_labels_as_they_stand():
+    """Another type, another way to write a label and what is no label at all are looked at closely instead."""
+    known = LabelSet([1, "a", True])
+    assert known.knows([1, "a", True])
+    for value in (1.0, "1", False, None, [], {}):
+        assert not known.knows([1, value])
+
+
 @pytest.mark.parametrize("wrong", [None, 1.5, float("nan"), [], {}, "a" * 201, 2**63])
 def test_the_first_value_that_is_no_label_is_named(wrong):
     """Whatever stands beside it."""
