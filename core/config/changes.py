@@ -16,8 +16,8 @@ from pydantic import Field
 
 from core.config.annotations import Description, Tags
 from core.config.config import Config, Costs, Ignored, Unknown
+from core.config.watch import OnDrift, Watch
 from core.contract import Label
-from core.drift.config import OnDrift, Watch
 from core.features.declaration import GivenLabel
 from core.features.feature import Feature, Missing
 from core.features.labels import LabelSet, clashes, distinct, same

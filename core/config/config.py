@@ -13,9 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
 from core.config.annotations import Description, Tags, parse_description, parse_tags
-from core.config.watch import check_on_drift, with_tests
+from core.config.watch import OnDrift, Watch, check_on_drift, with_tests
 from core.contract import Floats, Label, Spec, Task
-from core.drift.config import OnDrift, Watch
 from core.drift.detector import detector_bytes
 from core.features import NAME_MAX, Feature, Schema, Space, SparseSchema, parse_features
 from core.features.declaration import Declared, GivenLabel, Name

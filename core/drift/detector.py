@@ -54,18 +54,34 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Ints
 from core.drift import kernels as at
-from core.drift.config import Tests
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout
 
 WINDOWS = 4.0
 """Lengths of the recent window in one error test."""
 OBJECT_BYTES = 900
 """Memory of the objects around the arrays."""
+
+
+class WindowSettings(Protocol):
+    """The settings of one test."""
+
+    @property
+    def delta(self) -> float:
+        """Bound on the chance of a false alarm."""
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a class in a recent window."""
+
+
+Tests = Mapping[str, WindowSettings]
+"""The tests that run, "class_mean" and "error_rate"; none for a model that is not watched."""
 
 
 class DriftDetector(Holder):

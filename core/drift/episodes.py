@@ -6,11 +6,22 @@ rows after one that was acted upon is held back: nothing acts upon it, and no we
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from core.contract import Floats
-from core.drift.config import Watch
 from core.state.layout import ROWS_MAX, Counts, Holder, Layout
+
+
+class EpisodeLengths(Protocol):
+    """How long episodes and cool-downs are, in rows."""
+
+    @property
+    def episode_rows(self) -> int:
+        """Rows after the first alarm in which others join it."""
+
+    @property
+    def cooldown_rows(self) -> int:
+        """Rows after an episode that was acted upon in which others are held back."""
 
 
 class Place(NamedTuple):
@@ -41,11 +52,11 @@ class Episodes(Holder):
     layout = Layout({})
     object_bytes = 200
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: EpisodeLengths) -> None:
         self.opened = self.acted = 0
         self.configure(watch)
 
-    def configure(self, watch: Watch) -> None:
+    def configure(self, watch: EpisodeLengths) -> None:
         """Go on with other lengths."""
         self._rows, self._cooldown = watch.episode_rows, watch.cooldown_rows
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
+from core.config.watch import OnDrift
 from core.contract import Alarm, Floats, Ints
-from core.drift.config import OnDrift
 from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes, Place
 from core.features import Schema, Space

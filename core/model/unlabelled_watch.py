@@ -12,8 +12,8 @@ only the predictions are tested.
 import numpy as np
 from msgspec.structs import replace
 
+from core.config.watch import WatchTest
 from core.contract import Floats
-from core.drift.config import WatchTest
 from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes
 from core.drift.outbox import Drift, of_alarm

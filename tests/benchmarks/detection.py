@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core.config import Config
+from core.config.watch import Watch, WatchTest
 from core.contract import Floats
-from core.drift.config import Watch, WatchTest
 from core.drift.detector import DriftDetector
 from core.drift.episodes import Episodes
 from core.entry import Entry, Rows

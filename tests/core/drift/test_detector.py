@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from core.drift.config import WatchTest as Settings
+from core.config.watch import WatchTest as Settings
 from core.drift.detector import DriftDetector, detector_bytes
 from core.state.envelope import dump, load
 from tests.core.drift.drift_oracle import Oracle

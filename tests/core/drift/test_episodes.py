@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from core.drift.config import Watch
+from core.config.watch import Watch
 from core.drift.episodes import Episodes
 
 

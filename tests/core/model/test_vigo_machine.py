@@ -5,8 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from core.config import Config
+from core.config.watch import WatchTest as Settings
 from core.contract import Spec
-from core.drift.config import WatchTest as Settings
 from core.entry import Entry, Rows
 from core.learners.catalogue import find
 from core.model import Model, save
