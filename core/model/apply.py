@@ -192,30 +192,32 @@ def _step(model: Model, segment: Any, learner_id: str) -> Outcome:
     return Outcome(model.rows)
 
 
-def _check_switch(model: Model, segment: Switch | Overlap) -> None:
-    if (refusal := model.own.switching.refusal(segment)) is not None:
-        raise Conflict(refusal)
-
-
 def _switch(model: Model, segment: Switch) -> Outcome:
     """Make a step in a change of features; the warning is that of the model's own learner."""
-    _check_switch(model, segment)
-    warnings = []
+    if (refusal := model.own.switching.refusal(segment.action, segment.features)) is not None:
+        raise Conflict(refusal)
+    warnings, classes = [], len(model.labels)
     for parts in model.learners:
         switching = parts.switching
-        warnings.append(switching.step(segment, model.rows, len(model.labels)))
+        if segment.action == "complete":
+            warnings.append(switching.complete(model.rows, classes))
+        elif segment.action == "abort":
+            switching.abort()
+        elif segment.features is not None:
+            switching.begin(segment.features, segment.mapping, classes)
         if segment.action == "complete" and parts.drift_response is not None and switching.now is not None:
             parts.drift_response.move(switching.now.schema)
         parts.metrics.mark(model.rows, "switch", action=segment.action)
     if segment.action == "complete" and model.prediction_schema is not None:
         model.unknown.keep(model.prediction_schema)
     overlap_rows = model.own.switching.overlap_rows
-    return Outcome(model.rows, phase=model.phase, overlap_rows=overlap_rows, warning=warnings[0])
+    return Outcome(model.rows, phase=model.phase, overlap_rows=overlap_rows, warning=warnings[0] if warnings else None)
 
 
 def _map(model: Model, segment: Overlap) -> Outcome:
     """Train the mappings of an overlap on rows without labels."""
-    _check_switch(model, segment)
+    if (refusal := model.own.switching.refusal_of_overlap(segment.space)) is not None:
+        raise Conflict(refusal)
     raw = np.ascontiguousarray(np.delete(segment.X, segment.skip, axis=0) if segment.skip else segment.X)
     for parts in model.learners:
         assert isinstance(parts.switching.now, OverlapPeriod)

@@ -40,7 +40,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
     if rows.discounts is not None or rows.weights is not None:
         rows = rows.without_others(parts.config)
     if rows.returned is not None:
-        rows = rows._replace(lags=route.told(rows.returned))
+        rows = rows._replace(lags=route.told([None if one is None else one.lags for one in rows.returned]))
     cut = response.acts and route.watched  # an alarm changes the model, a new class all learners, at its row
     if parts.label_range is not None:
         truth = np.ascontiguousarray(rows.labels, dtype=np.float64)

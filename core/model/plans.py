@@ -16,16 +16,21 @@ from core.config import (
     promote_of,
 )
 from core.contract import Header
-from core.entry import Challenge
+from core.entry import Challenge, Switch
 from core.features import Feature, Schema
 from core.features.feature_space import with_categories
 from core.model.model import Model
 from core.problems import Conflict, Invalid
+from core.switching.feature_recovery import Kind
+from core.switching.phases import Action
 
 PREVIOUS = "previous"
 """What the former model is called after a promotion."""
 ASKED_ROWS_MIN = 200
 """Rows compared before a challenger is promoted on request without force."""
+
+OVERLAP_ROWS_MIN = 5
+"""Overlap rows below which a change is only completed by force."""
 
 
 class LearnerChange(NamedTuple):
@@ -101,6 +106,35 @@ def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | Non
         if (problem := parts.switching.obstacle_to_extend()) is not None:
             raise Invalid.of(CATEGORIES, problem)
     return found
+
+
+def plan_switch(
+    model: Model, action: Action, features: object = None, mapping: Kind | None = None, force: bool = False
+) -> Switch:
+    """A step in a change of features as a client asks for it.
+
+    Args:
+        model: the model.
+        action: what is asked for.
+        features: for "begin" the new space as it was sent; a kept feature may be given by its bare name.
+        mapping: None: what the model's parameters say, else linear.
+        force: for "complete", whether fewer than ``OVERLAP_ROWS_MIN`` overlap rows are enough.
+
+    Raises:
+        Conflict: too few overlap rows, or the phase does not allow the step.
+        Invalid: naming the field; see ``core.features.feature_space.parse_next``.
+    """
+    switching = model.own.switching
+    if (problem := switching.obstacle(action)) is not None:
+        raise Conflict(problem)
+    if action == "complete" and not force and switching.overlap_rows < OVERLAP_ROWS_MIN:
+        raise Conflict(
+            f"{switching.overlap_rows} overlap rows have taught how old features are recovered from new ones: send at "
+            f'least {OVERLAP_ROWS_MIN} rows with both sets, or complete with "force": true'
+        )
+    if action != "begin":
+        return Switch(action)
+    return Switch("begin", switching.next_features(features), switching.kind(mapping))
 
 
 def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -> tuple[Challenge | None, Config]:

@@ -25,12 +25,10 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Floats, Header, Prediction
-from core.entry import Overlap, ServedPrediction, Switch
 from core.features import Space
 from core.features.feature import Feature
 from core.features.feature_space import RowPart, fits, parse_next, with_declarations
 from core.features.schema import Schema
-from core.problems import Conflict
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, Kind, linear_rows_max
 from core.switching.overlap import OverlapPeriod
@@ -40,8 +38,6 @@ Phase = Pipeline | OverlapPeriod | Ensemble
 Action = Literal["begin", "complete", "abort"]
 RETIRED_MAX = 64
 """Spaces left behind that are remembered."""
-OVERLAP_ROWS_MIN = 5
-"""Overlap rows below which a change is only completed by force."""
 NAMES_SHOWN = 5
 """Features of a new space that a refusal names."""
 
@@ -68,12 +64,12 @@ class RowRoute:
     watched: bool = True
     predicted: bool = True
 
-    def told(self, served: Sequence[ServedPrediction | None]) -> Floats | None:
-        """The lag columns (n, L) that rows were predicted with, where they are tracked; None for a model without."""
+    def told(self, brought: Sequence[tuple[float, ...] | None]) -> Floats | None:
+        """The lag columns (n, L) that rows were predicted with, () before the first row; None for a model without."""
         model = self.model.old if isinstance(self.model, OverlapPeriod) else self.model
         if model.lags is None or not self.predicted:
             return None
-        return model.lags.as_told([None if one is None else one.lags for one in served])
+        return model.lags.as_told(brought)
 
     def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
         """Test then train on one encoded row of a class that no model has seen."""
@@ -170,46 +166,31 @@ class Switching:
 
     # ---------------------------------------------------------------- steps
 
-    def plan(self, action: Action, features: object = None, mapping: Kind | None = None, force: bool = False) -> Switch:
-        """A step as a client asks for it, checked against the model as it stands.
-
-        Args:
-            action: what is asked for.
-            features: for "begin" the new space as it was sent; a kept feature may be given by its bare name.
-            mapping: None: what the model's parameters say, else linear.
-            force: for "complete", whether fewer than ``OVERLAP_ROWS_MIN`` overlap rows are enough.
+    def next_features(self, raw: object) -> tuple[Feature, ...]:
+        """The features of a new space as a client sends them; a kept feature may be given by its bare name.
 
         Raises:
-            Conflict: too few overlap rows, or ``refusal`` would not let it pass.
             Invalid: naming the field; see ``core.features.feature_space.parse_next``.
         """
-        if (problem := self._obstacle(action)) is not None:
-            raise Conflict(problem)
-        if action == "complete" and not force and self.overlap_rows < OVERLAP_ROWS_MIN:
-            raise Conflict(
-                f"{self.overlap_rows} overlap rows have taught how old features are recovered from new ones: send at "
-                f'least {OVERLAP_ROWS_MIN} rows with both sets, or complete with "force": true'
-            )
-        if action != "begin":
-            return Switch(action)
-        current = self._current
-        return Switch("begin", parse_next(with_declarations(features, current), current), self._kind(mapping))
+        return parse_next(with_declarations(raw, self._current), self._current)
 
-    def refusal(self, segment: Switch | Overlap) -> str | None:
-        """Why a segment of the log cannot be applied as the model stands now, or None."""
-        if isinstance(segment, Overlap):
-            if not isinstance(self.now, OverlapPeriod):
-                return "no change of features is under way: overlap rows are taken between begin and complete"
-            if segment.space != self.now.feedback_schema.id:
-                return "the features of both spaces are no longer those the rows were sent with"
-            return None
-        if (problem := self._obstacle(segment.action)) is not None or segment.action != "begin":
+    def refusal(self, action: Action, features: Sequence[Feature] | None) -> str | None:
+        """Why a step of the log cannot be made as the model stands now, or None."""
+        if (problem := self.obstacle(action)) is not None or action != "begin":
             return problem
-        if segment.features is None or not fits(segment.features, self._current):
+        if features is None or not fits(features, self._current):
             return "the features in force have changed meanwhile: these cannot follow them"
         return None
 
-    def _obstacle(self, action: Action) -> str | None:
+    def refusal_of_overlap(self, space: str) -> str | None:
+        """Why rows of a union, by its id, cannot train the mapping as the model stands now, or None."""
+        if not isinstance(self.now, OverlapPeriod):
+            return "no change of features is under way: overlap rows are taken between begin and complete"
+        if space != self.now.feedback_schema.id:
+            return "the features of both spaces are no longer those the rows were sent with"
+        return None
+
+    def obstacle(self, action: Action) -> str | None:
         """Why the action cannot be taken in this phase, or None."""
         if self.config.algorithm.sparse:
             return f"{self.config.algorithm_id} takes rows of any names at any time: there are no features to change"
@@ -253,36 +234,8 @@ class Switching:
         self.alike = dict([*found.items()][-RETIRED_MAX:])
         self.enter(self.now.extended(schema, classes), self.aborted)
 
-    def step(self, segment: Switch, rows: int, classes: int) -> str | None:
-        """Make a step that ``refusal`` has let pass, after so many rows and classes; a warning, or None."""
-        if segment.action == "complete":
-            return self._complete(rows, classes)
-        if segment.action == "abort":
-            assert isinstance(self.now, OverlapPeriod)
-            self.enter(self.now.old, aborted=self.now.feedback_schema)
-        elif segment.features is not None:
-            self._begin(segment.features, segment.mapping, classes)
-        return None
-
-    def _begin(self, features: tuple[Feature, ...], mapping: Kind | None, classes: int) -> None:
-        assert isinstance(self.now, Pipeline | Ensemble)
-        if self.aborted is not None:
-            self._retire(self.aborted.id)
-        period = OverlapPeriod(self.config, self.now, features, self._kind(mapping), self.paper)
-        for _ in range(classes):
-            period.new.add_class()
-        self.enter(period)
-
-    def _kind(self, mapping: Kind | None) -> Kind:
-        asked: Kind = mapping or (self.config.params["mapping"] if self.config.algorithm.evolves else "linear")
-        return asked
-
-    @property
-    def paper(self) -> bool:
-        """Whether the paper's forms of the switch are asked for; other algorithms' variants mean other things."""
-        return self.config.algorithm.evolves and self.config.params["variant"] == "paper"
-
-    def _complete(self, first_row: int, classes: int) -> str | None:
+    def complete(self, first_row: int, classes: int) -> str | None:
+        """Go over to the experts, after so many rows and classes; a warning, or None."""
         assert isinstance(self.now, OverlapPeriod)
         taught = self.now.trial.taught
         self._leave(self.now.old, self.now.next_schema)
@@ -294,6 +247,31 @@ class Switching:
         if taught or not ensemble.input_mapping.ready:
             return f"{problem}: predictions come mainly from the new model until the others have lower losses"
         return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
+
+    def abort(self) -> None:
+        """Go back to what was before the overlap."""
+        assert isinstance(self.now, OverlapPeriod)
+        self.enter(self.now.old, aborted=self.now.feedback_schema)
+
+    def begin(self, features: tuple[Feature, ...], mapping: Kind | None, classes: int) -> None:
+        """Go over to an overlap with new features, which nothing stands against, after so many classes."""
+        assert isinstance(self.now, Pipeline | Ensemble)
+        if self.aborted is not None:
+            self._retire(self.aborted.id)
+        period = OverlapPeriod(self.config, self.now, features, self.kind(mapping), self.paper)
+        for _ in range(classes):
+            period.new.add_class()
+        self.enter(period)
+
+    def kind(self, mapping: Kind | None) -> Kind:
+        """The mapping of a change: the one asked for, else what the parameters say, else linear."""
+        asked: Kind = mapping or (self.config.params["mapping"] if self.config.algorithm.evolves else "linear")
+        return asked
+
+    @property
+    def paper(self) -> bool:
+        """Whether the paper's forms of the switch are asked for; other algorithms' variants mean other things."""
+        return self.config.algorithm.evolves and self.config.params["variant"] == "paper"
 
     def reset(self) -> None:
         """Nothing learned; after a switch in the space in force, else in that of the configuration."""

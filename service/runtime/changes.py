@@ -179,7 +179,7 @@ def switch(
         Conflict: the model's phase does not allow the action, or its algorithm no change at all.
     """
     _check_fields(action, features, mapping, force)
-    segment = machine.own.switching.plan(action, features, mapping, force)
+    segment = plans.plan_switch(machine, action, features, mapping, force)
     if segment.features is not None and segment.mapping is not None:
         following = Schema(segment.features)
         admit(admission.of_switch(following, cost.bytes_to_switch(machine, following, segment.mapping)))

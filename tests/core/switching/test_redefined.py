@@ -7,6 +7,7 @@ from core.entry import Overlap, Switch
 from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import read
+from core.model.plans import plan_switch
 from tests.core.twin import Twin
 
 OLD = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "sun"]}]
@@ -29,7 +30,7 @@ class Model(Twin):
 
     def switch(self, action, features=None):
         """A step, as it is planned."""
-        return self.commit(self.machine.own.switching.plan(action, features, None, force=True))
+        return self.commit(plan_switch(self.machine, action, features, None, force=True))
 
 
 def rows(count, days, seed=0):
@@ -97,7 +98,7 @@ def test_bounds_and_categories_change_without_a_new_name():
     """The features in force again are refused, other declarations of the same names are not."""
     model = Model()
     model.learn(rows(30, ["mon", "tue", "sun"]))
-    assert WIDER == [one.to_json() for one in model.machine.own.switching.plan("begin", WIDER).features]
+    assert WIDER == [one.to_json() for one in plan_switch(model.machine, "begin", WIDER).features]
     model.switch("begin", WIDER)
     model.learn(rows(20, ["mon", "wed"], 1))
     model.switch("complete")

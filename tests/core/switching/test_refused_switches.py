@@ -5,6 +5,7 @@ import pytest
 from core.config import Config
 from core.entry import Overlap, Rows, Switch
 from core.model import Model, save
+from core.model.plans import plan_switch
 from core.problems import Conflict, Invalid
 from tests.core.switching.switch_streams import SCHEMAS, SPACES, Driver
 
@@ -22,7 +23,7 @@ def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
     before = save.to_bytes(driver.machine)
     assert "under way, to p, day, q, r" in driver.begin(2).refusal
     with pytest.raises(Conflict, match="under way, to p, day, q, r"):
-        driver.machine.own.switching.plan("begin", ["x"])
+        plan_switch(driver.machine, "begin", ["x"])
     assert "no longer those" in driver.apply(overlap)[0].refusal
     new_only = Rows(SCHEMAS[1].id, None, driver.raw(SCHEMAS[1], 0, 1), ["class 0"])
     assert driver.apply(new_only)[0].refusal is not None
@@ -41,16 +42,16 @@ def test_a_model_without_features_has_nothing_to_change():
     """Before its first row; and one of sparse rows never has."""
     empty = Model.first(Config.parse({"algorithm": "fesl_c", "task": "classification"}))
     with pytest.raises(Conflict, match="no features yet"):
-        empty.own.switching.plan("begin", ["x"])
+        plan_switch(empty, "begin", ["x"])
     sparse = Model.first(Config.parse({"algorithm": "sparse_dfop", "task": "classification"}))
     with pytest.raises(Conflict, match="rows of any names at any time"):
-        sparse.own.switching.plan("begin", ["x"])
+        plan_switch(sparse, "begin", ["x"])
 
 
 def test_a_bad_space_is_named_by_field():
     """The service's check goes through the machine, which knows the features in force."""
     driver = Driver()
     with pytest.raises(Invalid) as refused:
-        driver.machine.own.switching.plan("begin", ["x", "x"])
+        plan_switch(driver.machine, "begin", ["x", "x"])
     assert "features[1]" == refused.value.problems[0].field
-    assert SCHEMAS[1].features == driver.machine.own.switching.plan("begin", SPACES[1]).features
+    assert SCHEMAS[1].features == plan_switch(driver.machine, "begin", SPACES[1]).features
