@@ -263,13 +263,11 @@ class DriftDetector(Holder):
     def _counts(self) -> Counts:
         return {"started": 1}
 
-    def _sizes(self, found: Counts) -> Counts:
-        del found
+    def _sizes(self, _found: Counts) -> Counts:
         return {"D": self.means.shape[1], "reference": len(self.reference)}
 
-    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+    def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
         """What the kernel takes on trust: as many windows as classes, none of them full, no more errors than rows."""
-        del found
         means, counters, reference = held["means"], held["counters"], held["reference"]
         classes = len(counters)
         if len(means) != at.FIRST + at.PER_CLASS * classes or (self.regression and classes != 1):

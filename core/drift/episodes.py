@@ -73,7 +73,6 @@ class Episodes(Holder):
     def _counts(self) -> Counts:
         return {"opened": ROWS_MAX, "acted": ROWS_MAX}
 
-    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        del held
+    def _check(self, _held: Mapping[str, Floats], found: Counts) -> None:
         if found["acted"] > found["opened"] or (found["opened"] > 0) != (found["acted"] > 0):
             raise ValueError("not the state of episodes")

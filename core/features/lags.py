@@ -161,13 +161,11 @@ class LagColumns(Holder):
         """Go on for a history of fewer columns, those at ``places``; the others have been 0 in every row."""
         self.layout.extend(self, other, places)
 
-    def _sizes(self, found: Counts) -> Counts:
-        del found
+    def _sizes(self, _found: Counts) -> Counts:
         (m, D), (k, C) = self.features.shape, self.labels.shape
         return {"features": m, "D": D, "labels": k, "C": C}
 
-    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        del found
+    def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
         if not held["known"][0] and (held["features"].any() or held["labels"].any()):
             raise ValueError("no row has been learned")
 

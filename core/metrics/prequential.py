@@ -203,9 +203,8 @@ class PrequentialMetrics(Holder):
         super().load_arrays(arrays, {})
         self._marks, self.rows = marks, int(self.scalars[ROWS])
 
-    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+    def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
         """Refuse arrays that do not go together."""
-        del found
         rows, stride = int(held["scalars"][ROWS]), STRIDE_FIRST
         check_capacity("ring", held["ring"], rows, WINDOW)
         check_capacity("history", held["history"], rows // STRIDE_FIRST, POINTS_MAX)

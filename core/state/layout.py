@@ -349,11 +349,9 @@ class Holder:
         """The largest value of each count; by default there are none."""
         return {}
 
-    def _sizes(self, found: Counts) -> Counts:
+    def _sizes(self, _found: Counts) -> Counts:
         """The sizes of the layout with these counts; by default all are free."""
-        del found
         return {}
 
-    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+    def _check(self, _held: Mapping[str, Floats], _found: Counts) -> None:
         """Refuse arrays, by attribute, that do not go together, with a ValueError; by default all do."""
-        del held, found

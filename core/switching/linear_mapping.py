@@ -181,8 +181,7 @@ class ColumnMapping(Holder, ABC):
     def _counts(self) -> Counts:
         return {"count": ROWS_MAX, "solved": ROWS_MAX}
 
-    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        del held
+    def _check(self, _held: Mapping[str, Floats], found: Counts) -> None:
         if found["solved"] > found["count"]:
             raise ValueError("the mapping is solved for more rows than it has learned")
 

@@ -251,8 +251,7 @@ class Mixture(Holder):
     def _counts(self) -> Counts:
         return {"first_row": ROWS_MAX}
 
-    def _sizes(self, found: Counts) -> Counts:
-        del found
+    def _sizes(self, _found: Counts) -> Counts:
         return {"experts": len(self.weights)}
 
 
