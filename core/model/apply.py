@@ -55,7 +55,7 @@ def apply(model: Model, entry: Entry) -> list[Outcome]:
     if len(segments) == 1 and isinstance(segments[0], Rows):
         return _learn(model, segments, entry.place_of)  # type: ignore[arg-type]
     outcomes: list[Outcome] = []
-    for block in group_into_blocks(segments, lambda rows: _is_plain(model, rows)):
+    for block in group_into_blocks(segments, lambda rows: is_plain(model, rows)):
         if isinstance(block[0], Rows):
             outcomes += _learn(model, block, entry.place_of)  # type: ignore[arg-type]  # neighbours are rows as well
             continue
@@ -91,8 +91,10 @@ def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Out
 # ---------------------------------------------------------------- rows
 
 
-def _is_plain(model: Model, rows: Rows) -> bool:
-    """Whether the rows are of the space of feedback, with known labels only, none of them to be skipped."""
+def is_plain(model: Model, rows: Rows) -> bool:
+    """Whether rows need no special care as the model stands: they are of the space of feedback, with known labels only,
+    and none of them is to be skipped.
+    """
     schema = model.feedback_schema
     if schema is None or rows.space != schema.id or rows.skip:
         return False

@@ -25,6 +25,7 @@ from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.answerer import Answerer
 from service.runtime.committer import DOWN, Committer, Limits
 from service.runtime.jobs import Commit, Job, JobQueue, Reply, Waiting, own_step, resolve, sent, size_of
+from service.runtime.joined_rows import JoinedRows, can_join, joined, members_of
 from service.runtime.log_reader import LogReader
 from service.runtime.named_states import in_pieces
 from service.runtime.replica import Replica
@@ -135,7 +136,10 @@ class Actor:
             refuse_hours(flops, rows)
         if size > LITTLE_BYTES or rows > LITTLE_ROWS:
             return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows, flops))
-        reply = self._queue.put(segment, sent(segment, codec.encode(segment), digests, rows, pending), size, flops)
+        encoded = None
+        if pending is not None or not can_join(self._replica.machine, segment):
+            encoded = sent(segment, codec.encode(segment), digests, rows, pending)
+        reply = self._queue.put(segment, digests, encoded, size, flops)
         self._go_on()
         return reply
 
@@ -154,7 +158,7 @@ class Actor:
             self._encoding -= 1
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        reply = self._queue.put(segment, whole, size, flops)
+        reply = self._queue.put(segment, digests, whole, size, flops)
         self._go_on()
         return await reply
 
@@ -207,6 +211,7 @@ class Actor:
             return None
         syncs, self._syncs = self._syncs, []
         try:
+            jobs = joined(jobs)
             append = self._append(jobs, size)
         except Exception as error:  # noqa: BLE001 - it must not reach the committer, which serves all models
             down = self._broken("its requests could not be appended", error)
@@ -228,7 +233,7 @@ class Actor:
             writer=shared.writer,
             sequence=number,
             new_uid=f"{shared.writer}.{number}",
-            segments=tuple([job.sent for job in jobs]),
+            segments=tuple([job.sent for job in jobs if job.sent is not None]),
             id_ttl_ms=shared.limits.id_ttl_ms,
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
@@ -314,6 +319,11 @@ class Actor:
 
     def _answer(self, commit: Commit, appended: Appended, answers: list[Outcome]) -> None:
         self._shared.answerer.answer(self._replica, commit, appended, answers)
+        for job, out in zip(commit.jobs, appended.segments, strict=True):
+            if isinstance(job, JoinedRows) and out.status != "added" and appended.safe:
+                again = job.to_send_alone(out)
+                commit.size -= sum([one.size for one in again])
+                self._queue.put_back(again)
         if commit.syncs:
             resolve(commit.syncs)
         self._end(commit)
@@ -356,11 +366,12 @@ class Actor:
     def _put_back(self, commit: Commit, appended: Appended) -> None:
         """The replica has been reloaded: its requests are appended again, unless they cannot be."""
         self._commit = None
-        for job in commit.jobs:
+        jobs = members_of(commit.jobs)
+        for job in jobs:
             if appended.code == "trimmed" and commit.resent and not job.segment.ids:
                 # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
                 job.reject(StoreDown(DOWN))
-        self._queue.put_back(commit.jobs)
+        self._queue.put_back(jobs)
         self._queue.reject_unfit(self._replica.machine)
         self._syncs += commit.syncs
 

@@ -9,11 +9,12 @@ from service.errors import ModelDown, OnepassError, RequestConflict, StoreDown, 
 from service.runtime import responses
 from service.runtime.committer import DOWN
 from service.runtime.jobs import Commit, Job, Reply
+from service.runtime.joined_rows import JoinedRows, members_of
 from service.runtime.replica import Replica
 from service.runtime.responses import ANSWER_BYTES, FirstAnswers
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
-from service.store.log import Appended, SeenId
+from service.store.log import Appended, SeenId, SegmentOut
 
 logger = logging.getLogger(__name__)
 
@@ -62,31 +63,40 @@ class Answerer:
         left = iter(answers)
         for job, out in zip(commit.jobs, appended.segments, strict=True):
             now = next(left, None) if out.status == "added" else None
-            if job.reply.done():
-                continue
             if not appended.safe:
                 self._stats.unreplicated += 1
                 job.reject(Unreplicated(UNREPLICATED))
-            elif out.status == "full":
-                ids = out.remembered
-                count, wait_ms = (0, 0) if ids is None else (ids.count, ids.wait_ms)
-                job.reject(ids_full(replica.name, commit.append.id_cap, count, wait_ms))
-            elif out.status == "stateless":
-                job.reject(StoreDown("the pieces of the request are not all in the store: send it again"))
-            elif out.status == "added" and now is None:
-                job.reject(StoreDown(DOWN))
-            elif out.seen:
-                self._answer_again(replica, job, out.seen, now)
-            elif now is not None and now.refusal is not None:
-                job.reject(RequestConflict(now.refusal))
-            elif now is not None:
-                job.reply.set_result(Reply(now))
+            elif isinstance(job, JoinedRows):
+                for one, own, learned in job.sort(out, now):
+                    self._answer(replica, commit, one, own, learned)
+            else:
+                self._answer(replica, commit, job, out, now)
+
+    def _answer(self, replica: Replica, commit: Commit, job: Job, out: SegmentOut, now: Outcome | None) -> None:
+        """Answer one request; ``now``: the outcome of what was learned of it now."""
+        if job.reply.done():
+            return
+        if out.status == "full":
+            ids = out.remembered
+            count, wait_ms = (0, 0) if ids is None else (ids.count, ids.wait_ms)
+            job.reject(ids_full(replica.name, commit.append.id_cap, count, wait_ms))
+        elif out.status == "stateless":
+            job.reject(StoreDown("the pieces of the request are not all in the store: send it again"))
+        elif out.status == "added" and now is None:
+            job.reject(StoreDown(DOWN))
+        elif out.seen:
+            self._answer_again(replica, job, out.seen, now)
+        elif now is not None and now.refusal is not None:
+            job.reject(RequestConflict(now.refusal))
+        elif now is not None:
+            job.reply.set_result(Reply(now))
 
     def _count(self, commit: Commit, appended: Appended, answers: Sequence[Outcome]) -> None:
         if self._failpoint is not None:
             self._failpoint("applied")
         self._stats.entries += 1
-        self._stats.segments += len(answers)
+        outs = zip(commit.jobs, appended.segments, strict=True)
+        self._stats.segments += len(members_of([job for job, out in outs if out.status == "added"]))
         for answer in answers:
             if answer.overlap_rows is not None:
                 self._count_switches(commit, appended)

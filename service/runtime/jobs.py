@@ -12,6 +12,7 @@ from core.entry import Entry, Outcome, Overlap, Restore, Rows, Segment
 from core.model import Model
 from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.steps import One
+from service.store import codec
 from service.store.appends import NamedState
 from service.store.log import Append, Appended, SegmentIn
 
@@ -43,18 +44,23 @@ class Job:
 
     Attributes:
         segment: what is to be committed.
-        sent: the same, as the store takes it.
-        size: bytes of memory that both take while the request waits.
+        digests: one per id of it.
+        size: bytes of memory that it takes while the request waits, and its encoding.
         flops: floating-point operations of applying it.
         reply: resolved with a Reply, or an error.
+        sent: the segment as the store takes it; None: it is encoded when it is sent (``joined_rows``).
+        joins: whether it may share a segment with other rows; alone: it was sent with others, in vain.
         attempts: how often it has been put back because the replica had to reload.
     """
 
     segment: Segment
-    sent: SegmentIn
+    digests: Sequence[str]
     size: int
     flops: float
     reply: "asyncio.Future[Reply]"
+    sent: SegmentIn | None = None
+    joins: bool = False
+    alone: bool = False
     attempts: int = 0
 
     def reject(self, error: OnepassError) -> None:
@@ -120,6 +126,15 @@ def sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pendi
     return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
 
 
+def encoded(job: Job) -> Job:
+    """A request of one row, or of several, that can be sent."""
+    if job.sent is None:
+        segment = job.segment
+        assert isinstance(segment, Rows)
+        job.sent = sent(segment, codec.encode(segment), job.digests, len(segment.X), None)
+    return job
+
+
 def own_step(commit: Commit, appended: Appended, version: int) -> One | None:
     """The entry that an append has made, from the requests as they were sent.
 
@@ -135,7 +150,7 @@ def own_step(commit: Commit, appended: Appended, version: int) -> One | None:
     for job, out in zip(commit.jobs, appended.segments, strict=True):
         if out.status == "added":
             segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
-            size += job.sent.nbytes
+            size += 0 if job.sent is None else job.sent.nbytes
     return One(Entry(appended.made, appended.time_ms, tuple(segments)), commit.append.new_uid, size, own=True)
 
 
@@ -184,9 +199,11 @@ class JobQueue:
         if used and used + size > WAITING_BYTES_MAX:
             raise QueueFull(f"{used} bytes of requests wait, of at most {WAITING_BYTES_MAX} for all models")
 
-    def put(self, segment: Segment, sent: SegmentIn, size: int, flops: float) -> "asyncio.Future[Reply]":
+    def put(
+        self, segment: Segment, digests: Sequence[str], sent: SegmentIn | None, size: int, flops: float
+    ) -> "asyncio.Future[Reply]":
         """Queue a request of ``size`` bytes that takes ``flops`` to apply; what it will be answered."""
-        job = Job(segment, sent, size, flops, self._loop.create_future())
+        job = Job(segment, digests, size, flops, self._loop.create_future(), sent, sent is None)
         self._waiting.used += size
         self.jobs.append(job)
         return job.reply

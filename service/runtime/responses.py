@@ -103,9 +103,9 @@ def _probabilities(answer: Outcome) -> list[float]:
 
 def mismatch(job: Job, row: int, seen: SeenId) -> RequestConflict | None:
     """The error for an id that comes back with another label (or body), or None where it is the same."""
-    if seen.digest == job.sent.digests[row]:
+    if seen.digest == job.digests[row]:
         return None
-    return conflicting(job.sent.ids, row)
+    return conflicting(job.segment.ids, row)
 
 
 def conflicting(ids: Sequence[str], row: int) -> RequestConflict:

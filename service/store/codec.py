@@ -209,10 +209,10 @@ def records(segment: Segment, outcome: Outcome) -> list[tuple[str, bytes]]:
 
 def row_records(ids: Sequence[str], outcome: Outcome) -> list[tuple[str, bytes]]:
     """What to store with each of the ids of some rows, of which ``outcome`` is that of all."""
-    return [*zip(ids, map(encode_answer, _of_rows(outcome)), strict=True)]
+    return [*zip(ids, map(encode_answer, of_rows(outcome)), strict=True)]
 
 
-def _of_rows(outcome: Outcome) -> Iterator[Outcome]:
+def of_rows(outcome: Outcome) -> Iterator[Outcome]:
     """The outcome of each row by itself; its ``rows`` are those after that row."""
     learned, count = outcome.learned, len(outcome.predictions)
     rows = range(outcome.rows - count + 1, outcome.rows + 1) if learned else [outcome.rows] * count
