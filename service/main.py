@@ -1,0 +1,160 @@
+"""The process that serves: uvicorn around the app, from the first connection to the stop in good order.
+
+Importing this module imports core, which compiles kernels that are missing; ``onepass serve`` compiles them first.
+"""
+
+import logging
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from service.api.routes import App
+from service.app import Grace, build, crasher, end_streams, leave, refused
+from service.server import descriptors
+from service.server.drain import Drain
+from service.server.http_protocol import Gate, bounded
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_REPEATED = "Invalid HTTP request received."
+
+
+class Server(uvicorn.Server):
+    """The server of one app, with a drain before the stop and a bound on the whole of it.
+
+    Args:
+        config: uvicorn's.
+        app: what it serves.
+        settings: the settings it was made from.
+        grace: begins when the drain, if there is one, is over.
+    """
+
+    def __init__(self, config: uvicorn.Config, app: App, settings: Settings, grace: Grace) -> None:
+        super().__init__(config)
+        self._app, self._settings, self._grace = app, settings, grace
+        self._is_new = is_new(settings)  # before the store is started
+        self._drain = Drain(settings.drain_s, lambda: leave(app))
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin the drain; a second signal, or one without a drain, stops the server."""
+        if not self._drain.begin():
+            self._grace.begin()
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Stop once the drain is over."""
+        if self._drain.over:
+            self._grace.begin()
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and print where."""
+        await super().startup(sockets)
+        if self.started:
+            scheme = "https" if self.config.is_ssl else "http"
+            url = _url_at(scheme, self._app.root_path, self.servers[0].sockets[0].getsockname())
+            _announce(url, is_new=self._is_new, logged=self._settings.log_format == "json")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End streams, then requests, then the app, then the process."""
+        end_streams(self._app)
+        await super().shutdown(sockets)
+        _end_process()
+
+
+def run(settings: Settings, *, keys_file: Path | None, descriptor: int | None, ssl: Mapping[str, Any]) -> int:
+    """Serve until a signal; the exit status of a start that failed. A stop in good order ends the process.
+
+    Args:
+        settings: the settings.
+        keys_file: where the keys are from, if they are from a file of their own.
+        descriptor: of an inherited socket to listen on instead of host and port.
+        ssl: uvicorn's options for https.
+    """
+    logging.getLogger("uvicorn.error").addFilter(_not_repeated)
+    grace = Grace(settings.grace_s)
+    try:
+        sockets = None if descriptor is None else [socket.socket(fileno=descriptor)]
+        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, keys_file)
+    except (ValueError, OSError) as error:
+        print(error if isinstance(error, ValueError) else f"--fd {descriptor}: {error.strerror}", file=sys.stderr)
+        return 2
+    server = Server(_config(settings, app, grace, ssl), app, settings, grace)
+    server.run(sockets)
+    return 0 if server.started else 1
+
+
+def _config(settings: Settings, app: App, grace: Grace, ssl: Mapping[str, Any]) -> uvicorn.Config:
+    connections_max = descriptors.for_clients(descriptors.raise_limit(), settings.connections_max)
+    return uvicorn.Config(
+        app,
+        http=bounded(Gate(connections_max, lambda status: refused(app, status)), app.short_way),
+        ws="none",
+        timeout_keep_alive=settings.keep_alive_s,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # the guard reads what proxies say; nothing else asks who the client is
+        server_header=False,
+        timeout_graceful_shutdown=grace.for_requests_s,  # type: ignore[arg-type]  # handed to asyncio, which takes parts of seconds
+        backlog=2048,
+        **ssl,
+    )
+
+
+def _not_repeated(record: logging.LogRecord) -> bool:
+    """Drop lines of uvicorn that repeat ours: the traceback of CannotStart, and each refused connection."""
+    text = record.getMessage()
+    return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_REPEATED)
+
+
+def _end_process() -> None:
+    """End the process at once: models are saved and the store is stopped.
+
+    Threads that still learn would hold up asyncio's and Python's own end, which wait for them beyond the grace period.
+    """
+    logging.getLogger("uvicorn.error").info("Finished server process [%d]", os.getpid())
+    logging.shutdown()
+    with suppress(OSError):
+        sys.stdout.flush()
+    os._exit(0)
+
+
+def is_new(settings: Settings) -> bool:
+    """Whether the service begins with nothing: its private store has no data yet."""
+    private = not (settings.redis_url and settings.redis_url.get_secret_value())
+    return private and not (settings.data_dir.is_dir() and any(settings.data_dir.iterdir()))
+
+
+def _url_at(scheme: str, root: str, address: tuple[Any, ...]) -> str:
+    """An address to be clicked on this machine."""
+    host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}{root}/"
+
+
+def _announce(url: str, *, is_new: bool, logged: bool) -> None:
+    """Print the address, and for an empty service the demo; with ``logged`` the address is a line of the log."""
+    if logged:
+        logger.info("Onepass serves on %s", url)
+        return
+    with suppress(OSError):  # nobody reads it
+        print(f"Onepass serves on {url}", flush=True)
+        if is_new:
+            print(f"In another terminal, models that learn and drift, to look at: {_own_command()} demo", flush=True)
+
+
+def _own_command() -> str:
+    """What this command is called by: its name where the shell finds it, else its path as it was given."""
+    given = Path(sys.argv[0])
+    return "onepass" if given.name != "onepass" or shutil.which("onepass") == str(given) else str(given)
