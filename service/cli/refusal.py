@@ -5,7 +5,7 @@ from pathlib import Path
 from service import memory_limit
 from service.server import exposure
 from service.settings import Settings
-from service.usable import usable
+from service.settings_validation import validated
 
 
 def refusal(settings: Settings, keys_file: Path | None = None, descriptor: int | None = None) -> str | None:
@@ -17,7 +17,7 @@ def refusal(settings: Settings, keys_file: Path | None = None, descriptor: int |
         descriptor: of an inherited socket to listen on instead of host and port.
     """
     try:
-        found = usable(settings, keys_file)
+        found = validated(settings, keys_file)
         host = settings.host if descriptor is None else exposure.host_of(descriptor)
         exposure.refuse_open(host, found.keys.required, settings.insecure)
     except ValueError as error:

@@ -1,7 +1,4 @@
-"""What the settings say of who may do what, checked together, before kernels are compiled and anything starts.
-
-What the address of the service has to do with it is told by ``cli.refusal``.
-"""
+"""Checks of settings together, before kernels are compiled and anything starts; ``cli.refusal`` adds the address."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +12,8 @@ from service.store.redis.connection import Connection
 
 
 @dataclass(slots=True)
-class Usable:
-    """What is made of settings that can be used.
+class ValidSettings:
+    """What valid settings are made into.
 
     Attributes:
         keys: who may do what.
@@ -29,8 +26,8 @@ class Usable:
     guard: Guard
 
 
-def usable(settings: Settings, keys_file: Path | None = None) -> Usable:
-    """Check what no single setting tells.
+def validated(settings: Settings, keys_file: Path | None = None) -> ValidSettings:
+    """Check what depends on several settings, or on more than a type.
 
     Args:
         settings: the settings.
@@ -50,4 +47,4 @@ def usable(settings: Settings, keys_file: Path | None = None) -> Usable:
         Connection(
             settings.redis_url.get_secret_value(), settings.store_timeout_s
         )  # a URL that cannot be is found here
-    return Usable(keys, origins, Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies)))
+    return ValidSettings(keys, origins, Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies)))
