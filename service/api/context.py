@@ -29,7 +29,7 @@ from service.api.rendered import RenderedAnswers
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.replica import Replica
-from service.runtime.rows.reader_process import ReaderProcess
+from service.runtime.threads import BodyReader
 from service.store.drift import DriftStreams
 from service.store.events import iso as iso
 
@@ -78,7 +78,7 @@ class Context:
     budget: BodyBudget
     commit: str | None = None
     guard: Guard = field(default_factory=Guard)
-    reader: ReaderProcess = field(default_factory=ReaderProcess)
+    reader: BodyReader = field(default_factory=BodyReader)
     rendered: RenderedAnswers = field(default_factory=RenderedAnswers)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -6,7 +6,6 @@ refused whole. A repeated id gets its first answer before anything is refused (s
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -48,7 +47,7 @@ from service.runtime.rows.row_numbers import DISCOUNT, WEIGHT
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import Labels, RowValidator
 from service.runtime.rows.table import LABEL, Table
-from service.runtime.threads import in_process, in_thread_if_large
+from service.runtime.threads import in_thread_if_large
 from service.store import tracked
 
 router = APIRouter(route_class=Route)
@@ -77,12 +76,13 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     engine = ctx.engine
     bodies.media_type(request, (JSON,))
     body = bodies.small_body(request, engine.bounds.body_bytes_max)
-    if body is not None:
-        ask = json_body.decode(body, _row, _names_in)
-    else:
+    if body is None:
         body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-        ask = await _large_row(ctx, body)
     size, key = len(body), request.headers.get("idempotency-key")
+    if size > threads.THREAD_BYTES:
+        ask = await ctx.reader.call(row_requests.large_row, FeedbackRow, body)
+    else:
+        ask = json_body.decode(body, _row, _names_in)
     replica = engine.models.at_hand(name) or await engine.replica(name)
     if key is None:
         identity = _identity_of(ask)
@@ -107,12 +107,6 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
         reply.answer.new_labels,
     )
     return RowAnswer(_encode(answer))
-
-
-async def _large_row(ctx: Context, body: bytes) -> FeedbackRow:
-    if len(body) > threads.PROCESS_BYTES:
-        return await in_process(ctx.reader, partial(row_requests.large_row, FeedbackRow), body)
-    return await in_thread_if_large(len(body), json_body.decode, body, _row, _names_in)
 
 
 def _names_in(ask: FeedbackRow) -> int:

@@ -2,8 +2,8 @@
 
 Unknown fields are refused, a number is a number, and a name that is given twice in one object is refused (decoders
 silently keep the last one). Repeated names are found by counting: a body has as many colons outside its strings as it
-has names, and only a body with more names than its request has fields is parsed a second time. Explaining a refusal of
-32 MB may take a second: ``service.runtime.threads`` says where large bodies are decoded.
+has names, and only a body with more names than its request has fields is parsed a second time.
+``service.runtime.threads`` says where large bodies are decoded.
 """
 
 import json

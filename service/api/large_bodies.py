@@ -1,22 +1,16 @@
-"""Reads the rows of a request where that disturbs nobody: on the event loop, in a thread, or in the reader's process.
-
-Rows that were read are validated against one moment of the model; whether a larger model fits is asked in this process.
-"""
+"""Reads the rows of a request where that disturbs nobody: on the event loop, or in the thread for large bodies."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
 from starlette.requests import Request
 
-from core.problems import Conflict, Invalid
-from service.api import media
 from service.api.context import Context
-from service.api.row_requests import REFUSED, Refused, ToLearn, read_plain
+from service.api.row_requests import Refused
 from service.api.tables import Sent
 from service.runtime.replica import Replica
 from service.runtime.rows import row_rules
 from service.runtime.rows.row_validation import RowValidator
-from service.runtime.threads import in_process_if_large, in_thread_if_large
 
 T = TypeVar("T")
 Form = Callable[[Sent, RowValidator], T]
@@ -51,27 +45,4 @@ async def read(ctx: Context, replica: Replica, form: Form[T], given: Sent) -> tu
 
 async def _read(ctx: Context, replica: Replica, form: Form[T], given: Sent) -> tuple[T | Refused, RowValidator]:
     validator = row_rules.validator_of(ctx.engine.models, replica)
-    size = len(given.body)
-    if given.kind == media.NPY:  # its arrays are views of the body, and NumPy lets go of the interpreter
-        return await in_thread_if_large(size, form, given, validator), validator
-    found, growths = await in_process_if_large(
-        ctx.reader,
-        given.body,
-        read_plain,
-        lambda: (form, given._replace(body=b""), row_rules.plain(validator)),
-        lambda: (form(given, validator), []),
-    )
-    try:
-        for growth in growths:
-            row_rules.admit(ctx.engine.models, replica.machine.configs, growth)
-    except REFUSED as error:
-        return _not_fitting(found, error), validator
-    return found, validator
-
-
-def _not_fitting(found: object, error: Invalid | Conflict) -> Refused:
-    """Rows with which the model would not fit."""
-    if isinstance(found, Refused):
-        return found
-    assert isinstance(found, ToLearn)
-    return Refused(error, found.identity, getattr(found.rows, "y", None), found.size)
+    return await ctx.reader.call_if_large(len(given.body), form, given, validator), validator

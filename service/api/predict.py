@@ -46,7 +46,7 @@ from service.runtime import threads
 from service.runtime.replica import Replica
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.table import Table
-from service.runtime.threads import in_process, in_thread_if_large, in_thread_if_long
+from service.runtime.threads import in_thread_if_large, in_thread_if_long
 from service.store import tracked
 from service.store.appends import RememberedIds
 from service.store.pending import Track
@@ -85,22 +85,18 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     engine = ctx.engine
     bodies.media_type(request, (JSON,))
     body = bodies.small_body(request, engine.bounds.body_bytes_max)
-    if body is not None:
-        ask = json_body.decode(body, _row, _names_in)
-    else:
+    if body is None:
         body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-        ask = await _large_row(ctx, body)
+    size = len(body)
+    if size > threads.THREAD_BYTES:
+        ask = await ctx.reader.call(row_requests.large_row, PredictRow, body)
+    else:
+        ask = json_body.decode(body, _row, _names_in)
     if ask.track:
         ctx.keys.allow(request.headers, "learn", name)
     replica = (engine.models.at_hand(name) if fresh is None else None) or await engine.replica(name, fresh)
-    answer = await predict_asked(ctx, replica, ask, len(body))
+    answer = await predict_asked(ctx, replica, ask, size)
     return RowAnswer(_encode(answer))
-
-
-async def _large_row(ctx: Context, body: bytes) -> PredictRow:
-    if len(body) > threads.PROCESS_BYTES:
-        return await in_process(ctx.reader, partial(row_requests.large_row, PredictRow), body)
-    return await in_thread_if_large(len(body), json_body.decode, body, _row, _names_in)
 
 
 def _names_in(ask: PredictRow) -> int:

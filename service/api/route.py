@@ -32,7 +32,6 @@ from service.api.problems import disconnected, invalid, problem, slug_of, status
 from service.api.rendered import Rendered, Stamp
 from service.errors import NotFound, Unavailable
 from service.runtime.broadcast import OWNER
-from service.runtime.threads import in_process_if_large
 
 logger, audit = logging.getLogger(__name__), logging.getLogger("onepass.audit")
 
@@ -192,9 +191,7 @@ async def _read_object(request: Request, *, optional: bool) -> None:
         request._body = b""  # noqa: SLF001  as below
         return
     bodies.media_type(request, (JSON,))
-    parsed = await in_process_if_large(
-        context.reader, body, row_requests.json_object, tuple, lambda: row_requests.json_object(body)
-    )
+    parsed = await context.reader.call_if_large(len(body), row_requests.json_object, body)
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
 

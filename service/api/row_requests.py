@@ -1,8 +1,7 @@
 """From the body of a request that carries many rows to rows that one model can learn or predict.
 
-One function per route, of the request and the model's ``RowValidator``, whoever calls it: the event loop for a small
-body, a thread, or the process that reads large ones (``api.large_bodies``). So nothing here imports the machine or the
-server.
+One function per route, of the request and the model's ``RowValidator``: called on the event loop for a small body, in
+the thread that reads large ones otherwise (``api.large_bodies``).
 """
 
 from collections.abc import Callable, Sequence
@@ -30,11 +29,9 @@ from service.api.schemas import (
 )
 from service.api.tables import Sent, TableForm, names_given, read_table
 from service.runtime.rows.named_rows import as_written, named_as_first
-from service.runtime.rows.row_rules import RowRules, validator_from
-from service.runtime.rows.row_validation import Growth, Labels, RowValidator
+from service.runtime.rows.row_validation import Labels, RowValidator
 from service.runtime.rows.table import Table
 
-T = TypeVar("T")
 R = TypeVar("R", Rows, Overlap)
 B = TypeVar("B", bound=Body)
 ReadJson = Callable[[bytes, bool], Table]
@@ -175,27 +172,6 @@ def json_object(body: bytes) -> dict[str, Any]:
     """
     json_body.refuse_many(body, OBJECT_VALUES_MAX)
     return json_body.decode(body, _object)
-
-
-# ------------------------------------------------------------------------------------------------ the other process
-
-
-def read_plain(
-    form: Callable[[Sent, RowValidator], T], sent: Sent, rules: RowRules, body: bytes
-) -> tuple[T, list[Growth]]:
-    """What another process is asked for: one of the functions above, by plain rules.
-
-    Args:
-        form: the function.
-        sent: the request without its body.
-        rules: of the model.
-        body: the bytes.
-
-    Returns:
-        Its result, and what has still to be asked of the service: whether larger models fit.
-    """
-    growths: list[Growth] = []
-    return form(sent._replace(body=body), validator_from(rules, growths.append)), growths
 
 
 # ------------------------------------------------------------------------------------------------ JSON

@@ -1,7 +1,6 @@
 """Tables in bodies: JSON, CSV (``csv_tables``), .npy arrays; SVMlight.
 
-``read_table`` makes one record of all of them, and knows no model. Nothing here imports the machine or the server:
-large bodies are read by a process that loads neither.
+``read_table`` makes one record of all of them, and knows no model.
 """
 
 import io

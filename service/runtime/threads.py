@@ -1,28 +1,27 @@
-"""Large work leaves the event loop: for a thread, or for the process that reads large bodies.
+"""Large work leaves the event loop: for a thread, and for one thread of their own where it is large bodies.
 
 What takes some milliseconds is done where it stands. More goes to a thread: while a thread works in Python, or in a
-call that lets go of the interpreter (NumPy, hashes, kernels), the loop waits a switch interval at most. A long call
-into C that holds the interpreter (decoding JSON or CSV) stops the loop from a thread as well, so above
-``PROCESS_BYTES`` bodies are read by a process.
+call that lets go of the interpreter (NumPy, hashes, kernels), the loop waits a switch interval at most. A call into C
+that holds the interpreter (decoding JSON or CSV) stops the loop from a thread as well, so large bodies are decoded in
+pieces, and one body at a time.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, DEFAULT
 from core.model import load_kernels
 from core.problems import Problem
-from service.errors import TooLarge
-from service.runtime.rows.reader_process import ReaderProcess
+from service.errors import BodiesFull, TooLarge
 
 T = TypeVar("T")
 THREAD_BYTES = 131_072
 """A larger body is decoded and validated in a thread; below, the work takes a millisecond or two."""
-PROCESS_BYTES = 262_144
-"""A larger body is decoded and validated by a process: in a thread one call would hold the interpreter for several
-milliseconds, and many bodies at once would each do so."""
+WAITING_MAX = 64
+"""Most large bodies that are being read or wait for it; their bytes are bounded by ``ONEPASS_BODIES_MB``."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread that works in Python keeps the interpreter while others wait for it: a fifth of the default. A row
 takes several turns of the loop, and waits so long in each of them."""
@@ -83,27 +82,32 @@ def _load(algorithm: Algorithm) -> None:
     algorithm.load()
 
 
-async def in_process(reader: ReaderProcess, work: Callable[[bytes], T], body: bytes) -> T:
-    """Call ``work(body)``, a function that the process can import, in the reader's process."""
-    return await reader.call(work, tuple, body)
+class BodyReader:
+    """Reads large bodies in one thread, one at a time; the others wait in the order they came."""
 
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "onepass-reader")
+        self._waiting = 0
 
-async def in_process_if_large(
-    reader: ReaderProcess,
-    body: bytes,
-    work: Callable[..., T],
-    rules: Callable[[], tuple[Any, ...]],
-    inline: Callable[[], T],
-) -> T:
-    """Read a body: ``work(*rules(), body)`` in the reader's process if it is large, else ``inline()``.
+    async def call(self, work: Callable[..., T], *args: object) -> T:
+        """``work(*args)``, in the thread.
 
-    Args:
-        reader: the process.
-        body: the bytes.
-        work: a function of a module that the process can import.
-        rules: its other arguments, plain values; called in a thread.
-        inline: what gives the same in this process.
-    """
-    if len(body) <= PROCESS_BYTES:
-        return await in_thread_if_large(len(body), inline)
-    return await reader.call(work, rules, body)
+        Raises:
+            BodiesFull: ``WAITING_MAX`` bodies are being read or wait.
+        """
+        if self._waiting >= WAITING_MAX:
+            raise BodiesFull(f"{self._waiting} large bodies are being read or wait for it")
+        loop = asyncio.get_running_loop()
+        self._waiting += 1
+        try:
+            return await loop.run_in_executor(self._thread, work, *args)
+        finally:
+            self._waiting -= 1
+
+    async def call_if_large(self, size: int, work: Callable[..., T], *args: object) -> T:
+        """``work(*args)``, in the thread if the ``size`` bytes that it reads are more than ``THREAD_BYTES``."""
+        return work(*args) if size <= THREAD_BYTES else await self.call(work, *args)
+
+    def stop(self) -> None:
+        """Read no more bodies; may be repeated."""
+        self._thread.shutdown(wait=False, cancel_futures=True)

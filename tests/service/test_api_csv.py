@@ -89,7 +89,7 @@ async def test_words_for_missing_values_among_categories(api):
 
 
 async def test_many_missing_values_are_read_alike(api):
-    """By the process that reads large bodies, whichever word stands for them."""
+    """In the thread that reads large bodies, whichever word stands for them."""
     path, rows = await api.learnt(missing="mean"), 20_000
     cells = np.where(np.arange(2 * rows).reshape(-1, 2) % 7 == 0, "NA", "0.12345")
     lines = "\n".join(["a,b", *map(",".join, cells.tolist())])

@@ -10,7 +10,6 @@ from core.features import Schema
 from service.api import json_body
 from service.api.csv_tables import _rows as _csv_rows
 from service.errors import NotTable
-from service.runtime import threads as large_work
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES
 from tests.service.api_fixtures import CSV, JSON, NPY, npy
@@ -37,9 +36,8 @@ def tables(labelled):
 
 @pytest.fixture
 def threads(monkeypatch):
-    """Which of the decoder, the validator and the schema's readers were called, and in which threads, no process."""
+    """Which of the decoder, the validator and the schema's readers were called, and in which threads."""
     found = {}
-    monkeypatch.setattr(large_work, "PROCESS_BYTES", 2**30)
 
     def noting(where, name):
         called = getattr(where, name)

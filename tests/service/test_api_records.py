@@ -43,12 +43,12 @@ def place(form, row, member):
 @every_form
 @pytest.mark.parametrize("count", [1, 5, 9_000])
 async def test_rows_by_name_are_learned_as_by_column(api, form, count):
-    """With the same answers and the same state; a few as well as so many that a process reads them."""
+    """With the same answers and the same state; a few as well as so many that a thread reads them."""
     paths = [await api.new() for _ in range(2)]
     labels = [LABELS[row % 4] for row in range(count)]
     ids = [f"row-{row}" for row in range(count)]
     given = sent(form, [record(row, id=ids[row]) for row in range(count)])
-    assert (count == 9_000) == (len(given["content"]) > threads.PROCESS_BYTES)
+    assert (count == 9_000) == (len(given["content"]) > threads.THREAD_BYTES)
     expected = await api.post(f"{paths[0]}/feedback/batch", {**columnar(count), "labels": labels, "ids": ids})
     answer = await api.post(f"{paths[1]}/feedback/batch", **given)
     assert {**expected, "incarnation": answer["incarnation"]} == answer

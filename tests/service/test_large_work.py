@@ -17,11 +17,7 @@ HEAVY = {
 OWN_THREADS = {
     ("service/runtime/threads.py", "in_thread_if_large", "asyncio.to_thread"),
     ("service/runtime/threads.py", "in_thread_if_long", "asyncio.to_thread"),
-    (
-        "service/runtime/rows/reader_process.py",
-        "call",
-        "loop.run_in_executor",
-    ),  # the helper's process
+    ("service/runtime/threads.py", "call", "loop.run_in_executor"),  # the large bodies' own
     ("service/api/weights.py", "_recovered", "asyncio.to_thread"),  # always long: weights of a sparse model's names
     ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
     ("service/api/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
@@ -44,7 +40,6 @@ GIVEN_TO_THREADS = {
     ("service/api/inference_v2/requests.py", "_read", "json_body.decode"),
     ("service/api/records.py", "listed", "json_body.decode"),
     ("service/api/records.py", "_one", "json_body.decode"),
-    ("service/api/route.py", "_read_object", "row_requests.json_object"),  # a lambda, for the helper
     ("service/api/feedback.py", "_learnt", "large_answer"),
     ("service/api/feedback.py", "_metrics", "classification_batch"),
     ("service/api/feedback.py", "_metrics", "regression_batch"),
@@ -55,6 +50,8 @@ GIVEN_TO_THREADS = {
 """Functions that are themselves handed to the helper, or called by one that is."""
 
 SMALL = {
+    ("service/api/feedback.py", "feedback_row", "json_body.decode"),  # up to THREAD_BYTES
+    ("service/api/predict.py", "predict_row", "json_body.decode"),  # likewise
     ("service/runtime/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
     ("service/cli/tar_members.py", "state_digest", "hashlib.blake2b"),  # a command: no requests wait for it
 }

@@ -1,7 +1,7 @@
 """From the body of an inference request, JSON with binary data behind it, to rows that one model can predict.
 
 Binary data are little-endian, row by row, in the native size of the datatype; NaN is a missing value. What elements of
-JSON may be is the model's to say, as in ``/predict/batch``. ``infer`` runs in the process that reads large bodies, too.
+JSON may be is the model's to say, as in ``/predict/batch``.
 """
 
 import math

@@ -1,1 +1,1 @@
-"""Rows of a request checked against a model, and the process that reads large bodies."""
+"""Rows of a request checked against a model."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.config import Config
 from core.contract import WEIGHT_MAX, WEIGHT_MIN, Floats
 from core.problems import PROBLEMS_MAX, Invalid, Problem
-from service.runtime.rows.config_rules import ConfigRules
 
 DISCOUNT_MIN = 1e-3
 """A smaller one would forget everything at one row; the kernels' own floor."""
@@ -41,7 +41,7 @@ def numbers(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
     return _allowed(found, np.isfinite(found), path, "is not a finite number", "a finite number")
 
 
-def discounts(config: ConfigRules, values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
+def discounts(config: Config, values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
     """Discounts up to 1 (n,), where the algorithm takes them; arguments as of ``numbers``.
 
     Raises:
@@ -55,7 +55,7 @@ def discounts(config: ConfigRules, values: Sequence[Any], path: FieldPath, texts
     return _allowed(found, allowed, path, "is out of range", f">= {DISCOUNT_MIN:g} and <= 1")
 
 
-def weights(config: ConfigRules, values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
+def weights(config: Config, values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
     """Weights (n,), where the algorithm takes them; arguments as of ``numbers``.
 
     Raises:

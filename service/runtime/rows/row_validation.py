@@ -1,7 +1,6 @@
 """Validates what a client sent and makes rows of it that a model can learn or predict; changes no model.
 
 Where a model has no schema yet, the names of the first rows propose one; the log's order decides which proposal wins.
-Nothing here imports the machine: large bodies are validated by a process that loads no learner (``row_rules``).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from core.config import Config
 from core.contract import Floats, Label
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
@@ -17,7 +17,6 @@ from core.features.labels import LabelSet, canonical_all, clashes, from_texts
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, suggestion
 from service.errors import RequestConflict
 from service.runtime.rows import number_tables, row_numbers
-from service.runtime.rows.config_rules import ConfigRules
 from service.runtime.rows.named_rows import first_lacking, read_ragged
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.table import Table, first_row, names_field, names_of
@@ -60,7 +59,7 @@ class RowValidator:
     def __init__(
         self,
         name: str,
-        config: ConfigRules,
+        config: Config,
         labels: LabelSet,
         prediction: Space | None,
         feedback: Space | None,
