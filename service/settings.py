@@ -99,9 +99,9 @@ class Settings(BaseSettings):
         description="Memory for loaded models; the least recently used leave first. Unless set, a container's limit "
         "lowers it: to the limit less 512 MB, at least a quarter of it.",
     )
-    model_limit_mb: int = Field(512, ge=1, description="Memory one model's state may take; larger models are refused.")
+    model_limit_mb: int = Field(128, ge=1, description="Memory one model's state may take; larger models are refused.")
     body_limit_mb: int = Field(
-        32, ge=1, le=512, description="Largest request body, and largest that a gzip body may unpack to."
+        8, ge=1, le=512, description="Largest request body, and largest that a gzip body may unpack to."
     )
     bodies_mb: int = Field(
         256,

@@ -358,7 +358,7 @@ async def test_ranges_are_in_the_answer(api):
     assert "forgetting_rate 0.01" in error["problem"]
     body = {**DFOP, "features": [f"x{i}" for i in range(20_000)]}
     (error,) = problem(await api.ask("PUT", "/models/stillborn", json=body), 422)["errors"]
-    assert "<= 512 MiB of state" == error["allowed"]
+    assert "<= 128 MiB of state" == error["allowed"]
 
 
 @pytest.mark.parametrize(
