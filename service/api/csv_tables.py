@@ -86,7 +86,7 @@ def _rows(body: bytes, delimiter: str, most: int) -> tuple[list[str], list[list[
     """Header and rows, at most one more than ``most``; blank lines are passed over."""
     lines = csv.reader(io.StringIO(text_of(body), newline=""), strict=True, delimiter=delimiter)
     try:
-        rows = list(islice(filter(None, lines), most + 2))
+        rows = list(islice((row for row in lines if row), most + 2))  # no filter: it would hold the interpreter
     except csv.Error as error:
         raise NotTable(f"the body is not CSV: {error}") from None
     if not rows:

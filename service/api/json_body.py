@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from core.problems import PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, suggestion
+from service.api import json_pieces
 from service.errors import NotJson
 
 TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
@@ -52,7 +53,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T],
         Invalid: JSON of another shape, or a name that is given twice; naming the field.
     """
     try:
-        found = decoder.decode(body)
+        found = json_pieces.decode(body, decoder)
     except msgspec.ValidationError as error:
         _refuse_broken(body)
         raise _wrong_shape(body, decoder.type, error) from None
@@ -83,26 +84,15 @@ def refuse_many(body: bytes, most: int) -> None:
     Raises:
         Invalid: naming the body, and the bound.
     """
-    if body.count(b",") > most and _separators_exceed(body, most):
+    if body.count(b",") > most and json_pieces.commas_exceed(body, most):
         raise Invalid.of("body", "holds too many names and values", f"<= {most}")
-
-
-def _separators_exceed(body: bytes, most: int) -> bool:
-    found = at = 0
-    for string in _STRING.finditer(body):
-        found += body.count(b",", at, string.start())
-        if found > most:
-            return True
-        at = string.end()
-    return found + body.count(b",", at) > most
 
 
 def nested_more_than(body: bytes, most: int) -> bool:
     """Whether a JSON body holds more than ``most`` lists and objects, counted without decoding it."""
     if body.count(b"[") + body.count(b"{") <= most:
         return False
-    bare = _STRING.sub(b"", body)
-    return bare.count(b"[") + bare.count(b"{") > most
+    return json_pieces.count(body, b"[", b"{") > most
 
 
 def refuse_repeated(body: bytes, names: int) -> None:
@@ -112,17 +102,13 @@ def refuse_repeated(body: bytes, names: int) -> None:
         body: valid JSON.
         names: how many names it is known to hold, all objects together, or ``UNKNOWN``.
     """
-    if _STRING.sub(b"", body).count(b":") == names:
+    if json_pieces.count(body, b":") == names:
         return
     repeating: list[_Pairs] = []
     parsed = _parsed(body, object_pairs_hook=lambda pairs: _object(pairs, repeating))
     if repeating:
         twice = ([*steps, name] for steps, pairs in _find(parsed, _Pairs) for name in _repeated(pairs))
         raise Invalid(*(Problem(_path(steps), "is given twice") for steps in islice(twice, PROBLEMS_MAX)))
-
-
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
-"""A JSON string; the possessive quantifiers keep no positions to backtrack to."""
 
 
 class _Pairs(list[tuple[str, Any]]):

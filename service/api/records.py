@@ -123,7 +123,7 @@ def lines(how: Form[R], body: bytes, sparse: bool, most: int) -> Table:
     numbers, found = _lines(body, most)
     place: Place = lambda row, member: f"line {numbers[row]}" + (f", {member}" if member else "")  # noqa: E731
     try:
-        records = [*map(how.one.decode, found)]
+        records = [how.one.decode(line) for line in found]  # no map: it would hold the interpreter for all lines
         sound = sum([line.count(b":") for line in found]) == sum(map(how.names, records))
     except _UNREADABLE:
         sound = False

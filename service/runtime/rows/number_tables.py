@@ -62,6 +62,8 @@ def _joined(parts: Iterator[Floats | None]) -> Floats | None:
 
 
 def _of_values(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
+    if not {width}.issuperset(map(len, rows)):
+        return None
     found = _packed(rows, width)
     if found is None:  # integers among them, perhaps
         with suppress(msgspec.ValidationError, *_UNPACKABLE):
