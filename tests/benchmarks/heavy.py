@@ -1,6 +1,6 @@
 """Heavy requests: what ``isolation`` sends to one model while another one is measured.
 
-Every body is near the default limit of 32 MiB, in the form that costs most to read. Bodies are made before the clock
+Every body is near the default limit of 8 MiB, in the form that costs most to read. Bodies are made before the clock
 runs and repeat one block of lines: what is costly about them is their length, not their values.
 """
 
@@ -22,10 +22,11 @@ from tests.benchmarks.load import head
 ANSWER_S_MAX = 60.0
 """An answer that takes longer is reported as "none"."""
 MIB = 2**20
-BODY = 31 * MIB
+BODY = 8 * MIB - 4096
 COLUMNS = [f"x{column}" for column in range(1, 21)]
-JSON_ROWS, CSV_ROWS = 80_000, 75_000
+JSON_ROWS, CSV_ROWS = 20_000, 20_000
 JSON, CSV, NPY, SVMLIGHT = "application/json", "text/csv", "application/x-npy", "text/x-svmlight"
+LINES = "application/x-ndjson"
 STATE = "application/octet-stream"
 
 
@@ -93,7 +94,7 @@ def colon_model() -> dict[str, object]:
 
 
 def colon_table(labelled: bool) -> bytes:
-    """80 000 rows as JSON by column, 30 MB, a colon in a cell of every row."""
+    """20 000 rows as JSON by column, 7.7 MB, a colon in a cell of every row."""
     rows = [[*row, "a:b"] for row in _block(len(COLUMNS) - 1)]
     data = ",".join(_repeat([_json(row).decode() for row in rows], JSON_ROWS))
     labels = f',"labels":[{",".join(_repeat(["0.25", "1.5"], JSON_ROWS))}]' if labelled else ""
@@ -101,14 +102,20 @@ def colon_table(labelled: bool) -> bytes:
 
 
 def csv_table(labelled: bool) -> bytes:
-    """75 000 rows as CSV, 27 MB, a column ``label`` where they are labelled."""
+    """20 000 rows as CSV, 7.5 MB, a column ``label`` where they are labelled."""
     names = [*COLUMNS, "label"] if labelled else COLUMNS
     lines = [",".join(map(repr, row)) for row in _block(len(names))]
     return "\n".join([",".join(names), *_repeat(lines, CSV_ROWS), ""]).encode()
 
 
+def lines_by_name() -> bytes:
+    """14 000 rows as NDJSON, 7.6 MB."""
+    rows = [_json({"features": dict(zip(COLUMNS, row, strict=True))}).decode() for row in _block(len(COLUMNS))]
+    return "\n".join([*_repeat(rows, 14_000), ""]).encode()
+
+
 def refused() -> dict[str, Ask]:
-    """Bodies of 31 MiB that are refused, by what is wrong with them; the models "wide" and "sparse" are asked."""
+    """Bodies of 8 MiB that are refused, by what is wrong with them; the models "wide" and "sparse" are asked."""
     path = "/models/wide/predict/batch"
     rows = [_json(row).decode() for row in _block(len(COLUMNS))]
     numbers = ",".join(_repeat(rows, CSV_ROWS))

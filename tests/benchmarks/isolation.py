@@ -32,18 +32,18 @@ from tests.benchmarks.stage import HEADER, WORST_MS_MAX, Bench, Stage
 REFUSED = ("400", "413", "422")
 BUSY = (*REFUSED, "503")
 WIDE = 1_500
-HUGE = 5_000
-"""Columns of a model whose state takes 200 MB."""
+HUGE = 3_500
+"""Columns of a model whose state takes 98 MB."""
 SWITCHED = 1_000
 
 
 def predict(bench: Bench) -> None:
-    """A batch prediction of 30 MB holds a model while a row of it is learned."""
+    """A batch prediction of 8 MB holds a model while a row of it is learned."""
     with bench.stage() as stage:
         stage.service.create("wide", heavy.wide(WIDE))
         row = Ask("POST", "/models/wide/feedback", heavy.wide_row(WIDE))
         stage.done(row, row, row)
-        table = Ask("POST", "/models/wide/predict/batch", heavy.wide_npy(2_500, WIDE), heavy.NPY)
+        table = Ask("POST", "/models/wide/predict/batch", heavy.wide_npy(650, WIDE), heavy.NPY)
 
         def work() -> list[str]:
             with ThreadPoolExecutor(1) as thread:
@@ -55,20 +55,20 @@ def predict(bench: Bench) -> None:
 
 
 def state(bench: Bench) -> None:
-    """A state of 200 MB: snapshot, export, import, restore, cold load."""
+    """A state of 98 MB: snapshot, export, import, restore, cold load."""
     with bench.service() as service:
         with bench.on(service) as stage:
             _large_state(stage)
         service.stop()
         service.start()
         with bench.on(service) as stage:
-            stage.beside("cold load of 200 MB", lambda: stage.ask(Ask("GET", "/models/huge/metrics")))
+            stage.beside("cold load of 98 MB", lambda: stage.ask(Ask("GET", "/models/huge/metrics")))
 
 
 def _large_state(stage: Stage) -> None:
     stage.service.create("huge", heavy.wide(HUGE))
     stage.done(Ask("POST", "/models/huge/feedback", heavy.wide_row(HUGE)))
-    stage.beside("snapshot of 200 MB", lambda: stage.ask(Ask("POST", "/models/huge/snapshots")))
+    stage.beside("snapshot of 98 MB", lambda: stage.ask(Ask("POST", "/models/huge/snapshots")))
     exported: list[bytes] = []
 
     def export() -> list[str]:
@@ -76,16 +76,16 @@ def _large_state(stage: Stage) -> None:
         exported.append(body)
         return [status]
 
-    stage.beside("export of 200 MB", export)
+    stage.beside("export of 98 MB", export)
     imported = Ask("PUT", "/models/huge/state", exported[0], heavy.STATE)
-    stage.beside("import of 200 MB", lambda: stage.ask(imported))
+    stage.beside("import of 98 MB", lambda: stage.ask(imported))
     for snapshot in json.loads(stage.done(Ask("GET", "/models/huge/snapshots")))["snapshots"][-1:]:
         back = Ask("POST", "/models/huge/restore", json.dumps({"version": snapshot["version"]}).encode())
-        stage.beside("restore of 200 MB", lambda sent=back: stage.ask(sent))
+        stage.beside("restore of 98 MB", lambda sent=back: stage.ask(sent))
 
 
 def tables(bench: Bench) -> None:
-    """Tables of 27 to 31 MB, as JSON with a colon in every row and as CSV."""
+    """Tables of nearly 8 MiB, as JSON with a colon in every row and as CSV."""
     with bench.stage() as stage:
         stage.service.create("colon", heavy.colon_model())
         stage.service.create("plain", heavy.model(heavy.COLUMNS))
@@ -96,8 +96,22 @@ def tables(bench: Bench) -> None:
             stage.beside(f"CSV {route}, {len(lines.body) / MIB:.0f} MiB", lambda sent=lines: stage.ask(sent))
 
 
+def tables_together(bench: Bench) -> None:
+    """Sixteen tables of nearly 8 MiB at once: JSON, NDJSON, CSV and .npy."""
+    with bench.stage() as stage:
+        stage.service.create("colon", heavy.colon_model())
+        stage.service.create("plain", heavy.model(heavy.COLUMNS))
+        sent = [
+            Ask("POST", "/models/colon/predict/batch", heavy.colon_table(False)),
+            Ask("POST", "/models/plain/predict/batch", heavy.lines_by_name(), heavy.LINES),
+            Ask("POST", "/models/plain/predict/batch", heavy.csv_table(False), heavy.CSV),
+            Ask("POST", "/models/plain/predict/batch", heavy.wide_npy(52_000, len(heavy.COLUMNS)), heavy.NPY),
+        ]
+        stage.beside("sixteen tables", lambda: stage.ask(*(4 * sent)))
+
+
 def refused(bench: Bench) -> None:
-    """Bodies of 31 MB that are refused, each alone."""
+    """Bodies of 8 MB that are refused, each alone."""
     for what, request in heavy.refused().items():
         with bench.stage() as stage:
             _to_refuse(stage)
@@ -174,7 +188,7 @@ def reads(bench: Bench) -> None:
 
 
 def life(bench: Bench) -> None:
-    """A model of 5 000 columns from its creation to its deletion, single rows in between."""
+    """A model of 3 500 columns from its creation to its deletion, single rows in between."""
     with bench.stage() as stage:
         whole = Ask("PUT", "/models/huge", json.dumps(heavy.wide(HUGE)).encode())
         row = heavy.wide_row(HUGE)
@@ -208,7 +222,7 @@ def switch(bench: Bench) -> None:
 
 
 def unfinished(bench: Bench) -> None:
-    """Forty bodies of 31 MB whose last bytes never come."""
+    """Forty bodies of 8 MB whose last bytes never come."""
     with bench.stage() as stage:
         stage.service.create("plain", heavy.model(heavy.COLUMNS))
         table = Ask("POST", "/models/plain/predict/batch", heavy.colon_table(False))
@@ -226,19 +240,19 @@ def pipelined(bench: Bench) -> None:
 
 
 def announced(bench: Bench) -> None:
-    """Nine bodies of 32 MiB are announced and do not come, while a client at another address sends tables."""
+    """Forty bodies of 8 MiB are announced and do not come, while a client at another address sends tables."""
     with bench.stage() as stage:
         stage.service.create("plain", heavy.model(heavy.COLUMNS))
         table = Ask("POST", "/models/plain/feedback/batch", heavy.with_ids(2_000, 0))
-        begun = heavy.head("POST", "/models/plain/predict/batch", heavy.JSON, 32 * MIB) + b"{"
-        stage.beside("nine announced bodies", lambda: heavy.announced(stage.service.port, 9, begun, table))
+        begun = heavy.head("POST", "/models/plain/predict/batch", heavy.JSON, 8 * MIB) + b"{"
+        stage.beside("forty announced bodies", lambda: heavy.announced(stage.service.port, 40, begun, table))
 
 
 SCENARIOS: dict[str, Callable[[Bench], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
-        predict, state, tables, refused, refused_together, ids, follower, listing, reads, life, switch, unfinished,
-        pipelined, announced,
+        predict, state, tables, tables_together, refused, refused_together, ids, follower, listing, reads, life,
+        switch, unfinished, pipelined, announced,
     )
 }  # fmt: skip
 
