@@ -32,8 +32,8 @@ from tests.benchmarks.stage import HEADER, WORST_MS_MAX, Bench, Stage
 REFUSED = ("400", "413", "422")
 BUSY = (*REFUSED, "503")
 WIDE = 1_500
-HUGE = 3_500
-"""Columns of a model whose state takes 98 MB."""
+HUGE = 2_700
+"""Columns of a model whose state takes 58 MB."""
 SWITCHED = 1_000
 
 
@@ -55,20 +55,20 @@ def predict(bench: Bench) -> None:
 
 
 def state(bench: Bench) -> None:
-    """A state of 98 MB: snapshot, export, import, restore, cold load."""
+    """A state of 58 MB: snapshot, export, import, restore, cold load."""
     with bench.service() as service:
         with bench.on(service) as stage:
             _large_state(stage)
         service.stop()
         service.start()
         with bench.on(service) as stage:
-            stage.beside("cold load of 98 MB", lambda: stage.ask(Ask("GET", "/models/huge/metrics")))
+            stage.beside("cold load of 58 MB", lambda: stage.ask(Ask("GET", "/models/huge/metrics")))
 
 
 def _large_state(stage: Stage) -> None:
     stage.service.create("huge", heavy.wide(HUGE))
     stage.done(Ask("POST", "/models/huge/feedback", heavy.wide_row(HUGE)))
-    stage.beside("snapshot of 98 MB", lambda: stage.ask(Ask("POST", "/models/huge/snapshots")))
+    stage.beside("snapshot of 58 MB", lambda: stage.ask(Ask("POST", "/models/huge/snapshots")))
     exported: list[bytes] = []
 
     def export() -> list[str]:
@@ -76,12 +76,12 @@ def _large_state(stage: Stage) -> None:
         exported.append(body)
         return [status]
 
-    stage.beside("export of 98 MB", export)
+    stage.beside("export of 58 MB", export)
     imported = Ask("PUT", "/models/huge/state", exported[0], heavy.STATE)
-    stage.beside("import of 98 MB", lambda: stage.ask(imported))
+    stage.beside("import of 58 MB", lambda: stage.ask(imported))
     for snapshot in json.loads(stage.done(Ask("GET", "/models/huge/snapshots")))["snapshots"][-1:]:
         back = Ask("POST", "/models/huge/restore", json.dumps({"version": snapshot["version"]}).encode())
-        stage.beside("restore of 98 MB", lambda sent=back: stage.ask(sent))
+        stage.beside("restore of 58 MB", lambda sent=back: stage.ask(sent))
 
 
 def tables(bench: Bench) -> None:
@@ -188,7 +188,7 @@ def reads(bench: Bench) -> None:
 
 
 def life(bench: Bench) -> None:
-    """A model of 3 500 columns from its creation to its deletion, single rows in between."""
+    """A model of 2 700 columns from its creation to its deletion, single rows in between."""
     with bench.stage() as stage:
         whole = Ask("PUT", "/models/huge", json.dumps(heavy.wide(HUGE)).encode())
         row = heavy.wide_row(HUGE)
@@ -209,13 +209,13 @@ def life(bench: Bench) -> None:
 
 
 def switch(bench: Bench) -> None:
-    """A change of features of 1 000 columns: begin, 2 000 rows of the overlap, complete."""
+    """A change of features of 1 000 columns: begin, 600 rows of the overlap, complete."""
     with bench.stage() as stage:
         stage.service.create("wide", heavy.wide(SWITCHED))
         new = [f"new{column}" for column in range(SWITCHED)]
         begin = json.dumps({"action": "begin", "features": new, "mapping": "linear"}).encode()
         stage.beside("begin", lambda: stage.ask(Ask("POST", "/models/wide/features/switch", begin)))
-        rows = Ask("POST", "/models/wide/features/overlap", heavy.overlap(new, 1_000))
+        rows = Ask("POST", "/models/wide/features/overlap", heavy.overlap(new, 600))
         stage.beside(f"overlap, {len(rows.body) / MIB:.0f} MiB", lambda: stage.ask(rows))
         complete = Ask("POST", "/models/wide/features/switch", b'{"action":"complete"}')
         stage.beside("complete", lambda: stage.ask(complete))
