@@ -1,6 +1,7 @@
 """The actor of a loaded model: takes its requests, appends them, applies what the log has, and has them answered.
 
-    requests -> queue -> one append in flight -> entries of others applied -> own entry applied -> requests answered
+    requests -> queue -> joined (joined_rows.py), one append in flight -> entries of others applied -> own entry applied
+    -> requests answered
 
 It alone lets its replica apply entries. What is little work is finished in the committer's call (``landed``), without
 a task; everything else goes on in a task of this model: more than a few entries of others, much work, a machine that
