@@ -64,7 +64,7 @@ class Answerer:
         for job, out in zip(commit.jobs, appended.segments, strict=True):
             now = next(left, None) if out.status == "added" else None
             if not appended.safe:
-                self._stats.unreplicated += 1
+                self._stats.unreplicated += len(members_of([job]))
                 job.reject(Unreplicated(UNREPLICATED))
             elif isinstance(job, JoinedRows):
                 for one, own, learned in job.sort(out, now):
