@@ -11,7 +11,7 @@ In a cluster commands are grouped by node and sent to all of them at once; a nod
 import asyncio
 import hashlib
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from redis import exceptions
@@ -133,11 +133,10 @@ class Connection:
             Per call its answer or ``Unreplicated``, or StoreDown, or StoreFull, or the library's error where that is a
             bug of ours.
         """
-        way = _Way(quick, safety, large_bytes)
-        results = await (self._spread(calls, way) if self._single is None else self._send(self._single, calls, way))
+        results = await self._deliver(calls, quick, safety, large_bytes)
         for at, result in enumerate(results):
-            if isinstance(result, Exception) and (meant := unavailable(result)) is not None:
-                meant.__cause__, results[at] = result, meant
+            if isinstance(result, Exception):
+                results[at] = meant = unavailable(result) or result
                 self._note(meant)
         return results
 
@@ -158,10 +157,11 @@ class Connection:
         Raises:
             StoreDown, StoreFull: the store did not answer, or answered that it cannot.
         """
-        results = await self.run([Call(None, _keys(command), command) for command in commands])
+        results = await self._deliver([Call(None, _keys(command), command) for command in commands])
         for result in results:
             if isinstance(result, Exception):
-                raise result
+                self._note(meant := unavailable(result) or result)
+                raise meant from (None if meant is result else result)
         return results
 
     @property
@@ -223,6 +223,13 @@ class Connection:
         await self.topology.close()
 
     # ---------------------------------------------------------------- to the servers and back
+
+    def _deliver(
+        self, calls: Sequence[Call], quick: bool = False, safety: Safety | None = None, large_bytes: int = 0
+    ) -> Awaitable[list[Any]]:
+        """The results in the order of the calls, errors among them as values."""
+        way = _Way(quick, safety, large_bytes)
+        return self._spread(calls, way) if self._single is None else self._send(self._single, calls, way)
 
     async def _spread(self, calls: Sequence[Call], way: "_Way") -> list[Any]:
         """Each call to the server that has its key, and on to where that server says it has moved."""
