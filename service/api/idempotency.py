@@ -10,7 +10,6 @@ takes three steps in this order:
 3. If they are still refused and all their ids have been seen, give the first answer again (``answer_if_seen``).
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -48,7 +47,7 @@ async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[R
     """
     version, validator = replica.version, validator_of(ctx.engine.models, replica)
     try:
-        return read(validator) if size <= THREAD_BYTES else await asyncio.to_thread(read, validator)
+        return read(validator) if size <= THREAD_BYTES else await in_thread_if_large(size, read, validator)
     except REFUSED:
         if not await ctx.engine.caught_up(replica) and replica.version == version:
             raise

@@ -89,7 +89,7 @@ CLIENTS = {
 async def test_announced_bodies_that_do_not_come_keep_nobody_out(start, who):
     """Nine of 30 MB of which one byte has come: their sender is refused when it has half, and nobody else is."""
     settings, greedy, modest = CLIENTS[who]
-    full = await start(bodies_mb=16, **settings)
+    full = await start(bodies_mb=16, body_limit_mb=32, **settings)
     budget, headers = full.app.state.context.budget, dict(modest.get("more", ()))
     model = f"/models/{who.replace(' ', '-')}"
     assert 201 == (await full.ask("PUT", model, json=DFOP, headers=headers)).status_code
