@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from service.runtime.threads import LARGE_BYTES
+
 T = TypeVar("T")
 PIECE_BYTES = 131_072
 """Bytes of JSON that are decoded at once: about a millisecond."""
@@ -34,7 +36,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     Raises:
         msgspec.MsgspecError, UnicodeDecodeError, RecursionError: as the decoder.
     """
-    if len(body) > PIECE_BYTES:
+    if len(body) > LARGE_BYTES:
         with suppress(*UNREADABLE):  # the decoder says why
             return _whole(body, decoder.type)  # type: ignore[no-any-return]  # of the decoder's type
     return decoder.decode(body)

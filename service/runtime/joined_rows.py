@@ -85,6 +85,8 @@ def members_of(jobs: Sequence[Job]) -> list[Job]:
 
 def joined(jobs: Sequence[Job]) -> list[Job]:
     """Requests as segments: neighbours that are single rows of one kind are joined, and everything is encoded."""
+    if len(jobs) == 1:
+        return [encoded(jobs[0])]
     found: list[Job] = []
     run: list[Job] = []
     for job in jobs:

@@ -20,8 +20,11 @@ from service.errors import BodiesFull, TooLarge
 T = TypeVar("T")
 THREAD_BYTES = 131_072
 """A larger body is decoded and validated in a thread; below, the work takes a millisecond or two."""
-WAITING_MAX = 64
-"""Most large bodies that are being read or wait for it; their bytes are bounded by ``ONEPASS_BODIES_MB``."""
+LARGE_BYTES = 262_144
+"""A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
+milliseconds, and many bodies at once would each do so."""
+WAITING_MAX = 256
+"""Most such bodies that are being read or wait for it; their bytes are bounded by ``ONEPASS_BODIES_MB``."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread that works in Python keeps the interpreter while others wait for it: a fifth of the default. A row
 takes several turns of the loop, and waits so long in each of them."""
@@ -105,8 +108,8 @@ class BodyReader:
             self._waiting -= 1
 
     async def call_if_large(self, size: int, work: Callable[..., T], *args: object) -> T:
-        """``work(*args)``, in the thread if the ``size`` bytes that it reads are more than ``THREAD_BYTES``."""
-        return work(*args) if size <= THREAD_BYTES else await self.call(work, *args)
+        """``work(*args)``, in the thread if the ``size`` bytes that it reads are more than ``LARGE_BYTES``."""
+        return await (in_thread_if_large(size, work, *args) if size <= LARGE_BYTES else self.call(work, *args))
 
     def stop(self) -> None:
         """Read no more bodies; may be repeated."""

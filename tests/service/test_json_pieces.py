@@ -36,6 +36,7 @@ def outcome(call, *given):
 def test_pieces_are_the_whole(monkeypatch, size):
     """However small they are, and whatever strings hold."""
     monkeypatch.setattr(json_pieces, "PIECE_BYTES", size)
+    monkeypatch.setattr(json_pieces, "LARGE_BYTES", 0)
     for decoder, bodies in ((msgspec.json.Decoder(FeedbackColumns), BODIES), (records.FEEDBACK.many, RECORDS)):
         for body in map(str.encode, bodies):
             assert outcome(decoder.decode, body) == outcome(json_pieces.decode, body, decoder)
