@@ -80,7 +80,7 @@ class Actor:
         shared: what it works with.
     """
 
-    __slots__ = ("_commit", "_encoding", "_queue", "_replica", "_shared", "_syncs", "_task", "name")
+    __slots__ = ("_commit", "_encoding", "_now", "_queue", "_replica", "_shared", "_syncs", "_task", "name")
 
     def __init__(self, replica: Replica, shared: Shared) -> None:
         self._replica, self._shared, self.name = replica, shared, replica.name
@@ -89,6 +89,7 @@ class Actor:
         self._commit: Commit | None = None
         self._task: asyncio.Task[None] | None = None
         self._encoding = 0
+        self._now = asyncio.get_running_loop().time  # asking for the loop is a system call
         replica.inbox = self
 
     # ---------------------------------------------------------------- what requests call
@@ -239,7 +240,7 @@ class Actor:
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
             state_version=STATE_VERSION,
-            summary=replica.summary.due(replica),
+            summary=replica.summary.due(replica, self._now()),
             size=size,
         )
 

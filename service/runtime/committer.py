@@ -16,6 +16,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Protocol
 
 from service.errors import StoreDown, Unavailable
@@ -116,6 +117,7 @@ class Committer:
         self._parked: dict[str, list[Source | Ticket]] = {}
         self._failed: BaseException | None = None
         self._wake = asyncio.Event()
+        self._now = monotonic  # the loop's own clock, once it runs: asking for the loop is a system call
         self._tasks: dict[asyncio.Task[None], Ticket | None] = {}
         self.answer_writer = AnswerWriter(log, self._wake.set)
         self.store_down = False
@@ -135,6 +137,7 @@ class Committer:
 
     async def run(self) -> None:
         """Tick for ever; the supervisor restarts it should it die."""
+        self._now = asyncio.get_running_loop().time
         try:
             while True:
                 if self.store_down:
@@ -245,7 +248,7 @@ class Committer:
         append = source.next_append()
         if append is None:
             return None
-        now = asyncio.get_running_loop().time()
+        now = self._now()
         ticket = Ticket(source, append, now + self._timeout_s)
         if append.size <= APART_BYTES or append.nbytes <= APART_BYTES:
             return ticket
@@ -264,7 +267,7 @@ class Committer:
                 ticket.source.lost(result)
                 return
             self._stats.store_errors += 1
-            if result.__cause__ is not None or asyncio.get_running_loop().time() >= ticket.deadline:
+            if result.__cause__ is not None or self._now() >= ticket.deadline:
                 ticket.source.lost(StoreDown(DOWN))
                 return
             ticket.resent = True
@@ -275,7 +278,7 @@ class Committer:
     async def _exchange(self, node_key: str, tickets: list[Ticket], answered: "Sequence[Answered]") -> None:
         """One pipeline to one server, and what follows from it."""
         self._in_flight[node_key] = tickets
-        answers, began = [each.answers for each in answered], asyncio.get_running_loop().time()
+        answers, began = [each.answers for each in answered], self._now()
         results, recorded = await self._log.exchange([ticket.append for ticket in tickets], answers, self._safety)
         self._stats.ticks += 1
         if tickets and self._failpoint is not None:
@@ -294,7 +297,7 @@ class Committer:
             unreachable = unreachable or (isinstance(known, StoreDown) and known.__cause__ is None)
             self.answer_writer.settle(each, known)
         if unreachable:
-            if not tickets and asyncio.get_running_loop().time() >= began + self._timeout_s:
+            if not tickets and self._now() >= began + self._timeout_s:
                 self._note_down(node_key, "it did not answer in time")  # who has waited meanwhile shall not wait again
             await asyncio.sleep(BACKOFF_S)
         if node_key == "":
@@ -304,7 +307,7 @@ class Committer:
         """Send an append of unknown fate again with the next tick, or give up when its time is up."""
         self._stats.store_errors += 1
         unexpected = error.__cause__ is not None  # this model's trouble, not the store's
-        if not unexpected and asyncio.get_running_loop().time() < ticket.deadline:
+        if not unexpected and self._now() < ticket.deadline:
             ticket.resent = True
             self._again.append(ticket)
             self._wake.set()

@@ -94,10 +94,10 @@ async def test_a_model_whose_append_cannot_be_made_harms_no_other(api, monkeypat
 
 
 def _failing_for(replica, method):
-    def due(state, model):
+    def due(state, model, now):
         if model is replica:
             raise RuntimeError("planted")
-        return method(state, model)
+        return method(state, model, now)
 
     return due
 

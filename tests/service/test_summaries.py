@@ -350,7 +350,7 @@ async def test_once_per_ride(monkeypatch):
     found = []
     for step in range(25):
         clock[0] = 100.0 + step / 10
-        record = state.due(model)
+        record = state.due(model, asyncio.get_running_loop().time())
         found += [] if not record else [(step, model.version)]
         if record:
             state.settle(model.version, record)

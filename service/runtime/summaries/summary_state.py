@@ -139,9 +139,9 @@ class SummaryState:
         """The same as bytes."""
         return summaries.encode(self.look(model))
 
-    def due(self, model: "Replica") -> bytes:
-        """The record that goes with an append that is made now; empty where none is due."""
-        self.appended = now = asyncio.get_running_loop().time()
+    def due(self, model: "Replica", now: float) -> bytes:
+        """The record that goes with an append that is made ``now``, by the loop's clock; empty where none is due."""
+        self.appended = now
         if self.ahead is None or now < self._rode + RIDE_S:
             return b""
         self._rode = now
