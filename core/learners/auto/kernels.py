@@ -20,7 +20,7 @@ Four experts of labels need no columns. With n_k the labels k so far and n_jk th
     order        (n_jk + 1/K) / (n_j + 1)          j the last label; n_j decayed by .999, or .98, when it is visited
     shares       (n_k + 1/K) / (n + 1)             all labels alike, or each label's n_k decayed by .99 a row
 
-**Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.numerics.label_range):
+**Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.features.label_range):
 
     o = sum_e w_e p_e                                       exponential weights, fixed share .001:
     l_e = min(((p_e - y)^2 - min_e (p_e - y)^2) / D, 4)     eta = .3; D: the loss to expect
@@ -37,8 +37,8 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.auto.resting import REST_ROWS, USE_RATE
-from core.numerics.label_range import SPAN_ROWS, held, widen
 from core.numerics.weighting import (
     LOSS_RATE,
     bounded_square,

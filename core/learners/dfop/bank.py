@@ -17,7 +17,7 @@ scores.
 times a huge number is a huge error.
 
 **Outliers among labels** (regression, from row 20 on). A label far outside [a, b] moves that end by one width only
-(core.numerics.label_range), and |o - y|^2 is winsorised in the D of later rows.
+(core.features.label_range), and |o - y|^2 is winsorised in the D of later rows.
 
 **Predictive deviation** (regression): sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)), with std_k at most 3 (b - a).
 

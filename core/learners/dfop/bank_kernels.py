@@ -1,7 +1,7 @@
 """What the bank of forgetting rates does once per row, compiled: its members in turn, and their mixture (equations:
 bank.py).
 
-A member's row is that of kernels.py, the range of the labels that of core.numerics.label_range, the weights those of
+A member's row is that of kernels.py, the range of the labels that of core.features.label_range, the weights those of
 core.numerics.weighting. A test compares the bits of a bank's members with those of the same learners alone. The
 members' arrays are stacked, so that one call from Python learns or predicts them all:
 
@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats
+from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import ROWS_TYPE, Predicted, Rows, State
-from core.numerics.label_range import SPAN_ROWS, held, widen
 from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
 
 CHUNK_ROWS = 1024

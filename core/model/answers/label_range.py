@@ -1,4 +1,4 @@
-"""Predictions of a regression, held near the labels it has seen (core.numerics.label_range).
+"""Predictions of a regression, held near the labels it has seen (core.features.label_range).
 
 One range serves whatever makes the prediction: one learner, or the experts after a change of features. What they learn
 is not held.
@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats
+from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.metrics.class_kernels import FACTS
 from core.metrics.regression import squared_error
 from core.model.answers.answers import Scored
-from core.numerics.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.state.layout import WHOLE, Array, Holder, Layout
 
 _NO_FACTS = np.empty((FACTS, 0))

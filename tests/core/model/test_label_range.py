@@ -7,11 +7,11 @@ from numpy.testing import assert_array_equal
 from core.config import Config
 from core.contract import Spec
 from core.entry import Entry, Rows
+from core.features.label_range import BEYOND, SPAN_ROWS
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import Model, read, save
 from core.model.answers.label_range import LabelRange
 from core.model.apply import apply
-from core.numerics.label_range import BEYOND, SPAN_ROWS
 from tests.core.state.hostile import hostile
 from tests.core.switching.switch_streams import Driver
 
