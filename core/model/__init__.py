@@ -1,6 +1,7 @@
 """One model as one deterministic state machine."""
 
-from core.model.loading import load_kernels
+from importlib import import_module
+
 from core.model.model import Challenger, LearnerParts, Model
 from core.model.read import LastDrift, Summary
 from core.model.save import LearnerSpaces
@@ -18,3 +19,21 @@ __all__ = [
     "bytes_to_switch",
     "load_kernels",
 ]
+
+LATER = (
+    "core.features.lags",
+    "core.features.scaling",
+    "core.learners.expanded",
+    "core.switching.linear_mapping",
+    "core.switching.kernel_mapping",
+    "core.switching.mixture",
+)
+"""Modules with kernels that are imported inside functions, besides those of the algorithms: a process that has no model
+does without them.
+"""
+
+
+def load_kernels() -> None:
+    """Import them, so that no row waits for it; that takes some hundredths of a second, once."""
+    for module in LATER:
+        import_module(module)

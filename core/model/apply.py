@@ -36,7 +36,7 @@ from core.entry import (
 from core.features import Feature, Schema, Space
 from core.metrics.class_kernels import P_TRUE
 from core.model import challengers, save
-from core.model.answers.answers import Answers, Scored
+from core.model.class_answers import Answers, Scored
 from core.model.cost import row_exact
 from core.model.model import LearnerParts, Model
 from core.model.plans import LearnerChange, plan_change

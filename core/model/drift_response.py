@@ -111,7 +111,7 @@ class DriftResponse:
             model: what learned them.
             X: (n, D) encoded rows.
             truth: (n,) class indices, or numbers.
-            losses: (n,) of the a-priori predictions: 0 or 1 (core.model.answers.answers), or squared errors.
+            losses: (n,) of the a-priori predictions: 0 or 1 (core.model.class_answers), or squared errors.
             row: rows the model had learned before them.
         """
         found: list[Alarm] = []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.model.answers.answers import USUAL, Given, Scored
+from core.model.class_answers import USUAL, Given, Scored
 from core.model.drift_response import DriftResponse
 from core.model.model import LearnerParts
 from core.model.rows import BlockRows

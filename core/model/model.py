@@ -20,9 +20,9 @@ from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.difference import Difference
 from core.metrics.intervals import Intervals
-from core.model.answers.answers import Answers
-from core.model.answers.label_range import LabelRange
+from core.model.class_answers import Answers
 from core.model.drift_response import DriftResponse
+from core.model.number_answers import LabelRange
 from core.model.unknown_categories import UnknownCategories
 from core.state.envelope import Nested
 from core.switching.phases import Phase, Switching

@@ -19,7 +19,7 @@ from core.features import Space
 from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics
 from core.metrics.difference import Difference
-from core.model.answers.answers import Answers
+from core.model.class_answers import Answers
 from core.model.model import Challenger, LearnerParts, Model
 from core.model.unknown_categories import UnknownCategories
 from core.state import envelope

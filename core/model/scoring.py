@@ -18,7 +18,7 @@ from core.metrics.intervals import returned_bounds
 from core.metrics.regression import AS_NOW as NUMBER_AS_NOW
 from core.metrics.regression import NOTHING as NO_NUMBER
 from core.metrics.regression import squared_errors
-from core.model.answers.answers import Answers, Scored
+from core.model.class_answers import Answers, Scored
 from core.model.model import LearnerParts
 
 Returned = Sequence[ServedPrediction | None]

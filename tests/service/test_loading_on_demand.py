@@ -11,7 +11,7 @@ import pytest
 from core.config import Config
 from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, find
-from core.model import loading
+from core.model import LATER as WITH_THE_FIRST_MODEL
 from service.first_run.kernels import Kernels
 from service.store import codec
 from tests.service.api_fixtures import STATE
@@ -79,7 +79,7 @@ def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
 def test_what_is_loaded_with_the_first_model_is_all_that_waits() -> None:
     """Every kernel module of core comes with the start, with its algorithm, or with the first model."""
     kernels = Kernels()
-    ahead = [*loading.LATER, "core.model", "core.features.projection"]  # the last one is for sparse rows
+    ahead = [*WITH_THE_FIRST_MODEL, "core.model", "core.features.projection"]  # the last one is for sparse rows
     others = set(kernels.modules).difference(*map(kernels.closure, ahead))
     families = [name for name in others if name.startswith("core.learners.")]
     assert families

@@ -14,9 +14,9 @@ from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import SEEN
 from core.model import Model as CoreModel
 from core.model import read, save
-from core.model.answers.answers import Answers
-from core.model.answers.calibration import fresh
 from core.model.apply import apply
+from core.model.calibration import fresh
+from core.model.class_answers import Answers
 
 CLASSIFIERS = [one.id for one in ALGORITHMS.values() if "classification" in one.tasks]
 DECLARED = ["no", "yes", "maybe"]

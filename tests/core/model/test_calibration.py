@@ -17,9 +17,9 @@ from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import CONFIDENCE, LOSS, P_TRUE
 from core.model import Model, read, save
-from core.model.answers.answers import Answers, Given
-from core.model.answers.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
 from core.model.apply import apply
+from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
+from core.model.class_answers import Answers, Given
 from tests.benchmarks.generators import fraud, sea
 
 NO_ROWS = 10**12

@@ -10,9 +10,9 @@ from core.entry import Configure, Entry, Reset, Rows
 from core.features.labels import LabelSet
 from core.model import Model as CoreModel
 from core.model import read, save
-from core.model.answers.answers import Answers
-from core.model.answers.calibration import fresh
 from core.model.apply import apply
+from core.model.calibration import fresh
+from core.model.class_answers import Answers
 from tests.benchmarks import generators
 
 ROWS = 2000

@@ -10,8 +10,8 @@ from core.entry import Entry, Rows
 from core.features.label_range import BEYOND, SPAN_ROWS
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import Model, read, save
-from core.model.answers.label_range import LabelRange
 from core.model.apply import apply
+from core.model.number_answers import LabelRange
 from tests.core.state.hostile import hostile
 from tests.core.switching.switch_streams import Driver
 

@@ -2,11 +2,22 @@ r"""Calibration of a learner's probabilities on the stream: predictions of 70 % 
 
 Learners are over- or underconfident in different ways: least squares has no probabilities, Gaussian densities
 exaggerate, and a model that the data have left behind is wrong systematically. Between the learner's probabilities p_k
-over the K >= 2 classes seen and the answer (answers.py) stand two corrections, each of which takes one Newton step per
-row on the log loss of its a-priori probabilities.
+over the K >= 2 classes seen and the answer (class_answers.py) stand a prior for rare classes and two corrections, each
+of which takes one Newton step per row on the log loss of its a-priori probabilities.
 
-**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class, together with the priors of rare classes
-(core.model.answers.class_priors):
+**The prior.** A learner treats a class that has just appeared like any other: its scores begin at zero, or at the mean
+of the others', as if all classes were equally frequent. After thousands of rows without it that is wrong: a single
+mistyped label would affect many predictions. So the probabilities p_k of K classes, n_k rows of class k among n, are
+multiplied by
+
+    rho_k = min(1, K (n_k + 1) / (n + K))                 Laplace's share (n_k + 1) / (n + K), over the even one, 1 / K
+    p_k <- p_k rho_k^(1 / n_k^2) / sum                    n_k counts as 1 at least
+
+One row of a class leaves it some 2 K / n of what the learner gives it, two rows the fourth root of as little: that they
+came says more than that they had not come before, and the learner learns from each of them. After ten rows rho_k
+counts as a hundredth power; a class that is rare for good is as probable as the learner says.
+
+**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class:
 
     s_k ~ exp(a l_k + ln(rho_k) / n_k^2)
     H <- min(H + sum_k s_k l_k^2 - (sum_k s_k l_k)^2, 2000)                   curvature; from H = 1
@@ -29,8 +40,9 @@ and with it the order of the classes: between the knots u_j and u_j+1, d_j+1 - d
 The limits of H make it forget by information, not by the number of rows: a thousand rows without a single one of a
 rare class say little about it. A row of weight c counts c times.
 
-Source: one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks, ICML 2017; corrections that
-go on with the stream: Kuleshov, Ermon: Estimating Uncertainty Online Against an Adversary, AAAI 2017.
+Source: the share: Laplace's rule of succession; one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern
+Neural Networks, ICML 2017; corrections that go on with the stream: Kuleshov, Ermon: Estimating Uncertainty Online
+Against an Adversary, AAAI 2017.
 """
 
 import math
@@ -38,7 +50,7 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats
+from core.contract import Floats, Ints
 from core.state.layout import Array, Layout, Range
 
 KNOTS = 17
@@ -47,7 +59,7 @@ SLOPE, CURVATURE, SHARED, OFFSETS, WEIGHTS = 0, 1, 2, 3, 3 + KNOTS
 SIZE = WEIGHTS + KNOTS
 SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
 
-_SHARE_MIN, _CORRECTED_MIN = 1e-9, 1e-3
+_SHARE_MIN, _CORRECTED_MIN, _RARE = 1e-9, 1e-3, 0.01
 _CURVATURE_FIRST, _CURVATURE_MAX, _PRIOR, _WEIGHT_MAX = 1.0, 2000.0, 1.0, (2.0, 30.0)
 _ODDS_MAX, _DENSE = 8.0, 0.2
 _U_MAX = math.log1p(_ODDS_MAX / _DENSE)
@@ -76,6 +88,29 @@ def fresh() -> Floats:
     parameters = np.zeros(SIZE)
     parameters[[SLOPE, CURVATURE]] = 1.0, _CURVATURE_FIRST
     return parameters
+
+
+@njit(cache=True, nogil=True)
+def log_priors(order: Ints, counts: Floats, rows: float, priors: Floats) -> None:
+    """What the logarithm of each class's probability changes by, into priors (K,).
+
+    Args:
+        order: (K,) the label of each class.
+        counts: rows of each label.
+        rows: their sum.
+        priors: (K,) written, none above 0.
+    """
+    K = priors.shape[0]
+    for k in range(K):
+        own = max(counts[order[k]], 1.0)
+        share = K * (own + 1.0) / (rows + K)
+        priors[k] = math.log(share) / (own * own) if share < 1.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def others_are_rare(order: Ints, counts: Floats, rows: float, classes: int) -> bool:
+    """Whether there are more than two classes, and the first two have 99 % of the rows; arguments as above."""
+    return classes > 2 and rows - counts[order[0]] - counts[order[1]] <= _RARE * rows
 
 
 @njit(cache=True, nogil=True)

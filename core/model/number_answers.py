@@ -11,7 +11,7 @@ from core.contract import Floats
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.metrics.class_kernels import FACTS
 from core.metrics.regression import squared_error
-from core.model.answers.answers import Scored
+from core.model.class_answers import Scored
 from core.state.layout import WHOLE, Array, Holder, Layout
 
 _NO_FACTS = np.empty((FACTS, 0))

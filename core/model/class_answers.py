@@ -2,8 +2,8 @@ r"""The answer for a row: from a learner's prediction over the classes it has se
 
 Learners know classes by index, in the order in which they appeared. Answers, scores and counts are over K labels: those
 that the configuration declares, in its order, or without a declaration those seen, in the order in which they appeared.
-With p_k the learner's probability of label k, corrected for rare classes (class_priors.py) and calibrated
-(calibration.py; 0 for a class not seen yet), and n the rows learned before,
+With p_k the learner's probability of label k, calibrated (calibration.py; 0 for a class not seen yet), and n the rows
+learned before,
 
     q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
 
@@ -35,8 +35,7 @@ from core.contract import Floats, Ints, Label, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import LabelSet
 from core.metrics.class_kernels import FACTS, GONE, LOSS, NOTHING, note_facts
-from core.model.answers.calibration import LAYOUT, calibrate_row, fit_row, fresh
-from core.model.answers.class_priors import log_priors, others_are_rare
+from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_priors, others_are_rare
 from core.state.layout import Holder
 
 MASS_MIN = 1e-6
@@ -117,7 +116,7 @@ def say_rows(
         order: (classes,) the label of each class.
         costs: (K,) of missing each label; (0,): all alike.
         counts: (K,) rows of each label.
-        calibration: see core.model.answers.calibration.
+        calibration: see core.model.calibration.
         labels: K.
         rows: that the model has learned.
 
@@ -167,7 +166,7 @@ def score_rows(
         order: the label of each class, those of ``truth`` among them.
         costs: (K,) of missing each label; (0,): all alike.
         counts: (K,) rows of each label before; updated. K is the number of labels.
-        calibration: see core.model.answers.calibration; updated.
+        calibration: see core.model.calibration; updated.
         fits: whether it learns from these rows.
         known: how many of the labels could be answered: all, or all but the last.
         rows: that the model had learned before the first of the rows.
@@ -211,7 +210,7 @@ class Answers(Holder):
     Attributes:
         seen: as given.
         said: the labels of the answers: the declared ones, or ``seen`` itself.
-        calibration: the parameters of core.model.answers.calibration; the state.
+        calibration: the parameters of core.model.calibration; the state.
         counts: (K,) rows of each label; those of the metrics, with which they are saved.
     """
 

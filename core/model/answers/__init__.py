@@ -1,1 +1,0 @@
-"""From a learner's prediction to the answer: labels with calibrated probabilities, numbers near those seen."""
