@@ -8,8 +8,7 @@ import numpy as np
 
 from core.contract import Floats, Header, Ints
 from core.metrics.class_kernels import NOTHING, P_MIN
-from core.metrics.class_report import balanced_accuracy, kappa
-from core.metrics.classification import ClassificationMetrics
+from core.metrics.classification import ClassificationMetrics, balanced_accuracy, kappa
 from core.metrics.prequential import Quality, number
 from core.metrics.regression import ERROR_MAX, RegressionMetrics, scores, variance
 

@@ -1,30 +1,164 @@
 """Prequential metrics of a classifier: each a-priori prediction against the label that came.
 
-``class_report`` defines the scores, ``class_kernels`` counts the rows. There are two baselines: ``no_change`` answers
-the latest label known, ``majority`` the label seen most often (of equals the one of lowest index); before any label
-both answer the first class. Both are taken at the moment of the prediction: for a tracked row, whose label comes late,
-when the client was answered.
+    accuracy            p0, the share of right answers
+    balanced_accuracy   the mean of the recalls of the classes that have rows
+    kappa               (p0 - pe)/(1 - pe), pe = sum_k (share of label k)(share of answer k): chance agreement
+    kappa_temporal      (p0 - pn)/(1 - pn), pn the accuracy of ``no_change``
+    log_loss            mean of -ln max(p, 1e-15), p the probability given to the true label
+    brier               mean of sum_k (p_k - [k is the label])^2; up to two classes half of it: (p_1 - [1 is it])^2
+    ece                 sum over the bins of the reliability of |right - sum of p| / rows, p given to the answer
+    roc_auc             share of pairs of a row of each class in which the second class's row has the higher score
+    average_precision   sum over falling scores of (gain in recall)(precision), for the second class
+    costs               with class costs: sum_k c_k (n_k - r_k) / n, n_k the rows of label k, r_k the right ones of
+                        them; and of the constant answer j, (sum_k c_k n_k - c_j n_j) / n, the least of all j
+
+``roc_auc`` and ``average_precision`` take each score as the middle of its bin: exact but for rows of one bin, which
+count as equal. The cheapest constant answer is known only in hindsight, so it is at least as hard a baseline as any
+chosen beforehand; a model with costs is judged by it, not by its accuracy, which it gives up where errors are cheap.
+A number without rows is None.
+
+There are two baselines: ``no_change`` answers the latest label known, ``majority`` the label seen most often (of equals
+the one of lowest index); before any label both answer the first class. Both are taken at the moment of the prediction:
+for a tracked row, whose label comes late, when the client was answered.
 
 A row without an answer, because no label was known, is *unscored*: it counts neither as right nor as a miss, for the
 model and for the baselines alike. All other rows count everywhere; only the losses and the reliability leave out rows
-whose learner gives no probabilities.
+whose learner gives no probabilities. ``class_kernels`` counts the rows.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import core.metrics.class_kernels as at
 from core.contract import Floats, Header, Ints
-from core.metrics.class_report import Span, mean_cost, quality, report
-from core.metrics.prequential import ROWS, STRIDE, WINDOW, PrequentialMetrics, Quality, history_of
+from core.metrics.prequential import (
+    DIGITS,
+    ROWS,
+    STRIDE,
+    WINDOW,
+    PrequentialMetrics,
+    Quality,
+    error_ratio,
+    history_of,
+    number,
+)
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
 """The answers of the baselines: for all rows what they answer now."""
-
+OTHER = "other"
+"""The label of all classes that share the last place of the confusion."""
 NO_SCORES: Header = {"score": None, "baseline": None}
+NO_COSTS: Header = {"mean": None, "constant": None, "label": None}
+
+
+class MeanCost(NamedTuple):
+    """Costs per row of a span: ``mean`` of the answers, ``constant`` of the cheapest constant one, ``answer``."""
+
+    mean: float
+    constant: float
+    answer: int
+
+
+class Span(NamedTuple):
+    """What is counted of one span; see ``class_kernels``.
+
+    Attributes:
+        sums: (SUMS,).
+        tallies: (3, K).
+        confusion: (S, S).
+        scores: (2, B); B = 0 with more than two classes.
+        places: (K,) of the classes in the confusion.
+        whole: whether rows are counted, not weighed.
+    """
+
+    sums: Floats
+    tallies: Floats
+    confusion: Floats
+    scores: Floats
+    places: Ints
+    whole: bool = True
+
+    def mean(self, total: int, rows: int = at.SCORED) -> float:
+        """One of the sums per row; ``rows``: the sum that counts them."""
+        return _ratio(self.sums[total], self.sums[rows])
+
+    @property
+    def reliability(self) -> Floats:
+        """Rows, sums of the answers' probabilities and right answers of the bins, (BINS, 3)."""
+        return self.sums[at.BIN :].reshape(-1, 3)
+
+    @property
+    def calibration_error(self) -> float:
+        """The ece; NaN where no probabilities were scored."""
+        rows, p, right = self.reliability.T
+        return _ratio(float(np.abs(right - p).sum()), rows.sum())
+
+    def rows(self, count: float) -> float | int:
+        """A number of rows; a sum of fading weights is rounded, so that tables can be read."""
+        return int(count) if self.whole else round(float(count), DIGITS)
+
+    def report(self, labels: Sequence[Any], keys: Sequence[str], costs: Floats | None) -> Header:
+        """The scores and the baselines; the arguments are those of ``ClassificationMetrics.report``."""
+        accuracy, no_change, majority = map(self.mean, (at.RIGHT, at.NO_CHANGE, at.MAJORITY))
+        labelled, guesses, hits = self.tallies
+        K, brier = len(self.places), self.mean(at.BRIER_SUM, at.BRIER_ROWS)
+        return {
+            "accuracy": number(accuracy),
+            "balanced_accuracy": number(balanced_accuracy(labelled, hits)),
+            "kappa": number(kappa(accuracy, labelled, guesses)),
+            "kappa_temporal": number(at.beyond_chance(accuracy, no_change)),
+            "log_loss": number(self.mean(at.LOSS_SUM, at.LOSS_ROWS)),
+            "brier": number(brier / 2 if K <= 2 else brier),
+            "ece": number(self.calibration_error),
+            **(_ranking(self.scores) if K == 2 else {}),
+            **({} if costs is None else {"costs": self._costs(labels, costs)}),
+            "unscored": self.rows(self.sums[at.UNSCORED]),
+            "per_class": self._per_class(keys),
+            "confusion": self._confusion(labels),
+            "reliability": [
+                {"mean": p / rows, "share": right / rows, "rows": self.rows(rows)}
+                for rows, p, right in self.reliability.tolist()
+                if rows > 0
+            ],
+            "baselines": {"no_change": {"accuracy": number(no_change)}, "majority": {"accuracy": number(majority)}},
+        }
+
+    def _costs(self, labels: Sequence[Any], costs: Floats) -> Header:
+        found = mean_cost(self.tallies, costs)
+        if found is None:
+            return NO_COSTS
+        return {"mean": number(found.mean), "constant": number(found.constant), "label": labels[found.answer]}
+
+    @property
+    def _shown(self) -> Ints:
+        """The classes that have a place of their own, by index."""
+        return np.flatnonzero(self.places < at.PLACES_MAX)
+
+    def _per_class(self, keys: Sequence[str]) -> Header:
+        found: Header = {}
+        for k in self._shown.tolist():
+            labels, guesses, hits = self.tallies[:, k].tolist()
+            found[keys[k]] = {
+                "support": self.rows(labels),
+                "precision": number(_ratio(hits, guesses)),
+                "recall": number(_ratio(hits, labels)),
+                "f1": number(_ratio(2.0 * hits, labels + guesses)),
+            }
+        return found
+
+    def _confusion(self, labels: Sequence[Any]) -> Header:
+        """Counts by true label (rows) and answer (columns); behind the classes shown, all others."""
+        classes = self._shown
+        others = len(classes) < len(self.places)
+        order = [*self.places[classes].tolist(), *([at.PLACES_MAX] if others else [])]
+        counts = self.confusion[np.ix_(order, order)]
+        return {
+            "labels": [*(labels[k] for k in classes.tolist()), *([OTHER] if others else [])],
+            "counts": counts.astype(np.int64).tolist() if self.whole else counts.round(DIGITS).tolist(),
+        }
 
 
 class ClassificationMetrics(PrequentialMetrics):
@@ -92,12 +226,11 @@ class ClassificationMetrics(PrequentialMetrics):
         Raises:
             ValueError: other shapes, indices out of range, negative or infinite probabilities; nothing changed.
         """
-        n, known, of_baselines = len(truth), self.classes, len(baselines)
-        others = len(predicted) != n or (of_baselines and of_baselines != n)
-        if others or facts.shape != (at.FACTS, n) or classes < known:
+        n, sound = len(truth), facts.shape == (at.FACTS, len(truth)) and classes >= self.classes
+        if len(predicted) != n or len(baselines) not in {0, n} or not sound:
             raise ValueError("predictions, labels and probabilities do not go together")
         arrays = self.by_class, self.confusion, self.scores
-        if classes > known:
+        if classes > self.classes:
             arrays = _with_classes(*arrays, classes)
         ring, history = self._room(n)
         if not at.absorb(predicted, truth, facts, baselines, self.scalars, self.sums, *arrays, ring, history):
@@ -113,8 +246,7 @@ class ClassificationMetrics(PrequentialMetrics):
     @property
     def labels_seen(self) -> Floats:
         """Rows of each class, (K,)."""
-        seen: Floats = self.by_class[at.SEEN]
-        return seen
+        return np.asarray(self.by_class[at.SEEN])
 
     def baselines(self) -> tuple[int, int]:
         """What ``no_change`` and ``majority`` answer now: class indices, ``NOTHING`` before the first label."""
@@ -135,17 +267,24 @@ class ClassificationMetrics(PrequentialMetrics):
         Args:
             labels: of all classes that are known; None: their indices.
             keys: the labels as JSON keys.
-            costs: of missing each of them; None: costs are not reported.
+            costs: (at least K,) of missing each of them; None: costs are not reported.
         """
         if labels is None:
             labels = range(self.classes)
             keys = [*map(str, labels)]
         spans = self._span(0), self._window, self._span(1)
-        return self._report(*(report(span, labels, keys, costs) for span in spans))
+        return self._report(*(span.report(labels, keys, costs) for span in spans))
 
     def quality(self, costs: Floats | None = None) -> Quality:
         """How well the model did in the window."""
-        return quality(self._window, self.sums[0, at.UNSCORED], costs)
+        window = self._window
+        accuracy, *baselines = map(window.mean, (at.RIGHT, at.NO_CHANGE, at.MAJORITY))
+        baseline, ratio = max(baselines), np.nan
+        if costs is None:
+            ratio = error_ratio(1.0 - accuracy, 1.0 - baseline)
+        elif (found := mean_cost(window.tallies, costs)) is not None:
+            ratio = error_ratio(found.mean, found.constant)
+        return Quality(accuracy, baseline, ratio, window.calibration_error, int(self.sums[0, at.UNSCORED]))
 
     def _span(self, faded: int) -> Span:
         """Copies of what is counted of all rows, each as one or ``faded``."""
@@ -197,3 +336,53 @@ def _with_classes(classes: Floats, confusion: Floats, scores: Floats, count: int
     counts = np.zeros((2, places, places))
     counts[:, :size, :size] = confusion
     return wider, counts, scores if bins == scores.shape[2] else np.zeros((2, 2, bins))
+
+
+def kappa(accuracy: float, labels: Floats, guesses: Floats) -> float:
+    """Beyond the chance agreement of the marginals (K,) and (K,); NaN without rows."""
+    total = labels.sum()
+    return at.beyond_chance(accuracy, float(labels / total @ (guesses / total))) if total else np.nan
+
+
+def balanced_accuracy(labels: Floats, hits: Floats) -> float:
+    """The mean recall of the classes that have labels, from counts (K,) and (K,); NaN where there are none."""
+    there = labels > 0
+    return float((hits[there] / labels[there]).mean()) if there.any() else np.nan
+
+
+def mean_cost(tallies: Floats, costs: Floats) -> MeanCost | None:
+    """The costs of a span; None without rows; of equally cheap constant answers the one of lowest index.
+
+    Args:
+        tallies: (3, K), as of ``Span``.
+        costs: (at least K,) of missing a row of each label.
+    """
+    labels, _, hits = tallies
+    costs = costs[: len(labels)]
+    rows = float(labels.sum())
+    if rows == 0.0:
+        return None
+    unit = float(costs.max())  # sums of costs themselves may be too large for a number
+    shares = costs / unit
+    at_stake = shares * labels
+    answer = int(np.argmax(at_stake))
+    mean, constant = shares @ (labels - hits), at_stake.sum() - at_stake[answer]
+    return MeanCost(unit * (float(mean) / rows), unit * (float(constant) / rows), answer)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part) / float(whole) if whole else np.nan
+
+
+def _ranking(scores: Floats) -> Header:
+    """ROC AUC and average precision from rows by score, (2, B): of the first class, of the second."""
+    negative, positive = scores[:, ::-1]  # the highest scores first
+    positives, negatives = positive.sum(), negative.sum()
+    hits, misses = positive.cumsum(), negative.cumsum()
+    above = float(positive @ (negatives - misses + negative / 2))
+    taken = hits + misses > 0
+    precision = hits[taken] / (hits[taken] + misses[taken])
+    return {
+        "roc_auc": number(_ratio(above, positives * negatives)),
+        "average_precision": number(_ratio(float(positive[taken] @ precision), positives)),
+    }

@@ -40,19 +40,14 @@ def bin_of(error: float) -> int:
     return (x - 1 - _LOWEST) * PER_OCTAVE + int((2.0 * m - 1.0) * PER_OCTAVE)
 
 
-def octaves(sizes: Floats) -> tuple[int, int]:
-    """The lowest and the highest octave of some |e| (n,), from 0 to 127; the highest is below where all are 0."""
+def covering(counts: Floats, first: int, sizes: Floats) -> tuple[Floats, int]:
+    """The counts of the octaves from ``first`` on, with room for some |e| (n,) that are not all 0; the first octave."""
     counted = np.minimum(sizes[sizes >= _LEAST], _MOST)
-    found = np.minimum(np.frexp(counted)[1] - 1 - _LOWEST, OCTAVES - 1)
-    return int(found.min(initial=OCTAVES - 1)), int(found.max(initial=0))
-
-
-def covering(counts: Floats, first: int, low: int, high: int) -> tuple[Floats, int]:
-    """The counts of the octaves from ``first`` on, with room for those from ``low`` to ``high``; their first octave."""
-    held = (counts.shape[1] - 1) // PER_OCTAVE
+    octaves = np.minimum(np.frexp(counted)[1] - 1 - _LOWEST, OCTAVES - 1)
+    low, high, held = int(octaves.min()), int(octaves.max()), (counts.shape[1] - 1) // PER_OCTAVE
     if held:
         low, high = min(low, first), max(high, first + held - 1)
-    wider = np.zeros((2, 1 + max(high - low + 1, 0) * PER_OCTAVE))
+    wider = np.zeros((2, 1 + (high - low + 1) * PER_OCTAVE))
     wider[:, 0] = counts[:, 0]
     start = 1 + (first - low) * PER_OCTAVE if held else 1
     wider[:, start : start + held * PER_OCTAVE] = counts[:, 1:]

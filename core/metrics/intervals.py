@@ -33,19 +33,177 @@ Departures
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import LEVELS, Floats, Header, IntervalBounds
-from core.metrics import interval_kernels as at
-from core.metrics.prequential import WINDOW, capacity, check_capacity, grown
-from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
+from core.metrics.prequential import FADING, READ_FLOATS, WINDOW, capacity, check_capacity, grown
+from core.state.layout import LARGEST, NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
 
-_BITS = Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)
+RING: Final = 250
+"""Residuals kept."""
+STEPS: Final = (0.002, 0.008, 0.032, 0.128)
+"""Step sizes gamma_k of the experts of each level."""
+ETA: Final = 2.72
+"""How fast the experts' weights follow their losses."""
+SHARE: Final = 0.001
+"""Sigma: what the experts of a level share of each other's weight at every row."""
+SHIFT_STEP: Final = 0.002
+"""Gamma_0, the step of the shift c; its bound is ``SHIFT_MAX``."""
+SHIFT_MAX: Final = 0.5
+NOT_TRACKED: Final = math.inf
+"""In place of the first returned bound: the row was not tracked, its intervals are those of now."""
+# What is known of each level: c; rows with an interval, rows that it covered, and both with fading weights.
+SHIFT, OFFERED, COVERED, FADING_OFFERED, FADING_COVERED = 0, 1, 2, 3, 4
+LEVEL_COLUMNS: Final = 5
+
+_STATE = "f8[:,::1], f8[:,::1], f8[:,::1], f8[::1]"
+_RETURNED = "Array(f8, 3, 'C', readonly=True)"
 _NONE_TRACKED = np.empty((0, len(LEVELS), 2))
 _LEVELS = np.array(LEVELS)
+_STEPS = np.array(STEPS)
+
+
+@njit("i8(f8)", cache=True)
+def rows_needed(level: float) -> int:
+    """Residuals from which on both tails of a level have a quantile: (1 - level) (n + 1) / 2 >= 1."""
+    return math.ceil(2.0 / (1.0 - level) - 1.0 - 1e-9)
+
+
+@njit(cache=True)
+def _nested_alphas(alphas: Floats, weights: Floats, levels: Floats, out: Floats) -> None:
+    """The a (L,) in use for every level, none larger than that of a lower one: intervals are nested."""
+    for j in range(_LEVELS.shape[0]):
+        a = levels[j, SHIFT]
+        for k in range(_STEPS.shape[0]):
+            a += weights[j, k] * alphas[j, k]
+        out[j] = min(max(a, 0.0), 1.0 if j == 0 else out[j - 1])
+
+
+@njit(cache=True)
+def _tails(ordered: Floats, n: int, a: float) -> tuple[float, float]:
+    """The residual with a share of a/2 below it, at most 0, and the one with as much above it, at least 0."""
+    place = min(max(math.floor((n + 1) * 0.5 * a), 1), n)
+    return min(ordered[place - 1], 0.0), max(ordered[n - place], 0.0)
+
+
+@njit(cache=True)
+def _between(nested: Floats, level: float) -> float:
+    """The a of any level: linear between those that adapt, from 1 at level 0."""
+    below, a = 0.0, 1.0
+    for j in range(_LEVELS.shape[0]):
+        following: float = nested[j]
+        if level < _LEVELS[j]:
+            a += (level - below) / (_LEVELS[j] - below) * (following - a)
+            break
+        below, a = _LEVELS[j], following
+        if level == below:
+            break
+    return a
+
+
+@njit(cache=True)
+def _finite(value: float) -> float:
+    return min(max(value, -LARGEST), LARGEST)
+
+
+@njit(f"f8[:,:,::1]({READ_FLOATS}, {READ_FLOATS}, {_STATE}, i8)", cache=True)
+def _bounds(
+    predicted: Floats, wanted: Floats, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats, n: int
+) -> Floats:
+    """Intervals of some levels (m,) around predictions (p,): (p, m, 2), low and high; NaN: too few residuals."""
+    nested = np.empty(_LEVELS.shape[0])
+    _nested_alphas(alphas, weights, levels, nested)
+    out = np.full((predicted.shape[0], wanted.shape[0], 2), np.nan)
+    for j in range(wanted.shape[0]):
+        if n >= rows_needed(wanted[j]):
+            low, high = _tails(ordered, n, _between(nested, wanted[j]))
+            for i in range(predicted.shape[0]):
+                out[i, j, 0], out[i, j, 1] = _finite(predicted[i] + low), _finite(predicted[i] + high)
+    return out
+
+
+@njit(cache=True)
+def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float, outside: bool) -> None:
+    """One row of a level, after a row that every a below beta would have covered, and that was outside or not."""
+    target, total = 1.0 - _LEVELS[j], 0.0
+    for k in range(_STEPS.shape[0]):
+        spare = beta - alphas[j, k]
+        weights[j, k] *= math.exp(-ETA * (target * spare - min(spare, 0.0)))
+        total += weights[j, k]
+        missed = 1.0 if spare <= 0.0 else 0.0
+        alphas[j, k] = min(max(alphas[j, k] + _STEPS[k] * (target - missed), 0.0), 1.0)
+    for k in range(_STEPS.shape[0]):
+        weights[j, k] = (1.0 - SHARE) * weights[j, k] / total + SHARE / _STEPS.shape[0]
+    missed = 1.0 if outside else 0.0
+    levels[j, SHIFT] = min(max(levels[j, SHIFT] + SHIFT_STEP * (target - missed), -SHIFT_MAX), SHIFT_MAX)
+
+
+@njit(cache=True)
+def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
+    """One more number among the first n, which ascend; where they fill the ring, instead of ``out``."""
+    full = n == RING
+    free = np.searchsorted(ordered[:n], out) if full else n
+    while free > 0 and ordered[free - 1] > value:
+        ordered[free] = ordered[free - 1]
+        free -= 1
+    while full and free < n - 1 and ordered[free + 1] < value:
+        ordered[free] = ordered[free + 1]
+        free += 1
+    ordered[free] = value
+
+
+@njit(f"b1({READ_FLOATS}, {READ_FLOATS}, {_RETURNED}, i8, {_STATE}, f8[::1], f8[::1])", cache=True)
+def _absorb_rows(
+    predicted: Floats,
+    truth: Floats,
+    served: Floats,
+    rows: int,
+    alphas: Floats,
+    weights: Floats,
+    levels: Floats,
+    ordered: Floats,
+    residuals: Floats,
+    bits: Floats,
+) -> bool:
+    """Score and learn rows one by one; False, with nothing changed, where a number is not finite."""
+    for i in range(truth.shape[0]):
+        if not (math.isfinite(truth[i]) and math.isfinite(predicted[i])):
+            return False
+    L = _LEVELS.shape[0]
+    nested = np.empty(L)
+    for i in range(truth.shape[0]):
+        n, value, label = min(rows + i, RING), predicted[i], truth[i]
+        residual = _finite(label - value) + 0.0
+        beyond = np.searchsorted(ordered[:n], residual)
+        if residual <= 0.0:
+            larger = n - np.searchsorted(ordered[:n], residual, side="right")
+            beyond = larger if residual < 0.0 else min(larger, beyond)
+        beta = 2.0 - 2.0 * beyond / (n + 1)
+        _nested_alphas(alphas, weights, levels, nested)
+        tracked = served.shape[0] > 0 and served[i, 0, 0] != NOT_TRACKED
+        flags = 0
+        for j in range(L):
+            enough = n >= rows_needed(_LEVELS[j])
+            low = high = np.nan
+            if enough:
+                below, above = _tails(ordered, n, nested[j])
+                low, high = _finite(value + below), _finite(value + above)
+                _adapt(alphas, weights, levels, j, beta, residual < below or residual > above)
+            if tracked:
+                low, high = served[i, j, 0], served[i, j, 1]
+            has, covered = 0 if math.isnan(low) else 1, 1 if low <= label <= high else 0
+            levels[j, OFFERED] += has
+            levels[j, COVERED] += covered
+            levels[j, FADING_OFFERED] = FADING * levels[j, FADING_OFFERED] + has
+            levels[j, FADING_COVERED] = FADING * levels[j, FADING_COVERED] + covered
+            flags += (has << j) + (covered << (L + j))
+        _insert(ordered, n, residuals[(rows + i) % RING], residual)
+        residuals[(rows + i) % RING], bits[(rows + i) % WINDOW] = residual, flags
+    return True
 
 
 class Intervals(Holder):
@@ -61,60 +219,58 @@ class Intervals(Holder):
 
     layout = Layout(
         {
-            "alphas": Array(len(LEVELS), len(at.STEPS), within=Range(0.0, 1.0)),
-            "weights": Shares(len(LEVELS), len(at.STEPS)),
+            "alphas": Array(len(LEVELS), len(STEPS), within=Range(0.0, 1.0)),
+            "weights": Shares(len(LEVELS), len(STEPS)),
             "levels": Array(
                 len(LEVELS),
-                at.LEVEL_COLUMNS,
+                LEVEL_COLUMNS,
                 places={
-                    at.SHIFT: Range(-at.SHIFT_MAX, at.SHIFT_MAX),
-                    **dict.fromkeys((at.OFFERED, at.COVERED), WHOLE),
-                    **dict.fromkeys((at.FADING_OFFERED, at.FADING_COVERED), NOT_NEGATIVE),
+                    SHIFT: Range(-SHIFT_MAX, SHIFT_MAX),
+                    **dict.fromkeys((OFFERED, COVERED), WHOLE),
+                    **dict.fromkeys((FADING_OFFERED, FADING_COVERED), NOT_NEGATIVE),
                 },
-                ordered=[(at.COVERED, at.OFFERED), (at.FADING_COVERED, at.FADING_OFFERED)],
+                ordered=[(COVERED, OFFERED), (FADING_COVERED, FADING_OFFERED)],
             ),
             "residuals": Array("residuals"),
-            "bits": Array("rows", within=_BITS),
+            "bits": Array("rows", within=Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)),
         }
     )
 
     def __init__(self) -> None:
         self.rows = 0
-        self.alphas = np.repeat(1.0 - _LEVELS, len(at.STEPS)).reshape(len(LEVELS), len(at.STEPS))
-        self.weights = np.full(self.alphas.shape, 1.0 / len(at.STEPS))
-        self.levels = np.zeros((len(LEVELS), at.LEVEL_COLUMNS))
-        self.residuals, self.bits = np.zeros(capacity(0, at.RING)), np.zeros(capacity(0, WINDOW))
+        self.alphas = np.repeat(1.0 - _LEVELS[:, None], len(STEPS), axis=1)
+        self.weights = np.full(self.alphas.shape, 1.0 / len(STEPS))
+        self.levels = np.zeros((len(LEVELS), LEVEL_COLUMNS))
+        self.residuals, self.bits = np.zeros(capacity(0, RING)), np.zeros(capacity(0, WINDOW))
         self._ordered = np.zeros(len(self.residuals))
 
     def absorb(self, predicted: Floats, truth: Floats, served: Floats | None = None) -> None:
         """Score n rows in order, and learn their residuals. A block leaves the same bits as its rows one at a time.
 
         Args:
-            predicted: float64 (n,), the predictions that are scored, all finite.
-            truth: float64 (n,), the numbers that came, all finite.
+            predicted: float64 (n,), the predictions that are scored.
+            truth: float64 (n,), the numbers that came.
             served: (n, L, 2) the intervals of tracked rows, see ``returned_bounds``; None: none was tracked.
 
         Raises:
             ValueError: a number is not finite; nothing changed.
         """
-        after, ordered, residuals, bits = self.rows + len(truth), self._ordered, self.residuals, self.bits
-        if len(bits) < after and len(bits) < WINDOW:
-            ordered, residuals = grown(ordered, after, at.RING), grown(residuals, after, at.RING)
-            bits = grown(bits, after, WINDOW)
-        returned, adaptive = _NONE_TRACKED if served is None else served, (self.alphas, self.weights, self.levels)
-        if not at.absorb(predicted, truth, returned, self.rows, *adaptive, ordered, residuals, bits):
+        after = self.rows + len(truth)
+        ordered, residuals = (grown(ring, after, RING) for ring in (self._ordered, self.residuals))
+        bits, adaptive = grown(self.bits, after, WINDOW), (self.alphas, self.weights, self.levels)
+        returned = _NONE_TRACKED if served is None else served
+        if not _absorb_rows(predicted, truth, returned, self.rows, *adaptive, ordered, residuals, bits):
             raise ValueError("a number is not finite")
         self.residuals, self.bits, self._ordered, self.rows = residuals, bits, ordered, after
 
     def bounds(self, predicted: Floats, levels: Floats) -> Floats:
         """The intervals of some levels (m,) around predictions (n,): (n, m, 2), low and high, finite; NaN: none yet."""
-        state = self.alphas, self.weights, self.levels, self._ordered, min(self.rows, at.RING)
-        found: Floats = at.bounds(predicted, levels, *state)
-        return found
+        adaptive = self.alphas, self.weights, self.levels
+        return np.asarray(_bounds(predicted, levels, *adaptive, self._ordered, min(self.rows, RING)))
 
     def around(self, predicted: Floats, level: float) -> Floats | None:
         """The intervals (n, 2) of a level, above 0 and at most ``LEVEL_MAX``, as of ``bounds``; None: none yet."""
-        if self.rows < at.rows_needed(level):
+        if self.rows < rows_needed(level):
             return None
         return np.ascontiguousarray(self.bounds(predicted, np.array([level]))[:, 0])
 
@@ -123,16 +279,14 @@ class Intervals(Holder):
         (found,) = self.bounds(np.array([predicted]), _LEVELS).tolist()
         return tuple(None if math.isnan(low) else (low, high) for low, high in found)
 
-    def spans(self) -> tuple[Header, Header, Header]:
+    def spans(self) -> list[Header]:
         """The share of rows that each level covered: overall, in the window, fading; None where it had no interval."""
         flags = self.bits[: min(self.rows, WINDOW)].astype(np.int64)[:, None] >> np.arange(2 * len(LEVELS)) & 1
-        offered, covered = np.split(flags.sum(axis=0), 2)
-        known = self.levels.T
-        return (
-            _shares(known[at.OFFERED], known[at.COVERED]),
-            _shares(offered, covered),
-            _shares(known[at.FADING_OFFERED], known[at.FADING_COVERED]),
-        )
+        overall, fading = self.levels.T[[OFFERED, COVERED]], self.levels.T[[FADING_OFFERED, FADING_COVERED]]
+        return [
+            {f"{level:g}": covered / rows if rows else None for level, rows, covered in zip(LEVELS, *span, strict=True)}
+            for span in (overall.tolist(), flags.sum(axis=0).reshape(2, -1).tolist(), fading.tolist())
+        ]
 
     @property
     def nbytes(self) -> int:
@@ -142,7 +296,7 @@ class Intervals(Holder):
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``; see ``Holder``."""
         super().load_arrays(arrays, header)
-        n = min(self.rows, at.RING)
+        n = min(self.rows, RING)
         self._ordered = np.zeros(len(self.residuals))
         self._ordered[:n] = np.sort(self.residuals[:n])
 
@@ -150,7 +304,7 @@ class Intervals(Holder):
         return {"rows": ROWS_MAX}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        check_capacity("residuals", held["residuals"], found["rows"], at.RING)
+        check_capacity("residuals", held["residuals"], found["rows"], RING)
         check_capacity("bits", held["bits"], found["rows"], WINDOW)
 
 
@@ -163,14 +317,7 @@ def returned_bounds(served: Sequence[IntervalBounds | None]) -> Floats:
     returned = np.full((len(served), len(LEVELS), 2), np.nan)
     for row, given in enumerate(served):
         if given == ():
-            returned[row, 0, 0] = at.NOT_TRACKED
-        for j, bounds in enumerate(given or ()):
-            if bounds is not None:
-                returned[row, j] = bounds
+            returned[row, 0, 0] = NOT_TRACKED
+        elif given is not None:
+            returned[row] = [(math.nan, math.nan) if bounds is None else bounds for bounds in given]
     return returned
-
-
-def _shares(offered: NDArray[Any], covered: NDArray[Any]) -> Header:
-    """Shares by level, as JSON has them."""
-    pairs = zip(LEVELS, offered.tolist(), covered.tolist(), strict=True)
-    return {f"{level:g}": hits / rows if rows else None for level, rows, hits in pairs}

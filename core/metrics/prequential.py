@@ -103,7 +103,7 @@ class Marks:
     def add(self, mark: Header) -> None:
         """Add a mark at the latest row. Beyond the bound, the one whose neighbours are closest together is dropped.
 
-        The first and the latest always stay; of equals the oldest goes.
+        The first and the latest always stay; of equals the oldest is dropped.
         """
         self.kept.append(mark)
         if len(self.kept) > MARKS_MAX:
@@ -123,14 +123,13 @@ class Marks:
         Raises:
             ValueError: not such a header.
         """
-        kept, thinned = header.get("marks"), header.get("marks_thinned")
-        if not isinstance(kept, list) or len(kept) > MARKS_MAX:
-            raise ValueError("marks: not a list of so many at most")
+        marks, kept, thinned = cls(), header.get("marks"), header.get("marks_thinned")
+        if not isinstance(kept, list) or type(thinned) is not int:
+            raise ValueError("marks: not a list of them, and how many were dropped")
         if not all(isinstance(mark, dict) and "kind" in mark and type(mark.get("row")) is int for mark in kept):
-            raise ValueError("marks: not a list of them")
-        if type(thinned) is not int or thinned < 0 or (thinned and len(kept) < MARKS_MAX):
-            raise ValueError("marks_thinned: not how many were dropped")
-        marks = cls()
+            raise ValueError("marks: one has no row, or no kind")
+        if len(kept) > MARKS_MAX or thinned < 0 or (thinned and len(kept) < MARKS_MAX):
+            raise ValueError("marks: another number than are kept")
         marks.kept, marks.thinned = [dict(mark) for mark in kept], thinned
         return marks
 
@@ -188,10 +187,8 @@ class PrequentialMetrics(Holder):
 
     def _room(self, more: int) -> tuple[Floats, Floats]:
         """The ring and the history with room for more rows."""
-        rows, ring, history = self.rows + more, self.ring, self.history
-        if len(ring) < WINDOW or len(history) < POINTS_MAX:
-            return grown(ring, rows, WINDOW), grown(history, rows // STRIDE_FIRST, POINTS_MAX)
-        return ring, history
+        rows = self.rows + more
+        return grown(self.ring, rows, WINDOW), grown(self.history, rows // STRIDE_FIRST, POINTS_MAX)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The whole state: copies of its arrays, and the marks as header."""
@@ -226,8 +223,7 @@ def capacity(count: int, bound: int) -> int:
 
 def grown(array: Floats, count: int, bound: int) -> Floats:
     """The array (n, ...) with zeros behind it, or itself where it holds ``count`` rows of at most ``bound``."""
-    size = len(array)
-    if size >= count or size >= bound:
+    if len(array) >= min(count, bound):
         return array
     return np.concatenate([array, np.zeros((capacity(count, bound) - len(array), *array.shape[1:]))])
 

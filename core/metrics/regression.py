@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Header
-from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering, median, octaves
+from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering, median
 from core.metrics.prequential import (
     DIGITS,
     FADING,
@@ -209,15 +209,13 @@ class Span(NamedTuple):
 
     def report(self) -> Header:
         """The scores of the model and of the baseline."""
-        (mse, mae), (b_mse, b_mae) = self.means[[MODEL, BASELINE], :2]
+        mse, mae = self.means[MODEL, :2]
         location = {"bias": number(self.bias), "median_ae": number(self.median)}
-        baseline = {"mse": number(b_mse), "mae": number(b_mae)}
-        return {**scores(mse, mae, self.variance), **location, "baselines": {"last_value": baseline}}
+        return {**scores(mse, mae, self.variance), **location, "baselines": {"last_value": self.errors(BASELINE)}}
 
-    def paired(self) -> Header:
-        """The scores of the model on the baseline's rows."""
-        mse, mae = self.means[PAIRED, :2]
-        return {"rows": self.rows, "mse": number(mse), "mae": number(mae)}
+    def errors(self, series: int) -> Header:
+        """The two means of a series."""
+        return {"mse": number(self.means[series, 0]), "mae": number(self.means[series, 1])}
 
 
 class RegressionMetrics(PrequentialMetrics):
@@ -265,24 +263,24 @@ class RegressionMetrics(PrequentialMetrics):
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
         Args:
-            predicted: float64 (n,), the a-priori predictions, all finite.
-            truth: float64 (n,), the numbers that came, all finite.
+            predicted: float64 (n,), the a-priori predictions.
+            truth: float64 (n,), the numbers that came.
             baselines: float64 (n,), what ``last_value`` predicted then: a number, ``NOTHING`` or
                 ``AS_NOW``; or (0,): as now for all rows.
 
         Raises:
             ValueError: other lengths, or a number that is not finite; nothing changed.
         """
-        n, of_baseline = len(truth), len(baselines)
-        if len(predicted) != n or (of_baseline and of_baseline != n):
+        n = len(truth)
+        if len(predicted) != n or len(baselines) not in {0, n}:
             raise ValueError("predictions and truth do not go together")
-        ring, history = self._room(n)
-        done = _absorb(predicted, truth, baselines, self.scalars, self.series, self.errors, ring, history)
+        rows, (ring, history) = (predicted, truth, baselines), self._room(n)
+        done = _absorb(*rows, self.scalars, self.series, self.errors, ring, history)
         if done == _NO_ROOM:
             with np.errstate(over="ignore"):
-                low, high = octaves(np.abs(predicted - truth))
-            self.errors, self.scalars[OCTAVE] = covering(self.errors, int(self.scalars[OCTAVE]), low, high)
-            done = _absorb(predicted, truth, baselines, self.scalars, self.series, self.errors, ring, history)
+                sizes = np.abs(predicted - truth)
+            self.errors, self.scalars[OCTAVE] = covering(self.errors, int(self.scalars[OCTAVE]), sizes)
+            done = _absorb(*rows, self.scalars, self.series, self.errors, ring, history)
         if done != _DONE:
             raise ValueError("a number is not finite")
         self.ring, self.history, self.rows = ring, history, self.rows + n
@@ -301,7 +299,7 @@ class RegressionMetrics(PrequentialMetrics):
         """The answer of ``GET /models/{name}/metrics``; undefined numbers are None."""
         spans = {"overall": self._overall, "window": self._window, "fading": self._fading}
         found = self._report(**{name: span.report() for name, span in spans.items()})
-        return found | {"paired": {name: span.paired() for name, span in spans.items()}}
+        return found | {"paired": {name: {"rows": span.rows, **span.errors(PAIRED)} for name, span in spans.items()}}
 
     def quality(self, costs: Floats | None = None) -> Quality:
         """How well the model did in the window; there are no classes."""
@@ -311,23 +309,23 @@ class RegressionMetrics(PrequentialMetrics):
 
     @property
     def _overall(self) -> Span:
-        rows, means = self.series[:, :1], self.series[:, SQUARE:SERIES_FADING]
-        known = np.where(rows > 0.0, means, math.nan)
-        return Span(known, known[MODEL, 2], self.scalars[VAR], self._median(0), int(rows[BASELINE, 0]))
+        rows = self.series[:, SERIES_ROWS]
+        means = np.where(rows[:, None] > 0.0, self.series[:, SQUARE:SERIES_FADING], math.nan)
+        return Span(means, means[MODEL, 2], self.scalars[VAR], self._median(0), int(rows[BASELINE]))
 
     @property
     def _window(self) -> Span:
         errors, truth, _ = self.ring[: min(self.rows, WINDOW)].T
-        found = window_means(self.ring, len(errors))
+        means = window_means(self.ring, len(errors))
         bias, middle = (errors.mean(), np.median(np.abs(errors))) if len(errors) else (math.nan, math.nan)
-        return Span(found[:, SQUARE:], bias, variance(truth), middle, int(found[BASELINE, SERIES_ROWS]))
+        return Span(means[:, SQUARE:], bias, variance(truth), middle, int(means[BASELINE, SERIES_ROWS]))
 
     @property
     def _fading(self) -> Span:
-        weight = self.series[:, SERIES_FADING : SERIES_FADING + 1]
-        known = np.where(weight > 0.0, weight, math.nan)
-        means, rows = self.series[:, SERIES_FADING + SQUARE :] / known, round(float(weight[BASELINE, 0]), DIGITS)
-        return Span(means, means[MODEL, 2], self.scalars[F_DEV] / known[MODEL, 0], self._median(1), rows)
+        weights = self.series[:, SERIES_FADING]
+        known = np.where(weights > 0.0, weights, math.nan)
+        means, rows = self.series[:, SERIES_FADING + SQUARE :] / known[:, None], round(float(weights[BASELINE]), DIGITS)
+        return Span(means, means[MODEL, 2], self.scalars[F_DEV] / known[MODEL], self._median(1), rows)
 
     def _median(self, kind: int) -> float:
         return median(self.errors[kind], int(self.scalars[OCTAVE]))

@@ -7,7 +7,7 @@ import pytest
 
 from core.config import Config
 from core.entry import Entry, Rows
-from core.metrics.class_report import mean_cost
+from core.metrics.classification import mean_cost
 from core.model import Model, read
 from core.model.apply import apply
 

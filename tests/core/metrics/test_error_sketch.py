@@ -76,7 +76,7 @@ def test_a_bin_holds_what_it_says(error):
 def test_counts_keep_their_bins_when_room_is_made():
     """On either side; the count of zeros stays in front."""
     counts = np.arange(1.0, 2 * (1 + PER_OCTAVE) + 1).reshape(2, -1)
-    wider, first = covering(counts, 64, 63, 66)
+    wider, first = covering(counts, 64, np.array([0.0, 2.0**-1, 7.9]))
     assert (63, 1 + 4 * PER_OCTAVE) == (first, wider.shape[1])
     assert counts[:, 0].tolist() == wider[:, 0].tolist()
     assert counts[:, 1:].tolist() == wider[:, 1 + PER_OCTAVE : 1 + 2 * PER_OCTAVE].tolist()
