@@ -20,7 +20,7 @@ from core.features import NAME_MAX, Feature, Schema, Space, SparseSchema, parse_
 from core.features.declaration import Declared, GivenLabel, Name
 from core.features.feature import Missing
 from core.features.labels import LabelSet, key, parse_declared
-from core.features.scaling_parameter import scaler_bytes
+from core.features.scaling import scaler_bytes
 from core.learners.algorithm import Algorithm
 from core.learners.catalogue import DEFAULT, find
 from core.problems import Checked, Invalid, Problem, Says, by, refuse, suggestion

@@ -35,10 +35,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
-from core.features.scaling_parameter import LAYOUTS, START_ROWS, VALUE_MAX
-from core.state.layout import ROWS_MAX, counts
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
+START_ROWS = 20
+"""Rows that the robust start takes its medians of."""
 HALF_LIFE = 2000.0
+VALUE_MAX = 1e307
 _LIMIT, _LIMIT_ROBUST = 10.0, 5.0
 """Largest |z|."""
 
@@ -46,6 +48,15 @@ _RATE_MIN = -math.expm1(-math.log(2.0) / HALF_LIFE)  # 1 - 2^(-1/2000)
 _WINSOR = 5.0
 _MAD = 1.4826
 _LARGE, _SMALL = 1e140, 1e-140
+
+_STATE_MAX = 4.0 * VALUE_MAX
+_ROBUST = Layout(
+    {
+        "moments": Array(2, "D", within=_STATE_MAX, places={1: NOT_NEGATIVE}, axis=0),
+        "buffer": Array("held", "D", within=_STATE_MAX, at="_buffered"),
+    }
+)
+LAYOUTS = {"none": Layout({}), "standard": _ROBUST.without("buffer"), "robust": _ROBUST}
 
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _MATRIX = "f8[:,::1]"
@@ -196,19 +207,17 @@ class Scaler:
 
     def scale(self, X: Floats) -> Floats:
         """Rows X (n, D), C-contiguous and finite, each scaled as if it alone came next. Changes nothing."""
-        return self._scaled(X, absorb=False)
+        Z = np.empty(X.shape)
+        _scale_rows(X, self.rows, self._robust, False, self.moments, self.buffer, Z)
+        return Z
 
     def absorb(self, X: Floats) -> Floats:
         """The same, but each row is absorbed before it is scaled. A block leaves the bits of its rows one at a time."""
-        return self._scaled(X, absorb=True)
-
-    def _scaled(self, X: Floats, absorb: bool) -> Floats:
         Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._robust, absorb, self.moments, self.buffer, Z)
-        if absorb:
-            self.rows += X.shape[0]
-            if self.rows >= START_ROWS and self.buffer.shape[0]:
-                self.buffer = np.zeros((0, self.dimension))
+        _scale_rows(X, self.rows, self._robust, True, self.moments, self.buffer, Z)
+        self.rows += X.shape[0]
+        if self.rows >= START_ROWS and self.buffer.shape[0]:
+            self.buffer = np.zeros((0, self.dimension))
         return Z
 
     def extend(self, other: "Scaler", places: Ints) -> None:
@@ -263,3 +272,8 @@ class Scaler:
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
         return self.moments.nbytes + self.buffer.nbytes
+
+
+def scaler_bytes(kind: str, dimension: int) -> int:
+    """Bytes that the state of a scaler of this kind takes at most."""
+    return LAYOUTS[kind].bytes(D=dimension, held=START_ROWS - 1)

@@ -2,9 +2,16 @@
 
 from dataclasses import replace
 
-from core.features.scaling_parameter import SCALING
 from core.problems import Param
 
+SCALING = Param(
+    "scaling",
+    "choice",
+    "robust",
+    "How columns are scaled before they are learned: by their running mean and deviation (standard), by winsorised "
+    "ones with a half-life of 2000 rows (robust), which outliers cannot move and which follow drift, or not at all.",
+    choices=("none", "standard", "robust"),
+)
 BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
 UNSCALED = replace(SCALING, default="none")
 """``scaling`` of learners that any scale suits."""

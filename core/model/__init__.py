@@ -22,7 +22,6 @@ __all__ = [
 
 LATER = (
     "core.features.lags",
-    "core.features.scaling",
     "core.learners.expanded",
     "core.switching.linear_mapping",
     "core.switching.kernel_mapping",

@@ -30,12 +30,12 @@ from core.contract import (
 from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
+from core.features.scaling import Scaler
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
 if TYPE_CHECKING:
     from core.features.lags import LagColumns
-    from core.features.scaling import Scaler
 
 WEIGHT_MAX = 1e300
 """Weights are capped here: a tiny spread can make them larger than any number."""
@@ -65,14 +65,12 @@ class Expert(Nested):
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
         self.input_mapping = input_mapping
-        self.scaler: "Scaler | None" = None
+        self.scaler: Scaler | None = None
         self.learner: Learner
         if shared is not None:
             self.scaler, self.learner = shared.scaler, shared.learner
             return
         if scaling != "none":
-            from core.features.scaling import Scaler  # noqa: PLC0415  its kernels are loaded later, see core.model
-
             self.scaler = Scaler(scaling, width)
         self.learner = self._new_learner()
 

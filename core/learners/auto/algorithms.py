@@ -1,7 +1,7 @@
 """What the catalogue lists of `auto`; its parameter, costs."""
 
 from core.contract import Learner, Spec
-from core.features.scaling_parameter import scaler_bytes
+from core.features.scaling import scaler_bytes
 from core.learners.algorithm import Algorithm
 from core.learners.auto.experts import (
     LAGGED,

@@ -7,9 +7,8 @@ leaves behind predicts (core.switching.mixture): combined, or one expert drawn p
 from dataclasses import replace
 
 from core.contract import Learner, Spec
-from core.features.scaling_parameter import SCALING
 from core.learners.algorithm import Algorithm, declared_bytes
-from core.learners.parameters import BIAS
+from core.learners.parameters import BIAS, SCALING
 from core.problems import Param
 
 

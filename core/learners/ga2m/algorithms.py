@@ -1,9 +1,9 @@
 """What the catalogue lists of additive models: ``ga2m``; parameters, costs."""
 
 from core.contract import Learner, Spec
-from core.features.scaling_parameter import SCALING
 from core.learners.algorithm import Algorithm, declared_bytes
 from core.learners.ga2m.bins import active
+from core.learners.parameters import SCALING
 from core.problems import Param
 
 

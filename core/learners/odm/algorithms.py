@@ -4,10 +4,9 @@ import math
 from functools import partial
 
 from core.contract import Learner, Spec
-from core.features.scaling_parameter import SCALING
 from core.learners.algorithm import Algorithm, declared_bytes
 from core.learners.odm.candidates import AUTO, CONSTANTS, COUNT_MAX, grows, places
-from core.learners.parameters import BIAS
+from core.learners.parameters import BIAS, SCALING
 from core.learners.random_features import with_random_features
 from core.problems import Param
 

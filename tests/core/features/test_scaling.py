@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.features.scaling import Scaler
-from core.features.scaling_parameter import SCALING, START_ROWS
+from core.features.scaling import START_ROWS, Scaler
+from core.learners.parameters import SCALING
 from core.state.envelope import dump, load
 from tests.core.state.hostile import hostile
 
