@@ -12,8 +12,8 @@ from prometheus_client.core import Metric
 
 from service.monitor.activity import Gain
 from service.monitor.families import counter, gauge
+from service.runtime.lists import errs_more
 from service.runtime.replica import Replica
-from service.runtime.summaries.listing import errs_more
 
 TAGS_SHOWN = 100
 """Tags with metrics of their own: those of most models."""

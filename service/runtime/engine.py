@@ -14,16 +14,16 @@ from service.runtime.answerer import Answerer
 from service.runtime.committer import Committer, Limits
 from service.runtime.follower import Follower, LostModels
 from service.runtime.jobs import Waiting
+from service.runtime.lists import Listing
 from service.runtime.loader import Loader, Store
 from service.runtime.log_reader import LogReader, LostTail
 from service.runtime.model_cache import ModelCache
 from service.runtime.named_states import StateBudget
 from service.runtime.replica import Replica
 from service.runtime.responses import FirstAnswers
+from service.runtime.row_meter import RowMeter
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
-from service.runtime.summaries.listing import Listing
-from service.runtime.summaries.summary_state import RowMeter
 from service.store.append_notices import AppendNotices
 from service.store.pending import Pending
 

@@ -17,7 +17,7 @@ from service.runtime.named_states import with_segments, with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.steps import MERGED_FLOPS, Many, One, Step
-from service.runtime.summaries.summary_state import SummaryState
+from service.runtime.summaries import SummaryState
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta

@@ -15,7 +15,7 @@ from service.runtime.admission import Demand
 from service.runtime.loader import Loader, Store, load_algorithm_of
 from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
-from service.runtime.summaries.summary_state import SummaryWriter
+from service.runtime.summaries import SummaryWriter
 from service.store import codec
 from service.store.summaries import Summaries, encode_first
 

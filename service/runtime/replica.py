@@ -22,7 +22,7 @@ from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.jobs import Reply
 from service.runtime.stats import Stats
 from service.runtime.steps import Applied, Step
-from service.runtime.summaries.summary_state import SummaryState
+from service.runtime.summaries import SummaryState
 from service.runtime.threads import in_thread_if_long
 from service.runtime.unstored_answers import UnstoredAnswers
 from service.store import codec

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from core.model import LastDrift, Summary
-from service.runtime.summaries import listing
+from service.runtime import lists
 from service.store import summaries
 from service.store.catalog import Listed
 from service.store.summaries import StoredSummary, SummaryWrite
@@ -216,9 +216,9 @@ async def test_concurrent_requests_share_one_table(start, monkeypatch):
         return await read(limit, after, wanted)
 
     monkeypatch.setattr(catalog, "summaries", counted)
-    monkeypatch.setattr(listing, "READ_AT_ONCE", 2)
-    monkeypatch.setattr(listing, "REFRESH_S", 3600.0)
-    monkeypatch.setattr(listing, "REFRESH_S_MIN", 3600.0)
+    monkeypatch.setattr(lists, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(lists, "REFRESH_S", 3600.0)
+    monkeypatch.setattr(lists, "REFRESH_S_MIN", 3600.0)
     orders = ["rows", "updated", "worst"] * 3
     await asyncio.gather(*(api.get("/models", params={"sort": order}) for order in orders))
     assert (1, len(set(reads))) == (reads.count(None), len(reads))
@@ -236,18 +236,18 @@ async def test_the_key_of_the_worst_increases_with_the_ratio_of_errors():
     """Both tasks on one scale; errors near the largest numbers do not overflow."""
     known = StoredSummary(1, 1, "x", "regression", 30, 1.0, 1.0, "steady")
     ratios = [(0.0, 1.0), (1.0, 1e300), (1.0, 2.0), (1.0, 1.0), (1e300, 9e299), (3.0, 1.0), (1e-300, 0.0)]
-    keys = [listing.key("worst", known._replace(score=a, baseline=b)) for a, b in ratios]
+    keys = [lists.key("worst", known._replace(score=a, baseline=b)) for a, b in ratios]
     assert sorted(keys, reverse=True) == keys
     assert len(set(keys)) == len(keys)
-    assert -0.5 == listing.key("worst", known._replace(score=0.0, baseline=0.0))
+    assert -0.5 == lists.key("worst", known._replace(score=0.0, baseline=0.0))
     as_class = known._replace(task="classification", score=0.5, baseline=0.75)
-    assert listing.key("worst", known._replace(score=2.0)) == listing.key("worst", as_class)
-    assert listing.LAST == listing.key("worst", known._replace(rows=29))
+    assert lists.key("worst", known._replace(score=2.0)) == lists.key("worst", as_class)
+    assert lists.LAST == lists.key("worst", known._replace(rows=29))
 
 
 async def test_a_table_in_order_is_the_sorted_list():
     """Against a plain sort, from every place in it."""
-    table = listing.SummaryTable(0.0)
+    table = lists.SummaryTable(0.0)
     rows = [3, None, 0, 3, 7, 3, None, 1]
     listed = [
         Listed(f"m{at}", "inc", StoredSummary(0, 0, "x", "regression", count, None, None, "steady"))
@@ -255,8 +255,8 @@ async def test_a_table_in_order_is_the_sorted_list():
     ]
     table.add(listed[:3])
     table.add(listed[3:])
-    places = sorted((listing.key("rows", model.summary), model.name) for model in listed)
+    places = sorted((lists.key("rows", model.summary), model.name) for model in listed)
     for at, place in enumerate(places):
-        indices, keys = table.after("rows", listing.Place(*place))
+        indices, keys = table.after("rows", lists.Place(*place))
         following = [(key, table.models[index].name) for index, key in zip(indices, keys, strict=True)]
         assert places[at + 1 :] == following

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from service.api.keys import SCOPES
 from service.api.routes import ROUTES
-from service.runtime.summaries.summary_state import RowMeter
+from service.runtime.row_meter import RowMeter
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.event_client import EventClient, listening
 from tests.service.route_table import API, PAGES, ROUTES_OF_ALL, ROUTES_OF_ONE, filled, routes_of

@@ -9,7 +9,7 @@ import pytest
 from service.app import build
 from service.errors import StoreDown
 from service.monitor.left_alarms import LeftAlarms
-from service.runtime.summaries import summary_state
+from service.runtime import summaries
 from service.settings import Settings
 from service.store.keys import ModelKeys
 from service.store.summaries import decode
@@ -302,8 +302,8 @@ async def test_bounds_of_what_waits(start, monkeypatch):
     """With the store away, no more summaries wait than may; the oldest are dropped."""
     api = await start()
     writer = engine_of(api).models.summaries
-    monkeypatch.setattr(summary_state, "OUTBOX_MAX", 2)
-    monkeypatch.setattr(summary_state, "UNLOADED_MAX", 2)
+    monkeypatch.setattr(summaries, "OUTBOX_MAX", 2)
+    monkeypatch.setattr(summaries, "UNLOADED_MAX", 2)
     monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
     for number in range(4):
         writer.note_unloaded(f"none{number}")
@@ -320,7 +320,7 @@ async def test_a_server_that_is_down_does_not_hold_up_the_summaries_of_others(st
     api = await start()
     writer = engine_of(api).models.summaries
     monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
-    monkeypatch.setattr(summary_state, "STEP", 1)
+    monkeypatch.setattr(summaries, "STEP", 1)
     for _ in range(3):
         engine_of(api).models._drop(name_of(await api.learnt(rows=1)))
     names, sent, write = [name for name, _ in writer._outbox], [], writer._store.write
@@ -344,8 +344,8 @@ async def test_once_per_ride(monkeypatch):
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "time", lambda: clock[0])
     model = type("Model", (), {"machine": None, "version": 0, "time_ms": 5})()
-    state = summary_state.SummaryState()
-    monkeypatch.setattr(summary_state.SummaryState, "record", lambda self, model: b"%d:5:" % model.version)
+    state = summaries.SummaryState()
+    monkeypatch.setattr(summaries.SummaryState, "record", lambda self, model: b"%d:5:" % model.version)
     state.written = 0
     found = []
     for step in range(25):
