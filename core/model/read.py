@@ -204,7 +204,7 @@ class Summary(NamedTuple):
 
     Attributes:
         algorithm, task: from its configuration.
-        rows: rows learned.
+        rows: rows learned; None where only the configuration of the model is known.
         score: overall accuracy, or mean squared error; None before the first row.
         baseline: the same of the best simple baseline; None where none has predicted a row yet.
         phase: of a change of features: "steady", "overlap" or "ensemble".
@@ -219,7 +219,7 @@ class Summary(NamedTuple):
 
     algorithm: str
     task: Task
-    rows: int
+    rows: int | None
     score: float | None
     baseline: float | None
     phase: str

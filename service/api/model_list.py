@@ -1,6 +1,6 @@
 """The list of models, in several orders."""
 
-import base64
+import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from service.api.context import NAME, Caller, Context, Ctx, Page, Paging, iso, no_cursor
+from service.api.context import NAME, Caller, Ctx, Paging, iso, no_cursor
 from service.api.keys import Key
 from service.api.media import JSON
 from service.api.route import READ, Route
@@ -18,9 +18,8 @@ from service.store.catalog import Listed, Wanted
 
 router = APIRouter(route_class=Route)
 _encode = msgspec.json.Encoder().encode
-OPAQUE = "~"
-"""What cursors of other orders than by name begin with; no name does."""
-CURSOR_MAX = 300
+CURSOR = re.compile(rf"~([a-z]+):(-?[0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?):({NAME.pattern})")
+"""A cursor of another order than by name: the place of the last model of the page before."""
 
 Phase = Literal["steady", "overlap", "ensemble", "down"]
 Sort = Literal["name", "rows", "updated", "worst"]
@@ -32,13 +31,13 @@ class DriftSummary(Body):
     row: Annotated[int, Field(ge=0, examples=[1204], description="The row that raised its first alarm.")]
     time: Time
     kind: Annotated[str, Field(examples=["class_mean"])]
-    label: Annotated[
-        Label | None, Field(examples=["UP"], description="The class whose rows were compared; null for regression.")
-    ] = msgspec.field(name="class")
+    label: Annotated[Label | None, Field(examples=["UP"], description="The class compared; null for regression.")] = (
+        msgspec.field(name="class")
+    )
 
 
 class ModelSummary(Body):
-    """A model in the list; everything of it is of one version."""
+    """A model in the list; all of it but `rows_per_s` is of one version."""
 
     name: Annotated[str, Field(examples=["demo"])]
     algorithm: Annotated[str, Field(examples=["dfop"])]
@@ -50,51 +49,26 @@ class ModelSummary(Body):
     ]
     baseline: Annotated[
         float | None,
-        Field(
-            examples=[0.82],
-            description="The same of the better one of `no_change` and `majority`, or of `last_value`, which predicts "
-            "no row before it knows a label.",
-        ),
+        Field(examples=[0.82], description="The same of the best baseline: `no_change`, `majority` or `last_value`."),
     ]
     paired_score: Annotated[
         float | None,
-        Field(
-            examples=[None],
-            description="Of a regression: the mean squared error on the rows that `baseline` is of, which the two are "
-            "compared by. `score` counts the first row too, predicted before anything was learned.",
-        ),
+        Field(examples=[None], description="Regression: the score on the rows of `baseline`, which misses the first."),
     ]
     mean_cost: Annotated[
-        float | None,
-        Field(
-            examples=[None],
-            description="With `class_costs`: what the answers have cost a row, all rows counted by the present costs. "
-            "Such a model gives accuracy up for it.",
-        ),
+        float | None, Field(examples=[None], description="With `class_costs`: the mean cost of the answers so far.")
     ]
     baseline_cost: Annotated[
-        float | None,
-        Field(examples=[None], description="The same of the label that would have cost least as the answer to all."),
+        float | None, Field(examples=[None], description="The same of the constant answer that costs least.")
     ]
     phase: Annotated[Phase, Field(examples=["steady"], description="`down`: out of service, or lost by the store.")]
     updated: Time
-    drift: Annotated[
-        DriftSummary | None, Field(examples=[None], description="The newest drift event; null: there has been none.")
-    ]
+    drift: Annotated[DriftSummary | None, Field(examples=[None], description="The newest drift event, if any.")]
     challengers: Annotated[int, Field(ge=0, examples=[2], description="Learners beside the model's own.")]
-    ahead: Annotated[
-        int,
-        Field(
-            ge=0, examples=[1], description="How many of them are better: `low` of their paired difference is above 0."
-        ),
-    ]
+    ahead: Annotated[int, Field(ge=0, examples=[1], description="Those of them whose `difference.low` is above 0.")]
     rows_per_s: Annotated[
         float | None,
-        Field(
-            examples=[12.5],
-            description="Rows a second, of the last five to ten seconds; null where the replica that answers does not "
-            "hold the model, or not for long enough. Not of the version.",
-        ),
+        Field(examples=[12.5], description="Over the last 5 to 10 seconds; null where this replica cannot tell."),
     ]
 
 
@@ -104,25 +78,14 @@ class ModelList(Body, omit_defaults=True):
     models: list[ModelSummary]
     next: Annotated[str | None, Field(examples=[None], description="The `cursor` of the next page.")]
     age_s: Annotated[
-        float | None,
-        Field(examples=[1.25], description="Other orders than by name: the age of the table that the page is from."),
+        float | None, Field(examples=[1.25], description="Age of the table that the page is from; by name: none.")
     ] = None
-    total: Annotated[int | None, Field(examples=[1], description="With `totals`: models that the key may touch.")] = (
-        None
-    )
+    total: Annotated[
+        int | None, Field(examples=[1], description="With `totals`: the models that the key may touch.")
+    ] = None
     rows_per_s: Annotated[
-        float | None,
-        Field(examples=[12.5], description="With `totals`: rows a second that these models learn on this replica."),
+        float | None, Field(examples=[12.5], description="With `totals`: what they learn on this replica.")
     ] = None
-
-
-class _Cursor(msgspec.Struct, array_like=True):
-    order: Order
-    key: float
-    name: str
-
-
-_cursor = msgspec.json.Decoder(_Cursor)
 
 
 @router.get("/models", tags=["models"], dependencies=[READ], response_model=ModelList)
@@ -160,28 +123,24 @@ async def list_models(
     by how long that takes; `age_s` tells its age. Between two tables models may change places: then one may be on two
     pages, or on none.
     """
-    found = await _model_page(ctx, caller, page, sort, search)
-    if totals:
-        wanted = names_wanted(caller, None)
-        rate = ctx.engine.rows_per_s if wanted is None else ctx.engine.listing.rows_per_s_of(wanted)
-        found.total = await ctx.engine.listing.count(wanted)
-        found.rows_per_s = None if rate is None else round(rate, 1)
-    return Response(_encode(found), media_type=JSON)
-
-
-async def _model_page(ctx: Context, caller: Key | None, page: Page, sort: Sort, search: str | None) -> ModelList:
-    """A page of the list; Invalid where the cursor is none of it."""
     listing, wanted = ctx.engine.listing, names_wanted(caller, search)
+    age_s: float | None = None
     if sort == "name":
         if page.cursor is not None and NAME.fullmatch(page.cursor) is None:
             raise no_cursor()
         models, following = await listing.by_name(page.limit, page.cursor, wanted)
-        return ModelList([_summary(one, listing.rows_per_s(one)) for one in models], following)
-    place = None if page.cursor is None else _place(sort, page.cursor)
-    found = await listing.by(sort, page.limit, place, wanted)
-    following = None if found.next is None else _text(sort, found.next)
-    lines = [_summary(one, listing.rows_per_s(one)) for one in found.models]
-    return ModelList(lines, following, round(found.age_s, 3))
+    else:
+        models, place, age_s = await listing.by(sort, page.limit, _place(sort, page.cursor), wanted)
+        following = None if place is None else _cursor(sort, place)
+    found = ModelList([_summary(one) for one in models], following, _rounded(age_s, 3))
+    if totals:
+        allowed = names_wanted(caller, None)
+        if allowed is None:
+            found.total, rate = await ctx.engine.store.catalog.count(), ctx.engine.rows_per_s
+        else:
+            found.total, rate = await listing.totals(allowed)
+        found.rows_per_s = _rounded(rate, 1)
+    return Response(_encode(found), media_type=JSON)
 
 
 def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
@@ -193,34 +152,33 @@ def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
     return lambda name: part in name.casefold() and (allowed is None or allowed(name))
 
 
-def _summary(listed: Listed, rows_per_s: float | None) -> ModelSummary:
-    known = listed.summary._asdict()
-    if listed.summary.drift is not None:
-        row, time_ms, kind, label = listed.summary.drift
-        known["drift"] = DriftSummary(row, iso(time_ms), kind, label)
-    updated, rate = iso(known.pop("time_ms")), None if rows_per_s is None else round(rows_per_s, 2)
-    return ModelSummary(name=listed.name, updated=updated, rows_per_s=rate, **known)
+def _summary(listed: Listed) -> ModelSummary:
+    version, time_ms, figures = listed.summary
+    shown = figures._asdict()
+    if figures.drift is not None:
+        row, drift_ms, kind, label = figures.drift
+        shown["drift"] = DriftSummary(row, iso(drift_ms), kind, label)
+    rate = _rounded(listed.rows_per_s, 2)
+    return ModelSummary(name=listed.name, version=version, updated=iso(time_ms), rows_per_s=rate, **shown)
 
 
-def _text(order: Order, place: Place) -> str:
-    """A place as an opaque cursor."""
-    return OPAQUE + base64.urlsafe_b64encode(_encode((order, *place))).decode().rstrip("=")
+def _rounded(number: float | None, digits: int) -> float | None:
+    return None if number is None else round(number, digits)
 
 
-def _place(order: Order, text: str) -> Place:
-    """The inverse of ``_text``.
+def _cursor(sort: Order, place: Place) -> str:
+    return f"~{sort}:{place.key!r}:{place.name}"
+
+
+def _place(sort: Order, cursor: str | None) -> Place:
+    """The place that a cursor of an order names; without one, that before all models.
 
     Raises:
         Invalid: naming ``cursor``: it is not one of this order.
     """
-    encoded = text.removeprefix(OPAQUE)
-    if encoded == text or len(text) > CURSOR_MAX or not text.isascii():
+    if cursor is None:
+        return Place()
+    found = CURSOR.fullmatch(cursor)
+    if found is None or found[1] != sort:
         raise no_cursor()
-    try:
-        padded = encoded + "=" * (-len(encoded) % 4)
-        found = _cursor.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (ValueError, msgspec.MsgspecError):
-        raise no_cursor() from None
-    if found.order != order or NAME.fullmatch(found.name) is None:
-        raise no_cursor()
-    return Place(found.key, found.name)
+    return Place(float(found[2]), found[3])

@@ -62,7 +62,7 @@ class Shown(NamedTuple):
             algorithm=summary.algorithm,
             task=summary.task,
             phase=summary.phase,
-            rows=summary.rows,
+            rows=machine.rows,
             quality=read.quality(machine.own),
             coverage=read.coverage(machine.own).get(LEVEL),
             drifts=machine.outbox.total,

@@ -64,13 +64,13 @@ async def _sums(replicas: Iterable[Replica], gains: Mapping[str, Gain]) -> dict[
         config = replica.machine.config
         if not config.tags or replica.down is not None:
             continue
-        summary = replica.summary.last if replica.lock.locked() else replica.summary.look(replica)
+        summary = replica.summary.shown(replica)
         gain = gains[replica.name]
         for tag in config.tags.items():
             of_tag = found.setdefault(tag, _Sums())
             of_tag.models += 1
             of_tag.worse += summary is not None and errs_more(summary)
-            of_tag.ahead += 0 if summary is None else summary.ahead
+            of_tag.ahead += 0 if summary is None else summary.figures.ahead
             of_tag.rows += gain.rows
             of_tag.drifts += gain.drifts
     return found

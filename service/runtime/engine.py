@@ -133,7 +133,7 @@ class Engine:
         self.listing = Listing(store.catalog, self.models)
         self.notices = AppendNotices(store.connection, writer)
         self.follower = Follower(self.models, self.lost, self.notices, store.log)
-        self._meter = RowMeter(always_looked_at=False)
+        self._meter = RowMeter()
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
@@ -203,6 +203,7 @@ class Engine:
                 await self._look()
             except StoreDown as error:
                 await self._missed(error)
+            self._meter.note(asyncio.get_running_loop().time(), self.stats.rows)
             await asyncio.sleep(POLL_S)
 
     async def _missed(self, error: StoreDown) -> None:
@@ -234,7 +235,7 @@ class Engine:
 
     @property
     def rows_per_s(self) -> float | None:
-        """How many rows a second all models learn here; None where nobody has asked for it of late."""
+        """How many rows a second all models learn here; None where that is not known yet."""
         return self._meter.rate(asyncio.get_running_loop().time(), self.stats.rows)
 
     @property

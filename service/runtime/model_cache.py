@@ -17,7 +17,7 @@ from service.runtime.replica import Ledger, Replica
 from service.runtime.stats import Stats
 from service.runtime.summaries import SummaryWriter
 from service.store import codec
-from service.store.summaries import Summaries, encode_first
+from service.store.summaries import encode_first
 
 Publish = Callable[[Replica], Awaitable[None]]
 """Publishes every alarm of a replica; raises StoreDown where it cannot."""
@@ -93,7 +93,7 @@ class ModelCache:
     Attributes:
         ledger: the memory in use.
         alarms: notified by loaded models that have alarms to publish.
-        summaries: told by loaded models that have left their summaries behind.
+        summaries: writes the summaries of loaded models that have changed.
     """
 
     def __init__(self, store: Store, loader: Loader, stats: Stats, *, budget_bytes: int, model_bytes_max: int) -> None:
@@ -102,7 +102,7 @@ class ModelCache:
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
         self.ledger = Ledger()
         self.alarms = AlarmNotifier()
-        self.summaries = SummaryWriter(store.catalog, Summaries(store.connection))
+        self.summaries = SummaryWriter(store.catalog)
         self._lost: dict[str, Replica] = {}
         self._down: dict[str, tuple[str, float]] = {}
         self._unloadable: set[str] = set()
@@ -205,8 +205,8 @@ class ModelCache:
                 self._unloadable.add(name)
                 self._stats.models_down += 1
                 logger.error("model %s cannot be loaded: %s", name, error.detail)  # noqa: TRY400  the sentence says it all
-            self.summaries.note_unloaded(name)
             self._down[name] = (error.detail, asyncio.get_running_loop().time() + DOWN_S)
+            await self.summaries.write_down(name)
             raise
         finally:
             del self._loading[name]

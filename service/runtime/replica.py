@@ -289,7 +289,7 @@ class Replica:
             self.notify()
         if self.progress.since or self.progress.awaited:
             self.progress.applied(self.version)
-        self.summary.moved(self.version)
+        self.summary.note(self)
         return applied.answers
 
     def take_over(self, loaded: "Replica") -> None:
@@ -298,7 +298,7 @@ class Replica:
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.take_over(loaded.saved)
         self.progress.at_head(self.version)
-        self.summary.take_over(loaded.summary)
+        self.summary.take_over(self, loaded.summary)
         self.measure()
         self.published = (0, 0, 0)  # the log may have lost its tail, and so the alarms in it
         self.notify()
@@ -343,7 +343,7 @@ class Replica:
         self.down = f"model {self.name} is out of service: {why}"
         error = ModelDown(self.down)
         self.progress.refuse(error)
-        self.summary.failed()
+        self.summary.note(self)
         return error
 
     def end(self, error: OnepassError) -> None:

@@ -6,24 +6,22 @@ The meta HASH decides. The index is written before it and cleared after it: it m
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from core.model import STATE_VERSION
-from service.store import codec, summaries
+from core.model import STATE_VERSION, Summary
+from service.errors import Unavailable
+from service.store import codec
 from service.store.appends import failed
 from service.store.drift import forget
 from service.store.keys import INDEX, TOMBSTONES, ModelKeys, meta_key
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
-from service.store.summaries import StoredSummary
+from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
 
 STEP_NAMES = 1000
 """Least names looked at in one step where only some are wanted."""
 STEP_MODELS = 250
 """Most models read in one round trip, some tenths of a millisecond for the rows that share the connection."""
-STEP_CONFIGS = 50
-"""Most configurations read in one round trip; one may have thousands of features."""
 
 Wanted = Callable[[str], bool]
 """Whether a list is to have a model of this name."""
@@ -110,16 +108,24 @@ class ModelMeta:
 
     @property
     def listed(self) -> StoredSummary:
-        """What a list shows of it."""
-        return summaries.decode(self.summary) or _unknown(self.version, self.updated_ms, self.config)
+        """What a list shows of it; without a summary that this code reads, what the configuration tells."""
+        if (stored := decode(self.summary)) is not None:
+            return stored
+        try:
+            found = codec.config(self.config)
+        except ValueError:
+            found = {}
+        unknown = Summary(found.get("algorithm", ""), found.get("task", ""), None, None, None, "steady")
+        return StoredSummary(self.version, self.updated_ms, unknown)
 
 
 class Listed(NamedTuple):
-    """A model in the list of all: who has the name now, and what is stored of how it stands."""
+    """A model in the list of all; ``rows_per_s``: how many rows a second it learns, where a process can tell."""
 
     name: str
     incarnation: str
     summary: StoredSummary
+    rows_per_s: float | None = None
 
 
 class Catalog:
@@ -236,7 +242,7 @@ class Catalog:
 
     async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:
         """Up to ``limit`` models as (name, incarnation), by name, and the name to go on after, or None at the end."""
-        found, following = await self._page(limit, after, (), None)
+        found, following = await self._page(limit, after, None)
         return [(name, incarnation) for name, incarnation, _ in found], following
 
     async def summaries(
@@ -249,18 +255,26 @@ class Catalog:
             after: a name; the models after it.
             wanted: whether a model of some name is to be listed; None: all of them.
         """
-        found, following = await self._page(limit, after, ("version", "updated", "summary"), wanted)
-        known = [summaries.decode(summary) for _, _, (_, _, summary) in found]
-        lacking = [row for row, summary in zip(found, known, strict=True) if summary is None]
-        made = iter(await self._from_config(lacking))
-        return [
-            Listed(name, incarnation, summary or next(made))
-            for (name, incarnation, _), summary in zip(found, known, strict=True)
-        ], following
+        found, following = await self._page(limit, after, wanted)
+        listed: list[Listed] = []
+        for name, incarnation, record in found:
+            summary = decode(record)
+            if summary is None and (meta := await self.read(name)) is not None:
+                summary = meta.listed
+            if summary is not None:
+                listed.append(Listed(name, incarnation, summary))
+        return listed, following
 
-    async def _page(
-        self, limit: int, after: str | None, fields: Sequence[str], wanted: Wanted | None
-    ) -> "tuple[list[_Row], str | None]":
+    async def write_summaries(self, writes: Sequence[SummaryWrite]) -> list[int | Unavailable]:
+        """Store the summaries of many models in one round trip; what fails for one does not concern the others.
+
+        Returns:
+            What ``summaries.write_call`` says; Unavailable where the store did not answer, or cannot.
+        """
+        results = await self._connection.run([write_call(write) for write in writes]) if writes else []
+        return [failed(result) if isinstance(result, Exception) else int(result) for result in results]
+
+    async def _page(self, limit: int, after: str | None, wanted: Wanted | None) -> "tuple[list[_Row], str | None]":
         found: list[_Row] = []
         low = b"-" if after is None else f"[{after}!".encode()  # "!" follows the space: behind all members of that name
         step = limit + 1 if wanted is None else max(limit + 1, STEP_NAMES)
@@ -271,57 +285,24 @@ class Catalog:
             pairs = [tuple(member.decode().split(" ", 1)) for member in members]
             pairs = pairs if wanted is None else [pair for pair in pairs if wanted(pair[0])]
             for at in range(0, len(pairs), STEP_MODELS):
-                found += await self._living(pairs[at : at + STEP_MODELS], fields)
+                found += await self._living(pairs[at : at + STEP_MODELS])
                 if len(found) > limit:
                     break
             low = b"(" + members[-1]
         return found[:limit], found[limit - 1][0] if len(found) > limit else None
 
-    async def _living(self, pairs: Sequence[tuple[str, ...]], fields: Sequence[str]) -> "list[_Row]":
-        """Those of some members of the index that exist, with fields of their meta."""
-        answers = await self._of_each([name for name, _ in pairs], "HMGET", "incarnation", *fields)
-        return [
-            (name, incarnation, rest)
-            for (name, incarnation), (is_now, *rest) in zip(pairs, answers, strict=True)
-            if is_now == incarnation.encode()
-        ]
-
-    async def _of_each(self, names: Sequence[str], *command: str) -> list[Any]:
-        """A command on the meta of each model, over the lean connection: a sixth of the pool's time."""
-        calls = [Call(None, (meta,), (command[0], meta, *command[1:])) for meta in map(meta_key, names)]
-        answers = await self._connection.run(calls, quick=True)
-        for answer in answers:
+    async def _living(self, pairs: Sequence[tuple[str, ...]]) -> "list[_Row]":
+        """Those of some members of the index that exist, over the lean connection: a sixth of the pool's time."""
+        metas = [meta_key(name) for name, _ in pairs]
+        calls = [Call(None, (meta,), ("HMGET", meta, "incarnation", "summary")) for meta in metas]
+        found: list[_Row] = []
+        for (name, incarnation), answer in zip(pairs, await self._connection.run(calls, quick=True), strict=True):
             if isinstance(answer, Exception):
                 raise failed(answer)
-        return answers
-
-    async def _from_config(self, rows: "Sequence[_Row]") -> list[StoredSummary]:
-        """What can be told of models that have no summary: they have not been loaded since there are any."""
-        if not rows:
-            return []
-        configs: list[bytes | None] = []
-        for at in range(0, len(rows), STEP_CONFIGS):
-            configs += await self._of_each([name for name, _, _ in rows[at : at + STEP_CONFIGS]], "HGET", "config")
-        return [
-            _unknown(int(version or 0), int(updated or 0), config or b"{}")
-            for (_, _, (version, updated, _)), config in zip(rows, configs, strict=True)
-        ]
+            if answer[0] == incarnation.encode():
+                found.append((name, incarnation, answer[1]))
+        return found
 
 
-_Row = tuple[str, str, list[bytes | None]]
-"""A model's name, its incarnation, and fields of its meta."""
-
-
-def _unknown(version: int, time_ms: int, config: bytes) -> StoredSummary:
-    """What can be told of a model without a summary: its meta alone."""
-    return StoredSummary(version, time_ms, *_kind(config), None, None, None, "steady")
-
-
-@lru_cache(maxsize=1024)
-def _kind(config: bytes) -> tuple[str, str]:
-    """Algorithm and task; many models share a configuration."""
-    try:
-        found = codec.config(config)
-    except ValueError:
-        found = {}
-    return str(found.get("algorithm", "")), str(found.get("task", ""))
+_Row = tuple[str, str, bytes | None]
+"""A model's name, its incarnation, and its summary."""

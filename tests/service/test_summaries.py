@@ -83,7 +83,7 @@ async def test_a_model_has_a_summary_from_its_creation_on(api):
     path = await api.new()
     shown = await api.get(path)
     found = await stored(api, path)
-    assert (0, "dfop", "classification", 0, None, None, "steady") == (found.version, *found[2:8])
+    assert (0, "dfop", "classification", 0, None, None, "steady") == (found.version, *found.figures[:6])
     assert shown["updated"] == (await line(api, path))["updated"]
 
 
@@ -96,8 +96,8 @@ async def test_the_writer_follows_the_model(api, body):
     metrics = shown["metrics"]
     score, best = ("accuracy", max) if body is DFOP else ("mse", min)
     baseline = best(span[score] for span in metrics["baselines"].values())
-    assert (7, metrics["overall"][score], baseline, "steady") == found[4:8]
-    assert (metrics["paired"]["overall"]["mse"] if body is RLS else None) == found.paired_score
+    assert (7, metrics["overall"][score], baseline, "steady") == found.figures[2:6]
+    assert (metrics["paired"]["overall"]["mse"] if body is RLS else None) == found.figures.paired_score
 
 
 async def test_nothing_is_loaded_for_a_list(start):
@@ -126,16 +126,16 @@ async def test_a_stop_leaves_no_summary_behind(store_url):
         assert 0 == engine_of(api).stats.loads
 
 
-async def test_a_model_that_leaves_memory_is_summarised_first(start, monkeypatch):
-    """What it has learned since its last summary is written although nobody holds it any more."""
+async def test_a_model_that_leaves_memory_is_summarised_at_once(start):
+    """What it has learned since its last summary is written although nothing holds it any more."""
     api = await start()
     path = await api.learnt(rows=6)
     models = engine_of(api).models
     assert 6 > (await stored(api, path)).version
     models._drop(name_of(path))
-    await models.summaries.turn()
-    assert 6 == (await stored(api, path)).version
     assert models.peek(name_of(path)) is None
+    await models.summaries.flush()
+    assert 6 == (await stored(api, path)).version
 
 
 async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start, monkeypatch):
@@ -143,7 +143,7 @@ async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start
     api = await start()
     path = await api.new()
     engine, sent, turns = engine_of(api), [], []
-    exchange, write = engine.store.log.exchange, engine.models.summaries._store.write
+    exchange, write = engine.store.log.exchange, engine.store.catalog.write_summaries
 
     async def appended(requests, *more):
         sent.extend((request.version, decode(request.summary)) for request in requests)
@@ -154,39 +154,47 @@ async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start
         return await write(writes)
 
     monkeypatch.setattr(engine.store.log, "exchange", appended)
-    monkeypatch.setattr(engine.models.summaries._store, "write", written)
+    monkeypatch.setattr(engine.store.catalog, "write_summaries", written)
     for row in range(30):
         await learn(api, path, row)
     riding = [(version, summary) for version, summary in sent if summary is not None]
     assert 30 == len(sent)
     assert [1] == [version for version, _ in riding][:1]  # the first append that finds the summary behind
     assert 15 > len(riding)
-    assert all((version, version) == (summary.version, summary.rows) for version, summary in riding)
+    assert all((version, version) == (summary.version, summary.figures.rows) for version, summary in riding)
     riding_before = len(riding)
     replica = engine.models.peek(name_of(path))
-    replica.summary._rode = float("-inf")  # as a second later
+    replica.summary.rode = float("-inf")  # as a second later
     await learn(api, path, 30)
     assert (riding_before + 1, 30) == (len([1 for _, summary in sent if summary is not None]), sent[-1][1].version)
     assert 30 == (await stored(api, path)).version == replica.summary.written
     assert [] == [write for write in turns if write.name == name_of(path) and write.version == 30]
 
 
-async def test_who_follows_writes_only_what_nobody_else_has(start, monkeypatch):
-    """Two services hold the model, one appends to it: the other's summary is not stored beside the first one's."""
+async def test_a_replica_stores_nothing_where_another_process_has_stored_meanwhile(start):
+    """Both hold the model and have moved on; the second one's summary is refused, and sent again if it is later."""
     one, other = await start(), await start()
     path = await one.learnt(rows=3)
     await other.get(path, params={"min_version": 3})
-    engine_of(one).models.summaries.note(engine_of(one).models.peek(name_of(path)))
-    await is_written(one, path, 3)
-    writer = engine_of(other).models.summaries
-    replica = engine_of(other).models.peek(name_of(path))
-    await other.get(path, params={"consistency": "strong"})
-    await writer.flush()
-    assert 3 == replica.summary.written
-    assert float("-inf") == replica.summary._rode
+    replicas = [engine_of(api).models.peek(name_of(path)) for api in (one, other)]
+    await engine_of(one).models.summaries.flush()
+    before = await stored(one, path)
+    await engine_of(other).models.summaries.flush()
+    assert before == await stored(one, path)
+    assert [3, 3] == [replica.summary.written for replica in replicas]
+    for row in range(2):
+        await learn(one, path, row)
+    await engine_of(one).models.summaries.flush()
+    replicas[1].summary.written = 1  # as if it had not heard of version 3
+    await learn(one, path, 2)
+    await other.get(path, params={"min_version": 6})
+    await engine_of(other).models.summaries.flush()
+    assert (5, 5) == ((await stored(one, path)).version, replicas[1].summary.written)
+    await engine_of(other).models.summaries.flush()
+    assert 6 == (await stored(one, path)).version
 
 
-async def test_who_follows_writes_when_the_one_who_appended_has_died(start, monkeypatch):
+async def test_a_replica_that_follows_writes_when_the_process_that_appended_has_died(start, monkeypatch):
     """Its writer never ran again; the replica that followed stores what both knew."""
     one, other = await start(), await start()
     path = await one.new()
@@ -196,7 +204,7 @@ async def test_who_follows_writes_when_the_one_who_appended_has_died(start, monk
     for row in range(4):
         await learn(one, path, row)
     await other.get(path, params={"min_version": 4})
-    assert 4 == (await is_written(other, path, 4)).rows
+    assert 4 == (await is_written(other, path, 4)).figures.rows
 
 
 async def test_a_model_of_an_earlier_store_is_listed_without_figures(start, monkeypatch):
@@ -233,7 +241,7 @@ async def test_a_model_of_an_earlier_store_is_listed_without_figures(start, monk
     async with asyncio.timeout(WAIT_S):
         while await stored(api, path) is None:
             await asyncio.sleep(0.02)
-    assert (3, 3) == ((found := await stored(api, path)).version, found.rows)
+    assert (3, 3) == ((found := await stored(api, path)).version, found.figures.rows)
 
 
 async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_url):
@@ -257,7 +265,7 @@ async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_u
     async with running(store_url) as mended:
         assert 6 == (await mended.get(path))["rows"]
         assert ("steady", 6) == await standing(mended, path)
-        assert "steady" == (await is_written(mended, path, 6)).phase
+        assert "steady" == (await is_written(mended, path, 6)).figures.phase
 
 
 async def test_a_model_that_cannot_be_loaded_is_listed_as_down(store_url):
@@ -272,7 +280,7 @@ async def test_a_model_that_cannot_be_loaded_is_listed_as_down(store_url):
             problem(await api.ask("GET", path), 503)
             assert ("down", 4) == await standing(api, path)
             async with asyncio.timeout(WAIT_S):
-                while (await stored(api, path)).phase != "down":
+                while (await stored(api, path)).figures.phase != "down":
                     await asyncio.sleep(0.02)
     async with running(store_url) as api:
         assert ("down", 4) == await standing(api, path)
@@ -281,7 +289,7 @@ async def test_a_model_that_cannot_be_loaded_is_listed_as_down(store_url):
 
 
 async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypatch):
-    """While somebody holds the machine the writer waits for its turn, and so does the list."""
+    """While the machine is held the writer waits for its turn, and so does the list."""
     api = await start()
     path = await api.learnt(rows=2)
     await is_written(api, path, 2)
@@ -290,52 +298,36 @@ async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypat
     await api.post(f"{path}/feedback/batch", {**columnar(3), "labels": ["UP"] * 3})
     async with replica.lock:
         replica.machine.own.rows_before_start += 100  # as a thread would, half way
-        writer._moved[replica] = float("-inf")
+        writer._changed[replica] = float("-inf")
         await writer.turn()
         assert 2 == (await stored(api, path)).version
         assert 2 == (await line(api, path))["version"]
         replica.machine.own.rows_before_start -= 100
-    assert (3, 5) == ((found := await is_written(api, path, 3)).version, found.rows)
+    assert (3, 5) == ((found := await is_written(api, path, 3)).version, found.figures.rows)
 
 
-async def test_bounds_of_what_waits(start, monkeypatch):
-    """With the store away, no more summaries wait than may; the oldest are dropped."""
+async def test_what_could_not_be_written_is_written_later(start, monkeypatch):
+    """A server that is down fails its own models' summaries; a round trip that fails ends the turn."""
     api = await start()
-    writer = engine_of(api).models.summaries
-    monkeypatch.setattr(summaries, "OUTBOX_MAX", 2)
-    monkeypatch.setattr(summaries, "UNLOADED_MAX", 2)
+    engine = engine_of(api)
+    writer, write, sent = engine.models.summaries, engine.store.catalog.write_summaries, []
     monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
-    for number in range(4):
-        writer.note_unloaded(f"none{number}")
-    assert ["none0", "none1"] == [*writer._unloaded]
-    for _ in range(3):
-        path = await api.learnt(rows=1)
-        engine_of(api).models._drop(name_of(path))
-    assert 2 == len(writer._outbox)
-    assert path.endswith([*writer._outbox][-1][0])
-
-
-async def test_a_server_that_is_down_does_not_hold_up_the_summaries_of_others(start, monkeypatch):
-    """What fails goes to the end of what waits, and is sent again."""
-    api = await start()
-    writer = engine_of(api).models.summaries
-    monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
-    monkeypatch.setattr(summaries, "STEP", 1)
-    for _ in range(3):
-        engine_of(api).models._drop(name_of(await api.learnt(rows=1)))
-    names, sent, write = [name for name, _ in writer._outbox], [], writer._store.write
+    monkeypatch.setattr(summaries, "STEP", 2)
+    names = [name_of(await api.learnt(rows=1)) for _ in range(4)]
 
     async def first_fails(writes):
-        sent.append(writes[0].name)
-        return [StoreDown("away")] if writes[0].name == names[0] and len(sent) < 5 else await write(writes)
+        sent.append([one.name for one in writes])
+        return [
+            StoreDown("away") if len(sent) == 1 and one.name == names[0] else (await write([one]))[0] for one in writes
+        ]
 
-    monkeypatch.setattr(writer._store, "write", first_fails)
-    for _ in range(2):
-        with pytest.raises(StoreDown):
-            await writer._empty_outbox()
-    await writer._empty_outbox()
-    assert [names[0], names[1], names[2], names[0]] == sent[:4]
-    assert {} == writer._outbox
+    monkeypatch.setattr(engine.store.catalog, "write_summaries", first_fails)
+    await writer.flush()
+    assert [names[:2]] == sent
+    await writer.flush()
+    assert [names[2:], names[:1]] == sent[1:]
+    await writer.flush()
+    assert 3 == len(sent)
 
 
 async def test_once_per_ride(monkeypatch):
@@ -345,7 +337,8 @@ async def test_once_per_ride(monkeypatch):
     monkeypatch.setattr(loop, "time", lambda: clock[0])
     model = type("Model", (), {"machine": None, "version": 0, "time_ms": 5})()
     state = summaries.SummaryState()
-    monkeypatch.setattr(summaries.SummaryState, "record", lambda self, model: b"%d:5:" % model.version)
+    monkeypatch.setattr(summaries.SummaryState, "look", lambda _, model: model.version)
+    monkeypatch.setattr(summaries, "encode", lambda version: b"%d:5:" % version)
     state.written = 0
     found = []
     for step in range(25):
@@ -355,5 +348,4 @@ async def test_once_per_ride(monkeypatch):
         if record:
             state.settle(model.version, record)
         model.version += 1
-        state.moved(model.version)
     assert [(1, 1), (11, 11), (21, 21)] == found

@@ -7,7 +7,6 @@ from core.model import LastDrift, Summary
 from service.store.catalog import Catalog
 from service.store.summaries import (
     StoredSummary,
-    Summaries,
     SummaryWrite,
     decode,
     down,
@@ -20,7 +19,7 @@ SUMMARY = Summary("rls", "regression", 3, 0.25, 1.5, "steady")
 
 
 def record(version, rows=3):
-    return encode(StoredSummary(version, 1_700_000_000_000 + version, *SUMMARY._replace(rows=rows)))
+    return encode(StoredSummary(version, 1_700_000_000_000 + version, SUMMARY._replace(rows=rows)))
 
 
 def write(model, version=None, uid=None, least=None, rows=3):
@@ -36,8 +35,10 @@ async def stored(model):
 
 def test_a_record_is_read_as_it_was_written():
     """Version and time in front; a model out of service keeps its figures; what cannot be read is none."""
-    assert StoredSummary(7, 1_700_000_000_007, *SUMMARY) == decode(record(7))
-    assert StoredSummary(7, 1_700_000_000_007, *SUMMARY[:5], "down") == decode(encode(down(decode(record(7)))))
+    assert StoredSummary(7, 1_700_000_000_007, SUMMARY) == decode(record(7))
+    assert StoredSummary(7, 1_700_000_000_007, SUMMARY._replace(phase="down")) == decode(
+        encode(down(decode(record(7))))
+    )
     for unread in (None, b"", b"x", b"7:8:", b"7:8:[2]", b"7:8:{}", b"a:8:" + encode_first(SUMMARY)):
         assert None is decode(unread)
 
@@ -45,19 +46,26 @@ def test_a_record_is_read_as_it_was_written():
 def test_what_older_code_wrote_is_read():
     """Records without drift and challengers tell of none."""
     old = b'7:8:[1,"rls","regression",3,0.25,1.5,"steady"]'
-    assert (None, 0, 0, None, None, None) == decode(old)[-6:]
-    assert (None, 2, 1, None, None, None) == decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",null,2,1]')[-6:]
-    assert 0.0 == decode(encode(decode(old)._replace(mean_cost=0.0, baseline_cost=0.0))).mean_cost
+
+    def again(**figures):
+        known = decode(old)
+        return decode(encode(known._replace(figures=known.figures._replace(**figures)))).figures
+
+    assert (None, 0, 0, None, None, None) == decode(old).figures[-6:]
+    assert (None, 2, 1, None, None, None) == decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",null,2,1]').figures[
+        -6:
+    ]
+    assert 0.0 == again(mean_cost=0.0, baseline_cost=0.0).mean_cost
     for label in ("x", 7, True, None):
         drift = LastDrift(5, 6, "class_mean", label)
-        read = decode(encode(decode(old)._replace(drift=drift, challengers=3, ahead=1))).drift
+        read = again(drift=drift, challengers=3, ahead=1).drift
         assert (drift, type(label)) == (read, type(read.label))
 
 
 def test_a_record_of_another_format_is_not_read():
     """Fields may follow; another number in front means other fields."""
-    known = StoredSummary(7, 8, "rls", "regression", 3, 0.25, 1.5, "steady", (5, 6, "class_mean", None), 2, 1, 0.5, 0.0)
-    known = known._replace(paired_score=0.125)
+    drift = LastDrift(5, 6, "class_mean", None)
+    known = StoredSummary(7, 8, Summary("rls", "regression", 3, 0.25, 1.5, "steady", drift, 2, 1, 0.5, 0.0, 0.125))
     assert known == decode(
         b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,0.5,0.0,0.125,9]'
     )
@@ -71,7 +79,7 @@ async def test_creation_stores_the_first_summary(connection):
     assert (await catalog.create("m", INCARNATION, b"{}", encode_first(first))).created
     assert not (await catalog.create("m", "inc2", b"{}", encode_first(SUMMARY))).created
     meta = await catalog.read("m")
-    assert StoredSummary(0, meta.created_ms, *first) == decode(meta.summary)
+    assert StoredSummary(0, meta.created_ms, first) == decode(meta.summary)
 
 
 async def test_an_append_carries_the_summary_of_the_state_before_it(model):
@@ -91,7 +99,7 @@ async def test_an_append_from_behind_does_not_replace_a_later_summary(model):
     """The writer that is behind its log appends all the same."""
     for _ in range(3):
         await model.append()
-    await Summaries(model.connection).write([write(model)])
+    await Catalog(model.connection).write_summaries([write(model)])
     behind = Model(model.connection, "w2")
     assert 4 == (await behind.append(version=1, uid="w1-1", summary=record(1))).made
     assert 3 == (await stored(model)).version
@@ -99,15 +107,15 @@ async def test_an_append_from_behind_does_not_replace_a_later_summary(model):
 
 async def test_a_later_summary_stays(model):
     """Written only while the stored one is below what the writer names; the answer says what is stored."""
-    summaries = Summaries(model.connection)
+    catalog = Catalog(model.connection)
     for _ in range(4):
         await model.append()
-    assert [2, 4, 4, 4] == await summaries.write([
+    assert [2, 4, 4, 4] == await catalog.write_summaries([
         write(model, 2, "w1-2"), write(model, 4), write(model, 3, "w1-3"), write(model, 4, least=4, rows=9),
     ])  # fmt: skip
-    assert (4, 3) == (await stored(model))[0:5:4]
-    assert [4] == await summaries.write([write(model, rows=9)])
-    assert 9 == (await stored(model)).rows
+    assert (4, 3) == ((found := await stored(model)).version, found.figures.rows)
+    assert [4] == await catalog.write_summaries([write(model, rows=9)])
+    assert 9 == (await stored(model)).figures.rows
 
 
 @pytest.mark.parametrize("changed", [{"incarnation": "inc2"}, {"version": 3}, {"uid": "other"}, {"name": "n"}])
@@ -116,7 +124,7 @@ async def test_nothing_is_stored_of_what_is_not_on_the_log(model, changed):
     await model.append()
     await model.append()
     before = await model.contents()
-    assert [-1] == await Summaries(model.connection).write([write(model)._replace(**changed)])
+    assert [-1] == await Catalog(model.connection).write_summaries([write(model)._replace(**changed)])
     assert before == await model.contents()
 
 
@@ -129,8 +137,9 @@ async def test_a_list_reads_summaries_and_configurations_where_there_are_none(mo
     await model.append()
     listed, following = await catalog.summaries(2)
     old = await catalog.read("a")
-    assert StoredSummary(0, old.updated_ms, "odm", "classification", None, None, None, "steady") == listed[0].summary
-    assert ("m", INCARNATION, 0, 17) == (*listed[1][:2], listed[1].summary.version, listed[1].summary.rows)
+    unknown = Summary("odm", "classification", None, None, None, "steady")
+    assert StoredSummary(0, old.updated_ms, unknown) == listed[0].summary
+    assert ("m", INCARNATION, 0, 17) == (*listed[1][:2], listed[1].summary.version, listed[1].summary.figures.rows)
     assert "m" == following
     rest, following = await catalog.summaries(2, "m")
     assert (["z"], None) == ([row.name for row in rest], following)

@@ -18,7 +18,7 @@ from service.store.log import Answers, Append, Log, SegmentIn
 from service.store.pieces import digest
 from service.store.snapshots import SnapshotInfo, Snapshots
 from service.store.states import StateLost, States
-from service.store.summaries import Summaries, SummaryWrite
+from service.store.summaries import SummaryWrite
 from tests.service.store_fixtures import connection, server  # noqa: F401  fixtures
 from tests.simulator.scripts import Scripts
 
@@ -167,7 +167,7 @@ class Writer:
     async def _summarise(self):
         least = self._version + self._draw.choice((-2, 0, 1, 1, 1))
         write = SummaryWrite(self._name, self._incarnation, self._version, self._uid, least, self._summary())
-        await self._store.summaries.write([write])
+        await self._store.catalog.write_summaries([write])
         await self._store.catalog.read(self._name)
 
     async def _expire(self):
@@ -220,7 +220,6 @@ class Parts:
         self.both = both
         self.log, self.catalog, self.snapshots, self.states = Log(both), Catalog(both), Snapshots(both), States(both)
         self.expiry = Expiry(both)
-        self.summaries = Summaries(both)
 
 
 @pytest.mark.parametrize("part", range(4))

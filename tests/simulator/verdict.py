@@ -118,9 +118,7 @@ class Verdict:
         assert found is not None
         if self.simulation.cuts and found.version < head:
             return  # the store has lost a later one, and nobody has appended since
-        assert (head, *read.summary(serial.machine)) == (found.version, *found[2:]), (
-            "the summary is not that of the head"
-        )
+        assert (head, read.summary(serial.machine)) == (found.version, found.figures), "the summary is not of the head"
 
     def _judge_memory(self, name: str, snapshot: int) -> None:
         """Of what a published snapshot covers no answers are held, at whatever replica."""
