@@ -36,14 +36,20 @@ from core.entry import (
 from core.features import Feature, Schema, Space
 from core.metrics.class_kernels import P_TRUE
 from core.model import challengers, save
-from core.model.class_answers import Answers, Scored
+from core.model.class_answers import ClassAnswers
 from core.model.cost import row_exact
 from core.model.model import LearnerParts, Model
 from core.model.plans import LearnerChange, plan_change
-from core.model.read import named
-from core.model.rows import check_labels, check_space, group_into_blocks, plain_until, rows_of
-from core.model.scoring import Returned, as_returned
-from core.model.unknown_categories import UnknownCategories
+from core.model.rows import (
+    Returned,
+    Scored,
+    check_labels,
+    check_space,
+    count_unknown,
+    group_into_blocks,
+    plain_until,
+    rows_of,
+)
 from core.problems import Conflict, Invalid
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import Switching
@@ -109,10 +115,10 @@ def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Ou
     rows, seen = rows_of(segments), len(model.own.answers.seen.labels)
     route = model.own.switching.routes.get(first.space)
     if route is not None and route.schema.exact:
-        model.unknown.absorb(route.schema, rows.raw)
+        count_unknown(model.unknown, route.schema, rows.raw)
     scored, returned = challengers.learn_together(model, first.space, rows, place_of), rows.returned
     if returned is not None and any(one is not None and one.by != model.own.learner_id for one in returned):
-        scored = as_returned(model.own, scored, returned)
+        scored = model.own.answers.by_returned(scored, returned)
     learned = _outcomes(model, segments, scored, returned, route is not None)
     own, now = model.own, model.own.switching.now
     if len(own.answers.seen.labels) > seen and own.config.labels is None:  # by a segment that is a block of its own
@@ -132,7 +138,7 @@ def _accept(model: Model, rows: Rows) -> str | None:
         if isinstance(found, str):
             return found
         space = found
-    known = own.label_range is not None or own.answers.seen.knows(rows.y)  # type: ignore[arg-type]
+    known = own.regression or own.labels.knows(rows.y)  # type: ignore[arg-type]
     refused = None if known else check_labels(rows, model.labels, model.configs)
     if refused is None and space is not None:
         # Every phase has a route for its own space: rows that are accepted without one are the first.
@@ -145,9 +151,8 @@ def _accept(model: Model, rows: Rows) -> str | None:
 def _outcomes(
     model: Model, segments: Sequence[Rows], scored: Scored, returned: Returned | None, learned: bool
 ) -> list[Outcome]:
-    own, losses = model.own, scored.losses.tolist()
-    names, rows = named(own, scored.predicted), own.rows_before_start + own.metrics.rows
-    p_true = [] if own.label_range is not None else scored.facts[P_TRUE].tolist()
+    losses, p_true, rows = scored.losses.tolist(), scored.facts[P_TRUE].tolist(), model.rows
+    names = model.own.answers.named(scored.predicted)
     if returned is not None:
         names = [name if one is None else one.prediction for name, one in zip(names, returned, strict=True)]
     if None in names:
@@ -211,7 +216,8 @@ def _switch(model: Model, segment: Switch) -> Outcome:
             parts.drift_response.move(switching.now.schema)
         parts.metrics.mark(model.rows, "switch", action=segment.action)
     if segment.action == "complete" and model.prediction_schema is not None:
-        model.unknown.keep(model.prediction_schema)
+        names = model.prediction_schema.names
+        model.unknown = {name: count for name, count in model.unknown.items() if name in names}
     overlap_rows = model.own.switching.overlap_rows
     return Outcome(model.rows, phase=model.phase, overlap_rows=overlap_rows, warning=warnings[0] if warnings else None)
 
@@ -232,7 +238,7 @@ def _reset(model: Model) -> None:
     model.own = _reset_parts(model.own)
     for one in model.challengers.values():
         one.parts = _reset_parts(one.parts)
-    model.unknown = UnknownCategories()
+    model.unknown = {}
     challengers.compare_anew(model)
 
 
@@ -292,10 +298,11 @@ def _change(parts: LearnerParts, change: LearnerChange) -> None:
     """
     if not change.fields:
         return
-    config, answers, switching = change.config, parts.answers, parts.switching
+    config, switching = change.config, parts.switching
     other_errors = config.class_costs != parts.config.class_costs
     parts.config = config
-    parts.answers = Answers(config, answers.seen, answers.calibration, answers.counts)
+    if isinstance(parts.answers, ClassAnswers):
+        parts.answers.configure(config)
     switching.configure(config)
     if parts.drift_response is not None and switching.now is not None:
         parts.drift_response.configure(config, switching.now.schema)

@@ -14,13 +14,11 @@ from core.contract import Floats
 from core.drift.outbox import Joined, changes_of, of_alarm
 from core.entry import Challenge, PlaceOf, Promote, Withdraw
 from core.metrics.difference import NO_NUMBERS, Difference
-from core.model.class_answers import Scored
 from core.model.drift_response import Seen
 from core.model.learn import learn_rows
 from core.model.model import Challenger, LearnerParts, Model
 from core.model.plans import PREVIOUS, plan_challenge, unproven
-from core.model.rows import BlockRows
-from core.model.scoring import Returned, joined
+from core.model.rows import BlockRows, Returned, Scored, joined
 from core.problems import Conflict
 
 TEST_EVERY = 100

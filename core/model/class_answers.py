@@ -21,67 +21,33 @@ shown that the learner errs.
 
 A row with a new label is scored as if that label had been one of the K. Where no label is known at all (the first row
 of a model that declares none) there is no answer, and nothing is scored.
+
+A tracked row, whose label comes late, is scored by what was returned to the client, and the baselines by what they said
+at that moment.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numba import njit
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Floats, Ints, Label, Prediction
+from core.contract import Floats, Header, Ints, Label, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import LabelSet
-from core.metrics.class_kernels import FACTS, GONE, LOSS, NOTHING, note_facts
+from core.metrics import ClassificationMetrics, Quality
+from core.metrics.class_kernels import AS_NOW, FACTS, GONE, LOSS, NOTHING, facts_of, note_facts
 from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_priors, others_are_rare
+from core.model.rows import BlockRows, Returned, Scored
 from core.state.layout import Holder
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""
-_NO_WEIGHTS = _NO_ROWS = np.empty(0)
+_NO_WEIGHTS = np.empty(0)
 _ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 _CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
-
-
-class Scored(NamedTuple):
-    """Rows beside their a-priori predictions.
-
-    Attributes:
-        predicted: (n,) indices of labels, -1 where there was no answer, -2 for a label that the model knows no more; or
-            numbers; for tracked rows as returned.
-        truth: (n,) indices of the labels that came, or numbers.
-        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see ``class_kernels``. For
-            regression (FACTS, 0).
-        losses: (n,) 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored.
-        errors: (n,) 1.0 where what the error-rate test watches was wrong: with ``class_costs`` the label said, else the
-            learner's own class, which shows sooner that the data have left the learner behind; or squared errors.
-    """
-
-    predicted: NDArray[Any]
-    truth: NDArray[Any]
-    facts: Floats
-    losses: Floats
-    errors: Floats
-
-
-class Given(NamedTuple):
-    """What is known of rows besides their classes.
-
-    Attributes:
-        new: whether the class of the one row has just been added, and the prediction was made without it.
-        fits: whether the model that predicts is the one that calibration is of.
-        weights: (n,) or None.
-    """
-
-    new: bool = False
-    fits: bool = True
-    weights: Floats | None = None
-
-
-USUAL = Given()
-"""Rows of known classes for the model that calibration is of, without weights."""
 
 
 @njit(cache=True, nogil=True)
@@ -101,6 +67,14 @@ def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floa
     return best
 
 
+@njit(cache=True, nogil=True)
+def _of_all(counts: Floats, labels: int) -> Floats:
+    """The counts of the first labels as those of all."""
+    found = np.zeros(labels)
+    found[: counts.shape[0]] = counts
+    return found
+
+
 @njit(
     f"Tuple((i8[::1], f8[:,::1]))({_ROWS_IN}, i8[::1], f8[::1], f8[::1], f8[::1], i8, f8)",
     cache=True,
@@ -115,7 +89,7 @@ def say_rows(
         p: (n, classes) the learner's probabilities.
         order: (classes,) the label of each class.
         costs: (K,) of missing each label; (0,): all alike.
-        counts: (K,) rows of each label.
+        counts: rows of each label; later ones have none.
         calibration: see core.model.calibration.
         labels: K.
         rows: that the model has learned.
@@ -126,7 +100,7 @@ def say_rows(
     n = p.shape[0]
     said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
     priors, logs, s, r = np.empty((4, p.shape[1]))
-    log_priors(order, counts, counts.sum(), priors)
+    log_priors(order, _of_all(counts, labels), counts.sum(), priors)
     for i in range(n):
         calibrate_row(p, i, priors, calibration, logs, s, r)
         said[i] = _say(r, order, costs, labels, rows, q[i])
@@ -135,7 +109,7 @@ def say_rows(
 
 @njit(
     f"void({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
-    " f8[::1], b1, i8, f8, i8[::1], i8[::1], f8[:,::1], f8[::1])",
+    " f8[::1], b1, i8, i8, f8, i8[::1], i8[::1], f8[:,::1], f8[::1])",
     cache=True,
     nogil=True,
 )
@@ -146,9 +120,10 @@ def score_rows(
     weights: Floats,
     order: Ints,
     costs: Floats,
-    counts: Floats,
+    before: Floats,
     calibration: Floats,
     fits: bool,
+    labels: int,
     known: int,
     rows: float,
     said: Ints,
@@ -165,9 +140,10 @@ def score_rows(
         weights: (n,) of the rows, or (0,): every row counts once.
         order: the label of each class, those of ``truth`` among them.
         costs: (K,) of missing each label; (0,): all alike.
-        counts: (K,) rows of each label before; updated. K is the number of labels.
+        before: rows of each label before; later ones have none.
         calibration: see core.model.calibration; updated.
         fits: whether it learns from these rows.
+        labels: K.
         known: how many of the labels could be answered: all, or all but the last.
         rows: that the model had learned before the first of the rows.
         said: ``predicted`` of ``Scored``, written.
@@ -178,7 +154,7 @@ def score_rows(
     Raises:
         IndexError: a class that is none.
     """
-    classes, q = p.shape[1], np.empty(counts.shape[0])
+    classes, q, counts = p.shape[1], np.empty(labels), _of_all(before, labels)
     priors, logs, s, r = np.empty((4, classes))
     counted = counts.sum()
     for i in range(truth.shape[0]):
@@ -198,42 +174,39 @@ def score_rows(
             fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0, rare)
 
 
-class Answers(Holder):
-    """The labels of one model, and its answers over them.
+class ClassAnswers(Holder):
+    """The answers of a classifier, a state machine over its rows.
 
     Args:
         config: the model's configuration.
         seen: the classes seen, by index; ``add`` adds to it.
-        calibration: of the same model so far; None: the one that changes nothing.
-        counts: rows of each label so far, in the order of ``said``; later labels have none.
 
     Attributes:
         seen: as given.
-        said: the labels of the answers: the declared ones, or ``seen`` itself.
+        labels: those of the answers: the declared ones, or ``seen`` itself.
         calibration: the parameters of core.model.calibration; the state.
-        counts: (K,) rows of each label; those of the metrics, with which they are saved.
+        metrics: prequential scores of the answers.
     """
 
     layout = LAYOUT
+    regression = False
 
-    def __init__(
-        self, config: Config, seen: LabelSet, calibration: Floats | None = None, counts: Floats = _NO_ROWS
-    ) -> None:
-        self.seen = seen
-        self.said = seen if config.labels is None else LabelSet(config.labels)
-        self.calibration, self.counts = fresh() if calibration is None else calibration, counts
+    def __init__(self, config: Config, seen: LabelSet) -> None:
+        self.seen, self.calibration, self.metrics = seen, fresh(), ClassificationMetrics()
+        self.configure(config)
+
+    def configure(self, config: Config) -> None:
+        """Go on under another configuration."""
         self._config = config
+        self.labels = self.seen if config.labels is None else LabelSet(config.labels)
         self._arrange()
 
     def _arrange(self) -> None:
-        order = self.said.indices(self.seen.labels)
-        self._costs = np.array(self._config.costs_of(self.said))
-        self.counts = np.pad(self.counts, (0, len(self.said) - len(self.counts)))  # no row of a new label yet
-        self._of_labels = order, self._costs, self.counts
+        self._order, self._costs = self.labels.indices(self.seen.labels), np.array(self._config.costs_of(self.labels))
 
     @property
     def costs(self) -> Floats | None:
-        """What missing each of ``said`` costs, (K,); None without ``class_costs``."""
+        """What missing each of ``labels`` costs, (K,); None without ``class_costs``."""
         return self._costs if self._costs.size else None
 
     def add(self, label: Label) -> int:
@@ -242,69 +215,142 @@ class Answers(Holder):
         self._arrange()
         return index
 
-    def of(self, prediction: Prediction, rows: int) -> Prediction:
-        """A learner's prediction in terms of the labels, after so many rows."""
-        p, labels = prediction.probabilities, len(self.said.labels)
-        if p is None:
-            p = self._votes(prediction)
-        return Prediction(*say_rows(p, *self._of_labels, self.calibration, labels, rows))
+    def truth_of(self, labels: Any) -> tuple[NDArray[Any], bool]:
+        """The classes of n labels, (n,), -1 where one has not been seen; and whether all have been."""
+        found = self.seen.find(labels)
+        return np.array(found, dtype=np.int64), -1 not in found
 
-    def score(self, prediction: Prediction, truth: Ints, rows: int, given: Given = USUAL) -> Scored:
-        """A-priori predictions of n rows and the classes that came, from which the calibration learns.
+    def of(self, prediction: Prediction) -> Prediction:
+        """A learner's prediction in terms of the labels."""
+        known = self._order, self._costs, self.metrics.labels_seen, self.calibration
+        return Prediction(*say_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows))
+
+    def named(self, values: NDArray[Any]) -> list[Any]:
+        """Answers as labels, None where there is none."""
+        labels = self.labels.labels
+        return [labels[index] if index >= 0 else None for index in values.tolist()]
+
+    def returned(self, prediction: Prediction, row: int) -> tuple[Any, ...]:
+        """One row of ``of`` as a client receives it: label, probabilities, what the baselines say now, no interval."""
+        labels, index, shares = self.labels.labels, int(prediction.value[row]), prediction.probabilities
+        baselines = tuple(labels[at] if at >= 0 else None for at in self.metrics.baselines())
+        if index < 0:
+            return None, None, baselines, None
+        pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
+        return labels[index], pairs, baselines, None
+
+    def absorb(
+        self,
+        prediction: Prediction | None,
+        truth: NDArray[Any],
+        rows: BlockRows,
+        new: bool = False,
+        fits: bool = True,
+    ) -> Scored:
+        """Score rows, tracked ones by what was returned; the calibration learns from them.
 
         Args:
-            prediction: the learner's.
+            prediction: the learner's, each from before the row was learned; None: there was none.
             truth: (n,) class indices.
-            rows: that the model had learned before them.
-            given: what else is known of them.
+            rows: of which weights and returned predictions are read.
+            new: whether the class of the one row has just been added, and the prediction was made without it.
+            fits: whether the model that predicts is the one that calibration is of.
         """
-        n, known = len(truth), len(self.counts) - (given.new and self.said is self.seen)
-        weights, p = _NO_WEIGHTS if given.weights is None else given.weights, prediction.probabilities
-        if p is None:
-            p = self._votes(prediction)
-        said, came, facts, errors = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((FACTS, n)), np.empty(n)
-        own, state = (prediction.value, p, truth, weights), (*self._of_labels, self.calibration)
-        score_rows(*own, *state, given.fits, known, rows, said, came, facts, errors)
-        return Scored(said, came, facts, facts[LOSS], errors)
+        n, K, metrics = len(truth), len(self.labels.labels), self.metrics
+        if prediction is None:
+            facts = np.full((FACTS, n), np.nan)
+            scored = Scored(np.full(n, NOTHING), self._order[truth], facts, facts[LOSS], np.ones(n))
+        else:
+            said, came, facts, errors = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((FACTS, n)), np.empty(n)
+            weights = _NO_WEIGHTS if rows.weights is None else rows.weights
+            made, of_labels = (prediction.value, self._shares(prediction), truth, weights), (self._order, self._costs)
+            state, known = (metrics.labels_seen, self.calibration), K - (new and self.labels is self.seen)
+            score_rows(*made, *of_labels, *state, fits, K, known, metrics.rows, said, came, facts, errors)
+            scored = Scored(said, came, facts, facts[LOSS], errors)
+        if rows.returned is None:
+            metrics.absorb(scored.predicted, scored.truth, scored.facts, K)
+        else:
+            scored, baselines = self._by_returned(scored, rows.returned, metrics.rows)
+            metrics.absorb(scored.predicted, scored.truth, scored.facts, K, baselines)
+        return scored
 
-    def _votes(self, prediction: Prediction) -> Floats:
-        """Probabilities of a learner that has none."""
+    def _shares(self, prediction: Prediction) -> Floats:
+        """The probabilities of a learner's classes; of one that has none, 1 for the class it predicts."""
+        if prediction.probabilities is not None:
+            return prediction.probabilities
         return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
 
-    def unsaid(self, labels: Sequence[Label]) -> Scored:
-        """Rows of which nothing was said, with their labels, which count."""
-        truth = self.said.indices(labels)
-        np.add.at(self.counts, truth, 1.0)
-        n = len(truth)
-        facts = np.full((FACTS, n), np.nan)
-        return Scored(np.full(n, NOTHING), truth, facts, facts[LOSS], np.ones(n))
+    def by_returned(self, scored: Scored, returned: Returned) -> Scored:
+        """Rows that were just scored by the predictions that were returned, whichever learner made them."""
+        return self._by_returned(scored, returned, self.metrics.rows - len(returned))[0]
 
-    def returned(self, one: ServedPrediction, rows: int) -> tuple[int, Floats]:
-        """What was returned to a client, in terms of the labels of now.
+    def _by_returned(self, scored: Scored, returned: Returned, rows: int) -> tuple[Scored, Ints]:
+        """Rows that so many came before, and what the two baselines said when they were predicted, (n, 2)."""
+        predicted, facts = scored.predicted.copy(), scored.facts.copy()
+        baselines = np.full((len(returned), 2), AS_NOW)
+        for row, one in enumerate(returned):
+            if one is None:
+                continue
+            if one.prediction is None:
+                predicted[row], facts[:, row] = NOTHING, np.nan
+            else:
+                at = slice(row, row + 1)
+                predicted[row] = self.index(one.prediction)
+                facts[:, at] = facts_of(self._shares_returned(one, rows + row)[None], predicted[at], scored.truth[at])
+            if one.baselines is not None:
+                baselines[row] = [self.index(label) for label in one.baselines]
+        return replace(scored, predicted=predicted, facts=facts, losses=facts[LOSS]), baselines
+
+    def _shares_returned(self, one: ServedPrediction, rows: int) -> Floats:
+        """The probabilities that were returned, (K,), in terms of the labels of now, after so many rows.
 
         Labels that were not known then share equally what the others leave to 1; where there are any, all are smoothed
         as they would be now.
-
-        Args:
-            one: as it was returned, with a label.
-            rows: that the learner has learned by now.
-
-        Returns:
-            The index of its label, GONE where the model knows it no more; probabilities (K,).
         """
-        known = {self.said.index(label): share for label, share in one.probabilities or ()}
+        known = {self.labels.index(label): share for label, share in one.probabilities or ()}
         known.pop(-1, None)
-        q = np.zeros(len(self.said))
+        q = np.zeros(len(self.labels))
         q[[*known]] = [*known.values()]
         if others := [k for k in range(len(q)) if k not in known]:
             q[others] = max(1.0 - q.sum(), 0.0) / len(others)
             mass = max(1.0 / (rows + 1.0), MASS_MIN)
             q = (1.0 - mass) * q + mass / max(len(q), 2)
-        return self.index(one.prediction), q
+        return q
 
-    def index(self, said: object) -> int:
-        """The index of a label that was answered, NOTHING for none, GONE where the model knows it no more."""
-        if said is None:
+    def index(self, label: object) -> int:
+        """The index of a label that was returned, NOTHING for none, GONE where the model knows it no more."""
+        if label is None:
             return NOTHING
-        found = self.said.index(said)  # type: ignore[arg-type]  # of classification: a label
+        found = self.labels.index(label)  # type: ignore[arg-type]  # of classification: a label
         return found if found >= 0 else GONE
+
+    def report(self) -> Header:
+        """The metrics, classes by their labels."""
+        return self.metrics.report(self.labels.labels, self.labels.keys, self.costs)
+
+    def headline(self) -> Header:
+        """What a list of models shows of the metrics."""
+        return self.metrics.headline(self.costs)
+
+    def quality(self) -> Quality:
+        """How well the model has done in the window of its metrics."""
+        return self.metrics.quality(self.costs)
+
+    def coverage(self) -> Header:
+        """Of intervals: there are none."""
+        return {}
+
+    def parts(self) -> dict[str, Any]:
+        """The parts that have a state, by their names in a saved one."""
+        return {"metrics": self.metrics, "answers": self}
+
+    def check(self) -> None:
+        """Refuse parts of a saved state that do not go together.
+
+        Raises:
+            ValueError: they are not those of one model.
+        """
+        if any(self.labels.index(label) < 0 for label in self.seen.labels):
+            raise ValueError("a class is not one of the declared labels")
+        if self.metrics.classes > len(self.labels):
+            raise ValueError("the classes of the parts differ")

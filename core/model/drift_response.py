@@ -98,11 +98,15 @@ class DriftResponse:
         """One more class, called before its first row is observed."""
         self.detector.add_class()
 
-    def rows_until_next_test(self, classes: Ints) -> int:
-        """How many of the next rows, of these classes (n,), may be learned before an alarm must be acted upon."""
-        if not self.acts or not len(classes):
-            return len(classes)
-        return 1 if self._row_by_row else self.detector.rows_to_test(classes)
+    def rows_until_next_test(self, truth: NDArray[Any]) -> int:
+        """How many of the next rows, with this truth (n,), may be learned before an alarm must be acted upon."""
+        if not self.acts or not len(truth):
+            return len(truth)
+        return 1 if self._row_by_row else self.detector.rows_to_test(self._classes(truth))
+
+    def _classes(self, truth: NDArray[Any]) -> Ints:
+        """The classes that rows (n,) are tested in; a regression has a single one."""
+        return np.zeros(len(truth), dtype=np.int64) if self.regression else truth
 
     def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> None:
         """Test rows that were just learned.
@@ -116,8 +120,7 @@ class DriftResponse:
         """
         found: list[Alarm] = []
         if self._tests:
-            classes = np.zeros(len(truth), dtype=np.int64) if self.regression else truth
-            found = self.detector.absorb(X, classes, losses)
+            found = self.detector.absorb(X, self._classes(truth), losses)
         own = [alarm for alarm in model.take_alarms() if alarm.kind in self._kinds] if self._of_learner else []
         if found or own:
             both = [*((alarm, True) for alarm in own), *((alarm, False) for alarm in found)]

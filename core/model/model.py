@@ -2,7 +2,7 @@
 
     Model           its own learner, its challengers by name, the outbox of its drift events
     Challenger      the parts of another learner of the same rows, and how its losses compare
-    LearnerParts    one learner: configuration, feature spaces, answers, metrics, intervals, drift tests
+    LearnerParts    one learner: configuration, feature spaces, answers with their metrics, drift tests
 
 What is done with them are functions: core.model.apply applies log entries; read, cost, plans and save answer what is
 asked between two of them.
@@ -19,11 +19,9 @@ from core.features import Space
 from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.difference import Difference
-from core.metrics.intervals import Intervals
-from core.model.class_answers import Answers
+from core.model.class_answers import ClassAnswers
 from core.model.drift_response import DriftResponse
-from core.model.number_answers import LabelRange
-from core.model.unknown_categories import UnknownCategories
+from core.model.number_answers import NumberAnswers
 from core.state.envelope import Nested
 from core.switching.phases import Phase, Switching
 
@@ -35,10 +33,7 @@ class LearnerParts(Nested):
     Attributes:
         config: its present configuration.
         switching: the feature spaces, and the models that learn their rows.
-        answers: how its predictions become answers over the labels; the classes seen.
-        metrics: prequential scores of its predictions.
-        label_range: of a regression, what its predictions are held within.
-        intervals: of a regression, around its predictions; a switch or a drift leaves them alone.
+        answers: what is made of its predictions, and how they are scored; a switch or a drift leaves them alone.
         drift_response: drift tests and episodes; None until there is a space.
         rows_before_start: rows of the model before this learner's first one.
         learner_id: where the learner was put there, "version.segment"; "" for the model's first one.
@@ -47,23 +42,20 @@ class LearnerParts(Nested):
 
     config: Config
     switching: Switching
-    answers: Answers
-    metrics: ClassificationMetrics | RegressionMetrics
-    label_range: LabelRange | None = None
-    intervals: Intervals | None = None
+    answers: ClassAnswers | NumberAnswers
     drift_response: DriftResponse | None = None
     rows_before_start: int = 0
     learner_id: str = ""
     row_cost: tuple[int, int, float] = (-1, 0, 0.0)
 
     @classmethod
-    def first(cls, config: Config, switching: Switching | None = None, learner_id: str = "") -> Self:
-        """A learner that has learned nothing, in given spaces or in that of the configuration."""
-        switching, answers = switching or Switching(config, config.space), Answers(config, LabelSet())
-        if config.task == "regression":
-            parts = cls(config, switching, answers, RegressionMetrics(), LabelRange(), Intervals())
-        else:
-            parts = cls(config, switching, answers, ClassificationMetrics())
+    def first(
+        cls, config: Config, switching: Switching | None = None, learner_id: str = "", seen: LabelSet | None = None
+    ) -> Self:
+        """A learner that has learned nothing, in given spaces or that of the configuration, with the classes seen."""
+        seen, switching = LabelSet() if seen is None else seen, switching or Switching(config, config.space)
+        answers = NumberAnswers(seen) if config.task == "regression" else ClassAnswers(config, seen)
+        parts = cls(config, switching, answers)
         parts.learner_id = learner_id
         parts.enter(switching)
         return parts
@@ -75,6 +67,7 @@ class LearnerParts(Nested):
 
     def add_class(self, label: Label) -> None:
         """One more class, of which no row is learned now."""
+        assert isinstance(self.answers, ClassAnswers)
         self.answers.add(label)
         if self.switching.now is not None and self.drift_response is not None:
             self.switching.now.add_class()
@@ -88,7 +81,7 @@ class LearnerParts(Nested):
     @property
     def regression(self) -> bool:
         """Whether rows have numbers, not classes."""
-        return self.label_range is not None
+        return self.answers.regression
 
     @property
     def labels(self) -> LabelSet:
@@ -96,9 +89,14 @@ class LearnerParts(Nested):
         return self.answers.seen
 
     @property
+    def metrics(self) -> ClassificationMetrics | RegressionMetrics:
+        """The prequential scores."""
+        return self.answers.metrics
+
+    @property
     def rows(self) -> int:
         """Rows of the model so far, those before the learner's first included."""
-        return self.rows_before_start + self.metrics.rows
+        return self.rows_before_start + self.answers.metrics.rows
 
     @property
     def row_columns(self) -> tuple[str, ...]:
@@ -113,11 +111,10 @@ class LearnerParts(Nested):
 
     def parts(self) -> dict[str, Any]:
         """The parts that have a state, by their names in a saved one."""
-        held: dict[str, Any] = {"metrics": self.metrics, "intervals": self.intervals, "label_range": self.label_range}
-        held |= {"pipeline": self.switching.now, "answers": None if self.regression else self.answers}
-        if (response := self.drift_response) is not None:
-            held |= {"watch": response.detector, "episodes": response.episodes}
-        return {name: part for name, part in held.items() if part is not None}
+        held, now, response = self.answers.parts(), self.switching.now, self.drift_response
+        if now is not None and response is not None:
+            held |= {"pipeline": now, "watch": response.detector, "episodes": response.episodes}
+        return held
 
 
 @dataclass(eq=False, slots=True)
@@ -143,13 +140,13 @@ class Model:
         own: the learner whose predictions are returned.
         challengers: other learners of its rows, by name, in the order in which they were put there.
         outbox: events to be published; resets and restores leave it alone, since versions go on.
-        unknown: how many categories that are not declared were learned.
+        unknown: how many values that are none of the declared categories were learned, by feature.
     """
 
     own: LearnerParts
     challengers: dict[str, Challenger] = field(default_factory=dict)
     outbox: Outbox = field(default_factory=Outbox)
-    unknown: UnknownCategories = field(default_factory=UnknownCategories)
+    unknown: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def first(cls, config: Config) -> Self:
@@ -179,7 +176,7 @@ class Model:
     @property
     def regression(self) -> bool:
         """Whether rows have numbers, not classes."""
-        return self.own.label_range is not None
+        return self.own.answers.regression
 
     @property
     def labels(self) -> LabelSet:

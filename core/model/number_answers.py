@@ -1,17 +1,25 @@
-"""Predictions of a regression, held near the labels it has seen (core.features.label_range).
+"""The answers of a regression: predictions held near the labels so far (core.features.label_range), and intervals.
 
 One range serves whatever makes the prediction: one learner, or the experts after a change of features. What they learn
-is not held.
+is not held. A tracked row, whose label comes late, is scored by what was returned to the client, and the baseline by
+what it said at that moment.
 """
 
-import numpy as np
-from numba import njit
+from typing import Any
 
-from core.contract import Floats
+import numpy as np
+from msgspec.structs import replace
+from numba import njit
+from numpy.typing import NDArray
+
+from core.contract import Floats, Header, Prediction
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
+from core.features.labels import LabelSet
+from core.metrics import Quality, RegressionMetrics
 from core.metrics.class_kernels import FACTS
-from core.metrics.regression import squared_error
-from core.model.class_answers import Scored
+from core.metrics.intervals import Intervals, returned_bounds
+from core.metrics.regression import AS_NOW, NOTHING, squared_error, squared_errors
+from core.model.rows import BlockRows, Returned, Scored
 from core.state.layout import WHOLE, Array, Holder, Layout
 
 _NO_FACTS = np.empty((FACTS, 0))
@@ -28,30 +36,127 @@ def _absorb(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
         losses[i] = squared_error(values[i], y[i])
 
 
-class LabelRange(Holder):
-    """The range of the labels so far, a state machine over the rows of a regression.
+class NumberAnswers(Holder):
+    """The answers of a regression, a state machine over its rows.
+
+    Args:
+        seen: classes, of which it has none.
 
     State:
         span (3,)    least and largest label, and the number of labels
+
+    Attributes:
+        metrics: prequential scores of the predictions.
+        intervals: around them.
+        seen, labels: no classes, as given.
     """
 
     layout = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
+    regression = True
+    costs = None
 
-    def __init__(self) -> None:
+    def __init__(self, seen: LabelSet) -> None:
         self.span = np.zeros(3)
+        self.metrics, self.intervals = RegressionMetrics(), Intervals()
+        self.seen = self.labels = seen
 
-    @property
-    def rows(self) -> int:
-        """How many labels there were."""
-        return int(self.span[ROWS])
+    def truth_of(self, labels: Any) -> tuple[NDArray[Any], bool]:
+        """The labels of n rows, (n,), and that no class is new."""
+        return np.ascontiguousarray(labels, dtype=np.float64), True
 
-    def hold(self, values: Floats) -> Floats:
-        """Predictions (n,), held in place."""
-        hold_rows(values, self.span)
-        return values
+    def of(self, prediction: Prediction) -> Prediction:
+        """A learner's prediction, held in place."""
+        hold_rows(prediction.value, self.span)
+        return prediction
 
-    def absorb(self, values: Floats, truth: Floats) -> Scored:
-        """A-priori predictions (n,), each held in place by the labels before its own, beside the labels (n,)."""
-        losses = np.empty(len(truth))
+    def named(self, values: NDArray[Any]) -> list[Any]:
+        """Answers as numbers."""
+        return values.tolist()  # type: ignore[no-any-return]
+
+    def returned(self, prediction: Prediction, row: int) -> tuple[Any, ...]:
+        """One row of ``of`` as a client receives it: number, no probabilities, what the baseline says, intervals."""
+        value = float(prediction.value[row])
+        return value, None, self.metrics.baselines(), self.intervals.served(value)
+
+    def absorb(
+        self,
+        prediction: Prediction | None,
+        truth: NDArray[Any],
+        rows: BlockRows,
+        new: bool = False,
+        fits: bool = True,
+    ) -> Scored:
+        """Score rows, tracked ones by what was returned; the range and the intervals learn from them.
+
+        Args:
+            prediction: the learner's, held in place, each from before the row was learned; None: there was none.
+            truth: (n,) the numbers that came.
+            rows: of which returned predictions are read.
+            new: of classes; see ``ClassAnswers``.
+            fits: likewise.
+        """
+        del new, fits
+        values, losses = np.zeros(len(truth)) if prediction is None else prediction.value, np.empty(len(truth))
         _absorb(values, truth, self.span, losses)
-        return Scored(values, truth, _NO_FACTS, losses, losses)
+        scored = Scored(values, truth, _NO_FACTS, losses, losses)
+        if rows.returned is None:
+            self.metrics.absorb(values, truth)
+            self.intervals.absorb(values, truth)
+        else:
+            scored, baselines = self._by_returned(scored, rows.returned)
+            self.metrics.absorb(scored.predicted, truth, baselines)
+            bounds = returned_bounds([() if one is None else one.interval for one in rows.returned])
+            self.intervals.absorb(scored.predicted, truth, bounds)
+        return scored
+
+    def by_returned(self, scored: Scored, returned: Returned) -> Scored:
+        """Rows by the predictions that were returned, whichever learner made them."""
+        return self._by_returned(scored, returned)[0]
+
+    def _by_returned(self, scored: Scored, returned: Returned) -> tuple[Scored, Floats]:
+        """The rows, and what the baseline said when they were predicted, (n,)."""
+        predicted: Floats = scored.predicted.copy()
+        baselines = np.full(len(returned), AS_NOW)
+        for row, one in enumerate(returned):
+            if one is None:
+                continue
+            predicted[row] = one.prediction
+            if one.baselines is not None:
+                (last,) = one.baselines
+                baselines[row] = NOTHING if last is None else last
+        return replace(scored, predicted=predicted, losses=squared_errors(predicted, scored.truth)), baselines
+
+    def report(self) -> Header:
+        """The metrics, and the coverage of the intervals."""
+        found = self.metrics.report()
+        for span, covered in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
+            found[span]["coverage"] = covered
+        return found
+
+    def headline(self) -> Header:
+        """What a list of models shows of the metrics."""
+        return self.metrics.headline()
+
+    def quality(self) -> Quality:
+        """How well the model has done in the window of its metrics."""
+        return self.metrics.quality()
+
+    def coverage(self) -> Header:
+        """The share of labels in the window that the intervals covered, by level."""
+        return self.intervals.spans()[1]
+
+    def parts(self) -> dict[str, Any]:
+        """The parts that have a state, by their names in a saved one."""
+        return {"metrics": self.metrics, "intervals": self.intervals, "label_range": self}
+
+    def check(self) -> None:
+        """Refuse parts of a saved state that do not go together.
+
+        Raises:
+            ValueError: they are not those of one model.
+        """
+        rows = self.metrics.rows
+        if self.span[ROWS] != rows or self.intervals.rows > rows:
+            raise ValueError("the rows of the parts differ")
+        if self.seen.labels:
+            raise ValueError("a regression has no classes")

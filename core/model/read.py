@@ -12,26 +12,23 @@ from core.config import Config
 from core.contract import Floats, Header, Label, Prediction, Task, Weights
 from core.entry import ServedPrediction
 from core.features import Schema
-from core.metrics import Quality, RegressionMetrics
+from core.metrics import Quality
 from core.model.model import LearnerParts, Model
+from core.model.number_answers import NumberAnswers
 from core.switching.ensemble import Ensemble
 
 # ---------------------------------------------------------------- predictions
 
 
 def predict(parts: LearnerParts, raw: Floats) -> Prediction:
-    """Predict raw rows (n, F) of ``prediction_schema``, classes in terms of ``answers.said``.
+    """Predict raw rows (n, F) of ``prediction_schema``, classes in terms of ``answers.labels``.
 
     Raises:
         RuntimeError: the space is not fixed yet.
     """
     if parts.switching.in_force is None:
         raise RuntimeError("no feature space yet")
-    prediction = parts.switching.in_force.predict(raw)
-    if parts.label_range is None:
-        return parts.answers.of(prediction, parts.metrics.rows)
-    parts.label_range.hold(prediction.value)
-    return prediction
+    return parts.answers.of(parts.switching.in_force.predict(raw))
 
 
 def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, ServedPrediction]:
@@ -47,19 +44,11 @@ def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, ServedPredic
 
 def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -> ServedPrediction:
     """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""
-    model, metrics = parts.switching.in_force, parts.metrics
+    model = parts.switching.in_force
     # the lag columns of the next row, which a row that is predicted now will be learned with
-    made = None if model is None or model.lags is None else model.lags.now(), parts.learner_id
-    if isinstance(metrics, RegressionMetrics):
-        assert parts.intervals is not None
-        value = float(prediction.value[row])
-        return ServedPrediction(value, None, metrics.baselines(), parts.intervals.served(value), *made)
-    labels, index, shares = parts.answers.said.labels, int(prediction.value[row]), prediction.probabilities
-    baselines = tuple(labels[at] if at >= 0 else None for at in metrics.baselines())
-    if index < 0:
-        return ServedPrediction(None, None, baselines, None, *made)
-    pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
-    return ServedPrediction(labels[index], pairs, baselines, None, *made)
+    lags = None if model is None or model.lags is None else model.lags.now()
+    label, probabilities, baselines, interval = parts.answers.returned(prediction, row)
+    return ServedPrediction(label, probabilities, baselines, interval, lags, parts.learner_id)
 
 
 def encoded(parts: LearnerParts, raw: Floats) -> Floats:
@@ -76,16 +65,13 @@ def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> F
         prediction: made now.
         level: the share of labels to cover, above 0 and at most ``core.contract.LEVEL_MAX``.
     """
-    assert parts.intervals is not None
-    return parts.intervals.around(prediction.value, level)
+    assert isinstance(parts.answers, NumberAnswers)
+    return parts.answers.intervals.around(prediction.value, level)
 
 
 def named(parts: LearnerParts, values: NDArray[Any]) -> list[Any]:
     """Predicted values in the client's terms: labels, None where none is known, or numbers."""
-    if parts.label_range is not None:
-        return values.tolist()  # type: ignore[no-any-return]
-    labels = parts.answers.said.labels
-    return [labels[index] if index >= 0 else None for index in values.tolist()]
+    return parts.answers.named(values)
 
 
 # ---------------------------------------------------------------- the learner
@@ -145,8 +131,15 @@ def info(model: Model) -> Header:
     found = {"features": features, "labels": labels, "state_bytes": model.nbytes, **learner_info(own)}
     if own.rows_before_start:  # the learner has not learned all rows of the model
         found["learner_rows"] = own.metrics.rows
-    unknown = model.unknown.report(schema)
+    unknown = unknown_categories(model)
     return {**found, "unknown": unknown} if unknown else found
+
+
+def unknown_categories(model: Model) -> dict[str, int]:
+    """How many values of each feature with declared categories were none of them."""
+    schema = model.prediction_schema
+    names = () if schema is None else [schema.names[column] for column in schema.exact]
+    return {name: model.unknown.get(name, 0) for name in names}
 
 
 # ---------------------------------------------------------------- scores
@@ -162,14 +155,7 @@ def learner_metrics(parts: LearnerParts) -> Header:
 
     ``rows`` are those that this learner has scored; points and marks have the row numbers of the model.
     """
-    if isinstance(parts.metrics, RegressionMetrics):
-        assert parts.intervals is not None
-        found = parts.metrics.report()
-        for span, covered in zip(("overall", "window", "fading"), parts.intervals.spans(), strict=True):
-            found[span]["coverage"] = covered
-    else:
-        known = parts.answers.said
-        found = parts.metrics.report(known.labels, known.keys, parts.answers.costs)
+    found = parts.answers.report()
     if before := parts.rows_before_start:
         found["history"] = [{**point, "row": point["row"] + before} for point in found["history"]]
     return found
@@ -177,12 +163,12 @@ def learner_metrics(parts: LearnerParts) -> Header:
 
 def quality(parts: LearnerParts) -> Quality:
     """How well the learner has done in the window of its metrics."""
-    return parts.metrics.quality(None if parts.regression else parts.answers.costs)
+    return parts.answers.quality()
 
 
 def coverage(parts: LearnerParts) -> Header:
     """The share of labels in the window that the intervals of a regression covered, by level; {}: no regression."""
-    return {} if parts.intervals is None else parts.intervals.spans()[1]
+    return parts.answers.coverage()
 
 
 class LastDrift(NamedTuple):
@@ -245,5 +231,5 @@ def summary(model: Model) -> Summary:
         drift=None if last is None else LastDrift(last.row, last.time_ms, last.kind, last.label),
         challengers=k,
         ahead=sum([one.difference.low(k) > 0 for one in model.challengers.values()]),
-        **model.own.metrics.headline(None if model.regression else model.own.answers.costs),
+        **model.own.answers.headline(),
     )

@@ -1,23 +1,29 @@
-"""Which row segments a model still accepts, which are learned as one block, and the rows of a block.
+"""Which row segments a model still accepts, which are learned as one block; the rows of a block, and what they scored.
 
 Rows name the feature space and the labels they were validated against. What an entry before them has made impossible
 is refused here, deterministically, segment by segment.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import astuple, replace
+from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Floats
 from core.entry import MergedRows, Rows, Segment, ServedPrediction
 from core.features import Schema, Space
+from core.features.columns import OTHER
 from core.features.labels import LabelSet
 
+Returned = Sequence[ServedPrediction | None]
+"""What was returned for each row; None for rows that were not tracked."""
 
-class BlockRows(NamedTuple):
+
+class BlockRows(Struct):
     """The rows of one block.
 
     Attributes:
@@ -32,33 +38,56 @@ class BlockRows(NamedTuple):
     labels: Any
     discounts: Floats | None = None
     weights: Floats | None = None
-    returned: list[ServedPrediction | None] | None = None
+    returned: Returned | None = None
     lags: Floats | None = None
-
-    def without_others(self, config: Config) -> Self:
-        """The rows without what an algorithm does not take of what they came with: it was meant for another one."""
-        algorithm = config.algorithm
-        discounts = self.discounts if algorithm.row_discounts else None
-        return self._replace(discounts=discounts, weights=self.weights if algorithm.row_weights else None)
 
     def part(self, at: slice) -> "BlockRows":
         """Some of the rows."""
-        columns: Any = [None if column is None else column[at] for column in self]
+        columns: Any = [None if column is None else column[at] for column in astuple(self)]
         return BlockRows(*columns)
 
-    def predicted_by(self, learner_id: str, returned: Sequence[ServedPrediction | None], *, or_returned: bool) -> Self:
-        """The rows with what a learner predicted when they were tracked.
 
-        Args:
-            learner_id: its id.
-            returned: those of the rows.
-            or_returned: whether what was returned stands for what the learner did not predict.
-        """
-        own = [None if one is None else one.made_by(learner_id) for one in returned]
-        if or_returned:  # made by a learner that may have other lags
-            both = zip(own, returned, strict=True)
-            own = [replace(one, lags=None) if found is None and one is not None else found for found, one in both]
-        return self._replace(returned=own)
+class Scored(Struct):
+    """Rows with their a-priori predictions.
+
+    Attributes:
+        predicted: (n,) indices of labels, -1 where there was no answer, -2 for a label that the model knows no more; or
+            numbers; for tracked rows as returned.
+        truth: (n,) indices of the labels that came, or numbers.
+        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see ``class_kernels``. For
+            regression (FACTS, 0).
+        losses: (n,) 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored.
+        errors: (n,) 1.0 where what the error-rate test watches was wrong: with ``class_costs`` the label said, else the
+            learner's own class, which shows sooner that the data have left the learner behind; or squared errors.
+    """
+
+    predicted: NDArray[Any]
+    truth: NDArray[Any]
+    facts: Floats
+    losses: Floats
+    errors: Floats
+
+
+def joined(parts: Sequence[Scored]) -> Scored:
+    """Parts of a block as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Scored(*(np.concatenate(column, axis=-1) for column in zip(*map(astuple, parts), strict=True)))
+
+
+def predicted_by(learner_id: str, returned: Returned, *, or_returned: bool) -> list[ServedPrediction | None]:
+    """What a learner predicted of rows when they were tracked.
+
+    Args:
+        learner_id: its id.
+        returned: for each row what was returned.
+        or_returned: whether that stands for what the learner did not predict.
+    """
+    own = [None if one is None else one.made_by(learner_id) for one in returned]
+    if or_returned:  # made by a learner that may have other lags
+        both = zip(own, returned, strict=True)
+        own = [replace(one, lags=None) if found is None and one is not None else found for found, one in both]
+    return own
 
 
 def rows_of(segments: Sequence[Rows]) -> BlockRows:
@@ -83,6 +112,14 @@ def _column(given: Sequence[Floats | None]) -> Floats | None:
     """What the rows of several segments were sent with: in all of them, or in none."""
     found = [one for one in given if one is not None]
     return np.concatenate(found) if found else None
+
+
+def count_unknown(counts: dict[str, int], space: Space, raw: Floats) -> None:
+    """Count by feature the values in rows (n, F) of a space that are none of its declared categories."""
+    for column in space.exact:
+        if met := int(np.count_nonzero(raw[:, column] == OTHER)):
+            name = space.names[column]
+            counts[name] = counts.get(name, 0) + met
 
 
 def check_space(rows: Rows, schema: Space | None) -> Space | str:

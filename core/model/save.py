@@ -17,11 +17,8 @@ from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox
 from core.features import Space
 from core.features.labels import LabelSet
-from core.metrics import ClassificationMetrics
 from core.metrics.difference import Difference
-from core.model.class_answers import Answers
 from core.model.model import Challenger, LearnerParts, Model
-from core.model.unknown_categories import UnknownCategories
 from core.state import envelope
 from core.state.envelope import flatten, unflatten
 from core.switching.structure import build, describe, spaces_of
@@ -45,8 +42,8 @@ def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool 
             model's log, and with learners that none of its entries has put there.
     """
     arrays, state = _packed(model.own, "" if copied else None, {"outbox": Outbox() if copied else model.outbox})
-    if model.unknown.counts:
-        state["unknown"] = dict(model.unknown.counts)
+    if model.unknown:
+        state["unknown"] = dict(model.unknown)
     others: list[Header] = []
     for at, (name, one) in enumerate(model.challengers.items()):
         own, header = _packed(one.parts, f"0.{at + 1}" if copied else None, {"difference": one.difference})
@@ -108,7 +105,7 @@ def from_bytes(
             challengers[name] = challenger
         outbox = Outbox()
         parts = _load_parts(config, arrays, state, {"outbox": outbox})
-        model = Model(parts, challengers, outbox, UnknownCategories.from_header(state.get("unknown", {})))
+        model = Model(parts, challengers, outbox, _unknown(state.get("unknown", {})))
         _check_challengers(model)
         return model, dict(header["stamp"])
     except (KeyError, TypeError, IndexError, AttributeError) as error:
@@ -125,41 +122,39 @@ def _load_challenger(config: Config, raw: Header, arrays: Arrays) -> tuple[str, 
 
 def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str, Any]) -> LearnerParts:
     """A learner that ``_packed`` gave; ``more`` is loaded with its parts."""
-    parts = LearnerParts.first(config, build(config, state["switching"]), state.get("born", ""))
-    parts.answers = Answers(config, LabelSet.from_header(state["labels"]))
+    seen = LabelSet.from_header(state["labels"])
+    parts = LearnerParts.first(config, build(config, state["switching"]), state.get("born", ""), seen)
     parts.rows_before_start = state.get("before", 0)
     unflatten({**parts.parts(), **more}, arrays, state)
     _check_together(parts, state["rows"])
-    if isinstance(parts.metrics, ClassificationMetrics):
-        counted = parts.metrics.labels_seen
-        parts.answers = Answers(config, parts.labels, parts.answers.calibration, counted)
     return parts
 
 
 def _check_together(parts: LearnerParts, rows: object) -> None:
     """Parts that are each a state of their own must be of one and the same learner."""
-    before, scored, classes, now = parts.rows_before_start, parts.metrics.rows, len(parts.labels), parts.switching.now
+    before, now = parts.rows_before_start, parts.switching.now
     if {type(rows), type(before)} != {int} or before < 0 or not _is_learner_id(parts.learner_id):
         raise ValueError("no such numbers of rows")
-    covered = 0 if parts.intervals is None else parts.intervals.rows
-    ranged = scored if parts.label_range is None else parts.label_range.rows
-    if not rows == parts.rows or ranged != scored or covered > scored or (scored > 0 and now is None):
+    if rows != parts.rows or (parts.metrics.rows > 0 and now is None):
         raise ValueError("the rows of the parts differ")
-    declared = parts.config.labels
-    if declared is not None and any(LabelSet(declared).index(label) < 0 for label in parts.labels.labels):
-        raise ValueError("a class is not one of the declared labels")
-    if parts.regression and classes:
-        raise ValueError("a regression has no classes")
-    if now is None or parts.drift_response is None or not isinstance(parts.metrics, ClassificationMetrics):
+    parts.answers.check()
+    if now is None or parts.drift_response is None or parts.regression:
         return
-    tested = parts.drift_response.detector.classes
-    if tested != classes or now.classes_differ(classes) or parts.metrics.classes > len(parts.answers.said):
+    classes = len(parts.labels)
+    if parts.drift_response.detector.classes != classes or now.classes_differ(classes):
         raise ValueError("the classes of the parts differ")
 
 
 def _is_learner_id(born: object) -> bool:
     """Whether a saved id is one: numbers between dots, or none at all."""
     return isinstance(born, str) and all(part.isdecimal() for part in born.split(".") if born)
+
+
+def _unknown(counts: Any) -> dict[str, int]:
+    """Counts of unknown categories, checked."""
+    if not isinstance(counts, dict) or any(type(count) is not int or count < 1 for count in counts.values()):
+        raise ValueError("no such counts of unknown categories")
+    return counts
 
 
 def _check_challengers(model: Model) -> None:

@@ -34,7 +34,7 @@ def facts(model: Model) -> tuple[object, ...]:
     """What a watch depends on: where they change, it begins again."""
     schema, watch = model.prediction_schema, model.config.watch
     settled = model.rows >= SETTLED_ROWS
-    labels = 0 if model.regression else len(model.own.answers.said)
+    labels = 0 if model.regression else len(model.own.answers.labels)
     return None if schema is None else schema.id, labels if settled else 0, settled, watch
 
 
@@ -44,7 +44,7 @@ def _prediction_columns(model: Model) -> tuple[str, ...]:
         return ()
     if model.regression:
         return ("prediction",)
-    labels = model.own.answers.said.labels
+    labels = model.own.answers.labels.labels
     return tuple(f"prediction {key(label)}" for label in labels) if len(labels) <= CLASSES_MAX else ()
 
 
@@ -101,7 +101,7 @@ class UnlabelledWatch:
         if self._predictions and served.prediction is not None:
             if model.regression:
                 said[0, 0] = served.prediction
-            elif (index := model.own.answers.index(served.prediction)) >= 0:
+            elif (index := model.own.answers.labels.index(served.prediction)) >= 0:  # type: ignore[arg-type]  # a label
                 said[0, index] = 1.0
         if not self._features or model.pipeline is None:
             return said

@@ -91,7 +91,7 @@ def model(replica: Replica) -> bytes:
 def metrics(replica: Replica) -> bytes:
     """``GET /models/{name}/metrics``."""
     machine = replica.machine
-    unknown = machine.unknown.report(machine.prediction_schema)
+    unknown = read.unknown_categories(machine)
     more = {"learner": read.learner_info(machine.own), "unknown": unknown, **_stamp(replica)}
     return _encode({**read.metrics_report(machine), **more})
 

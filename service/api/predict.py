@@ -235,7 +235,7 @@ def _answer(replica: Replica, prediction: Prediction, level: float | None) -> Pr
     answer = Predicted(prediction=value, version=replica.version, incarnation=replica.incarnation)
     if machine.config.task == "classification":
         shares = prediction.probabilities
-        keys = machine.own.answers.said.keys
+        keys = machine.own.answers.labels.keys
         answer.probabilities = {} if shares is None else dict(zip(keys, shares[0].tolist(), strict=True))
     elif prediction.std is not None:
         answer.std = prediction.std[0].item()
@@ -253,7 +253,7 @@ def _many(replica: Replica, raw: Floats, level: float | None) -> PredictedBatch:
         predictions=read.named(machine.own, prediction.value), version=version, incarnation=replica.incarnation
     )
     if machine.config.task == "classification":
-        answer.classes = list(machine.own.answers.said.labels)
+        answer.classes = list(machine.own.answers.labels.labels)
         answer.probabilities = [] if prediction.probabilities is None else cast("Any", prediction.probabilities)
     elif prediction.std is not None:
         answer.std = cast("Any", prediction.std)

@@ -96,7 +96,9 @@ class Model:
         told = {"predictions": read.named(machine.own, found.value), "std": found.std}
         if machine.regression:
             return {**told, "intervals": [read.intervals_of(machine.own, found, level) for level in LEVELS]}
-        return {**told, "probabilities": found.probabilities, "labels": machine.own.answers.said.labels}
+        answers = machine.own.answers
+        labels = answers.labels if hasattr(answers, "labels") else answers.said  # an older checkout
+        return {**told, "probabilities": found.probabilities, "labels": labels.labels}
 
     def track(self, row: dict[str, Any]) -> Late:
         """A prediction whose label will come."""

@@ -143,7 +143,7 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
 
 async def _tracked(ctx: Context, replica: Replica, found: requests.ToInfer, size: int) -> Response:
     """Predict one row and keep it until its label comes."""
-    if replica.machine.config.task == "classification" and not replica.machine.own.answers.said.labels:
+    if replica.machine.config.task == "classification" and not replica.machine.own.answers.labels.labels:
         raise RequestConflict(f"model {replica.name} {NO_LABEL}")
     answer = await predict.predict_asked(ctx, replica, PredictRow(features=found.first, track=True), size, found.id)
     batch = PredictedBatch(predictions=[answer.prediction], version=answer.version, incarnation=answer.incarnation)
@@ -182,7 +182,7 @@ def _datatype(feature: Feature) -> str:
 def _outputs(machine: Model) -> list[v2.NamedTensor]:
     if machine.config.task == "regression":
         return [_tensor(v2.PREDICTION, "FP64")]
-    classes = [*map(key, machine.own.answers.said.labels)]
+    classes = [*map(key, machine.own.answers.labels.labels)]
     shares = _tensor(v2.PROBABILITIES, "FP64", len(classes) or ANY, parameters={"classes": classes})
     return [_tensor(v2.PREDICTION, v2.BYTES), shares]
 

@@ -129,7 +129,7 @@ class Observed:
             assert prediction.std is None or (np.isfinite(prediction.std) & (prediction.std >= 0)).all()
             self._check_intervals(prediction)
             return
-        labels = len(self.machine.own.answers.said)
+        labels = len(self.machine.own.answers.labels)
         assert ((prediction.value >= min(labels, 1) - 1) & (prediction.value < max(labels, 1))).all()
         assert (3, labels) == prediction.probabilities.shape
         assert ((prediction.probabilities > 0) & (prediction.probabilities < 1)).all()

@@ -9,14 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.contract import Prediction
 from core.entry import Entry, Reset, Rows, ServedPrediction
-from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import SEEN
 from core.model import Model as CoreModel
 from core.model import read, save
 from core.model.apply import apply
-from core.model.calibration import fresh
-from core.model.class_answers import Answers
+from tests.core.model.scored_answers import answered, answers_of
 
 CLASSIFIERS = [one.id for one in ALGORITHMS.values() if "classification" in one.tasks]
 DECLARED = ["no", "yes", "maybe"]
@@ -130,7 +128,7 @@ def test_what_is_scored_is_what_predict_said(algorithm, more):
         assert whole.predictions[row] == own.predictions[0]
         assert_array_equal(whole.losses[row], own.losses[0])
         assert_array_equal(whole.p_true[row], own.p_true[0])
-        names = asking.machine.own.answers.said.labels
+        names = asking.machine.own.answers.labels.labels
         assert whole.predictions[row] == (names[before.value[0]] if before.value[0] >= 0 else None)
         if label in names[: before.probabilities.shape[1]] and whole.predictions[row] is not None:
             assert before.probabilities[0, names.index(label)] == whole.p_true[row]
@@ -147,8 +145,8 @@ def test_any_probabilities_become_ones_that_are_never_0_or_1(given_shares, rows,
     p = p / p.sum() if p.sum() > 0 else np.full_like(p, 1.0 / p.size)
     names = [f"c{k}" for k in range(p.size + data.draw(st.integers(1, 3)))]
     declared = data.draw(st.permutations(names))
-    answers = Answers(config(labels=declared), LabelSet(names[: p.size]), fresh())
-    value, q, _ = answers.of(Prediction(p.argmax(axis=1), p), rows)
+    answers = answers_of(names[: p.size], labels=declared)
+    value, q, _ = answered(answers, Prediction(p.argmax(axis=1), p), rows)
     assert ((q > 0) & (q < 1)).all()
     assert_allclose(1.0, q.sum(), rtol=1e-12)
     assert q[0].argmax() == value[0]
@@ -159,23 +157,23 @@ def test_any_probabilities_become_ones_that_are_never_0_or_1(given_shares, rows,
 
 def test_costs_decide_the_answer():
     """The label of least expected cost: of a rare class that is costly to miss, long before it is probable."""
-    seen = LabelSet(["no", "yes"])
     prediction = Prediction(np.array([0, 0, 1]), np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]))
-    plain = Answers(config(labels=["yes", "no"]), seen, fresh())
-    assert_array_equal([1, 1, 0], plain.of(prediction, 10**9).value)
-    costly = Answers(config(labels=["yes", "no"], class_costs={"yes": 4}), seen, fresh())
-    assert_array_equal([1, 0, 0], costly.of(prediction, 10**9).value)
-    assert_array_equal(plain.of(prediction, 5).probabilities, costly.of(prediction, 5).probabilities)
-    named = Answers(config(class_costs={"yes": 4}), seen, fresh())
-    assert_array_equal([0, 1, 1], named.of(prediction, 10**9).value)
-    first = Answers(config(labels=["no", "yes"], class_costs={"yes": 4}), LabelSet(), fresh())
-    assert_array_equal([1], first.of(Prediction(np.array([-1]), np.empty((1, 0))), 0).value)
+    costs = {"class_costs": {"yes": 4}}
+    plain = answers_of(["no", "yes"], labels=["yes", "no"])
+    assert_array_equal([1, 1, 0], answered(plain, prediction).value)
+    costly = answers_of(["no", "yes"], labels=["yes", "no"], **costs)
+    assert_array_equal([1, 0, 0], answered(costly, prediction).value)
+    assert_array_equal(*(answered(one, prediction, 5).probabilities for one in (plain, costly)))
+    named = answers_of(["no", "yes"], labels=None, **costs)
+    assert_array_equal([0, 1, 1], answered(named, prediction).value)
+    first = answers_of([], labels=["no", "yes"], **costs)
+    assert_array_equal([1], answered(first, Prediction(np.array([-1]), np.empty((1, 0))), 0).value)
 
 
 def test_a_learner_without_probabilities_votes():
     """Its class is probable, the others possible."""
-    answers = Answers(config(labels=["no", "yes"]), LabelSet(["yes", "no"]), fresh())
-    value, q, _ = answers.of(Prediction(np.array([0, 1]), None), 3)
+    answers = answers_of(["yes", "no"], labels=["no", "yes"])
+    value, q, _ = answered(answers, Prediction(np.array([0, 1]), None), 3)
     assert_array_equal([1, 0], value)
     assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)
 

@@ -13,23 +13,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.contract import Prediction
 from core.entry import Configure, Entry, Reset, Rows
-from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import CONFIDENCE, LOSS, P_TRUE
 from core.model import Model, read, save
 from core.model.apply import apply
 from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
-from core.model.class_answers import Answers, Given
 from tests.benchmarks.generators import fraud, sea
-
-NO_ROWS = 10**12
-"""So many rows that nothing is smoothed but by 1e-6."""
+from tests.core.model.scored_answers import answered, answers_of, scored
 
 
-def answers(K, calibration=None):
-    names = [f"c{k}" for k in range(K)]
-    config = Config.parse({"algorithm": "dfop", "task": "classification", "labels": names})
-    return Answers(config, LabelSet(names), fresh() if calibration is None else calibration)
+def answers(K):
+    return answers_of([f"c{k}" for k in range(K)])
 
 
 def error_points(given, right):
@@ -47,14 +41,14 @@ def errors_and_losses(algorithm, X, y):
     else:
         body["features"] = [f"x{column}" for column in range(X.shape[1])]
     machine = Model.first(Config.parse(body))
-    score, seen = machine.own.answers.score, []
+    absorb, seen = machine.own.answers.absorb, []
 
-    def spy(prediction, truth, before, given):
-        answered = score(prediction, truth, before, given)
-        seen.append((prediction.probabilities, truth, answered.facts))
-        return answered
+    def spy(prediction, truth, *more):
+        rows = absorb(prediction, truth, *more)
+        seen.append((prediction.probabilities, truth, rows.facts))
+        return rows
 
-    machine.own.answers.score = spy
+    machine.own.answers.absorb = spy
     apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y.tolist()),)))
     facts = np.concatenate([facts for _, _, facts in seen], axis=1)
     own = np.concatenate([p[np.arange(len(k)), k] for p, k, _ in seen if p.shape[1] > k.max()])
@@ -132,8 +126,8 @@ def test_the_equations(K):
     expected = np.array([oracle.row(row, label) for row, label in zip(p, y, strict=True)])
     for i in range(len(y)):
         row = Prediction(p[i : i + 1].argmax(axis=1), p[i : i + 1])
-        assert_allclose(expected[i], ours.of(row, NO_ROWS).probabilities[0], rtol=1e-6, atol=2e-6)
-        ours.score(row, y[i : i + 1], NO_ROWS, Given())
+        assert_allclose(expected[i], answered(ours, row).probabilities[0], rtol=1e-6, atol=2e-6)
+        scored(ours, row, y[i : i + 1])
     c = ours.calibration
     assert_allclose([oracle.a, oracle.H], c[[SLOPE, CURVATURE]], rtol=1e-6)
     assert_allclose(oracle.d, c[OFFSETS:WEIGHTS], rtol=1e-5, atol=1e-8)
@@ -146,11 +140,11 @@ def test_what_is_too_sure_is_put_right(K):
     """Three times too sure, the probabilities are right to some points after some hundred rows."""
     p, y = stream(K, 8000)
     ours, value = answers(K), p.argmax(axis=1)
-    ours.score(Prediction(value, p), y, 0, Given())
+    scored(ours, Prediction(value, p), y)
     assert_allclose(1 / 3, ours.calibration[SLOPE], atol=0.12)
     p, y = stream(K, 4000, seed=1)
     value = p.argmax(axis=1)
-    said = ours.of(Prediction(value, p), NO_ROWS)
+    said = answered(ours, Prediction(value, p))
     assert_array_equal(said.probabilities.argmax(axis=1), said.value)
     if K > 2:
         assert_array_equal(value, said.value)
@@ -164,8 +158,8 @@ def test_a_learner_that_is_always_wrong_is_told_by_its_probabilities():
     """And so is the label that is said: it is the one that comes true."""
     p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
     ours = answers(2)
-    ours.score(Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1), 0, Given())
-    said = ours.of(Prediction(p.argmax(axis=1), p), NO_ROWS)
+    scored(ours, Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1))
+    said = answered(ours, Prediction(p.argmax(axis=1), p))
     assert_array_equal(1 - p.argmax(axis=1), said.value)
     assert_array_equal(said.probabilities.argmax(axis=1), said.value)
 
@@ -173,24 +167,23 @@ def test_a_learner_that_is_always_wrong_is_told_by_its_probabilities():
 @pytest.mark.parametrize("costs", [None, {"c0": 1, "c1": 1}])
 def test_the_error_rate_is_of_the_learners_own_class(costs):
     """Of a learner that is always wrong, every row, although the answers are right; with costs, of the answers."""
-    body = {"algorithm": "dfop", "task": "classification", "labels": ["c0", "c1"], "class_costs": costs}
     p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
-    ours = Answers(Config.parse(body), LabelSet(["c0", "c1"]), fresh())
-    answered = ours.score(Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1), 0, Given())
-    said_wrong = (answered.predicted != answered.truth).astype(float)
+    ours = answers_of(["c0", "c1"], class_costs=costs)
+    found = scored(ours, Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1))
+    said_wrong = (found.predicted != found.truth).astype(float)
     assert 0 == said_wrong[100:].sum()
-    assert_array_equal(said_wrong if costs else np.ones(1000), answered.errors)
+    assert_array_equal(said_wrong if costs else np.ones(1000), found.errors)
 
 
 def test_rows_that_do_not_fit_leave_it_alone():
     """Those of a model that is not in force, of a class that the prediction could not hold, and of a single class."""
     p = np.array([[0.6, 0.4]])
     for ours, row, y, how in (
-        (answers(2), p, 0, Given(fits=False)),
-        (answers(3), p, 2, Given(new=True)),
-        (answers(2), np.ones((1, 1)), 0, Given()),
+        (answers(2), p, 0, {"fits": False}),
+        (answers(3), p, 2, {"new": True}),
+        (answers(2), np.ones((1, 1)), 0, {}),
     ):
-        ours.score(Prediction(row.argmax(axis=1), row), np.array([y]), 5, how)
+        scored(ours, Prediction(row.argmax(axis=1), row), np.array([y]), **how)
         assert_array_equal(fresh(), ours.calibration)
 
 
@@ -198,14 +191,14 @@ def test_a_third_class_starts_the_offsets_anew():
     """Two classes have an offset of the second one's odds; three share one. Predicting does not change which."""
     ours = answers(3)
     two, y = stream(2, 99)
-    ours.score(Prediction(two.argmax(axis=1), two), y, 0, Given())
+    scored(ours, Prediction(two.argmax(axis=1), two), y)
     slope = ours.calibration[SLOPE]
     assert ours.calibration[OFFSETS:].any()
     three, _ = stream(3, 2)
     before = ours.calibration.copy()
-    ours.of(Prediction(three.argmax(axis=1), three), 10)
+    answered(ours, Prediction(three.argmax(axis=1), three), 10)
     assert_array_equal(before, ours.calibration)
-    ours.score(Prediction(three.argmax(axis=1), three), np.array([2, 2]), 10, Given())
+    scored(ours, Prediction(three.argmax(axis=1), three), np.array([2, 2]))
     assert (1.0, True) == (ours.calibration[SHARED], abs(ours.calibration[SLOPE] - slope) < 0.1)
     assert np.count_nonzero(ours.calibration[WEIGHTS:]) <= 6
 
@@ -215,16 +208,16 @@ def test_a_third_class_of_one_row_in_a_hundred_leaves_the_offsets_of_the_first_t
     ours, pair = answers(3), answers(2)
     two, y = stream(2, 99)
     for one in (ours, pair):
-        one.score(Prediction(two.argmax(axis=1), two), y, 0, Given())
+        scored(one, Prediction(two.argmax(axis=1), two), y)
     three = np.column_stack([0.9 * two, np.full(99, 0.1)])
-    ours.score(Prediction(three[:1].argmax(axis=1), three[:1]), np.array([2]), 99, Given())
+    scored(ours, Prediction(three[:1].argmax(axis=1), three[:1]), np.array([2]))
     assert_array_equal(pair.calibration[OFFSETS:], ours.calibration[OFFSETS:])
     assert 0.0 == ours.calibration[SHARED]
     ours.calibration[SLOPE] = pair.calibration[SLOPE] = 1.0
-    told = (one.of(Prediction(p.argmax(axis=1), p), NO_ROWS).probabilities for one, p in ((ours, three), (pair, two)))
+    told = (answered(one, Prediction(p.argmax(axis=1), p)).probabilities for one, p in ((ours, three), (pair, two)))
     of_three, of_two = told
     assert_allclose(of_two[:, 1], of_three[:, 1] / of_three[:, :2].sum(axis=1), atol=1e-3)
-    ours.score(Prediction(three.argmax(axis=1), three), y, 100, Given())
+    scored(ours, Prediction(three.argmax(axis=1), three), y)
     assert 0.0 == ours.calibration[SHARED]
     assert (pair.calibration[WEIGHTS:] != ours.calibration[WEIGHTS:]).any()
 
@@ -234,9 +227,9 @@ def test_a_weight_counts_in_the_calibration():
     p, y = stream(2, 50)
     plain, ones, heavy = answers(2), answers(2), answers(2)
     row = Prediction(p.argmax(axis=1), p)
-    plain.score(row, y, 0, Given())
-    ones.score(row, y, 0, Given(weights=np.ones(50)))
-    heavy.score(row, y, 0, Given(weights=np.full(50, 3.0)))
+    scored(plain, row, y)
+    scored(ones, row, y, weights=np.ones(50))
+    scored(heavy, row, y, weights=np.full(50, 3.0))
     assert_array_equal(plain.calibration, ones.calibration)
     assert heavy.calibration[CURVATURE] > 2 * plain.calibration[CURVATURE]
 
@@ -253,9 +246,9 @@ def test_no_stream_spoils_it(p, y, weight):
         ours = answers(K)
         for _ in range(20):
             rows = Prediction(own.argmax(axis=1), own)
-            ours.score(rows, np.array(y) % K, 0, Given(weights=np.full(6, weight)))
+            scored(ours, rows, np.array(y) % K, weights=np.full(6, weight))
         LAYOUT.read(ours.to_arrays()[0])
-        said = ours.of(rows, NO_ROWS).probabilities
+        said = answered(ours, rows).probabilities
         assert ((said > 0) & (said < 1)).all()
         assert_allclose(1.0, said.sum(axis=1), rtol=1e-9)
 

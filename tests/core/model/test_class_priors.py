@@ -7,13 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.contract import Prediction
 from core.entry import Configure, Entry, Reset, Rows
-from core.features.labels import LabelSet
+from core.metrics.class_kernels import CLASS_ROWS, SEEN
 from core.model import Model as CoreModel
 from core.model import read, save
 from core.model.apply import apply
-from core.model.calibration import fresh
-from core.model.class_answers import Answers
 from tests.benchmarks import generators
+from tests.core.model.scored_answers import answered, answers_of, scored
 
 ROWS = 2000
 STREAMS = {
@@ -21,7 +20,6 @@ STREAMS = {
     "chess": lambda: generators.chess_board(0, ROWS),
     "led": lambda: generators.led(0, ROWS),
 }
-NO_ROWS = 10**12
 
 
 class Model:
@@ -82,9 +80,10 @@ def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
 
 
 def answers(counts):
-    names = [f"c{k}" for k in range(len(counts))]
-    config = Config.parse({"algorithm": "dfop", "task": "classification", "labels": names})
-    return Answers(config, LabelSet(names), fresh(), np.array(counts, dtype=np.float64))
+    found = answers_of([f"c{k}" for k in range(len(counts))])
+    found.metrics.by_class = np.zeros((CLASS_ROWS, len(counts)))
+    found.metrics.by_class[SEEN] = counts
+    return found
 
 
 @pytest.mark.parametrize("counts", [[1, 999, 1000], [2, 1, 4000], [10, 1, 90], [0, 3, 50]])
@@ -93,19 +92,17 @@ def test_the_priors(counts):
     own = np.maximum(counts, 1.0)
     expected = np.array([0.5, 0.3, 0.2]) * np.minimum(1, 3 * (own + 1) / (sum(counts) + 3)) ** (1 / own**2)
     p = np.array([[0.5, 0.3, 0.2]])
-    said = answers(counts).of(Prediction(p.argmax(axis=1), p), NO_ROWS).probabilities[0]
+    said = answered(answers(counts), Prediction(p.argmax(axis=1), p)).probabilities[0]
     assert_allclose(expected / expected.sum(), said, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_count_whether_something_was_said_of_them_or_not():
     """Those that are scored, and those whose space is gone; in the order of the labels."""
-    config = Config.parse({"algorithm": "dfop", "task": "classification", "labels": ["no", "yes"]})
-    ours = Answers(config, LabelSet(["yes", "no"]), fresh())
-    p = np.full((3, 2), 0.5)
-    ours.score(Prediction(np.zeros(3, dtype=np.int64), p), np.array([0, 0, 1]), 0)
-    assert_array_equal([1, 2], ours.counts)
-    ours.unsaid(["no", "no"])
-    assert_array_equal([3, 2], ours.counts)
+    ours = answers_of(["yes", "no"], labels=["no", "yes"])
+    scored(ours, Prediction(np.zeros(3, dtype=np.int64), np.full((3, 2), 0.5)), np.array([0, 0, 1]))
+    assert_array_equal([1, 2], ours.metrics.labels_seen)
+    scored(ours, None, np.array([1, 1]))
+    assert_array_equal([3, 2], ours.metrics.labels_seen)
 
 
 def test_counts_are_saved_with_the_metrics_and_begin_anew_with_a_reset():
@@ -114,14 +111,14 @@ def test_counts_are_saved_with_the_metrics_and_begin_anew_with_a_reset():
     model = Model("odm", X, labels=["c1", "c0"])
     model.learn(X[:300], ["c0"] * 299 + ["c1"])
     machine = model.machine
-    assert_array_equal([1, 299], machine.own.answers.counts)
+    assert_array_equal([1, 299], machine.own.metrics.labels_seen)
     again, _ = save.from_bytes(save.to_bytes(machine))
     apply(machine, Entry(3, 0, (Configure({"add_labels": ["c2"]}),)))
     for other in (again, machine):
-        assert_array_equal([1, 299], other.own.answers.counts[:2])
+        assert_array_equal([1, 299], other.own.metrics.labels_seen[:2])
     model.version += 1
     apply(machine, Entry(model.version, 0, (Reset(),)))
-    assert not machine.own.answers.counts.any()
+    assert not machine.own.metrics.labels_seen.any()
 
 
 def test_a_block_says_what_its_rows_say():

@@ -8,10 +8,12 @@ from core.config import Config
 from core.contract import Spec
 from core.entry import Entry, Rows
 from core.features.label_range import BEYOND, SPAN_ROWS
+from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import Model, read, save
 from core.model.apply import apply
-from core.model.number_answers import LabelRange
+from core.model.number_answers import NumberAnswers
+from core.model.rows import BlockRows
 from tests.core.state.hostile import hostile
 from tests.core.switching.switch_streams import Driver
 
@@ -86,26 +88,26 @@ def test_one_range_serves_every_phase():
         step()
         driver.learn(40)
     seen = driver.labels[: driver.at]
-    assert [seen.min(), seen.max(), 200.0] == driver.machine.own.label_range.span.tolist()
+    assert [seen.min(), seen.max(), 200.0] == driver.machine.own.answers.span.tolist()
     assert save.to_bytes(driver.machine) == save.to_bytes(driver.reborn().machine)
 
 
 def test_a_wild_label_widens_the_range_once():
     """One label of 1e30 among others moves an end by one width; a change of level is reached within some rows."""
-    held = LabelRange()
-    held.absorb(np.zeros(100), np.linspace(0.0, 1.0, 100))
-    held.absorb(np.zeros(1), np.array([1e30]))
+    held = NumberAnswers(LabelSet())
+    for labels in (np.linspace(0.0, 1.0, 100), np.array([1e30])):
+        held.absorb(None, labels, BlockRows(None, labels))
     assert [0.0, 2.0, 101.0] == held.span.tolist()
-    held.absorb(np.zeros(20), np.full(20, 1e6))
+    held.absorb(None, np.full(20, 1e6), BlockRows(None, None))
     assert [0.0, 1e6, 121.0] == held.span.tolist()
 
 
 def test_only_what_can_be_a_range_is_loaded():
     """A damaged state is refused; nothing changes."""
-    held = LabelRange()
-    held.absorb(np.zeros(3), np.arange(3.0))
+    held = NumberAnswers(LabelSet())
+    held.absorb(None, np.arange(3.0), BlockRows(None, None))
     arrays, header = held.to_arrays()
-    broken = [(arrays, {"more": 1}), *((wrong, header) for _, wrong in hostile(LabelRange.layout, arrays))]
+    broken = [(arrays, {"more": 1}), *((wrong, header) for _, wrong in hostile(NumberAnswers.layout, arrays))]
     for wrong, head in broken:
         with pytest.raises(ValueError, match=r"."):
             held.load_arrays(wrong, head)

@@ -40,16 +40,16 @@ def test_intervals_go_on_in_every_phase(algorithm):
     driver = Driver(algorithm, "regression", rows=900)
     assert None is interval(driver)
     driver.learn(60)
-    before = driver.machine.own.intervals.levels[1].copy()
+    before = driver.machine.own.answers.intervals.levels[1].copy()
     hits = []
     for step in (lambda: None, lambda: driver.begin(1), driver.complete, lambda: driver.begin(2), driver.abort):
         step()
         hits += covering(driver, 40)
-    told, covered = (driver.machine.own.intervals.levels[1] - before)[1:3]
+    told, covered = (driver.machine.own.answers.intervals.levels[1] - before)[1:3]
     assert 200 == told
     # An algorithm that draws an expert for each row tells another prediction than predict, which shows the likeliest.
     assert driver.machine.config.algorithm.selects or sum(hits) == covered
-    assert driver.machine.rows == driver.machine.own.intervals.rows == 260
+    assert driver.machine.rows == driver.machine.own.answers.intervals.rows == 260
     assert save.to_bytes(driver.machine) == save.to_bytes(driver.reborn().machine)
 
 
@@ -60,7 +60,7 @@ def test_blocks_have_the_intervals_of_their_rows(algorithm):
     for _ in range(300):
         one.learn(1)
     whole.learn(300)
-    assert one.machine.own.intervals.levels.tolist() == whole.machine.own.intervals.levels.tolist()
+    assert one.machine.own.answers.intervals.levels.tolist() == whole.machine.own.answers.intervals.levels.tolist()
     if one.machine.own.switching.now.row_exact:
         assert save.to_bytes(one.machine) == save.to_bytes(whole.machine)
 
@@ -73,7 +73,7 @@ def test_a_drift_that_resets_the_learner_leaves_the_residuals():
     driver.learn(600)
     driver.learn(300)
     assert "drift" in [mark["kind"] for mark in read.metrics_report(driver.machine)["marks"]]
-    assert 900 == driver.machine.own.intervals.rows
+    assert 900 == driver.machine.own.answers.intervals.rows
     assert read.metrics_report(driver.machine)["window"]["coverage"]["0.9"] > 0.8
 
 
@@ -99,16 +99,16 @@ def test_tracked_rows_are_covered_as_they_were_told():
     assert [5] * 40 == [len(one.interval) for one in served]
     driver.at = 200
     driver.learn(100)
-    before = driver.machine.own.intervals.levels.copy()
+    before = driver.machine.own.answers.intervals.levels.copy()
     driver.at = 100
     for one in served:
         driver.learn(1, served=one)
     truth = driver.labels[100:140]
     covered = [one.interval[1][0] <= came <= one.interval[1][1] for one, came in zip(served, truth, strict=True)]
-    told, hits = (driver.machine.own.intervals.levels - before)[1, 1:3]
+    told, hits = (driver.machine.own.answers.intervals.levels - before)[1, 1:3]
     assert (40, sum(covered)) == (told, hits)
     residuals = [came - one.prediction for one, came in zip(served, truth, strict=True)]
-    assert residuals == driver.machine.own.intervals.residuals[160:200].tolist()
+    assert residuals == driver.machine.own.answers.intervals.residuals[160:200].tolist()
 
 
 def test_tracked_rows_and_others_of_one_entry_are_told_apart():
@@ -128,7 +128,7 @@ def test_a_classification_has_none():
     """No part of its state, no coverage in its report."""
     driver = Driver("dfop", "classification")
     driver.learn(60)
-    assert None is driver.machine.own.intervals
+    assert not hasattr(driver.machine.own.answers, "intervals")
     assert "intervals" not in driver.machine.own.parts()
     assert "coverage" not in read.metrics_report(driver.machine)["overall"]
 
@@ -136,6 +136,6 @@ def test_a_classification_has_none():
 def test_intervals_of_more_rows_than_the_model_has_are_refused():
     """Parts of a state must be of one model."""
     few = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
-    few.own.intervals.absorb(np.zeros(3), np.zeros(3))
+    few.own.answers.intervals.absorb(np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError, match="rows of the parts"):
         save.from_bytes(save.to_bytes(few))

@@ -9,7 +9,7 @@ from core.features import parse_features
 from core.features.columns import OTHER
 from core.model import Model, read, save
 from core.model.apply import apply, apply_merged
-from core.model.unknown_categories import UnknownCategories
+from core.state import envelope
 
 BODY = {
     "algorithm": "rls",
@@ -33,7 +33,7 @@ def test_learned_rows_are_counted_and_predictions_are_not():
     machine = model()
     apply(machine, Entry(1, 0, (rows(machine),)))
     read.predict(machine.own, RAW)
-    assert {"day": 2} == machine.unknown.report(machine.prediction_schema) == read.info(machine)["unknown"]
+    assert {"day": 2} == read.unknown_categories(machine) == read.info(machine)["unknown"]
 
 
 def test_a_block_counts_what_its_rows_do():
@@ -51,9 +51,9 @@ def test_the_counts_are_saved_and_reset():
     machine = model()
     apply(machine, Entry(1, 0, (rows(machine),)))
     loaded, _ = save.from_bytes(save.to_bytes(machine))
-    assert {"day": 2} == loaded.unknown.counts
+    assert {"day": 2} == loaded.unknown
     apply(loaded, Entry(2, 0, (Reset(),)))
-    assert {"day": 0} == loaded.unknown.report(loaded.prediction_schema)
+    assert {"day": 0} == read.unknown_categories(loaded)
 
 
 def test_a_switch_keeps_the_counts_of_kept_features():
@@ -62,11 +62,13 @@ def test_a_switch_keeps_the_counts_of_kept_features():
     apply(machine, Entry(1, 0, (rows(machine),)))
     for version, step in enumerate((Switch("begin", parse_features(["x", "y"]), "linear"), Switch("complete")), 2):
         apply(machine, Entry(version, 0, (step,)))
-    assert {} == machine.unknown.counts
+    assert {} == machine.unknown
 
 
-@pytest.mark.parametrize("header", [None, [], {"day": 0}, {"day": True}, {"day": "2"}])
-def test_counts_that_cannot_be_are_refused(header):
+@pytest.mark.parametrize("counts", [None, [], {"day": 0}, {"day": True}, {"day": "2"}])
+def test_counts_that_cannot_be_are_refused(counts):
     """They are numbers of rows."""
+    arrays, header = envelope.load(save.to_bytes(model()))
+    header["state"]["unknown"] = counts
     with pytest.raises(ValueError, match="unknown"):
-        UnknownCategories.from_header(header)
+        save.from_bytes(envelope.dump(arrays, header))

@@ -136,8 +136,8 @@ def test_only_the_drawn_expert_speaks_under_selection():
         phase, at = driver.machine.pipeline, driver.at
         X = phase.encoder.encode(driver.raw(SCHEMAS[1], at, at + 1))
         drawn = int(np.searchsorted(np.cumsum(phase.mixture.weights)[:-1], draws[i], side="right"))
-        answers, rows_now = driver.machine.own.answers, driver.machine.rows
-        said = [answers.of(expert.predict_encoded(X), rows_now).value[0] for expert in phase.experts.values()]
+        answers = driver.machine.own.answers
+        said = [answers.of(expert.predict_encoded(X)).value[0] for expert in phase.experts.values()]
         shown = read.predict(driver.machine.own, driver.raw(SCHEMAS[1], at, at + 1)).value[0]
         assert said[int(phase.mixture.weights.argmax())] == shown
         assert read.named(driver.machine.own, np.array([said[drawn]])) == driver.learn(1).predictions
