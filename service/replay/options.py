@@ -44,7 +44,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     say("--task", choices=TASKS, help="default: the algorithm's only, else regression where the label is any number")
     say("--param", action="append", type=param, default=[], metavar="NAME=VALUE", help="repeatable; JSON, else text")
     say("--url", type=service_url, help="a running service; default: a private one")
-    say("--key", metavar="SECRET", default=key, help="API key with the scope admin; default: the variable ONEPASS_KEY")
+    say(
+        "--key",
+        metavar="SECRET",
+        default=key,
+        help="API key, scope admin; default: ONEPASS_API_KEY",
+    )
     trust.declare(parser)
     say("--id", metavar="COLUMN", help="a column of ids: rows learned within a day are not learned again")
     say("--plot", type=_plot, metavar="FILE", help="write a chart there: .svg or .png")
@@ -93,7 +98,7 @@ def _file(parser: argparse.ArgumentParser) -> None:
 
 def key_of(environment: Mapping[str, str]) -> str | None:
     """The API key that the environment has."""
-    return environment.get("ONEPASS_KEY") or None
+    return environment.get("ONEPASS_API_KEY") or None
 
 
 def default_name(file: Path) -> str:

@@ -58,7 +58,7 @@ def service(given: socket.socket | None = None, data: Path | None = None, **more
         }
         with log.open("wb") as said:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
-                [sys.executable, "-P", "-m", "service.cli", "serve", "--fd", str(listener.fileno()), "--until-eof"],
+                [sys.executable, "-P", "-m", "service.client", "serve", "--fd", str(listener.fileno()), "--until-eof"],
                 stdin=subprocess.PIPE,
                 stdout=said,
                 stderr=said,

@@ -85,7 +85,7 @@ def _loss(measure: str, score: float | None) -> float:
 
 def curl(address: str, name: str, body: dict[str, Any]) -> str:
     """The command that creates a model; the key, where the environment has one, is not told."""
-    key = ' -H "Authorization: Bearer $ONEPASS_KEY"' if key_of(os.environ) else ""
+    key = ' -H "Authorization: Bearer $ONEPASS_API_KEY"' if key_of(os.environ) else ""
     url = f"{address.removeprefix('http://')}/{path_of(name)}"
     return f"curl -X PUT {shlex.quote(url)}{key} --json {shlex.quote(json.dumps(body))}"
 

@@ -141,7 +141,8 @@ class Service(Process):
         self.directory = Path(tempfile.mkdtemp(prefix="onepass-bench-"))
         given = {f"ONEPASS_{name.upper()}": value for name, value in settings.items()}
         given |= {"ONEPASS_DATA_DIR": str(self.directory), "ONEPASS_LOG_LEVEL": "warning"}
-        super().__init__(["-m", "service.cli", "serve", "--host", "127.0.0.1", "--port", "PORT"], given, checkout)
+        module = "service.client" if (checkout / "service/client").is_dir() else "service.cli"  # of an older checkout
+        super().__init__(["-m", module, "serve", "--host", "127.0.0.1", "--port", "PORT"], given, checkout)
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)

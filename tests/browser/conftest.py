@@ -15,7 +15,7 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from service.replay import private
+from service.client import private
 from tests.browser.visits import Visits
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+from service.client import private
 from service.embedded import EmbeddedStore
-from service.replay import private
 from tests.browser import many
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]

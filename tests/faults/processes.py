@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import psutil
 from redis import Redis
 
-from service import app, cli, embedded
+from service import app, embedded
+from service.client import app as commands
 from service.store.redis import private
 from tests import stores
 
@@ -59,7 +60,7 @@ def eventually(expected: Any, look: Callable[[], Any]) -> Any:
 
 # Importing takes longer than everything else a service does before it listens: that is done once, then forked.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["service.cli.serve", "service.main", __name__])
+_FORKS.set_forkserver_preload(["service.client.serving", "service.main", __name__])
 
 
 def _onepass_serve(env: dict[str, str], log: str, plant: str, segments: int) -> None:
@@ -72,7 +73,7 @@ def _onepass_serve(env: dict[str, str], log: str, plant: str, segments: int) -> 
     os.environ.clear()
     os.environ.update(env)
     os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
-    sys.exit(cli.main(["serve"]))
+    sys.exit(commands.main(["serve"]))
 
 
 def _gone(process: psutil.Process) -> bool:

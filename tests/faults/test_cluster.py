@@ -4,8 +4,8 @@ import pytest
 
 from core.config import Config
 from core.model import save
-from service import cli
-from service.cli.tar_members import state_digest
+from service.client import app
+from service.client.states import state_digest
 from service.store import codec
 from tests.faults.drifts import Stream, calm, events, learn, moved
 from tests.faults.load import Load, rows
@@ -71,7 +71,7 @@ def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
 @pytest.mark.slow
 def test_tars_move_models_into_a_cluster_and_back(serve, pair, cluster, tmp_path, monkeypatch):
     """From a private store onto all nodes, whose services learn on, and into another private store."""
-    monkeypatch.delenv("ONEPASS_KEY", raising=False)
+    monkeypatch.delenv("ONEPASS_API_KEY", raising=False)
     first, last = (serve().start() for _ in range(2))
     for seed, name in enumerate(NAMES):
         first.create(name)
@@ -89,7 +89,7 @@ def test_tars_move_models_into_a_cluster_and_back(serve, pair, cluster, tmp_path
 
 def _move(source, target, file):
     for command, service in ((["export", "--all"], source), (["import"], target)):
-        assert 0 == cli.main([*command, str(file), "--url", f"http://127.0.0.1:{service.port}"])
+        assert 0 == app.main([*command, str(file), "--url", f"http://127.0.0.1:{service.port}"])
 
 
 def test_drift_events_of_models_on_all_nodes(pair):

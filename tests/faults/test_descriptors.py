@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service import cli
+from service.client import app
 from tests.faults.processes import eventually
 
 pytestmark = pytest.mark.faults
@@ -39,8 +39,8 @@ def port(store, tmp_path):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
-        root, number = Path(cli.__file__).parents[2], str(listener.fileno())
-        serve = [sys.executable, "-m", "service.cli", "serve", "--fd", number]
+        root, number = Path(app.__file__).parents[2], str(listener.fileno())
+        serve = [sys.executable, "-m", "service.client", "serve", "--fd", number]
         child = subprocess.Popen(
             ["sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh", *serve],
             cwd=root,

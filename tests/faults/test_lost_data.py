@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from service import cli
-from service.cli.tar_members import state_digest
+from service.client import app
+from service.client.states import state_digest
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
 
@@ -41,11 +41,11 @@ def _restored(store, rdb, services, _folder):
 def _from_memory(_store, _rdb, services, folder):
     """The state that a service holds, in place of the model that is given up."""
     file, where = folder / "all.tar", ("--url", f"http://127.0.0.1:{services[0].port}")
-    assert 0 == cli.main(["export", "--all", str(file), *where])
-    assert 1 == cli.main(["import", str(file), *where]), "while it is lost, its name is not given away"
+    assert 0 == app.main(["export", "--all", str(file), *where])
+    assert 1 == app.main(["import", str(file), *where]), "while it is lost, its name is not given away"
     assert 204 == services[1].request("DELETE", "/models/m").status
     assert 404 == eventually(404, lambda: services[0].request("GET", "/models/m").status)
-    assert 0 == cli.main(["import", str(file), *where])
+    assert 0 == app.main(["import", str(file), *where])
     return 40
 
 
@@ -54,7 +54,7 @@ def _from_memory(_store, _rdb, services, folder):
 @pytest.mark.parametrize("way", [_restored, _from_memory])
 def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path, monkeypatch, loss, way):
     """Two services go on predicting and are not ready, and other models learn; then both learn on, equal."""
-    monkeypatch.delenv("ONEPASS_KEY", raising=False)
+    monkeypatch.delenv("ONEPASS_API_KEY", raising=False)
     pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
     one, other = pair
     one.create()

@@ -2,7 +2,7 @@
 
 from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
-from tests.service.replay_fixtures import run, shell, url
+from tests.service.client.fixtures import run, shell, url
 from tests.service.store_fixtures import connection, model, server
 
 __all__ = [

@@ -8,7 +8,7 @@ import sys
 import httpx
 import pytest
 
-from service.replay import private
+from service.client import private
 from tests.service.openapi_document import operations
 
 pytestmark = pytest.mark.timeout(300)  # generators, compilers and a service, each of which has a minute

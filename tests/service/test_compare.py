@@ -235,7 +235,7 @@ def test_with_costs_these_are_what_counts(mean: float, warned: bool) -> None:
 def test_a_comparison_by_costs(tmp_path: Path, compare: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table begins with the mean cost, also of the cheapest constant answer, and the request has the costs."""
     monkeypatch.setenv("ONEPASS_URL", "https://models.example/onepass")
-    monkeypatch.setenv("ONEPASS_KEY", "hush-hush")
+    monkeypatch.setenv("ONEPASS_API_KEY", "hush-hush")
     file = tmp_path / "dear.csv"
     file.write_text("x,y\n" + "".join(f"{at % 7},{'fail' if at % 7 == 6 else 'ok'}\n" for at in range(210)))
     dear = ["--cost", "fail=20", "--cost", "fial=3"]
@@ -246,7 +246,7 @@ def test_a_comparison_by_costs(tmp_path: Path, compare: Callable, monkeypatch: p
     assert {"dfop", "rls", "always"} == {line.split()[0] for line in table[2:5]}
     last = said.rstrip().splitlines()[-1]
     address = "https://models.example/onepass/models/dear"
-    assert last.startswith(f'curl -X PUT {address} -H "Authorization: Bearer $ONEPASS_KEY" --json ')
+    assert last.startswith(f'curl -X PUT {address} -H "Authorization: Bearer $ONEPASS_API_KEY" --json ')
     assert {"fail": 20, "fial": 3} == json.loads(last.partition(" --json ")[2].strip("'"))["class_costs"]
 
 

@@ -14,8 +14,8 @@ from service import errors
 from service.api import problems as api_problems
 from service.api.openapi.document import ProblemDocument
 from service.app import create_app
+from service.client import private
 from service.pages import documents
-from service.replay import private
 from tests.service import sessions
 
 in_loop = pytest.mark.asyncio(loop_scope="module")

@@ -13,8 +13,8 @@ import pytest
 
 from service.server import descriptors, http_protocol, progress
 from service.server.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, REFUSED_OPEN_MAX
+from tests.service.client.test_serving import serving
 from tests.service.local_server import LocalServer, running
-from tests.service.test_cli import serving
 
 SENT_MAX = 8 * 2**20
 """Bytes after which a client that is never refused gives up."""

@@ -179,7 +179,7 @@ def test_a_service_logs_as_it_is_told(tmp_path):
         "ONEPASS_ACCESS_LOG": "1",
         "ONEPASS_LOG_LEVEL": "WARNING",
     }
-    command = [sys.executable, "-m", "service.cli", "serve", "--port", "0", "--log-level", "info"]
+    command = [sys.executable, "-m", "service.client", "serve", "--port", "0", "--log-level", "info"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as child:
         said = []
         while not said or "Onepass serves on" not in said[-1]:

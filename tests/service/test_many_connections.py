@@ -12,7 +12,7 @@ import pytest
 
 from service.server.http_protocol import HEAD_S
 from tests.faults.processes import eventually
-from tests.service.test_cli import serving
+from tests.service.client.test_serving import serving
 
 IDLE, SPARE = 10_000, 300
 """Connections, and descriptors that this process needs beside."""

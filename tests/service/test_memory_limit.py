@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from service import cli, memory_limit
-from service.cli import serve
+from service import memory_limit
+from service.client import app, serving
 from service.memory_limit import TooSmall, budget_mb
 
 MB = 2**20
@@ -87,11 +87,11 @@ def test_a_start_keeps_to_the_limit(
         monkeypatch.delenv(name)
     monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
     budgets = []
-    monkeypatch.setattr(serve, "_compile_kernels", lambda: True)
-    monkeypatch.setattr(serve, "_serve", lambda settings, *_: budgets.append(settings.memory_budget_mb) or 0)
+    monkeypatch.setattr(serving, "_compile_kernels", lambda: True)
+    monkeypatch.setattr(serving, "_serve", lambda settings, *_: budgets.append(settings.memory_budget_mb) or 0)
     monkeypatch.setattr(memory_limit, "memory_limit", lambda: 1024 * MB)
-    assert (0, 0) == (cli.main(["serve"]), cli.main(["serve", "--memory-budget-mb", "600"]))
+    assert (0, 0) == (app.main(["serve"]), app.main(["serve", "--memory-budget-mb", "600"]))
     assert [512, 600] == budgets
     capsys.readouterr()
-    assert 2 == cli.main(["serve", "--memory-budget-mb", "1024"])
+    assert 2 == app.main(["serve", "--memory-budget-mb", "1024"])
     assert "do not fit into the memory limit" in capsys.readouterr().err

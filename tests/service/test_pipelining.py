@@ -11,8 +11,8 @@ import pytest
 from starlette.responses import StreamingResponse
 
 from service.server.pipelining import WAITING_MAX
+from tests.service.client.test_serving import serving
 from tests.service.local_server import LocalServer, running
-from tests.service.test_cli import serving
 from tests.service.test_http_protocol import GET, echo, status
 from tests.service.test_short_way import ROW, answered, read_answer
 

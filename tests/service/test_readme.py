@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.replay import private
+from service.client import private
 from tests.service import sessions
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from core.problems import unknown_feature
-from service.cli import sources
+from service.client import sources
 from service.replay import chart, client, refusals, report, wording
 from service.replay.source import Source
 
@@ -197,7 +197,7 @@ def test_a_private_service_refuses_workers(tmp_path: Path, run: Callable, monkey
     monkeypatch.setenv("ONEPASS_WORKERS", "2")
     status, _, complained = run(stream(tmp_path / "some.csv"), "--algorithm", "dfop", "--drop", "day")
     assert 1 == status
-    assert f"onepass replay: the private service did not start: {sources.WORKERS}\n" == complained
+    assert f"onepass replay: the private service did not start: onepass serve: {sources.WORKERS}\n" == complained
 
 
 def test_refusals_of_the_model_are_readable(tmp_path: Path, run: Callable, url: str) -> None:
@@ -359,7 +359,7 @@ def test_a_key_is_shown(
 ) -> None:
     """The API key goes with every request, wherever it was given."""
     there, handler = between
-    monkeypatch.setenv("ONEPASS_KEY", "of-the-environment")
+    monkeypatch.setenv("ONEPASS_API_KEY", "of-the-environment")
     given = ["--key", "of-the-option"] if told == "option" else []
     file = stream(tmp_path / "keyed.csv", 10)
     assert 0 == run(file, "--algorithm", "dfop", "--drop", "day", "--url", there, *given)[0]

@@ -12,13 +12,13 @@ import trustme
 import uvloop
 from cryptography.hazmat.primitives import serialization
 
-from service import cli
-from service.cli import serve
+from service.client import app
+from service.client import serving as commands
 from service.server import http_protocol
 from service.server.http_protocol import HEAD_LINES_MAX
 from service.server.tls import options
+from tests.service.client.test_serving import serving
 from tests.service.local_server import LocalServer, running
-from tests.service.test_cli import serving
 from tests.service.test_http_protocol import GET, echo, problem, status
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -107,9 +107,9 @@ def test_a_wrong_key_ends_the_start_before_kernels_are_compiled(ca, pem, tmp_pat
     """One line that names both settings, and exit status 2."""
     other = tmp_path / "other.pem"
     ca.issue_cert("localhost").private_key_pem.write_to_path(str(other))
-    monkeypatch.setattr(serve, "_compile_kernels", lambda: pytest.fail("kernels come first"))
+    monkeypatch.setattr(commands, "_compile_kernels", lambda: pytest.fail("kernels come first"))
     wrong = ["--data-dir", str(tmp_path / "data"), "--tls-cert", str(pem), "--tls-key", str(other)]
-    assert 2 == cli.main(["serve", *wrong])
+    assert 2 == app.main(["serve", *wrong])
     assert "ONEPASS_TLS_CERT, ONEPASS_TLS_KEY: " in capsys.readouterr().err
 
 
@@ -126,11 +126,11 @@ def test_commands_talk_to_an_https_service(ca, pem, tmp_path, capsys, monkeypatc
             httpx.get(f"{url}/healthz", timeout=60, verify=ssl.create_default_context(cafile=trusted))
         own = ["--url", url, "--ca", str(trusted), "--client-cert", str(client)]
         sent = [str(rows), "--label", "y", "--name", "tls", "--task", "regression", "--json"]
-        assert 0 == cli.main(["replay", *sent, *own]), capsys.readouterr().err
+        assert 0 == app.main(["replay", *sent, *own]), capsys.readouterr().err
         assert 20 == json.loads(capsys.readouterr().out)["rows"]
         monkeypatch.setenv("ONEPASS_CA", str(trusted))
         monkeypatch.setenv("ONEPASS_CLIENT_CERT", str(client))
-        assert 0 == cli.main(["models", "--url", url])
+        assert 0 == app.main(["models", "--url", url])
         assert re.search(r"^\s*tls\b", capsys.readouterr().out, re.MULTILINE)
-        assert 1 == cli.main(["models", "--url", url, "--ca", str(rows)])
+        assert 1 == app.main(["models", "--url", url, "--ca", str(rows)])
         assert f"--ca {rows}: is not PEM" in capsys.readouterr().err

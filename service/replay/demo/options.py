@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     own.add_argument("--data-dir", type=_empty, metavar="DIR", help="keep the data here; a new or empty directory")
     running.add_argument("--url", type=service_url, help="feed this service instead")
     running.add_argument(
-        "--key", metavar="SECRET", default=key_of(os.environ), help="API key, scope admin; default: ONEPASS_KEY"
+        "--key", metavar="SECRET", default=key_of(os.environ), help="API key, scope admin; default: ONEPASS_API_KEY"
     )
     trust.declare(running)
     say = parser.add_argument

@@ -204,7 +204,7 @@ class Hand {
         const row = this.form.areaField.hidden ? this.form.fromControls() : this.form.area.value;
         const body = typeof row === "string" ? `{"features": ${row}}` : JSON.stringify({ features: row });
         const url = address(this.model.path("predict")).href;
-        const secret = key() === null ? "" : ' \\\n  -H "Authorization: Bearer $ONEPASS_KEY"';
+        const secret = key() === null ? "" : ' \\\n  -H "Authorization: Bearer $ONEPASS_API_KEY"';
         this.call.textContent = `curl ${url}${secret} \\\n  --json '${body.replaceAll("'", "'\\''")}'`;
     }
 }

@@ -84,7 +84,7 @@ export function nothingFound(search, clear) {
 }
 
 function call([said, how, path, body]) {
-    const secret = key() === null ? "" : ' -H "Authorization: Bearer $ONEPASS_KEY"';
+    const secret = key() === null ? "" : ' -H "Authorization: Bearer $ONEPASS_API_KEY"';
     const method = how && ` ${how}`;
     const text = `curl${method} ${new URL(path, root)}${secret} \\\n  --json '${JSON.stringify(body)}'`;
     return h("li.stack.tight", {}, h("span", {}, said), code(text));

@@ -3,20 +3,17 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from rich.console import Console
 
-from service.cli import connection, listing, show, values
-from service.cli.connection import fitting
-from service.cli.listing import ago
-from service.cli.numbers import POINTS, sparkline
-from tests.service.replay_fixtures import Shell
+from service.client import display, models, rows
+from service.client.display import POINTS, ago, sparkline
+from service.client.session import Service, Session
+from tests.service.client.fixtures import Shell
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +27,7 @@ README = Path(__file__).parents[2] / "README.md"
 )
 def test_trouble_with_tls_names_the_option(error, named):
     """What OpenSSL and httpx say, with what to do about it."""
-    assert named in connection._advice(error)
+    assert named in str(Session("http://nobody.invalid")._unreachable(httpx.ConnectError(error)))
 
 
 def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
@@ -60,7 +57,7 @@ def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
         "9 rows",
         "features: gas, air",
         "rows the baseline predicted",
-        "last value ",
+        "last value",
         "mse",
     ):
         assert words in shown
@@ -85,10 +82,14 @@ def test_the_list_tells_what_happens(shell: Shell, url: str) -> None:
     shell("create", "listed", "--task", "regression", "--features", "x")
     httpx.put(f"{url}/models/listed/challengers/other", json={"algorithm": "rls"}).raise_for_status()
     said = shell("models", "--search", "listed")[1].splitlines()
-    cells = said[-2].split()
+    cells = said[-1].split()
     assert (["listed", "auto", "0"], ["steady", "1"]) == (cells[:3], cells[cells.index("steady") :][:2])
-    now = datetime(2026, 1, 31, 0, 1, tzinfo=UTC)
-    drift = {"row": 7, "time": "2026-01-31T00:00:00Z", "kind": "error_rate", "class": None}
+    drift = {
+        "row": 7,
+        "time": (datetime.now(UTC) - timedelta(seconds=61)).isoformat(),
+        "kind": "error_rate",
+        "class": None,
+    }
     model = {"name": "m", "algorithm": "dfop", "task": "regression", "rows": 1234, "rows_per_s": 12.5, "score": 0.5}
     model |= {
         "baseline": 1.0,
@@ -99,11 +100,11 @@ def test_the_list_tells_what_happens(shell: Shell, url: str) -> None:
         "updated": drift["time"],
     }
     expected = "m|dfop|1,234|12.5|mse 0.5|mse 1|steady|1 min ago|2, 1 ahead|1 min ago"
-    assert expected == "|".join(listing._cells(model, now))
+    assert expected == "|".join(models._listed(model).values())
     paired = model | {"score": 1e6, "paired_score": 0.5}
-    assert expected == "|".join(listing._cells(paired, now))
+    assert expected == "|".join(models._listed(paired).values())
     judged = model | {"task": "classification", "mean_cost": 0.16, "baseline_cost": 0.94}
-    assert expected.replace("mse 0.5|mse 1", "cost 0.16|cost 0.94") == "|".join(listing._cells(judged, now))
+    assert expected.replace("mse 0.5|mse 1", "cost 0.16|cost 0.94") == "|".join(models._listed(judged).values())
 
 
 def test_costs_are_shown(shell: Shell, url: str) -> None:
@@ -118,28 +119,23 @@ def test_costs_are_shown(shell: Shell, url: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("width", "without"), [(200, 0), (105, 2), (80, 4), (10, 7)])
-def test_a_narrow_terminal_goes_without_some_columns(width: int, without: int) -> None:
+@pytest.mark.parametrize(("width", "without"), [(200, 0), (90, 2), (80, 4), (10, 7)])
+def test_a_narrow_terminal_goes_without_some_columns(width: int, without: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left is whole, down to the columns that make the list."""
     model = {"name": "a-model-of-length", "algorithm": "dynamic_odm", "task": "classification", "rows": 1234567}
     model |= {"rows_per_s": 12.5, "score": 0.5, "baseline": 0.4, "phase": "ensemble", "drift": None, "challengers": 2}
     model |= {"ahead": 1, "updated": "2026-01-31T00:00:00Z"}
-    shown = partial(listing._table, [model])
-    table = fitting(Console(width=width), shown, listing.COLUMNS, listing.SPARED)
-    assert [*listing.SPARED[:without]] == [
-        name for name in listing.SPARED if name not in {one.header for one in table.columns}
-    ]
+    monkeypatch.setattr(display, "width", lambda: width)
+    head = display.table([models._listed(model)], models.WORDS, models.SPARE).splitlines()[0]
+    assert [*models.SPARE[:without]] == [name for name in models.SPARE if f" {name}" not in head]
 
 
-@pytest.mark.parametrize(("width", "columns"), [(120, 5), (50, 3), (20, 2)])
-def test_a_narrow_terminal_keeps_the_names_of_scores(width: int, columns: int) -> None:
-    """Baselines go first, then the last rows; what each line is stays."""
-    each = {"accuracy": 0.5, "kappa": 0.25}
-    spans = {"overall": each, "window": {**each, "rows": 1000}, "no_change": each, "majority": each}
-    scores = partial(show._scores, "classification", spans)
-    table = fitting(Console(width=width), scores, spans, ["no_change", "majority", "window"])
-    assert columns == len(table.columns)
-    assert "balanced accuracy" in table.columns[0]._cells
+def test_where_a_service_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for, else the port of onepass serve on this machine, and no port that is none."""
+    for port, address in (("8123", "8123"), ("", "8000"), ("0", "8000"), ("tcp://10.0.0.1:80", "8000")):
+        monkeypatch.setenv("ONEPASS_PORT", port)
+        assert f"http://127.0.0.1:{address}" == Service().address
+        assert "http://there" == Service("http://there").address
 
 
 def test_json_is_the_api_s_document(shell: Shell, url: str) -> None:
@@ -228,20 +224,6 @@ def test_a_mistyped_name_is_answered_with_the_nearest(shell: Shell) -> None:
     assert "there is no model zzz\n" in shell("show", "zzz")[2]
 
 
-def test_options_of_the_service_stand_before_the_command_too(
-    shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once or more often; behind it they have precedence, and a command that has none of them refuses them."""
-    monkeypatch.setenv("ONEPASS_URL", "http://127.0.0.1:9")
-    for before in (["--url", url], [f"--url={url}"], ["--key", "any", "--url", url]):
-        assert 0 == shell(*before, "models")[0]
-    assert 0 == shell("--url", "http://127.0.0.1:9", "models", "--url", url)[0]
-    assert (2, True) == ((said := shell("--ca", "nowhere", "models"))[0], "--ca: 'nowhere' is no file" in said[2])
-    assert "unrecognized arguments: --url" in shell("--url", url, "settings")[2]
-    assert shell("--ulr", url, "models")[2].endswith("unrecognized arguments: --ulr; did you mean --url?\n")
-    assert "arguments are required: COMMAND" in shell("--url", url)[2]
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -274,14 +256,14 @@ def test_a_service_that_is_not_there(shell: Shell) -> None:
 
 
 def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By --key or ONEPASS_KEY, as a bearer token in UTF-8."""
+    """By --key or ONEPASS_API_KEY, as a bearer token in UTF-8."""
     sent = []
     monkeypatch.setattr(
         httpx.Client,
-        "stream",
+        "request",
         lambda self, *_, **__: sent.append(dict(self.headers.raw)[b"Authorization"].decode()) or 1 / 0,
     )
-    monkeypatch.setenv("ONEPASS_KEY", "from-variable")
+    monkeypatch.setenv("ONEPASS_API_KEY", "from-variable")
     for arguments in ([], ["--key", "from-flag"], ["--key", "schlüssel"]):
         with pytest.raises(ZeroDivisionError):
             shell("models", *arguments)
@@ -304,15 +286,17 @@ def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) 
 )
 def test_what_is_not_declared_is_guessed(given: str, expected: object) -> None:
     """As JSON has it; what JSON has no number for stays text."""
-    assert [expected, type(expected)] == [found := values.guessed(given), type(found)]
+    assert [expected, type(expected)] == [found := rows.guessed(given), type(found)]
 
 
 def test_declared_values() -> None:
     """Categories that are numbers, and missing ones."""
     declared = ["x", {"name": "c", "type": "categorical", "categories": [1, "two"]}, {"name": "b", "type": "boolean"}]
-    assert {"x": 1, "c": 1, "b": True, "new": 5} == values.row(declared, {"x": "1", "c": "1", "b": "TRUE", "new": "5"})
-    assert {"x": None, "c": "", "b": None} == values.row(declared, {"x": "", "c": "", "b": ""})
-    assert {"c": "two"} == values.row(declared, {"c": "two"})
+    assert {"x": 1, "c": 1, "b": True, "new": 5} == rows.typed_row(
+        declared, {"x": "1", "c": "1", "b": "TRUE", "new": "5"}
+    )
+    assert {"x": None, "c": "", "b": None} == rows.typed_row(declared, {"x": "", "c": "", "b": ""})
+    assert {"c": "two"} == rows.typed_row(declared, {"c": "two"})
 
 
 @pytest.mark.parametrize(
@@ -329,7 +313,7 @@ def test_declared_values() -> None:
 )
 def test_labels(task: str, labels: list, given: str, expected: object) -> None:
     """A known label by its text, else what it looks like; a number where numbers are learned."""
-    found = values.label(task, labels, given)
+    found = rows.typed_label(task, labels, given)
     assert (expected, type(expected)) == (found, type(found))
 
 
@@ -342,12 +326,11 @@ def test_a_curve_in_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(-3, "now"), (0, "now"), (59, "59 s ago"), (7300, "2 h ago"), (200_000, "2 d ago")]
+    ("seconds", "shown"), [(-3, "now"), (0, "now"), (58, "58 s ago"), (7300, "2 h ago"), (200_000, "2 d ago")]
 )
 def test_how_long_ago(seconds: int, shown: str) -> None:
     """In the largest unit; a clock that is behind the service's is no matter."""
-    now = datetime(2026, 1, 31, tzinfo=UTC)
-    assert shown == ago((now - timedelta(seconds=seconds)).isoformat(), now)
+    assert shown == ago((datetime.now(UTC) - timedelta(seconds=seconds)).isoformat())
 
 
 def test_what_a_terminal_would_obey_is_replaced(shell: Shell, url: str) -> None:

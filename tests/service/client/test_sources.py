@@ -1,14 +1,14 @@
 """Where settings come from: flags, variables, files; and what is no setting."""
 
 import os
-from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 
-from service import cli
-from service.cli import flags, serve, sources
-from service.cli.sources import Unusable, gather
+from service import logs
+from service.client import app, serving, sources
+from service.client.failures import Misused
+from service.client.sources import gather
 from service.settings import Settings
 
 
@@ -50,7 +50,7 @@ def test_what_cannot_be_is_named_where_it_stands(given: tuple, origin: str) -> N
     Path("a.toml").write_text("port = 'x'\n")
     Path("broken.toml").write_text("port =\n")
     values, file, environment = given
-    with pytest.raises(Unusable) as found:
+    with pytest.raises(Misused) as found:
         gather(values, file and Path(file), environment)
     assert str(found.value).startswith(origin)
 
@@ -91,11 +91,11 @@ def test_settings_are_checked_as_serve_does(
     """In the same words, before anything is compiled or imported for it; the secret is not repeated."""
     Path("keys").write_text("# of the board\ncanary:x:root\n")
     monkeypatch.setenv(variable, value)
-    monkeypatch.setattr(serve, "_compile_kernels", lambda: pytest.fail("kernels are looked for"))
+    monkeypatch.setattr(serving, "_compile_kernels", lambda: pytest.fail("kernels are looked for"))
     said = []
     for command in ("serve", "settings"):
-        assert 2 == cli.main([command])
-        said.append(capsys.readouterr().err)
+        assert 2 == app.main([command])
+        said.append(capsys.readouterr().err.removeprefix(f"onepass {command}: "))
     assert said[0] == said[1]
     assert variable in said[0]
     assert "canary" not in said[0]
@@ -113,7 +113,7 @@ def test_what_is_no_setting_is_named_with_what_was_meant() -> None:
     environment = {
         "ONEPASS_DURABILTY": "always",
         "ONEPASS_COLOUR": "red",
-        "ONEPASS_KEY": "known",
+        "ONEPASS_API_KEY": "known",
         "ONEPASS_URL": "known",
     }
     assert [
@@ -148,25 +148,29 @@ def test_links_of_kubernetes_are_told_from_settings() -> None:
 
 
 def test_every_setting_is_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
-    """In a group, with its meaning and its default; a group names no setting that there is not."""
-    with pytest.raises(SystemExit):
-        cli.main(["serve", "--help"])
+    """With what it takes, its meaning and its default."""
+    assert 0 == app.main(["serve", "--help"])
     said = capsys.readouterr().out
     assert [] == [name for name in Settings.model_fields if f"\n  --{name.replace('_', '-')} " not in said]
-    assert "--port N" in said
-    assert "[8000]" in said
-    assert {name for names in flags.GROUPS.values() for name in names} <= {*Settings.model_fields}
+    for words in ("--port N", "[8000]", "--data-dir PATH", "--durability always|everysec"):
+        assert words in said
 
 
-def test_a_flag_for_what_is_on_or_off() -> None:
-    """By itself it is on; a value may stand behind it."""
-    parser = ArgumentParser()
-    flags.declare(parser)
-    for given, expected in (([], False), (["--access-log"], True), (["--access-log", "false"], False)):
-        assert expected is gather(flags.given(parser.parse_args(given)), None, {}).settings.access_log
+def test_a_flag_for_what_is_on_or_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By itself it is on; no- before it turns off what a variable turns on."""
+    found = []
+    monkeypatch.setattr(serving, "_compile_kernels", lambda: True)
+    monkeypatch.setattr(serving, "_serve", lambda settings, *_: found.append(settings.access_log) or 0)
+    monkeypatch.setenv("ONEPASS_PORT", "0")
+    monkeypatch.setattr(logs, "configure", lambda *_: None)
+    assert 0 == app.main(["serve"])
+    assert 0 == app.main(["serve", "--access-log"])
+    monkeypatch.setenv("ONEPASS_ACCESS_LOG", "1")
+    assert 0 == app.main(["serve", "--no-access-log"])
+    assert [False, True, False] == found
 
 
 def test_a_flag_that_cannot_be_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """Status 2, and nothing starts."""
-    assert 2 == cli.main(["serve", "--queue-max", "0"])
-    assert capsys.readouterr().err.startswith("--queue-max: ")
+    assert 2 == app.main(["serve", "--queue-max", "0"])
+    assert capsys.readouterr().err.startswith("onepass serve: --queue-max: ")

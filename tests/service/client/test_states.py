@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.replay_fixtures import Shell
+from tests.service.client.fixtures import Shell
 
 
 def test_states_by_file(shell: Shell, url: str, tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_states_by_file(shell: Shell, url: str, tmp_path: Path) -> None:
     status, said, _ = shell("export", "from", file, "--force")
     assert (0, f"from: {file.stat().st_size:,} bytes in {file}\n") == (status, said)
     assert [file] == [*tmp_path.iterdir()]
-    assert (0, f"to made of {file}: 5 rows, version 1\n", "") == shell("import", "to", file)
+    assert (0, "to made: 5 rows, version 1\n", "") == shell("import", "to", file)
     assert 0 == shell("create", "too", "--task", "regression")[0]
     assert 0 == shell("import", "too", "-", stdin=file.read_bytes())[0], "nothing is lost of a model without rows"
     assert [5, 5] == [httpx.get(f"{url}/models/{name}").json()["rows"] for name in ("to", "too")]
@@ -75,7 +75,7 @@ def test_a_model_that_has_learned_is_not_replaced_unasked(
         for at in range(rows):
             shell("feedback", name, f"x={at}", "--label", at)
     assert 0 == shell("export", "source", file)[0]
-    said = "onepass import: target has learned 3 rows; --yes replaces it\n"
+    said = "onepass import: replace target: it has learned 3 rows; --yes does it\n"
     assert (2, "", said) == shell("import", "target", file, stdin=b"")
     monkeypatch.setattr("sys.stdin", Terminal())
     asked = []

@@ -1,0 +1,59 @@
+"""``onepass keys new``: a secret for a key, and the line that the service is given of it."""
+
+import hashlib
+import json
+import re
+import secrets
+import sys
+from datetime import UTC, date, datetime
+from typing import Annotated, Literal
+
+import typer
+
+SCOPES = ("read", "learn", "admin")
+SECRET_BYTES = 32
+NAME, MODELS = r"[A-Za-z0-9._@-]{1,64}", r"[A-Za-z0-9._*?\[\]+-]*"
+
+
+def keys(
+    *,
+    what: Annotated[Literal["new"], typer.Argument(help="What to do.")],  # noqa: ARG001  the one thing there is
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the key, for logs and errors.")],
+    scopes: Annotated[str, typer.Option(help="read, learn or admin, each of which includes those before it.")],
+    models: Annotated[str, typer.Option(help="Name patterns joined by +; default: every model.")] = "",
+    expires: Annotated[str, typer.Option(metavar="DAY", help="The last day, in UTC: 2027-01-31; default: never.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print {secret, entry}.")] = False,
+) -> None:
+    """Make a secret for a key of the service.
+
+    The secret is for the client, and shown this once. The entry is for the service: a line of the file that
+    ONEPASS_API_KEYS_FILE names, or a member of ONEPASS_API_KEYS. It holds only a digest of the secret. A service reads
+    its file again by itself. To replace a secret, add the entry of a new one under the same name, hand the secret out,
+    then remove the old entry.
+    """
+    _need(re.fullmatch(NAME, name), "NAME", "letters, digits, '.', '_', '@' and '-', at most 64")
+    _need({*scopes.split("+")} <= {*SCOPES}, "--scopes", f"{', '.join(SCOPES)}, joined by +")
+    _need(re.fullmatch(MODELS, models), "--models", "patterns of model names, joined by +")
+    _check_day(expires)
+    secret = secrets.token_urlsafe(SECRET_BYTES)
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    entry = ":".join([name, f"sha256${digest}", scopes, models, expires]).rstrip(":")
+    if as_json:
+        print(json.dumps({"secret": secret, "entry": entry}))
+    else:
+        print(f"secret  {secret}\nentry   {entry}")
+        print("The secret is not shown again; $ needs single quotes in a shell.", file=sys.stderr)
+
+
+def _need(fine: object, option: str, allowed: str) -> None:
+    if not fine:
+        raise typer.BadParameter(f"takes {allowed}", param_hint=option)
+
+
+def _check_day(text: str) -> None:
+    today = datetime.now(UTC).date()
+    try:
+        over = bool(text) and date.fromisoformat(text) < today
+    except ValueError:
+        raise typer.BadParameter("takes a date such as 2027-01-31", param_hint="--expires") from None
+    _need(not over, "--expires", f"a day that is not over; in UTC it is {today}")

@@ -1,0 +1,106 @@
+"""A service for one command: on a free port of this machine, with its data in a temporary directory.
+
+It is a child process. It listens on a socket that was opened here, so the port is known and nobody else can take it. It
+ends with the command, however that ends: it stops when its standard input is closed.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+
+from service.client.failures import Failed
+
+HOST = "127.0.0.1"
+PORTS = 100
+"""How many ports after the first one are tried, before any other."""
+START_TIMEOUT_S = 120.0
+"""The first start after an installation compiles the kernels."""
+STOP_TIMEOUT_S = 15.0
+_NO_REASON = "Application startup failed. Exiting."
+"""What uvicorn says last, after the reason."""
+_SECRETS = ("REDIS_URL", "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET")
+_NOT_SHARED = (*_SECRETS, "RATE_PER_S", "HOST", "PORT", "FAILPOINT", "TLS_CERT", "TLS_KEY", "TLS_CA")
+"""Settings of the operator's own service that a private one must not share."""
+
+
+@contextmanager
+def service(given: socket.socket | None = None, **more: str) -> Iterator[str]:
+    """Start a service, yield its URL, and stop it.
+
+    Args:
+        given: a socket that listens, closed in the end; default: one on a free port.
+        more: settings of its own, by their variables.
+
+    Raises:
+        Failed: it does not come up.
+    """
+    hidden = {f"ONEPASS_{name}{end}" for name in _NOT_SHARED for end in ("", "_FILE")}
+    settings = {name: value for name, value in os.environ.items() if name not in hidden}
+    settings |= {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5"}
+    with tempfile.TemporaryDirectory(prefix="onepass-") as place, given or listener(HOST, 0) as socket_:
+        url, log = f"http://{HOST}:{socket_.getsockname()[1]}", Path(place) / "service.log"
+        with log.open("wb") as said:
+            child = subprocess.Popen(  # noqa: S603  our own interpreter and package
+                [sys.executable, "-P", "-m", "service.client", "serve", "--fd", str(socket_.fileno()), "--until-eof"],
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                env=settings | {"ONEPASS_DATA_DIR": f"{place}/data"} | more,
+                pass_fds=(socket_.fileno(),),
+                cwd=place,  # where no settings file of the operator's is
+                start_new_session=True,  # Ctrl-C in the terminal ends the command, which ends the service
+            )
+        try:
+            socket_.close()  # the child has its own: what waits in it ends when the child does
+            _wait(url, child, log)
+            yield url
+        finally:
+            _stop(child)
+
+
+def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:
+    """Wait until it is ready."""
+    give_up_at = time.monotonic() + START_TIMEOUT_S
+    while child.poll() is None and time.monotonic() < give_up_at:
+        with suppress(httpx.TransportError):
+            if httpx.get(f"{url}/readyz", timeout=START_TIMEOUT_S, trust_env=False).is_success:
+                return
+        time.sleep(0.05)
+    lines = [line for line in log.read_text(errors="replace").strip().splitlines() if _NO_REASON not in line]
+    raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    """Stop it and its store; kill it after a timeout."""
+    assert child.stdin is not None
+    child.stdin.close()
+    try:
+        child.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def listener(host: str, first: int) -> socket.socket:
+    """A socket that listens on a port, or on the next one that is free.
+
+    Args:
+        host: an address of this machine.
+        first: the port that is tried first.
+
+    Raises:
+        OSError: the address is not one of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in range(first, min(first + PORTS, 65536) if first else 0):
+        with suppress(OSError):
+            return socket.create_server((host, port), family=family)
+    return socket.create_server((host, 0), family=family)

@@ -1,0 +1,257 @@
+"""``onepass create``, ``predict``, ``feedback``, ``delete``; and typed text as the model's features understand it."""
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import httpx
+import typer
+
+from service.client.display import counted, described, spelt
+from service.client.failures import Failed, Misused
+from service.client.models import labels_of
+from service.client.options import Costs, Json, Name, Params, Yes, costs_of, model_name, params_of
+from service.client.session import Service, Session, path_of
+
+TYPES = ("number", "boolean", "categorical", "time")
+STDIN = "-"
+HIDDEN = ("incarnation", "durability")
+"""Of an answer, but for --json."""
+WORDS = {"true": True, "false": False, "null": None}
+
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME=VALUE...", help="Features; empty: missing. Or -: the body as JSON from stdin."),
+]
+
+
+def create(
+    *,
+    name: Name,
+    task: Annotated[Literal["classification", "regression"] | None, typer.Option(help="What to predict.")] = None,
+    algorithm: Annotated[str | None, typer.Option(metavar="ID", help="Default: auto.")] = None,
+    param: Params = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="A,B:TYPE", help="Numbers, or TYPE boolean, categorical or time.")
+    ] = None,
+    labels: Annotated[str | None, typer.Option(metavar="A,B", help="The classes, where they are known.")] = None,
+    cost: Costs = None,
+    missing: Annotated[
+        Literal["error", "zero", "mean"] | None, typer.Option(help="What a missing value becomes; default: error.")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The whole body as JSON, - for stdin; other options change it.")
+    ] = None,
+    as_json: Json = False,
+    service: Service,
+) -> None:
+    """Create a model. Only --task is required: the algorithm is auto then, and the features are those of the first row.
+
+    The same command again changes nothing.
+    """
+    body = {} if config is None else _json(config)
+    if not isinstance(body, dict):
+        raise Failed(f"{config}: is not a JSON object")
+    given = {
+        "task": task,
+        "algorithm": algorithm,
+        "missing": missing,
+        "features": features and [_feature(each) for each in features.split(",")],
+        "labels": labels and [guessed(each) for each in labels.split(",")],
+    }
+    body |= {field: value for field, value in given.items() if value is not None}
+    for field, own in (("params", params_of(param)), ("class_costs", costs_of(cost))):
+        if own:
+            body[field] = {**(body.get(field) or {}), **own}
+    with service.session() as session:
+        response = session.send("PUT", path_of(name), json=body)
+    if as_json:
+        typer.echo(response.content)
+    else:
+        made = response.json()["config"]
+        done = "created" if response.status_code == httpx.codes.CREATED else "is there already, as asked"
+        print(f"{name} {done}: {made['task']} by {made['algorithm']}")
+
+
+def _feature(given: str) -> Any:
+    name, colon, kind = given.rpartition(":")
+    if colon and kind not in TYPES:
+        raise typer.BadParameter(f"{kind!r} is not a type: {', '.join(TYPES)}", param_hint="--features")
+    return {"name": name, "type": kind} if colon and kind != "number" else name or given
+
+
+def delete(
+    *,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of models.")],
+    yes: Yes = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print {deleted: [names]}.")] = False,
+    service: Service,
+) -> None:
+    """Delete models, with their logs, snapshots and ids."""
+    with service.session() as session:
+        for name in map(model_name, names):
+            if not yes:
+                confirm(f"delete {name}", session.ask("GET", path_of(str(name)))["rows"])
+            session.send("DELETE", path_of(str(name)))
+            if not as_json:
+                print(f"{name} deleted")
+    if as_json:
+        print(json.dumps({"deleted": names}))
+
+
+def confirm(action: str, rows: int) -> None:
+    """Ask before rows that a model has learned are lost.
+
+    Args:
+        action: what is about to happen, such as "delete NAME".
+        rows: that it has learned.
+
+    Raises:
+        Failed: the answer is no.
+        Misused: nobody is there to ask.
+    """
+    if not sys.stdin.isatty():
+        raise Misused(f"{action}: it has learned {counted(rows)}; --yes does it")
+    if input(f"{action.capitalize()} and the {counted(rows)} that it has learned? [y/N] ").lower() not in ("y", "yes"):
+        raise Failed(f"{action}: not done")
+
+
+def predict(
+    *,
+    name: Name,
+    values: Values = None,
+    track: Annotated[bool, typer.Option("--track", help="Keep it for its label: prints a prediction id.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say why.")] = False,
+    interval: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Regression: where that share of labels will be, e.g. 0.9.")
+    ] = None,
+    as_json: Json = False,
+    service: Service,
+) -> None:
+    """Predict one row; nothing changes."""
+    with service.session() as session:
+        if values == [STDIN]:
+            body = _json(STDIN)
+        else:
+            asked = {"track": track, "explain": explain, "interval": interval}
+            body = {option: value for option, value in asked.items() if value}
+            body["features"] = _row(session, name, values or ())
+        _send(session, name, "predict", body, as_json)
+
+
+def feedback(
+    *,
+    name: Name,
+    values: Values = None,
+    label: Annotated[str | None, typer.Option(help="What was right.")] = None,
+    row_id: Annotated[
+        str | None, typer.Option("--id", help="Your own id of the row: sent again it is learned once.")
+    ] = None,
+    prediction_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="A tracked prediction, in place of values.")
+    ] = None,
+    weight: Annotated[float | None, typer.Option(help="How many times the row counts.")] = None,
+    as_json: Json = False,
+    service: Service,
+) -> None:
+    """Teach a model one row, or the label of a tracked prediction."""
+    with service.session() as session:
+        if values == [STDIN]:
+            return _send(session, name, "feedback", _json(STDIN), as_json)
+        if label is None:
+            raise Misused("--label is missing: it says what was right")
+        given = {"id": row_id, "prediction_id": prediction_id, "weight": weight}
+        body: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
+        if values:
+            body["features"] = _row(session, name, values)
+        model = session.ask("GET", path_of(name))
+        body["label"] = typed_label(model["config"]["task"], labels_of(model), label)
+        return _send(session, name, "feedback", body, as_json)
+
+
+def _json(name: str) -> Any:
+    """A JSON document from a file, or from standard input for ``-``."""
+    at = "standard input" if name == STDIN else name
+    try:
+        return json.loads(sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes())
+    except OSError as error:
+        raise Failed(f"{at}: {error.strerror}") from None
+    except ValueError as error:
+        raise Failed(f"{at} is not JSON: {error}") from None
+
+
+def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> None:
+    """Send a row, or a batch (a list of rows, or a table), and print the answer."""
+    batch = isinstance(body, list) or (isinstance(body, dict) and bool({"columns", "rows"} & body.keys()))
+    response = session.send("POST", path_of(name, verb, *(["batch"] if batch else [])), json=body)
+    if as_json or batch:
+        return typer.echo(response.content)
+    return print(described({name: value for name, value in response.json().items() if name not in HIDDEN}))
+
+
+# ------------------------------------------------------------------------------------------------ typed values
+
+
+def _row(session: Session, name: str, values: Sequence[str]) -> dict[str, Any]:
+    """The features of a row, as those in use, and in an overlap the next ones, are declared."""
+    given: dict[str, str] = {}
+    for text in values:
+        feature, equals, value = text.partition("=")
+        if not (feature and equals):
+            raise Misused(f"{text!r} is not NAME=VALUE")
+        if feature in given:
+            raise Misused(f"{feature} is there twice")
+        given[feature] = value
+    spaces = session.ask("GET", path_of(name, "features"))
+    return typed_row([*(spaces["next"] or ()), *spaces["current"]], given)
+
+
+def typed_row(declared: Iterable[Any], given: Mapping[str, str]) -> dict[str, Any]:
+    """Typed values as the features are declared; what is not declared, or does not fit, is taken as JSON or text.
+
+    Args:
+        declared: features as GET /models/{name}/features lists them; none where the first row declares them.
+        given: texts by name.
+    """
+    known = {one if isinstance(one, str) else one["name"]: {} if isinstance(one, str) else one for one in declared}
+    return {name: _value(known[name], text) if name in known else guessed(text) for name, text in given.items()}
+
+
+def _value(feature: Mapping[str, Any], given: str) -> Any:
+    kind = feature.get("type", "number")
+    if kind == "categorical":
+        return next((one for one in feature.get("categories", ()) if spelt(one) == given), given)
+    if given == "":
+        return None  # missing, as an empty cell of CSV is
+    return guessed(given.lower()) if kind == "boolean" else number(given)
+
+
+def typed_label(task: str, labels: Iterable[Any], given: str) -> Any:
+    """A typed label: a number, a known label by its text, or what it looks like, but never null or a fraction.
+
+    Args:
+        task: of the model.
+        labels: declared or seen.
+        given: its text.
+    """
+    if task == "regression":
+        return number(given)
+    looks = guessed(given)
+    return next((one for one in labels if spelt(one) == given), given if isinstance(looks, float | None) else looks)
+
+
+def guessed(given: str) -> Any:
+    """True, false, null and numbers as such, all else as text."""
+    return WORDS[given] if given in WORDS else number(given)
+
+
+def number(given: str) -> Any:
+    """A finite number where it is one, else the text."""
+    with suppress(ValueError):
+        value = int(given) if given.isascii() and given.lstrip("+-").isdigit() else float(given)
+        return value if math.isfinite(value) else given
+    return given

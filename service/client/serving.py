@@ -1,0 +1,207 @@
+"""``onepass serve`` and ``settings``: the service until it is told to stop, and what it would be started with."""
+
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import textwrap
+import threading
+from dataclasses import asdict, make_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+from pydantic import SecretStr
+
+from service import logs, memory_limit
+from service.client import private, sources
+from service.client.failures import Failed, Misused
+from service.server import exposure, tls
+from service.settings import Settings
+from service.settings_validation import validated
+
+logger = logging.getLogger(__name__)
+
+COLUMNS_MAX = 110
+"""Width of the table of settings, in a terminal that is wider."""
+METAVARS: dict[Any, str] = {int: "N", float: "X", Path: "PATH"}
+
+
+def _flag(name: str) -> tuple[str, Any, None]:
+    """A setting as an option; None: it is not given."""
+    field = Settings.model_fields[name]
+    default = "" if str(field.default).strip("*") in ("", "None", "False") else f" [{field.default}]"
+    kind = next((one for one in (field.annotation, *get_args(field.annotation)) if one in METAVARS), None)
+    metavar = METAVARS.get(kind, "TEXT")
+    if get_origin(field.annotation) is Literal:
+        metavar = "|".join(get_args(field.annotation))
+    option = typer.Option(metavar=metavar, help=f"{field.description}{default}")
+    if field.annotation is bool:
+        return name, Annotated[bool | None, typer.Option(help=field.description)], None
+    return name, Annotated[str | None, option], None
+
+
+Flags = make_dataclass("Flags", [_flag(name) for name in Settings.model_fields])
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings", metavar="FILE", help="Read settings from FILE: .toml (port = 8001), else ONEPASS_PORT=8001."
+    ),
+]
+
+
+def serve(
+    *,
+    file: SettingsFile = None,
+    fd: Annotated[int | None, typer.Option(metavar="N", help="Listen on this inherited socket.")] = None,
+    until_eof: Annotated[bool, typer.Option("--until-eof", help="Stop when standard input ends.")] = False,
+    flags: Flags,  # type: ignore[valid-type]  # made of the settings
+) -> int:
+    """Run the service until it is told to stop.
+
+    Each setting is a flag here, a variable (ONEPASS_PORT for --port), or a line of a settings file. A flag has
+    precedence over a variable, a variable over the file of --settings, and that over .env in the present directory. A
+    secret on the command line is seen by everybody on the machine: ONEPASS_API_KEYS_FILE=PATH names a file instead.
+    """
+    given = {name: value for name, value in asdict(flags).items() if value is not None}
+    found = sources.gather(given, file)
+    settings = _usable(found, fd)
+    try:
+        https = tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
+    except ValueError as error:
+        raise Misused(str(error)) from None
+    logs.configure(settings.log_level, settings.log_format, settings.access_log)
+    logger.info("Onepass %s starts", version("onepass"))
+    for path in found.files:
+        logger.info("settings from %s", path)
+    for note in found.notes:
+        logger.warning("%s", note)
+    if settings.memory_budget_mb != found.settings.memory_budget_mb:
+        logger.info("models have %d MB, as the memory of this container or unit is limited", settings.memory_budget_mb)
+    for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
+        signal.signal(kind, lambda *_: sys.exit(0))
+    if fd is None:
+        _refuse_taken(settings)
+    if until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
+    return _serve(settings, fd, found.keys_file, https) if _compile_kernels() else 1
+
+
+def settings(
+    *,
+    file: SettingsFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print {variable: {value, default, meaning}}.")] = False,
+) -> None:
+    """Print every setting, and refuse what onepass serve would refuse of them (exit status 2).
+
+    A flag of onepass serve has precedence over a variable, a variable over the file of --settings, and that over .env
+    in the present directory. Secrets may be in files: ONEPASS_API_KEYS_FILE=PATH instead of ONEPASS_API_KEYS, likewise
+    ONEPASS_REDIS_URL_FILE, ONEPASS_WEBHOOKS_FILE and ONEPASS_WEBHOOK_SECRET_FILE.
+    """
+    found = sources.gather({}, file)
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    rows = {
+        f"ONEPASS_{name.upper()}": {
+            "value": _plain(getattr(found.settings, name)),
+            "default": _plain(field.default),
+            "meaning": field.description,
+        }
+        for name, field in Settings.model_fields.items()
+    }
+    print(json.dumps(rows) if as_json else "\n".join(_lines(rows)))
+    _usable(found)
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it; a secret is only said to be there."""
+    if isinstance(value, SecretStr):
+        return "********" if value.get_secret_value() else ""
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _lines(rows: dict[str, dict[str, Any]]) -> list[str]:
+    cells = [
+        (name, *("-" if row[at] in (None, "") else str(row[at]) for at in ("value", "default")))
+        for name, row in rows.items()
+    ]
+    names, values = (max(len(row[at]) for row in cells) for at in (0, 1))
+    wide = min(shutil.get_terminal_size((COLUMNS_MAX, 24)).columns, COLUMNS_MAX)
+    lines = [f"{'SETTING':<{names}}  {'VALUE':<{values}}  DEFAULT"]
+    for name, value, default in cells:
+        meaning = textwrap.fill(rows[name]["meaning"], wide, initial_indent="    ", subsequent_indent="    ")
+        lines += [f"{name:<{names}}  {value:<{values}}  {default}", meaning]
+    return lines
+
+
+def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:
+    """The settings, with the memory for models that a container's limit leaves where nobody has set it.
+
+    Raises:
+        Misused: the service would not start with them, as far as they tell.
+    """
+    given = "memory_budget_mb" in found.settings.model_fields_set
+    try:
+        limit = memory_limit.memory_limit()
+        budget_mb = memory_limit.budget_mb(found.settings.memory_budget_mb, given, limit)
+        settings = found.settings.model_copy(update={"memory_budget_mb": budget_mb})
+        keys = validated(settings, found.keys_file).keys
+        host = settings.host if descriptor is None else exposure.host_of(descriptor)
+        exposure.refuse_open(host, keys.required, settings.insecure)
+    except ValueError as error:
+        raise Misused(str(error)) from None
+    except OSError as error:
+        raise Misused(f"--fd {descriptor}: {error.strerror}") from None
+    return settings
+
+
+def _serve(settings: Settings, descriptor: int | None, keys_file: Path | None, https: dict[str, Any]) -> int:
+    from service import main  # noqa: PLC0415  it imports core, which compiles kernels that are missing one by one
+
+    try:
+        return main.run(settings, keys_file=keys_file, descriptor=descriptor, ssl=https)
+    except SystemExit:  # uvicorn has logged why it cannot listen
+        if descriptor is None:
+            _refuse_taken(settings)
+        raise
+
+
+def _refuse_taken(settings: Settings) -> None:
+    """Refuse a port on which another process listens, and name a free one."""
+    try:
+        with private.listener(settings.host, settings.port) as found:
+            free = found.getsockname()[1]
+    except OSError:  # not an address of this machine, or a name: the server says what is wrong with it
+        return
+    if settings.port not in (0, free):
+        raise Failed(
+            f"port {settings.port} of {settings.host} is taken; {free} is free: ONEPASS_PORT={free}; "
+            "a second service also needs ONEPASS_DATA_DIR, or ONEPASS_REDIS_URL to share the models"
+        )
+
+
+def _compile_kernels() -> bool:
+    """Compile what is missing of core's kernels, in processes of their own, before anything is started."""
+    from service.first_run import compiling, kernels  # noqa: PLC0415  the other commands start without core
+
+    kernels.report_compilations(lambda *one: logger.warning("compiling while serving takes seconds: %s %s", *one))
+    try:
+        said = kernels.kernels_at_hand()
+        if said is None:
+            logger.info("once per installation: compiling kernels, 50 s on two idle cores")
+            compiling.compile_missing()
+    except (kernels.CannotCompile, OSError) as error:
+        logger.error("%s", error)  # noqa: TRY400  the message says all
+        return False
+    logger.info("%s", said or "kernels compiled")
+    return True
+
+
+def _stop_at_eof() -> None:
+    """Wait for the end of standard input, then ask this process to stop."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,281 @@
+"""One service over HTTP: its address, the key, requests that are safe to repeat, refusals in words."""
+
+import os
+import ssl
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self
+from urllib.parse import quote, unquote, urljoin, urlsplit
+from uuid import uuid4
+
+import httpx
+import typer
+
+from service.client.display import shortened, suggested
+from service.client.failures import Failed
+
+PORT = 8000
+TIMEOUT_S = 60.0
+WAIT_S_MAX = 10.0
+"""Longest wait between two tries, whatever Retry-After says."""
+LISTED_MAX = 1000
+"""Models among which one of a mistyped name is looked for."""
+ERRORS_SHOWN, ALLOWED_SHOWN = 5, 40
+MODEL_DOWN = "model-down"
+"""The problem behind a 503 that does not pass: one model is out of service."""
+IN_FLAGS = (
+    (
+        'declare "missing": "mean" or "zero" to have missing values filled',
+        "--missing mean or --missing zero, when the model is created, fills it",
+    ),
+    ('declare it in "ignore" to have it passed over', "--drop leaves a column out"),
+    ('a label "" must be declared to be read from an empty cell', "--skip-unlabelled leaves such rows out"),
+    ("GET /models lists them", "onepass models lists them"),
+)
+"""What the service says to clients that write JSON, and how a command does the same."""
+
+
+def _url(text: str | None) -> str | None:
+    with suppress(ValueError):
+        parts = urlsplit(text or "http://localhost")
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return text and text.rstrip("/")
+    raise typer.BadParameter(f"{text!r} is not http://HOST[:PORT]")
+
+
+def _pem(envvar: str, what: str) -> Any:
+    return typer.Option(envvar=envvar, exists=True, dir_okay=False, metavar="FILE", help=f"PEM file of {what}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Which service a command is a client of.
+
+    Attributes:
+        url, key: its address, and the API key.
+        ca, client_cert: files for https.
+    """
+
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url", envvar="ONEPASS_URL", metavar="URL", callback=_url, help="Default: port ONEPASS_PORT here."
+        ),
+    ] = None
+    key: Annotated[str | None, typer.Option(envvar="ONEPASS_API_KEY", metavar="SECRET", help="API key.")] = None
+    ca: Annotated[Path | None, _pem("ONEPASS_CA", "authorities to trust")] = None
+    client_cert: Annotated[Path | None, _pem("ONEPASS_CLIENT_CERT", "a certificate and its key")] = None
+
+    @property
+    def address(self) -> str:
+        """Where it is: what was asked for, else this machine and the port of ``onepass serve``."""
+        port = os.environ.get("ONEPASS_PORT", "")
+        return self.url or f"http://127.0.0.1:{int(port) if port.isdecimal() and int(port) else PORT}"
+
+    def session(self, patience_s: float = 0.0) -> "Session":
+        """A session with it.
+
+        Raises:
+            Failed: a file for https cannot be used.
+        """
+        return Session(self.address, self.key, self._trust(), patience_s=patience_s)
+
+    def _trust(self) -> ssl.SSLContext | None:
+        if self.ca is None and self.client_cert is None:
+            return None
+        at = f"--ca {self.ca}"
+        try:
+            found = ssl.create_default_context(cafile=self.ca)
+            at = f"--client-cert {self.client_cert}"
+            if self.client_cert is not None:
+                found.load_cert_chain(self.client_cert)
+        except OSError as error:
+            reason = "is not PEM, or not all of it" if isinstance(error, ssl.SSLError) else error.strerror
+            raise Failed(f"{at}: {reason}") from None
+        return found
+
+
+class Refused(Failed):
+    """The service refuses a request.
+
+    Args:
+        response: its answer.
+        hint: words behind its sentence.
+
+    Attributes:
+        status: of the answer.
+        errors: of its problem document: field, problem, allowed.
+        passes: whether the same request may be taken later.
+    """
+
+    def __init__(self, response: httpx.Response, hint: str = "") -> None:
+        self._url, self._hint = response.url, hint
+        self._document, self.status = document_of(response), response.status_code
+        self.errors = [one for one in self._document.get("errors") or () if isinstance(one, dict)]
+        is_down = str(self._document.get("type")).rpartition("/")[2] == MODEL_DOWN
+        self.passes = self.status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE) and not is_down
+        super().__init__(self.told(self.errors))
+
+    def told(self, errors: Sequence[Mapping[str, Any]]) -> str:
+        """The refusal in words: its sentence, a line for each field, the page that explains it."""
+        document = self._document
+        if not document:
+            return f"{self._url} answers HTTP {self.status}, and not like Onepass"
+        detail = str(document.get("detail") or document.get("error") or document.get("title") or "refused")
+        if errors and all(str(one.get("problem")) in detail for one in errors):
+            detail = f"refused with HTTP {self.status}"  # else the words of the fields would stand there twice
+        lines = [detail + self._hint, *shortened([_line(one) for one in errors], ERRORS_SHOWN)]
+        if self.status == httpx.codes.UNAUTHORIZED:
+            lines.append("the key is given by --key or ONEPASS_API_KEY")
+        if str(document.get("type", "")).startswith("/"):
+            lines.append(f"more: {urljoin(str(self._url), document['type'])}")
+        text = "\n  ".join(lines)
+        for theirs, ours in IN_FLAGS:
+            text = text.replace(theirs, ours)
+        return text
+
+
+def _line(error: Mapping[str, Any]) -> str:
+    """A field with its problem and what is allowed."""
+    allowed = error.get("allowed")
+    if isinstance(allowed, list):
+        allowed = ", ".join(shortened([str(one) for one in allowed], ALLOWED_SHOWN))
+    return f"{error.get('field')}: {error.get('problem')}" + (f" ({allowed})" if allowed else "")
+
+
+class Session:
+    """Requests to one service.
+
+    Args:
+        url: where it is.
+        key: API key; without one no header is sent.
+        tls: what an https service is trusted by; None: the usual authorities.
+        patience_s: how long a request is repeated while the service is not available; it has to be idempotent then.
+        private: the service was started by this command: no proxy is used.
+
+    Attributes:
+        url, patience_s: as given.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        *,
+        patience_s: float = 0.0,
+        private: bool = False,
+    ) -> None:
+        headers, verify = {b"Authorization": f"Bearer {key}".encode()} if key else {}, True if tls is None else tls
+        self._http = httpx.Client(
+            base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=verify
+        )
+        self.url, self.patience_s = url, patience_s
+        self._answered, self._run, self._keys = False, uuid4().hex, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._http.close()
+
+    def ask(self, method: str, path: str, **request: Any) -> Any:
+        """The JSON document that answers a request.
+
+        Args:
+            method: of the request.
+            path: of the request.
+            request: as httpx takes it.
+
+        Raises:
+            Refused: the service refuses.
+            Failed: it cannot be reached, or is not Onepass.
+        """
+        response = self.send(method, path, **request)
+        if not (found := document_of(response)):
+            raise Failed(f"{response.url} answers HTTP {response.status_code}, and not like Onepass")
+        return found
+
+    def send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """The same as an answer; the request is repeated while the service is not available."""
+        give_up_at = time.monotonic() + self.patience_s
+        while True:
+            failed: Failed
+            try:
+                response = self._http.request(method, path, **request)
+            except httpx.TransportError as error:
+                failed, passes, wait_s = self._unreachable(error), self._answered, 0.5
+            else:
+                self._answered = True
+                if not response.is_error:
+                    return response
+                failed = refused = self._refused(path, response)
+                passes, wait_s = refused.passes, _retry_after_s(response)
+            if not passes or time.monotonic() + wait_s > give_up_at:
+                raise failed
+            time.sleep(wait_s)
+
+    @contextmanager
+    def stream(self, path: str, **request: Any) -> Iterator[Iterator[bytes]]:
+        """The answer to a GET in pieces; Raises as ``ask``."""
+        try:
+            with self._http.stream("GET", path, **request) as response:
+                if response.is_error:
+                    response.read()
+                    raise self._refused(path, response)
+                yield response.iter_bytes(2**20)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+
+    def fresh_key(self) -> dict[str, str]:
+        """The header of an Idempotency-Key that nobody has used."""
+        self._keys += 1
+        return {"Idempotency-Key": f"{self._run}-{self._keys}"}
+
+    def found(self, name: str) -> Any:
+        """The model of this name; None: there is none."""
+        try:
+            return self.ask("GET", path_of(name))
+        except Refused as refused:
+            if refused.status != httpx.codes.NOT_FOUND:
+                raise
+            return None
+
+    def _refused(self, path: str, response: httpx.Response) -> Refused:
+        """The refusal; of a name that no model has with the one that may have been meant."""
+        refused = Refused(response)
+        if refused.status == httpx.codes.NOT_FOUND and [one.get("field") for one in refused.errors] == ["name"]:
+            with suppress(httpx.TransportError):
+                listed = document_of(self._http.get("models", params={"limit": LISTED_MAX})).get("models") or ()
+                return Refused(response, suggested(unquote(path.split("/")[1]), [one["name"] for one in listed]))
+        return refused
+
+    def _unreachable(self, error: httpx.TransportError) -> Failed:
+        said = str(error) or type(error).__name__
+        advice = "start it with onepass serve, or name another one with --url or ONEPASS_URL"
+        if "CERTIFICATE_VERIFY_FAILED" in said:
+            advice = "--ca FILE or ONEPASS_CA names the authority of its certificate"
+        if "disconnected without" in said or "CERTIFICATE_REQUIRED" in said:
+            advice = "with TLS --url begins with https://; where a certificate is asked for, --client-cert FILE is one"
+        return Failed(f"cannot reach {self.url}: {said}; {advice}")
+
+
+def path_of(name: str, *parts: str) -> str:
+    """The path of a model, or of something below it."""
+    return "/".join(["models", *(quote(part, safe="") for part in (name, *parts))])
+
+
+def document_of(response: httpx.Response) -> dict[str, Any]:
+    """The JSON object of an answer; {} where it is something else, such as a proxy's page."""
+    with suppress(ValueError):
+        found = response.json()
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _retry_after_s(response: httpx.Response) -> float:
+    text = response.headers.get("Retry-After", "")
+    return min(float(text), WAIT_S_MAX) if text.isascii() and text.isdigit() else 1.0

@@ -1,0 +1,169 @@
+"""Settings from flags, variables, files of secrets, a settings file and .env, in this order; names that are none."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import SecretStr, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import DotEnvSettingsSource
+
+from service.api.keys import text_of
+from service.client.display import suggested
+from service.client.failures import Misused
+from service.settings import Settings
+
+PREFIX = "ONEPASS_"
+FIELDS = Settings.model_fields
+SECRETS = {name for name, own in FIELDS.items() if SecretStr in (own.annotation, *get_args(own.annotation))}
+"""Settings whose value may be in a file that ONEPASS_NAME_FILE names."""
+LIKENESS = 0.7
+"""From here on, of 1, one name may have been meant by another."""
+DOT_ENV = Path(".env")
+"""Read where the service starts, if it is there."""
+NOT_SETTINGS = {f"{PREFIX}{name}" for name in ("FAILPOINT", "CA", "CLIENT_CERT", "API_KEY", "URL")}
+"""Variables of fault tests, and of the commands that are clients."""
+WORKERS = (
+    "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "
+    "name; unset ONEPASS_WORKERS"
+)
+_LINK = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
+_LINK_NAME = re.compile(r"\w+_SERVICE_HOST|\w+_SERVICE_PORT(_\w+)?|\w+_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
+"""What Kubernetes sets in every container beside a service that is named onepass, or onepass-something."""
+
+
+@dataclass(slots=True)
+class Sourced:
+    """Settings, and where they come from.
+
+    Attributes:
+        settings: the settings.
+        notes: names that are no settings, a line each.
+        files: files that were read.
+        keys_file: where the keys are from, if they have a file of their own.
+    """
+
+    settings: Settings
+    notes: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    keys_file: Path | None = None
+
+
+class _Gathered:
+    """Values by setting with their origins; what is added later replaces what was there."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origins: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.files: list[Path] = []
+        self.keys_file: Path | None = None
+
+    def add(self, name: str, value: Any, origin: str) -> None:
+        self.values[name], self.origins[name] = value, origin
+        if name == "api_keys":
+            self.keys_file = None
+
+    def file(self, path: Path) -> None:
+        """A settings file: ``.toml`` with lines ``name = value``, else lines ``ONEPASS_NAME=value``."""
+        try:
+            text = path.read_text()
+            if path.suffix == ".toml":
+                for name, value in tomllib.loads(text).items():
+                    if name in FIELDS:
+                        self.add(name, value, f"{path}: {name}")
+                    else:
+                        self.notes.append(f"{path}: {name} is not a setting{_meant(name)}")
+            else:
+                self.variables(DotEnvSettingsSource(Settings, env_file=path).env_vars, f"{path}: ")
+        except OSError as error:
+            raise Misused(f"{path}: {error.strerror}") from None
+        except ValueError as error:  # TOML, or not UTF-8
+            raise Misused(f"{path}: {error}") from None
+        self.files.append(path)
+
+    def variables(self, environment: Mapping[str, str | None], at: str) -> None:
+        """Variables of the environment or of a file, and those that name files of secrets."""
+        given = {name.upper(): value or "" for name, value in sorted(environment.items())}
+        if "ONEPASS_WORKERS" in given:  # never a setting, but setting it means expecting more than one process
+            raise Misused(WORKERS)
+        links = []
+        for variable, value in given.items():
+            name = variable.removeprefix(PREFIX).lower()
+            if name == variable.lower():
+                continue
+            if name in FIELDS and (name in SECRETS or not _LINK.fullmatch(value)):
+                self.add(name, value, at + variable)
+            elif name in FIELDS or _LINK_NAME.fullmatch(name.upper()) or _LINK_NAME.fullmatch(variable):
+                links.append(variable)
+            elif name.removesuffix("_file") not in SECRETS and variable not in NOT_SETTINGS:
+                self.notes.append(f"{at}{variable} is not a setting{_meant(name, is_variable=True)}")
+        for name in SECRETS:
+            if path := given.get(f"{PREFIX}{name.upper()}_FILE"):
+                self._secret(name, Path(path), given, at)
+        if at and (others := [name for name in given if name.startswith("OTEL_")]):
+            self.notes.append(f"{at}{', '.join(others)}: no effect here; set in the environment of the service")
+        if links:
+            named = links[0] if len(links) == 1 else f"{links[0]} and {len(links) - 1} more"
+            self.notes.append(f"{at}{named}: set by Kubernetes for a service of this name, no setting; ignored")
+
+    def _secret(self, name: str, path: Path, given: Mapping[str, str], at: str) -> None:
+        """A secret from a file, whose lines are the members of a list; keys stay as they are, with their comments."""
+        variable = f"{PREFIX}{name.upper()}"
+        if given.get(variable):
+            raise Misused(f"{at}{variable}_FILE: {variable} is set as well; leave one of them out")
+        try:
+            text = text_of(path)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise Misused(f"{at}{variable}_FILE: {path} cannot be read: {reason}") from None
+        members = ",".join(line.strip() for line in text.splitlines() if line.strip())
+        self.add(name, text if name == "api_keys" else members, str(path))
+        if name == "api_keys":
+            self.keys_file = path
+
+
+def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str] = os.environ) -> Sourced:
+    """The settings that are in force.
+
+    Args:
+        flags: values of the command line, by setting.
+        file: a settings file.
+        environment: variables.
+
+    Raises:
+        Misused: a file cannot be read, or a value cannot be; each line names one.
+    """
+    found = _Gathered()
+    if os.access(DOT_ENV, os.R_OK):  # not where the directory is one that others own
+        found.file(DOT_ENV)
+    if file is not None:
+        found.file(file)
+    found.variables(environment, "")
+    for name, value in flags.items():
+        found.add(name, value, f"--{name.replace('_', '-')}")
+    try:
+        settings = Settings(**found.values, _env_prefix="\0")  # the environment is read above, and only there
+    except ValidationError as error:
+        problems = [(str(problem["loc"][0]), problem["msg"] + _choice(problem)) for problem in error.errors()]
+        raise Misused("\n".join(f"{found.origins.get(name, name)}: {text}" for name, text in problems)) from None
+    return Sourced(settings, found.notes, found.files, found.keys_file)
+
+
+def _choice(problem: ErrorDetails) -> str:
+    """Which of the choices of a setting may have been meant."""
+    if problem["type"] != "literal_error":
+        return ""
+    return suggested(str(problem["input"]), re.findall("'([^']*)'", problem["ctx"]["expected"]))
+
+
+def _meant(name: str, is_variable: bool = False) -> str:
+    near = get_close_matches(name, FIELDS, 1, LIKENESS)
+    if not near:
+        return "; see onepass settings"
+    return f"; did you mean {PREFIX + near[0].upper() if is_variable else near[0]}?"

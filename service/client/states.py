@@ -1,0 +1,307 @@
+"""``onepass export`` and ``import``: a model's state as a file, and the states of all models as a tar."""
+
+import hashlib
+import json
+import os
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Annotated, Any
+
+import httpx
+import typer
+
+from service.client.display import counted
+from service.client.failures import Failed, Interrupted, Misused
+from service.client.options import NAME, Yes, model_name
+from service.client.rows import confirm
+from service.client.session import Refused, Service, Session, path_of
+
+SUFFIX = ".safetensors"
+PAGE = 1000
+"""Models that are listed at once."""
+IN_MEMORY = 2**24
+"""Bytes of a state above which it waits on disk until it is whole."""
+HEAD_BYTES_MAX = 100_000_000
+"""Of a state, as core.state.envelope has it."""
+TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
+"""The service takes a while to compute the state of a large model, and to check one that comes."""
+AGAIN = "the same command goes on from there"
+
+Where = Annotated[list[str], typer.Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
+Everything = Annotated[bool, typer.Option("--all", help="The states of all models, as a tar; without NAME.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Of a tar: replace models of another state.")]
+Json = Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")]
+
+
+def export(
+    *, where: Where, everything: Everything = False, force: Yes = False, as_json: Json = False, service: Service
+) -> None:
+    """Write the state of a model to a file, or with --all those of all models to a tar.
+
+    A state is all that predictions and learning depend on; remembered ids and tracked predictions are not part of it.
+    """
+    name, file = _arguments(where)
+    if everything == (name is not None):
+        raise Misused("it takes NAME FILE, or --all FILE for all models")
+    if not force and Path(file).is_file():
+        raise Misused(f"{file} is there already; --force replaces it")
+    with service.session() as session, written(file) as out:
+        if name is None:
+            done = _export_all(session, out)
+        else:
+            with _state(session, name) as state:
+                done = {"name": name, "bytes": sum(map(out.write, state))}
+    what = name or counted(done["models"], "model")
+    if file != "-":
+        print(json.dumps({"file": file, **done}) if as_json else f"{what}: {done['bytes']:,} bytes in {file}")
+    if done.get("left_out"):
+        raise Failed("\n".join([f"{counted(len(done['left_out']), 'model')} left out", *_named(done["left_out"])]))
+
+
+def import_(
+    *, where: Where, yes: Yes = False, overwrite: Overwrite = False, as_json: Json = False, service: Service
+) -> None:
+    """Make a model of a state that was exported, or replace by it what a model of its configuration has learned.
+
+    Without NAME the file is a tar of many: a model that has the state already is skipped, so the same command goes on
+    after an interruption; one that has learned anything else is refused, and the others go on.
+    """
+    name, file = _arguments(where)
+    if name is None and (yes or file == "-"):
+        raise Misused("a tar is a FILE, and --overwrite replaces its models; a single state takes NAME FILE")
+    if name is not None and overwrite:
+        raise Misused("--overwrite is for a tar; --yes replaces NAME")
+    try:
+        with service.session() as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
+            if name is None:
+                _import_all(session, source, file, overwrite, as_json)
+            else:
+                _import_one(session, source, name, yes, as_json)
+    except OSError as error:
+        raise Failed(f"{file}: {error.strerror}") from None
+
+
+def _arguments(given: list[str]) -> tuple[str | None, str]:
+    if len(given) > 2:
+        raise Misused("it takes NAME FILE, or one FILE for all models")
+    return model_name(given[0] if given[1:] else None), given[-1]
+
+
+def _named(models: list[dict[str, str]]) -> list[str]:
+    return [f"  {one['name']}: {one['detail']}" for one in models]
+
+
+@contextmanager
+def _state(session: Session, name: str, **params: str) -> Iterator[Iterator[bytes]]:
+    with session.stream(path_of(name, "state"), params=params, timeout=TIMEOUT) as pieces:
+        yield pieces
+
+
+@contextmanager
+def written(name: str) -> Iterator[IO[bytes]]:
+    """A file that is there whole or not at all; ``-`` is standard output, and a device is written to as it is.
+
+    Raises:
+        Failed: it cannot be written.
+    """
+    target = Path(name)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if name == "-":
+            yield sys.stdout.buffer
+        elif target.exists() and not target.is_file():
+            with target.open("wb") as out:
+                yield out
+        else:
+            with part.open("xb") as out:
+                yield out
+                os.fsync(out.fileno())
+            part.replace(target)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Failed(f"{name}: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _export_all(session: Session, out: IO[bytes]) -> dict[str, Any]:
+    """Write a tar; a model that is out of service is left out, and named."""
+    models, size, left_out = 0, 0, list[dict[str, str]]()
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
+        for name in _listed(session):
+            try:
+                size += _add(session, name, tar)
+                models += 1
+            except Refused as refused:
+                if refused.status == httpx.codes.UNAUTHORIZED:
+                    raise
+                if refused.status != httpx.codes.NOT_FOUND:  # else it was deleted since it was listed
+                    left_out.append({"name": name, "detail": str(refused)})
+    if only := session.ask("GET", "key")["models"]:
+        print(f"this key sees {', '.join(only)} only; other models are not in the file", file=sys.stderr)
+    return {"models": models, "bytes": size, "left_out": left_out}
+
+
+def _listed(session: Session) -> Iterator[str]:
+    params: dict[str, Any] = {"limit": PAGE}
+    while True:
+        page = session.ask("GET", "models", params=params)
+        yield from (one["name"] for one in page["models"])
+        if page["next"] is None:
+            return
+        params["cursor"] = page["next"]
+
+
+def _add(session: Session, name: str, tar: tarfile.TarFile) -> int:
+    """Add a state once it is whole; its bytes."""
+    with SpooledTemporaryFile(IN_MEMORY) as state:
+        with _state(session, name) as arriving:
+            state.writelines(arriving)
+        member = tarfile.TarInfo(f"{name}{SUFFIX}")
+        member.size, member.mtime = state.tell(), int(time.time())
+        state.seek(0)
+        tar.addfile(member, state)
+    return member.size
+
+
+# ------------------------------------------------------------------------------------------------ import
+
+
+def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_json: bool) -> None:
+    model = session.found(name)
+    if model is not None and model["rows"] and not yes:
+        confirm(f"replace {name}", model["rows"])
+    try:
+        response = _put(session, name, source)
+    except Interrupted as interrupted:
+        told = f"interrupted: onepass show {name} says whether it has the state; the same command sends it again"
+        raise Interrupted(interrupted.signal, told) from None
+    state, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
+    line = f"{name} {done}: {counted(state['rows'])}, version {state['version']:,}"
+    typer.echo(response.content if as_json else line)
+
+
+def _put(session: Session, name: str, state: IO[bytes]) -> httpx.Response:
+    headers = {"Content-Type": "application/octet-stream"}
+    return session.send("PUT", path_of(name, "state"), content=_pieces(state), headers=headers, timeout=TIMEOUT)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    return iter(lambda: file.read(2**20), b"")
+
+
+def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool, as_json: bool) -> None:
+    """Bring the models of a tar in; what became of each is told, however it ends."""
+    try:
+        tar = tarfile.open(fileobj=source, mode="r:")  # noqa: SIM115  closing the file is enough
+    except tarfile.ReadError:
+        raise Failed(f"{file} is not a tar; a state of one model is imported by NAME FILE") from None
+    members, whole = _members(tar, source)
+    done: dict[str, list[Any]] = {"imported": [], "replaced": [], "skipped": [], "refused": []}
+    ended: Failed | Interrupted | None = None
+    try:
+        for name, member in members.items():
+            became, what = _import_member(session, name, partial(tar.extractfile, member), overwrite)
+            done[became].append(what)
+    except (Failed, Interrupted) as error:
+        ended = error
+    counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
+    line = "{} imported, {:,} replaced, {:,} there already".format(counted(counts[0], "model"), *counts[1:])
+    print(json.dumps(done) if as_json else line)
+    lines = [] if whole else [f"{file} is cut off or damaged after {counted(len(members), 'model')}"]
+    lines = [f"{ended}", f"  {AGAIN}"] if ended else lines
+    if lines:
+        lines.append(f"  imported: {', '.join(done['imported'] + done['replaced']) or 'nothing'}")
+    elif done["refused"]:
+        lines = [f"{counted(len(done['refused']), 'model')} refused"]
+    told = "\n".join([*lines, *_named(done["refused"])])
+    if isinstance(ended, Interrupted):
+        raise Interrupted(ended.signal, told)
+    if told:
+        raise Failed(told)
+
+
+def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile.TarInfo], bool]:
+    """The whole members of a tar by their models, and whether these are all of it.
+
+    Raises:
+        Failed: a member is not a model's state; nothing is to be imported then.
+    """
+    found: dict[str, tarfile.TarInfo] = {}
+    end = source.seek(0, os.SEEK_END)
+    try:
+        for member in tar:
+            name = member.name.removesuffix(SUFFIX)
+            plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+            if not plain or name == member.name or NAME.fullmatch(name) is None or name in found:
+                raise Failed(
+                    f"member {member.name!a} is not a plain file NAME{SUFFIX}, or is there twice; nothing is imported"
+                )
+            if member.offset_data + member.size > end:
+                return found, False
+            found[name] = member
+    except tarfile.ReadError:
+        return found, False
+    source.seek(tar.offset)
+    return found, source.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
+
+
+def _import_member(session: Session, name: str, content: Callable[[], Any], overwrite: bool) -> tuple[str, Any]:
+    """Bring one model in; what became of it, and its name or why it is refused.
+
+    Raises:
+        Failed: no other one can be brought in either.
+    """
+    try:
+        model = session.found(name)
+        if model is not None:
+            with _state(session, name, consistency="strong") as state:
+                known = state_digest(state)
+            if known is not None and known == state_digest(_pieces(content())):
+                return "skipped", name
+        learned = model is not None and model["rows"] > 0
+        if learned and not overwrite:
+            return "refused", {"name": name, "detail": "is here with another state; --overwrite replaces it"}
+        _put(session, name, content())
+    except Refused as refused:
+        if refused.status == httpx.codes.UNAUTHORIZED:
+            raise
+        other = f"take {name}{SUFFIX} out of the tar and import it under another name"
+        return "refused", {"name": name, "detail": str(refused).replace("import it under another name", other)}
+    return "replaced" if learned else "imported", name
+
+
+def state_digest(state: Iterable[bytes]) -> str | None:
+    """A digest of what a state predicts and learns by, which an import does not change; None: it is not a state.
+
+    It leaves out what belongs to the model whose log it is of: where it was taken, the marks of its metrics (an import
+    is one), its drift events, and which entry a challenger was begun by.
+    """
+    arriving, begun, length = iter(state), bytearray(), 8
+    while len(begun) < length and (piece := next(arriving, b"")):
+        begun += piece
+        length = 8 + min(int.from_bytes(begun[:8], "little"), HEAD_BYTES_MAX)
+    try:
+        head = json.loads(begun[8:length])
+        text = json.loads(head["__metadata__"].pop("onepass"))
+        own = text["state"]
+        for learner in (own, *(one["state"] for one in own.get("challengers", ()))):
+            for name in ("born", "episodes", "outbox"):
+                learner.pop(name, None)
+            for name in ("marks", "marks_thinned"):
+                learner["metrics"].pop(name, None)
+        told = json.dumps([head, text["config"], text["format"], own], sort_keys=True)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    digest = hashlib.blake2b(told.encode(), digest_size=16)
+    digest.update(begun[length:])
+    for piece in arriving:
+        digest.update(piece)
+    return digest.hexdigest()
