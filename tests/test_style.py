@@ -26,7 +26,6 @@ ONLY = {
         "service/app.py",
         "service/main.py",
         "service/settings_validation.py",
-        "service/cli/*",
         "service/client/serving.py",
         "service/client/sources.py",
     ),

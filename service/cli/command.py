@@ -13,20 +13,9 @@ from typing import Any, NoReturn
 from service.replay.wording import suggested
 
 COMMANDS = {
-    "serve": ("run the service", "serve"),
     "demo": ("run a service with models that learn drifting streams, to look at", "files"),
-    "models": ("list the models: rows, score beside the baseline", "listing"),
-    "show": ("show a model: scores, drifts, challengers, experts", "show"),
-    "create": ("create a model", "create"),
-    "predict": ("predict one row", "rows"),
-    "feedback": ("teach a model one row, or the label of a tracked prediction", "rows"),
-    "export": ("write a model's state to a file, or those of all models to a tar", "states"),
-    "import": ("make or replace a model, or all those of a tar, by states that were exported", "states"),
-    "delete": ("delete models", "create"),
     "replay": ("send a file of rows through a model, one by one, and show how good it was", "files"),
     "compare": ("send a file of rows through several algorithms at once, and show which was best", "files"),
-    "keys": ("make a secret for a key of the service", "keys"),
-    "settings": ("print every setting: its value, its default, what it means", "settings"),
 }
 """What each command does, and the module of service.cli that declares it (``declare``) and runs it (``run``)."""
 EPILOG = "onepass COMMAND --help says more of each. Options that say where the service is may stand before it, too."
