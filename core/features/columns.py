@@ -47,33 +47,23 @@ _OUT_OF_YEARS = "is not a time of the years 1 to 9999: numbers are seconds, not 
 
 
 class Column(ABC):
-    """The raw column of one feature.
-
-    Attributes:
-        missing: CSV texts that are missing values.
-        misfit: what is wrong with a wrong number of an array, and what would be right.
-    """
+    """The raw column of one feature."""
 
     missing: Collection[str] = MISSING_TEXTS
+    """CSV texts that are missing values."""
     misfit: tuple[str, object]
+    """What is wrong with a wrong number of an array, and what would be right."""
 
     @abstractmethod
     def read(self, cell: Any, texts: bool) -> float:
-        """A CSV text, or a JSON value, that is not missing.
-
-        Raises:
-            Unfit: no value of the feature.
-        """
-
-    def cell(self, cell: Any, texts: bool) -> float:
-        """A text or a JSON value; NaN where it is missing. Raises: as ``read``."""
-        missing = cell in self.missing if texts else cell is None
-        return math.nan if missing else self.read(cell, texts)
+        """A CSV text, or a JSON value, that is not missing; raises ``Unfit`` where it is no value of the feature."""
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
         """Texts or JSON values (n,), missing ones as NaN; None where one is wrong."""
+        missing: Collection[Any] = self.missing if texts else (None,)
+        read = (math.nan if cell in missing else self.read(cell, texts) for cell in cells)
         try:
-            return np.fromiter((self.cell(cell, texts) for cell in cells), np.float64, len(cells))
+            return np.fromiter(read, np.float64, len(cells))
         except Unfit:
             return None
 
@@ -119,9 +109,6 @@ class _NumberColumn(Column):
                 kind = "boolean" if isinstance(cell, bool) else "time" if reads(seconds_of, cell) else "categorical"
                 way_out = _to_take_such(self._name, kind)
             raise Unfit(unfit.problem + way_out, "a finite number") from None
-
-    def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
-        return vectorised(cells, texts)
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
         return column, np.isinf(column)
@@ -219,12 +206,10 @@ class _BooleanColumn(_CodedColumn):
 
     def __init__(self, name: str) -> None:
         self._name = name
-        truths = {False: 0.0, True: 1.0}
-        values: dict[tuple[type, Any], float] = {
-            (kind, kind(truth)): code for truth, code in truths.items() for kind in (bool, int, float)
-        }
-        spelt = {truth: (str(int(truth)), str(truth), str(truth).lower(), str(truth).upper()) for truth in truths}
-        super().__init__(values, {text: truths[truth] for truth, texts in spelt.items() for text in texts}, 2)
+        kinds: tuple[type[Any], ...] = (bool, int, float)
+        values = {(kind, kind(truth)): float(truth) for truth in (False, True) for kind in kinds}
+        spelt = {"0": 0.0, "False": 0.0, "false": 0.0, "FALSE": 0.0, "1": 1.0, "True": 1.0, "true": 1.0, "TRUE": 1.0}
+        super().__init__(values, spelt, 2)
 
     def _other(self, cell: Any, texts: bool) -> float:
         del texts
@@ -294,11 +279,8 @@ def _text_of(value: object) -> str:
 
 
 class Limits(NamedTuple):
-    """What the features of a space say of numbers outside their ranges.
-
-    Attributes:
-        low, high: (F,) ends of the ranges, infinite where there are none and where any number is taken.
-        refused: (F,) whether numbers outside are refused; else they are clipped.
+    """What the features of a space say of numbers outside their ranges, each (F,): ``low`` and ``high``, infinite where
+    any number is taken; ``refused``: whether numbers outside are refused; else they are clipped.
     """
 
     low: Floats
@@ -311,9 +293,9 @@ class Limits(NamedTuple):
         if all(feature.outside == "accept" for feature in features):
             return None
         ends = [(one.minimum, one.maximum) if one.outside != "accept" else (None, None) for one in features]
-        low = np.array([-math.inf if end is None else end for end, _ in ends])
-        high = np.array([math.inf if end is None else end for _, end in ends])
-        return cls(low, high, np.array([feature.outside == "refuse" for feature in features]))
+        low, high = np.array(ends, dtype=np.float64).T  # None is NaN
+        refused = np.array([feature.outside == "refuse" for feature in features])
+        return cls(np.nan_to_num(low, nan=-math.inf), np.nan_to_num(high, nan=math.inf), refused)
 
     def apply(self, raw: Floats, place: Callable[[int, int], str]) -> Floats:
         """Raw rows (n, F) within the limits; NaN is missing, and within all limits; ``place`` names cells.

@@ -38,6 +38,7 @@ from core.problems import (
 )
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
+_NAMES = f"1 to {NAME_MAX} printable characters"
 GivenLabel = Annotated[str, Field(max_length=LENGTH_MAX)] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | bool
 """A label or a category."""
 _TYPE_OF: dict[str, Type] = {
@@ -69,9 +70,7 @@ class FeatureEntry(Checked):
 
     strange: ClassVar[str] = "is not a field of a feature"
 
-    name: Annotated[
-        Name, AfterValidator(_printable), Says("is not a feature name", f"1 to {NAME_MAX} printable characters")
-    ]
+    name: Annotated[Name, AfterValidator(_printable), Says("is not a feature name", _NAMES)]
     type: Annotated[Type, Says("is not a type of feature", [*get_args(Type)])] = Field(
         "numeric",
         description="Left out: categorical with `categories` or `buckets`, else numeric. `boolean`: true, false, 0 or "
@@ -141,13 +140,9 @@ def _feature(item: object, field: str, problems: list[Problem]) -> Feature:
     """A feature; where it is wrong and fewer than ``PROBLEMS_MAX`` problems are known, why."""
     if isinstance(item, str) and 1 <= len(item) <= NAME_MAX and item.isprintable():
         return Feature(item)
-    if len(problems) >= PROBLEMS_MAX:
-        return Feature("")
-    if isinstance(item, str):
-        problems.append(Problem(field, "is not a feature name", f"1 to {NAME_MAX} printable characters"))
-        return Feature("")
-    if not isinstance(item, Mapping):
-        problems.append(Problem(field, "is neither a name nor an object"))
+    if not isinstance(item, Mapping) or len(problems) >= PROBLEMS_MAX:
+        wrong = ("is not a feature name", _NAMES) if isinstance(item, str) else ("is neither a name nor an object",)
+        problems.append(Problem(field, *wrong))
         return Feature("")
     given = [own for own in _TYPE_OF if item.get(own) is not None]
     whole = {"name": None, "type": _TYPE_OF[given[0]] if given else "numeric", **item}
@@ -213,25 +208,22 @@ def propose(
         try:
             found.append(_proposed(feature.name, values[at], texts))
         except Unfit as unfit:
-            problems.append(Problem(place(at, feature.name), unfit.problem, "a number, a string, true or false"))
+            problems.append(unfit.at(place(at, feature.name)))
     refuse(problems)
     return features if tuple(found) == features else parse_features([one.to_json() for one in found], field)
 
 
 def _proposed(name: str, value: Any, texts: bool) -> Feature:
-    """The feature of a name by its first value.
-
-    Raises:
-        Unfit: the value has no kind.
-    """
+    """The feature of a name by its first value; raises ``Unfit`` where that has no kind."""
+    kinds = "a number, a string, true or false"
     if value is None or (texts and value in MISSING_TEXTS):
         way_out = f'declare "features", of which this may be {declaration(name, "numeric")}'
-        raise Unfit(f"is missing in the first row, which fixes the features; {way_out}")
+        raise Unfit(f"is missing in the first row, which fixes the features; {way_out}", kinds)
     if isinstance(value, str):
         numeric = texts and reads(text_number, value)
         return Feature(name) if numeric else Feature(name, "categorical", buckets=BUCKETS)
     if isinstance(value, bool):
         return Feature(name, "boolean")
     if type(value) not in NUMBERS:
-        raise Unfit("is neither a number, a string nor a boolean")
+        raise Unfit("is neither a number, a string nor a boolean", kinds)
     return Feature(name)

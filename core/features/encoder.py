@@ -178,10 +178,9 @@ class Encoder:
         return X
 
     def absorb(self, raw: Floats) -> Floats:
-        """Rows as the learner sees them, each filled with the means of the rows before it, then absorbed into them.
+        """The same, but each row is filled with the means of the rows before it, then absorbed into them.
 
-        Arguments and errors are those of ``encode``; after one the state is unchanged. A block leaves the bits of its
-        rows one at a time.
+        After an error the state is unchanged. A block leaves the bits of its rows one at a time.
         """
         if self.missing != "mean":
             return self.encode(raw)
@@ -218,10 +217,10 @@ class Encoder:
             self.moments[1, first : first + stop - start] = moments[1]
 
     def _expanded(self, raw: Floats) -> Floats:
-        if self.schema.plain:
-            return np.array(raw)
         X = np.empty((raw.shape[0], self.schema.width))
-        if not _expand(raw, self.starts, self._kinds, X):
+        if self.schema.plain:
+            X[:] = raw
+        elif not _expand(raw, self.starts, self._kinds, X):
             raise ValueError("an index of no category")
         return X
 
@@ -238,7 +237,7 @@ class Encoder:
         """Take over a state that ``to_arrays`` gave; of a model under "error" with the way in which it fills values.
 
         Raises:
-            ValueError: names, shapes or values that no encoder of this schema can have; the state is unchanged.
+            ValueError: no state of an encoder of this schema; nothing has changed.
         """
         fill: Any = header.get("missing")
         if set(header) != {"missing"} or fill not in ([*_LAYOUTS] if self.missing == "error" else [self.missing]):

@@ -39,16 +39,7 @@ _ANY_RANGE = -1e12, 1e12
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One named input.
-
-    Attributes:
-        name: 1 to 200 printable characters.
-        type: what its values are.
-        categories: the declared values of a categorical feature; () for others and for hashed ones.
-        minimum, maximum: the range a numeric feature is expected in, or None.
-        buckets: columns of a categorical feature without declared categories; 0 for others.
-        outside: what becomes of a number outside the range.
-    """
+    """One named input; ``categories`` are () where none are declared, ``buckets`` 0 unless values are hashed."""
 
     name: str
     type: Type = "numeric"
@@ -94,15 +85,16 @@ class Feature:
         """The declaration of this feature: its name where that is enough, else an object."""
         if self == Feature(self.name):
             return self.name
-        own = {
+        declared = {
+            "name": self.name,
+            "type": self.type,
             "categories": list(self.categories) or None,
             "buckets": self.buckets or None,
             "min": self.minimum,
             "max": self.maximum,
             "outside": None if self.outside == "accept" else self.outside,
         }
-        declared = {field: value for field, value in own.items() if value is not None}
-        return {"name": self.name, "type": self.type, **declared}
+        return {field: value for field, value in declared.items() if value is not None}
 
 
 def width_of(features: Sequence[Feature]) -> int:

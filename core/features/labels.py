@@ -44,12 +44,18 @@ def canonical(value: object, field: str) -> Label:
         Invalid: not a string, an integer or a boolean; an integer beyond 64 bits; a string over 200
             characters or with half a surrogate pair, which no UTF-8 answer could carry.
     """
-    if isinstance(value, str):
-        return _string(str(value), field)
     if isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        if len(value) > LENGTH_MAX:
+            raise Invalid.of(field, "is too long for a label", f"at most {LENGTH_MAX} characters")
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise Invalid.of(field, "is not valid Unicode", _KINDS)
+        return str(value)
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return _integer(int(value), field)
+        if not _INT_MIN <= (number := int(value)) <= _INT_MAX:
+            raise Invalid.of(field, "is too large for a label", "integers of 64 bits")
+        return number
     raise Invalid.of(field, "is not a label", _KINDS)
 
 
@@ -68,20 +74,6 @@ def canonical_all(values: Sequence[object], place: Callable[[int], str]) -> list
         return [canonical(value, "") for value in values]
     except Invalid:  # again, to name it
         return [canonical(value, place(at)) for at, value in enumerate(values)]
-
-
-def _string(value: str, field: str) -> str:
-    if len(value) > LENGTH_MAX:
-        raise Invalid.of(field, "is too long for a label", f"at most {LENGTH_MAX} characters")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise Invalid.of(field, "is not valid Unicode", _KINDS)
-    return value
-
-
-def _integer(value: int, field: str) -> int:
-    if not _INT_MIN <= value <= _INT_MAX:
-        raise Invalid.of(field, "is too large for a label", "integers of 64 bits")
-    return value
 
 
 def key(label: Label) -> str:
@@ -269,9 +261,7 @@ def number_or_text(cell: str, field: str) -> Label:
     Raises:
         Invalid: a number that is no integer, or too long or too large for a label.
     """
-    text = _string(cell, field)
-    if _INTEGER.fullmatch(text):
-        return _integer(int(text), field)
-    if _NUMBER.fullmatch(text):
-        return canonical(float(text), field)
-    return text
+    text = canonical(cell, field)
+    if _INTEGER.fullmatch(cell):
+        return canonical(int(cell), field)
+    return canonical(float(cell), field) if _NUMBER.fullmatch(cell) else text

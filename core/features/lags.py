@@ -16,7 +16,7 @@ Source: ARX(m, k): Box, Jenkins: Time Series Analysis, 1970; Ljung: System Ident
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -25,13 +25,6 @@ from numpy.typing import NDArray
 from core.contract import Floats, Ints
 from core.state.layout import Array, Counts, Holder, Layout, Range
 
-LAYOUT: Final = Layout(
-    {
-        "known": Array(1, within=Range(0.0, 1.0, whole=True)),
-        "features": Array("features", "D"),
-        "labels": Array("labels", "C"),
-    }
-)
 NOT_TOLD, BEFORE_ALL = np.nan, np.inf
 """The first lag column of a row that brings none; of one that was predicted before the first row was learned."""
 
@@ -105,7 +98,13 @@ class LagColumns(Holder):
         labels (k, C)     likewise; (k, 1) numbers
     """
 
-    layout = LAYOUT
+    layout = Layout(
+        {
+            "known": Array(1, within=Range(0.0, 1.0, whole=True)),
+            "features": Array("features", "D"),
+            "labels": Array("labels", "C"),
+        }
+    )
     object_bytes = 400
 
     def __init__(self, dimension: int, features: int, labels: int, classes: int | None = None) -> None:
@@ -124,16 +123,11 @@ class LagColumns(Holder):
     def absorb(self, X: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
         """Encoded rows (n, D) that are about to be learned with their lag columns: (n, D + L).
 
-        A block leaves the bits of its rows one by one.
-
-        Args:
-            X: the rows.
-            truth: (n,) class indices, or numbers.
-            told: (n, L) lag columns that rows bring, ``NOT_TOLD`` or ``BEFORE_ALL`` in the first; None: no row does.
+        ``truth``: (n,) class indices, or numbers; ``told``: (n, L) lag columns that rows bring, ``NOT_TOLD`` or
+        ``BEFORE_ALL`` in the first; None: no row does. A block leaves the bits of its rows one by one.
         """
         Z = np.empty((X.shape[0], X.shape[1] + self.width))
-        y = np.ascontiguousarray(truth, dtype=np.float64)
-        given = _NONE_TOLD if told is None else told
+        y, given = np.ascontiguousarray(truth, dtype=np.float64), _NONE_TOLD if told is None else told
         _absorb(X, y, given, self._classes, self.known, self.features, self.labels, Z)
         return Z
 
@@ -144,10 +138,8 @@ class LagColumns(Holder):
         return (*self.features.ravel().tolist(), *self.labels.ravel().tolist())
 
     def as_told(self, brought: Sequence[tuple[float, ...] | None]) -> Floats:
-        """What ``absorb`` takes of rows some of which bring lag columns, as ``now`` gave them.
-
-        Args:
-            brought: for each row its lag columns; () before the first one; None, or of another number: it brings none.
+        """What ``absorb`` takes of rows some of which bring lag columns, as ``now`` gave them; None, or others than the
+        model's: the row brings none.
         """
         told = np.full((len(brought), self.width), NOT_TOLD)
         for row, own in enumerate(brought):

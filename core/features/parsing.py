@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from core.contract import Floats
+from core.problems import Problem
 
 NUMBERS = frozenset({int, float})
 """The types of a number: bool is a subtype of int, but ``true`` is no number."""
@@ -33,13 +34,13 @@ class Unfit(Exception):
         self.problem = problem
         self.allowed = allowed
 
+    def at(self, field: str) -> Problem:
+        """The problem, of a cell that errors name so."""
+        return Problem(field, self.problem, self.allowed)
+
 
 def number(value: Any) -> float:
-    """A JSON value as a number.
-
-    Raises:
-        Unfit: not a number, or not finite as a double.
-    """
+    """A JSON value as a number; raises ``Unfit`` where it is none, or not finite as a double."""
     if type(value) not in NUMBERS:
         raise Unfit("is not a number")
     try:
@@ -52,11 +53,7 @@ def number(value: Any) -> float:
 
 
 def text_number(cell: str) -> float:
-    """A CSV text as a number; "nan", "inf", "1_000" and a decimal comma are refused.
-
-    Raises:
-        Unfit: not a number, or not finite as a double.
-    """
+    """A CSV text as a number; raises ``Unfit`` where it is none: "nan", "inf", "1_000" and a decimal comma are not."""
     if not cell.isascii() or "_" in cell:
         raise Unfit("is not a number")
     try:
@@ -68,10 +65,7 @@ def text_number(cell: str) -> float:
 def seconds_of(text: str) -> float:
     """The seconds since 1970 of a time such as ``2026-01-31T12:00:00.5+01:00``, ``2026-01-31 12:00`` or ``2026-01-31``.
 
-    It is read as RFC 3339, in UTC where it names no offset; leap seconds do not count.
-
-    Raises:
-        ValueError: no such time.
+    It is read as RFC 3339, in UTC where it names no offset; leap seconds do not count. Raises ``ValueError``: no time.
     """
     found = datetime.fromisoformat(text.upper())
     if found.tzinfo is None:

@@ -1,13 +1,14 @@
 """A feature space: the features of a model, in order, and how rows are read against them.
 
 A raw row is (F,) float64 in schema order: core.features.columns has what becomes of each value. Rows are given by name
-(``row``), as a table (``block``), as an array (``matrix``) or as CSV texts (``text_cells``). All four apply the same
-rules: names exactly the schema's, and numbers of a number type, finite.
+(``row``), as a table of JSON values or CSV texts (``block``) or as an array (``matrix``). All apply the same rules:
+names exactly the schema's, and numbers of a number type, finite.
 """
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -37,14 +38,7 @@ _ROWS_AT_ONCE = 2048
 
 
 class _Table(NamedTuple):
-    """Rows as they were sent.
-
-    Attributes:
-        rows: the cells.
-        order: where each feature stands in a row; -1: nowhere.
-        missing_allowed: whether values may be missing.
-        texts: whether cells are texts of CSV; else JSON values.
-    """
+    """Rows of cells; ``order``: where each feature stands in a row, -1 for nowhere; ``texts``: of CSV, not JSON."""
 
     rows: Sequence[Sequence[Any]]
     order: list[int]
@@ -56,14 +50,12 @@ class Schema:
     """An immutable feature space of F features; equal declarations have equal ids.
 
     Attributes:
-        features: the features, in order; at least one.
-        names: their names.
+        features, names: the features, in order, at least one; their names.
         index: column of each name.
         columns: names of the D encoded columns, ``load`` or ``day=mon``.
         ranges: (2, D) the declared least and largest value of each encoded column, NaN where there is none.
         drift_ranges: (2, D) those in whose units drift tests measure.
-        width: D.
-        raw_width: F.
+        width, raw_width: D, F.
         plain: every raw value is its encoded column.
         numeric: every feature is numeric.
         exact: raw columns of the categorical features with declared categories.
@@ -125,24 +117,15 @@ class Schema:
                 pass
         if raw is None:
             raw = self._row_by_cells(values, missing_allowed, field)
-        if self._limits is None:
-            return raw
-        return self._limits.apply(raw, lambda _, column: f"{field}.{self.names[column]}")
+        return raw if self._limits is None else self._limits.apply(raw, lambda _, at: f"{field}.{self.names[at]}")
 
     def _row_by_cells(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
         strange = [] if self._known.issuperset(values) else [name for name in values if name not in self._known]
         problems = [self._unknown(f"{field}.{name}", name, at) for at, name in enumerate(strange[:PROBLEMS_MAX])]
-        raw = [math.nan] * len(self.names)
-        for at, (name, column) in enumerate(zip(self.names, self._columns, strict=True)):
-            try:
-                if (value := values.get(name)) is not None:
-                    raw[at] = column.read(value, False)
-                elif not missing_allowed:
-                    raise _missing()
-            except Unfit as unfit:
-                problems.append(Problem(f"{field}.{name}", unfit.problem, unfit.allowed))
+        place, cells = (lambda at: f"{field}.{self.names[at]}"), enumerate(map(values.get, self.names))
+        raw = self._read_cells(cells, missing_allowed, False, place, problems)
         refuse(problems)
         return np.array((raw,), np.float64)
 
@@ -150,29 +133,23 @@ class Schema:
         """A name that is none of the schema's; the first few problems suggest another one."""
         return unknown_feature(field, self.names, name if isinstance(name, str) and problems < SUGGESTED_MAX else "")
 
-    def block(self, columns: Sequence[str], data: Sequence[Sequence[object]], missing_allowed: bool) -> Floats:
-        """A table of n rows with its columns named, in any order, as (n, F).
+    def block(
+        self, columns: Sequence[str], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool = False
+    ) -> Floats:
+        """A table of n rows with its columns named, in any order, as (n, F); ``texts``: of CSV, not JSON values.
 
         Raises:
             Invalid: columns that are not the schema's (some may be absent where ``missing_allowed``), rows of
-                another length, cells that do not fit, e.g. ``data[3][1]``; the first 20 of them.
+                another length, cells that do not fit; the first 20 of them. Cells are named ``data[3][1]``, those of
+                CSV ``row 3, column load``, where row 1 is the first below the header.
         """
-        order = self._order(columns, missing_allowed, "columns")
-        if not isinstance(data, list | tuple):
+        order = self._order(columns, missing_allowed, "header" if texts else "columns")
+        if not isinstance(rows, list | tuple):
             raise Invalid.of("data", "is not a list of rows")
-        if not {list, tuple}.issuperset(map(type, data)):
-            wrong = [at for at, row in enumerate(data) if not isinstance(row, list | tuple)]
+        if not {list, tuple}.issuperset(map(type, rows)):
+            wrong = [at for at, row in enumerate(rows) if not isinstance(row, list | tuple)]
             refuse([Problem(f"data[{at}]", "is not a list of values") for at in wrong[:PROBLEMS_MAX]])
-        return self._read(_Table(data, order, missing_allowed, texts=False), len(columns))
-
-    def text_cells(self, columns: Sequence[str], rows: Sequence[Sequence[str]], missing_allowed: bool) -> Floats:
-        """A CSV table of n rows, as (n, F); an empty cell is a missing value.
-
-        Raises:
-            Invalid: as ``block``; cells are named ``row 3, column load``, where row 1 is the first below the header.
-        """
-        order = self._order(columns, missing_allowed, "header")
-        return self._read(_Table(rows, order, missing_allowed, texts=True), len(columns))
+        return self._read(_Table(rows, order, missing_allowed, texts), len(columns))
 
     def numbers(self, columns: Sequence[str], X: Floats, missing_allowed: bool, texts: bool = False) -> Floats:
         """A table of finite numbers X (n, C), NaN for missing, with its C columns named, in any order, as (n, F).
@@ -267,16 +244,16 @@ class Schema:
         """
         rows = table.rows
         if not {width}.issuperset(map(len, rows)):
-            ragged = [(at, len(row)) for at, row in enumerate(rows) if len(row) != width][:PROBLEMS_MAX]
-            places = [f"row {at + 1}" if table.texts else f"data[{at}]" for at, _ in ragged]
-            pairs = zip(places, ragged, strict=True)
-            refuse([Problem(place, f"has {length} values, {width} expected") for place, (_, length) in pairs])
+            place = "row {}" if table.texts else "data[{}]"
+            ragged = [(at, len(row)) for at, row in enumerate(rows, int(table.texts)) if len(row) != width]
+            said = f"has {{}} values, {width} expected"
+            refuse([Problem(place.format(at), said.format(found)) for at, found in ragged[:PROBLEMS_MAX]])
         raw = np.full((len(rows), len(self.names)), math.nan)
         problems: list[Problem] = []
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
-            part = slice(begin, begin + _ROWS_AT_ONCE)
-            if not self._read_columns(table, rows[part], raw[part]):
-                problems += self._read_cells(table, part, raw)
+            part = range(len(rows))[begin : begin + _ROWS_AT_ONCE]
+            if not self._read_columns(table, rows[begin : part.stop], raw[begin : part.stop]):
+                raw[begin : part.stop] = self._read_rows(table, part, problems)
             if len(problems) >= PROBLEMS_MAX:
                 break
         refuse(problems)
@@ -298,23 +275,38 @@ class Schema:
                 raw[:, at] = codes
         return table.missing_allowed or self.numeric or not np.isnan(raw).any()
 
-    def _read_cells(self, table: _Table, part: slice, raw: Floats) -> list[Problem]:
-        """Fill some raw rows cell by cell; the first cells that do not fit."""
+    def _read_rows(self, table: _Table, part: range, problems: list[Problem]) -> list[list[float]]:
+        """Some raw rows, cell by cell, in the order of the cells; the first ones that do not fit join the problems."""
         place = self._place(table.order, table.texts)
         present = sorted((position, at) for at, position in enumerate(table.order) if position >= 0)
-        problems: list[Problem] = []
-        for row in range(*part.indices(len(raw))):
-            for position, at in present:
-                try:
-                    code = self._columns[at].cell(table.rows[row][position], table.texts)
-                    if not table.missing_allowed and math.isnan(code):
-                        raise _missing()
-                    raw[row, at] = code
-                except Unfit as unfit:
-                    problems.append(Problem(place(row, at), unfit.problem, unfit.allowed))
+        raw = [[math.nan] * len(self.names)] * len(part)
+        for at, row in enumerate(part):
             if len(problems) >= PROBLEMS_MAX:
                 break
-        return problems
+            cells = [(column, table.rows[row][position]) for position, column in present]
+            raw[at] = self._read_cells(cells, table.missing_allowed, table.texts, partial(place, row), problems)
+        return raw
+
+    def _read_cells(
+        self,
+        cells: Iterable[tuple[int, Any]],
+        missing_allowed: bool,
+        texts: bool,
+        place: Callable[[int], str],
+        problems: list[Problem],
+    ) -> list[float]:
+        """A raw row from its cells, each with its feature's column; what is wrong with them joins the problems."""
+        raw = [math.nan] * len(self.names)
+        for at, cell in cells:
+            column = self._columns[at]
+            try:
+                if not (cell in column.missing if texts else cell is None):
+                    raw[at] = column.read(cell, texts)
+                elif not missing_allowed:
+                    raise _missing()
+            except Unfit as unfit:
+                problems.append(unfit.at(place(at)))
+        return raw
 
 
 def _missing() -> Unfit:

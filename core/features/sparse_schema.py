@@ -48,13 +48,8 @@ _Place = Callable[[int, int, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row.
-
-    Attributes:
-        number: the line's number in the text, from 1.
-        text: the line without its comment.
-        label: its first cell if that has no colon, else None.
-        cells: the others.
+    """One row: its line's number in the text, from 1, and the line without its comment; its first cell, if that has no
+    colon, and the others.
     """
 
     number: int
@@ -161,9 +156,9 @@ class SparseSchema:
     def _projected(self, rows: "_Rows", field: str) -> Floats:
         """The psi (n, d) of rows; refuses too large and invalid ones."""
         counts = [len(row) for row in rows.names]
-        if max(counts, default=0) > NAMES_MAX:
-            at = next(row for row, count in enumerate(counts) if count > NAMES_MAX)
-            raise Invalid.of(field, f"row {at + 1} has too many names", f"<= {NAMES_MAX} names in a row")
+        for row, count in enumerate(counts, 1):
+            if count > NAMES_MAX:
+                raise Invalid.of(field, f"row {row} has too many names", f"<= {NAMES_MAX} names in a row")
         if sum(counts) * self.width > WORK_MAX[self.kind]:
             most = int(WORK_MAX[self.kind] / self.width)
             raise Invalid.of(field, "holds too many names for compressed_dim", f"<= {most} in one request")
@@ -175,18 +170,11 @@ class SparseSchema:
         starts = np.array([*accumulate(counts, initial=0)], dtype=np.int64)
         return self.projection.project(names, numbers, starts)
 
-    def contributions(self, values: Mapping[str, float], weights: Floats) -> dict[str, float]:
-        """The contribution of each name of a row that ``row`` takes to w'psi; ``weights``: w (d,)."""
-        return self.projection.contributions(values, weights)
-
 
 class _Rows(NamedTuple):
-    """Rows as received.
+    """Rows as received: for each a list of names and one of values, equally long.
 
-    Attributes:
-        names, values: a list per row, equally long.
-        place: how errors name a name or value, from its row, its position there, and "names" or "values".
-        texts: whether values are texts.
+    ``place``: how errors name a name or value, from its row, its position there, and "names" or "values".
     """
 
     names: Sequence[Sequence[Any]]
@@ -208,10 +196,8 @@ def check_names(names: Sequence[str], field: str) -> None:
 
 def _sound(rows: _Rows, names: Sequence[Any]) -> bool:
     """Whether all names are valid, and none is there twice in its row."""
-    for row in rows.names:
-        own = set(row)
-        if len(own) != len(row) or "" in own:
-            return False
+    if any(len({*row, ""}) != len(row) + 1 for row in rows.names):
+        return False
     try:
         return "".join(names).isprintable() and max(map(len, names), default=0) <= NAME_MAX
     except TypeError:  # one is no text

@@ -21,7 +21,6 @@ __all__ = [
 ]
 
 LATER = (
-    "core.features.lags",
     "core.learners.expanded",
     "core.switching.linear_mapping",
     "core.switching.kernel_mapping",

@@ -9,7 +9,7 @@ over X, so that clients never see the scale.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,10 @@ from core.contract import (
 from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
+from core.features.lags import LagColumns, lagged_names
 from core.features.scaling import Scaler
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
-
-if TYPE_CHECKING:
-    from core.features.lags import LagColumns
 
 WEIGHT_MAX = 1e300
 """Weights are capped here: a tiny spread can make them larger than any number."""
@@ -225,7 +223,7 @@ class Pipeline(Expert):
         schema: Space,
         encoder: Encoder | None = None,
         expert: Expert | None = None,
-        lags: "LagColumns | None" = None,
+        lags: LagColumns | None = None,
     ) -> None:
         columns, ranges = row_columns(config, schema), row_ranges(config, schema)
         if expert is None:
@@ -237,8 +235,6 @@ class Pipeline(Expert):
         self.encoder = encoder or Encoder(schema, config.missing)
         self.lags = lags
         if config.lags and lags is None:
-            from core.features.lags import LagColumns  # noqa: PLC0415  its kernels are loaded later, see core.model
-
             self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
 
     def configure(self, config: Config) -> None:
@@ -301,8 +297,6 @@ def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
     """Names of the encoded columns of a space and, behind them, of its lag columns."""
     if not config.lags:
         return tuple(schema.columns)
-    from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.model
-
     return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
 
 

@@ -323,7 +323,9 @@ async def _explain(
         explained["class"] = key(label)
     w = weights.coefficients[output]
     if isinstance(machine.prediction_schema, SparseSchema):
-        explained["contributions"] = await in_thread_if_large(size, machine.prediction_schema.contributions, values, w)
+        explained["contributions"] = await in_thread_if_large(
+            size, machine.prediction_schema.projection.contributions, values, w
+        )
     else:
         with np.errstate(over="ignore"):
             parts = np.clip(w * read.encoded(machine.own, raw)[0], -1e300, 1e300)

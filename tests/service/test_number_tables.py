@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def test_packed_texts_are_those_of_the_schema(rows, missing_allowed):
     """Wherever an array is given it is bit for bit what the cells give, of missing ones too."""
     found = number_tables.from_texts(rows, 2, missing_allowed)
     if found is not None:
-        assert read(SPACE.text_cells, rows, missing_allowed) == found.tobytes()
+        assert read(partial(SPACE.block, texts=True), rows, missing_allowed) == found.tobytes()
 
 
 @given(st.lists(st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 2), min_size=1))
@@ -107,10 +108,10 @@ def test_words_for_missing_values_are_nan(word):
     """Of a model that takes missing values, beside empty cells."""
     rows = [["1.5", word], ["", "-2"]]
     expected = [[1.5, math.nan], [math.nan, -2]]
-    for found in (number_tables.from_texts(rows, 2, True), SPACE.text_cells(NAMES, rows, True)):
+    for found in (number_tables.from_texts(rows, 2, True), SPACE.block(NAMES, rows, True, texts=True)):
         assert np.array_equal(expected, found, equal_nan=True)
     with pytest.raises(Invalid):
-        SPACE.text_cells(NAMES, rows, False)
+        SPACE.block(NAMES, rows, False, texts=True)
 
 
 def test_a_missing_text_is_nan():

@@ -68,7 +68,7 @@ def test_kinds_are_those_of_the_service() -> None:
         space = Schema(parse_features([{"name": "a", "type": types[kind]}]))
         for text in texts:
             try:
-                space.text_cells(["a"], [[text]], missing_allowed=False)
+                space.block(["a"], [[text]], missing_allowed=False, texts=True)
                 said = ""
             except Invalid as refused:
                 said = str(refused)

@@ -1,6 +1,7 @@
 """What the catalogue lists of `auto`; its parameter, costs."""
 
 from core.contract import Learner, Spec
+from core.features.lags import LagColumns
 from core.features.scaling import scaler_bytes
 from core.learners.algorithm import Algorithm
 from core.learners.auto.experts import (
@@ -29,7 +30,6 @@ def build(spec: Spec) -> Learner:
 
 def size(spec: Spec, classes: int) -> int:
     """Bytes of the states of all experts, of their mixture, of the scaler, and of the random features."""
-    from core.features.lags import LagColumns  # noqa: PLC0415  likewise
     from core.learners.auto.mixture import Mixture  # noqa: PLC0415  likewise
 
     experts = recipes(spec)

@@ -205,7 +205,7 @@ class RowValidator:
             numbers = number_tables.from_values(data, width)
         if numbers is not None:
             return space.numbers(columns, numbers, missing, table.texts)
-        return (space.text_cells if table.texts else space.block)(columns, data, missing)
+        return space.block(columns, data, missing, table.texts)
 
     def _row(self, space: Space, values: Mapping[str, Any]) -> Floats:
         try:

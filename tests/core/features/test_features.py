@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 from hashlib import blake2b
 
 import numpy as np
@@ -188,7 +189,7 @@ def test_a_block_is_its_rows(data):
     assert (len(table), 3) == block.shape
     assert np.array_equal(np.vstack([np.empty((0, 3)), *rows]), block, equal_nan=True)
     texts = [["" if v is None else json.dumps(v).strip('"') for v in row] for row in table]
-    assert np.array_equal(block, mixed.text_cells(columns, texts, True), equal_nan=True)
+    assert np.array_equal(block, mixed.block(columns, texts, True, texts=True), equal_nan=True)
 
 
 def test_a_long_table_is_its_parts():
@@ -199,9 +200,9 @@ def test_a_long_table_is_its_parts():
     found = mixed.block(mixed.names, rows, True)
     assert (count, 3) == found.shape
     np.testing.assert_array_equal(np.concatenate([mixed.block(mixed.names, [row], True) for row in rows]), found)
-    np.testing.assert_array_equal(found, mixed.text_cells(mixed.names, texts, True))
+    np.testing.assert_array_equal(found, mixed.block(mixed.names, texts, True, texts=True))
     rows[4321][0], texts[4321][0] = "x", "x"
-    for read, place in ((mixed.block, "data[4321][0]"), (mixed.text_cells, "row 4322, column load")):
+    for read, place in ((mixed.block, "data[4321][0]"), (partial(mixed.block, texts=True), "row 4322, column load")):
         with pytest.raises(Invalid) as refused:
             read(mixed.names, rows if read == mixed.block else texts, True)
         assert [place] == fields(refused)
@@ -253,7 +254,7 @@ def test_a_text_that_is_no_number_is_refused(cell):
     """Numbers in CSV are plain finite decimals; the cell is named by row and column."""
     for missing_allowed in (False, True):
         with pytest.raises(Invalid) as refused:
-            schema().text_cells(["c", "a", "b"], [["1", "2", "3"], ["1", cell, "3"]], missing_allowed)
+            schema().block(["c", "a", "b"], [["1", "2", "3"], ["1", cell, "3"]], missing_allowed, texts=True)
         assert ["row 2, column a"] == fields(refused)
 
 
@@ -263,19 +264,19 @@ def test_a_word_for_a_missing_value(word):
     for cell in ("3", "٣"):
         rows = [["1", word, "3"], ["1", "2", cell]]
         if cell == "3":
-            table = schema().text_cells(["c", "a", "b"], rows, True)
+            table = schema().block(["c", "a", "b"], rows, True, texts=True)
             assert np.array_equal([[NAN, 3, 1], [2, 3, 1]], table, equal_nan=True)
         with pytest.raises(Invalid) as refused:
-            schema().text_cells(["c", "a", "b"], rows, cell != "3")
+            schema().block(["c", "a", "b"], rows, cell != "3", texts=True)
         assert ["row 1, column a" if cell == "3" else "row 2, column b"] == fields(refused)
 
 
 def test_texts_are_numbers_and_categories():
     """Categories match by text or as the number they are; an empty cell is missing."""
-    table = schema(MIXED).text_cells(["day", "x", "load"], [["1.0", "2e3", "-0.5"], ["false", "", "1"]], True)
+    table = schema(MIXED).block(["day", "x", "load"], [["1.0", "2e3", "-0.5"], ["false", "", "1"]], True, texts=True)
     assert np.array_equal([[-0.5, 2, 2000], [1, 3, NAN]], table, equal_nan=True)
     with pytest.raises(Invalid) as refused:
-        schema(MIXED).reading(others=False).text_cells(["day", "x", "load"], [["wed", "", "1"]], False)
+        schema(MIXED).reading(others=False).block(["day", "x", "load"], [["wed", "", "1"]], False, texts=True)
     assert ["row 1, column day", "row 1, column x"] == fields(refused)
 
 
@@ -283,7 +284,7 @@ def test_an_empty_text_may_be_a_category():
     """Where "" is a category, an empty cell is it and not missing."""
     blank = schema([{"name": "a", "type": "categorical", "categories": ["x", ""]}, "b"])
     for missing_allowed in (False, True):
-        assert [[1.0, 2.0]] == blank.text_cells(["a", "b"], [["", "2"]], missing_allowed).tolist()
+        assert [[1.0, 2.0]] == blank.block(["a", "b"], [["", "2"]], missing_allowed, texts=True).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint64, ">f8"])

@@ -44,7 +44,7 @@ def one(feature, value, **how):
 def of_text(feature, text):
     """The raw number of one CSV text."""
     space = schema([feature])
-    return space.text_cells([space.names[0]], [[text]], True)[0, 0]
+    return space.block([space.names[0]], [[text]], True, texts=True)[0, 0]
 
 
 # -- declarations
@@ -220,9 +220,9 @@ def test_numbers_outside_their_range_are_clipped_or_refused():
     both = schema([LOAD, LIMIT])
     assert [[10.0, 5.0]] == both.row({"load": 99, "limit": 5}, False).tolist()
     table = [[-1.0, -1], [3, None]]
-    expected = [[0.0, -1.0], [3.0, NAN]]
+    expected, texts = [[0.0, -1.0], [3.0, NAN]], [["-1", "-1"], ["3", ""]]
     assert np.array_equal(expected, both.block(["load", "limit"], table, True), equal_nan=True)
-    assert np.array_equal(expected, both.text_cells(["load", "limit"], [["-1", "-1"], ["3", ""]], True), equal_nan=True)
+    assert np.array_equal(expected, both.block(["load", "limit"], texts, True, texts=True), equal_nan=True)
     X = np.array([[-1.0, -1.0], [3.0, NAN]])
     assert np.array_equal(expected, both.matrix(X, True), equal_nan=True)
     assert np.array_equal(expected, both.numbers(["load", "limit"], X, True), equal_nan=True)
@@ -230,7 +230,7 @@ def test_numbers_outside_their_range_are_clipped_or_refused():
     for read, place in (
         (lambda: both.row({"load": 1, "limit": -2}, False), "features.limit"),
         (lambda: both.block(["limit", "load"], [[0, 1], [-2, 1]], False), "data[1][0]"),
-        (lambda: both.text_cells(["limit", "load"], [["0", "1"], ["-2", "1"]], False), "row 2, column limit"),
+        (lambda: both.block(["limit", "load"], [["0", "1"], ["-2", "1"]], False, texts=True), "row 2, column limit"),
         (lambda: both.matrix(np.array([[1.0, -2.0]]), False), "data[0][1]"),
         (lambda: both.numbers(["limit", "load"], np.array([[-2.0, 1.0]]), False), "data[0][0]"),
     ):
@@ -262,7 +262,7 @@ def test_a_table_of_every_kind_is_its_rows(data):
     rows = np.vstack([space.row(dict(zip(space.names, row, strict=True)), True) for row in table])
     assert np.array_equal(rows, space.block(space.names, table, True), equal_nan=True)
     texts = [["" if v is None else json.dumps(v).strip('"') for v in row] for row in table]
-    assert np.array_equal(rows, space.text_cells(space.names, texts, True), equal_nan=True)
+    assert np.array_equal(rows, space.block(space.names, texts, True, texts=True), equal_nan=True)
 
 
 def test_an_array_holds_numbers_of_every_kind():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from core.features.lags import BEFORE_ALL, LAYOUT, NOT_TOLD, LagColumns, lagged_names
+from core.features.lags import BEFORE_ALL, NOT_TOLD, LagColumns, lagged_names
 from tests.core.state.hostile import hostile
 
 RNG = np.random.default_rng(4)
@@ -83,7 +83,7 @@ def test_a_state_is_loaded_or_refused_whole(rows):
     assert lags.now() == other.now()
     broken = [
         (arrays, {"more": 1}),
-        *((wrong, header) for _, wrong in hostile(LAYOUT, arrays, features=2, D=2, labels=3, C=3)),
+        *((wrong, header) for _, wrong in hostile(LagColumns.layout, arrays, features=2, D=2, labels=3, C=3)),
     ]
     if rows:
         broken.append(({**arrays, "known": np.zeros(1)}, header))

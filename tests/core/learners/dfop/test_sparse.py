@@ -259,11 +259,11 @@ def test_contributions_add_up():
     schema = SparseSchema(0, d, "sign")
     w = np.random.default_rng(0).normal(size=d)
     row = {name: 1.0 + at for at, name in enumerate(NAMES)}
-    parts = schema.contributions(row, w)
+    parts = schema.projection.contributions(row, w)
     assert NAMES == [*parts]
     assert_allclose(schema.row(row)[0] @ w, sum(parts.values()), rtol=1e-9)
-    assert {} == schema.contributions({}, w)
-    assert all(map(math.isfinite, schema.contributions({"a": 1.7e308}, w * 1e200).values()))
+    assert {} == schema.projection.contributions({}, w)
+    assert all(map(math.isfinite, schema.projection.contributions({"a": 1.7e308}, w * 1e200).values()))
 
 
 # ---------------------------------------------------------------- RECOVER
