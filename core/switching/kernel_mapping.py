@@ -7,8 +7,7 @@ over the kept rows,
     A = (K + r I)^{-1} (X1 - m1)               kernel ridge; K (B, B) of the kept rows, whose trace / B is 1
     recovered  x1 = m1 + sum_i A_i k(z_i, z)
 
-The ridge r is chosen, the mapping solved, and its held-out error measured, as in core.switching.linear_mapping. Far
-from all kept rows it recovers the mean.
+core.switching.ridge chooses r. Far from all kept rows the mean is recovered.
 
 ``variant: "paper"`` is the stochastic gradient (3): e_t = x1_t - sum_{i<t} e_i k(x_i, x_t), recovered
 x1 = sum_i e_i k(x_i, x), with k = exp(-|x - x'|^2 / 20) and step 1 (Section 6.4), on the columns as they are; of the
@@ -25,7 +24,7 @@ Deviations
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -33,13 +32,12 @@ from numba import njit
 
 from core.contract import Floats, Ints
 from core.state.layout import NOT_NEGATIVE, Array, Counts, Layout
-from core.switching.feature_recovery import CHOICE_ROWS_MAX, ROWS_MIN, STORED_MAX
-from core.switching.linear_mapping import ColumnMapping, inverse_deviations
-from core.switching.ridge import RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
+from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, ROWS_MIN, STORED_MAX, FeatureRecovery
+from core.switching.linear_mapping import inverse_deviations
+from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 PAPER_SCALE = 1.0 / math.sqrt(10.0)
 """What makes exp(-|x - x'|^2 / 20) of distances in units of h = 1."""
-_OUTPUT_MAX, _ENTRY_MAX = 1e300, 1e200
 _READ = "Array(f8, 2, 'C', readonly=True)"
 LAYOUT = Layout(
     {
@@ -61,7 +59,7 @@ def _recover(X2: Floats, Z: Floats, m2: Floats, scale: Floats, m1: Floats, A: Fl
     z = np.empty(Z.shape[1])
     for r in range(X2.shape[0]):
         for j in range(Z.shape[1]):
-            z[j] = (min(max(X2[r, j], -1e75), 1e75) - m2[j]) * scale[j]
+            z[j] = (min(max(X2[r, j], -INPUT_MAX), INPUT_MAX) - m2[j]) * scale[j]
         out[r] = m1
         for i in range(Z.shape[0]):
             distance = 0.0
@@ -72,10 +70,10 @@ def _recover(X2: Floats, Z: Floats, m2: Floats, scale: Floats, m1: Floats, A: Fl
                 for j in range(out.shape[1]):
                     out[r, j] += k * A[i, j]
         for j in range(out.shape[1]):
-            out[r, j] = min(max(out[r, j], -_OUTPUT_MAX), _OUTPUT_MAX)
+            out[r, j] = min(max(out[r, j], -OUTPUT_MAX), OUTPUT_MAX)
 
 
-class KernelMapping(ColumnMapping):
+class KernelMapping(FeatureRecovery):
     """Kernel regression; with ``paper`` the stochastic gradient, (3).
 
     State:
@@ -85,20 +83,21 @@ class KernelMapping(ColumnMapping):
         scale (d2,)             1 / (s h)
     """
 
+    kind = "kernel"
     layout = LAYOUT
     kept_max = STORED_MAX
 
-    def __init__(self, sources: int, targets: int, paper: bool = False) -> None:
+    def __init__(self, sources: Sequence[str], targets: Sequence[str], paper: bool = False) -> None:
         super().__init__(sources, targets, paper)
-        self.stored = np.zeros((0, sources + targets))
-        self.mean = np.zeros(targets)
-        self.Z, self.A = np.zeros((0, sources)), np.zeros((0, targets))
-        self.scale = np.full(sources, PAPER_SCALE)
+        self.stored = np.zeros((0, self.d2 + self.d1))
+        self.mean = np.zeros(self.d1)
+        self.Z, self.A = np.zeros((0, self.d2)), np.zeros((0, self.d1))
+        self.scale = np.full(self.d2, PAPER_SCALE)
 
     def _absorb(self, row: Floats, recovered: Floats) -> None:
-        self.mean += (row[self.sources :] - self.mean) / self.count
+        self.mean += (row[self.d2 :] - self.mean) / self.count
         if self.paper:
-            row[self.sources :] = np.clip(row[self.sources :] - recovered, -1e75, 1e75)
+            row[self.d2 :] = np.clip(row[self.d2 :] - recovered, -INPUT_MAX, INPUT_MAX)
         self.stored = np.concatenate([self.stored[-STORED_MAX + 1 :], row[None]])
         if self.paper:
             self.solve()
@@ -108,12 +107,12 @@ class KernelMapping(ColumnMapping):
         if self.count < (1 if self.paper else ROWS_MIN) or self.solved == self.count:
             return
         self.solved = self.count
-        X2, X1 = (np.ascontiguousarray(part) for part in np.split(self.stored, [self.sources], axis=1))
+        X2, X1 = (np.ascontiguousarray(part) for part in np.split(self.stored, [self.d2], axis=1))
         if self.paper:
             self.Z, self.A = X2 * PAPER_SCALE, X1
             return
         self.centre = self.stored.mean(axis=0)
-        m2, m1 = np.split(self.centre, [self.sources])
+        m2, m1 = np.split(self.centre, [self.d2])
         inverse = inverse_deviations(((X2 - m2) ** 2).sum(axis=0), len(X2))
         Z = (X2 - m2) * inverse
         D2 = _squared_distances(Z)
@@ -123,7 +122,7 @@ class KernelMapping(ColumnMapping):
         K = np.exp(-0.5 * D2 / (h * h))
         if self.count <= CHOICE_ROWS_MAX:
             self.ridge[0] = chosen(K, X1 - m1)
-        A = np.clip(inverse_with(K, self.ridge[0]) @ (X1 - m1), -_ENTRY_MAX, _ENTRY_MAX)
+        A = np.clip(inverse_with(K, self.ridge[0]) @ (X1 - m1), -ENTRY_MAX, ENTRY_MAX)
         self.A = np.ascontiguousarray(A)
 
     def _recover(self, X2: Floats, m2: Floats, m1: Floats, out: Floats) -> None:
@@ -132,30 +131,26 @@ class KernelMapping(ColumnMapping):
     def flops_to_learn(self, rows: int) -> float:
         """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
         stored = min(STORED_MAX, self.count + rows)
-        solving = (8.0 * rows + stored) * stored * (stored + self.sources + self.targets)
-        return solving + flops_to_choose(self.count, rows, self.targets)
+        solving = (8.0 * rows + stored) * stored * (stored + self.d2 + self.d1)
+        return solving + flops_to_choose(self.count, rows, self.d1)
 
     @property
     def flops_to_recover(self) -> float:
         """Operations of recovering one row."""
-        return 4.0 * STORED_MAX * (self.sources + self.targets)
+        return 4.0 * STORED_MAX * (self.d2 + self.d1)
 
     def freeze(self) -> None:
         """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
         self.solve()
         self.stored = self.stored[:0].copy()
 
-    def only(self, at: Ints) -> Self:
-        """A frozen one, of some of the old columns."""
-        found = super().only(at)
-        found.mean, found.scale = self.mean[at], self.scale.copy()
+    def _hand(self, other: Self, at: Ints) -> None:
+        other.mean, other.scale = self.mean[at], self.scale.copy()
         if len(at):
-            found.Z, found.A = self.Z.copy(), np.ascontiguousarray(self.A[:, at])
-        return found
+            other.Z, other.A = self.Z.copy(), np.ascontiguousarray(self.A[:, at])
 
     def _sizes(self, found: Counts) -> Counts:
-        kept = min(found["solved"], STORED_MAX) if self.targets else 0
-        return {"columns": self.sources + self.targets, "sources": self.sources, "targets": self.targets, "kept": kept}
+        return {**super()._sizes(found), "kept": min(found["solved"], STORED_MAX) if self.d1 else 0}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         super()._check(held, found)

@@ -52,7 +52,6 @@ SPAN_ROWS = 20.0
 
 _ERROR_RATE = 0.01
 _ERROR_MIN, _LOSS_MAX, _LABEL_MAX = 1e-300, 1e300, 1e299
-_TABLE, _ROW, _CHOSEN = "f8[:,::1]", "f8[::1]", "i8[::1]"
 _NO_DRAWS = np.empty(0)
 LAYOUT = Layout(
     {
@@ -87,96 +86,78 @@ def _move(losses: Floats, eta: float, share: float, t: float, weights: Floats) -
     fixed_share(weights, 1.0 - d, 1.0, d / E)
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _follow(y: float, mixed: float, counters: Floats) -> float:
+    """A row's number joins the counters; the rate of losses 1 / (2 D)."""
+    counters[ERROR] += max(1.0 / counters[ROWS], _ERROR_RATE) * (bounded_square(mixed - y) - counters[ERROR])
+    label = min(max(y, -_LABEL_MAX), _LABEL_MAX)
+    counters[LOW] = label if counters[ROWS] == 1.0 else min(counters[LOW], label)
+    counters[HIGH] = label if counters[ROWS] == 1.0 else max(counters[HIGH], label)
+    return float(0.5 / max(counters[ERROR], _ERROR_MIN))
+
+
 @njit(
-    f"void(f8[:,:,::1], Array(i8, 1, 'C', readonly=True), {_ROW}, {_ROW}, {_ROW}, f8, f8, b1, {_ROW}, {_CHOSEN}, "
-    f"{_TABLE})",
+    "void(f8[:,:,::1], f8[:,::1], Array(f8, 1, 'C', readonly=True), b1, f8[::1], f8[::1], f8[::1], f8, f8, b1, f8[::1],"
+    " i8[::1], f8[:,::1], f8[::1])",
     cache=True,
     nogil=True,
     error_model="numpy",
 )
-def mix_classes(
-    P: Floats, y: Ints, weights: Floats, losses: Floats, counters: Floats, eta: float, share: float, geometric: bool,
-    draws: Floats, chosen: Ints, out: Floats,
+def mix_rows(
+    P: Floats, S: Floats, y: Floats, numbers: bool, weights: Floats, losses: Floats, counters: Floats, eta: float,
+    share: float, geometric: bool, draws: Floats, chosen: Ints, out: Floats, std: Floats,
 ) -> None:  # fmt: skip
-    """Probabilities of n rows; where they have classes, each then weighs the experts.
+    """The mixture for n rows; where they have labels, each then weighs the experts.
 
     Args:
-        P: (E, n, K) the experts' probabilities.
-        y: (n,) class indices, or (0,): nothing is learned.
+        P: (E, n, m) the experts' probabilities, or numbers, which are clipped in place, with m = 1.
+        S: (E, n) the deviations of numbers, or (E, 0).
+        y: (n,) class indices or numbers, or (0,): nothing is learned.
+        numbers: whether the labels are numbers.
         weights: (E,), moved.
         losses: (E,), moved.
         counters: (4,), moved.
-        eta: rate of the losses.
+        eta: rate of the losses; 0 for numbers: 1 / (2 D).
         share: d, or ANYTIME.
         geometric: whether logarithms are mixed, as the paper's margins are.
         draws: (n,) where one expert is selected per row; else (0,).
         chosen: (n,) the expert selected for each row, which is written where there are draws; -1: all are mixed.
-        out: (n, K), written.
+        out: (n, m), written.
+        std: (n,) deviations, or (0,), written.
     """
-    E, n, K = P.shape
-    row = np.empty(E)
+    E, n, m = P.shape
+    variances, row = np.empty(E), np.empty(E)
     for i in range(n):
         if draws.shape[0]:
             chosen[i] = _choose(weights, draws[i])
-        total = 0.0
-        for c in range(K):
+        if numbers and counters[ROWS] >= SPAN_ROWS:
+            width = counters[HIGH] - counters[LOW]
+            for k in range(E):
+                P[k, i, 0] = min(max(P[k, i, 0], counters[LOW] - width), counters[HIGH] + width)
+        total = mixed = 0.0
+        for c in range(m):
             mixed = 0.0
             for k in range(E):
                 mixed += weights[k] * (math.log(max(P[k, i, c], PROBABILITY_MIN)) if geometric else P[k, i, c])
             out[i, c] = math.exp(mixed) if geometric else mixed
             total += out[i, c]
-        for c in range(K):
+        for c in range(m):
             out[i, c] = P[chosen[i], i, c] if chosen[i] >= 0 else out[i, c] / (total if geometric else 1.0)
-        if y.shape[0]:
-            for k in range(E):
-                row[k] = -math.log(max(P[k, i, y[i]], PROBABILITY_MIN))
-                losses[k] = max(losses[k] + row[k], 0.0)  # a probability may be rounded above 1
-            counters[ROWS] += 1.0
-            _move(row, eta, share, counters[ROWS], weights)
-
-
-@njit(
-    f"void({_TABLE}, {_TABLE}, Array(f8, 1, 'C', readonly=True), {_ROW}, {_ROW}, {_ROW}, f8, f8, {_ROW}, {_CHOSEN}, "
-    f"{_ROW}, {_ROW})",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-)
-def mix_numbers(
-    F: Floats, S: Floats, y: Floats, weights: Floats, losses: Floats, counters: Floats, eta: float, share: float,
-    draws: Floats, chosen: Ints, out: Floats, std: Floats,
-) -> None:  # fmt: skip
-    """``mix_classes`` for numbers F (E, n), clipped in place, with deviations S (E, n) or (E, 0); eta 0: 1 / (2 D)."""
-    E, n = F.shape
-    numbers, variances, row = np.empty(E), np.empty(E), np.empty(E)
-    for i in range(n):
-        if draws.shape[0]:
-            chosen[i] = _choose(weights, draws[i])
-        if counters[ROWS] >= SPAN_ROWS:
-            width = counters[HIGH] - counters[LOW]
-            for k in range(E):
-                F[k, i] = min(max(F[k, i], counters[LOW] - width), counters[HIGH] + width)
-        mixed = 0.0
-        for k in range(E):
-            numbers[k] = F[k, i]
-            mixed += weights[k] * numbers[k]
-        out[i] = mixed if chosen[i] < 0 else F[chosen[i], i]
         if std.shape[0]:
             for k in range(E):
                 variances[k] = bounded_square(S[k, i])
-            std[i] = deviation(weights, variances, numbers, mixed) if chosen[i] < 0 else S[chosen[i], i]
+            std[i] = deviation(weights, variances, P[:, i, 0], mixed) if chosen[i] < 0 else S[chosen[i], i]
         if not y.shape[0]:
             continue
-        for k in range(E):
-            row[k] = bounded_square(numbers[k] - y[i])
-            losses[k] = min(losses[k] + row[k], _LOSS_MAX)
         counters[ROWS] += 1.0
-        counters[ERROR] += max(1.0 / counters[ROWS], _ERROR_RATE) * (bounded_square(mixed - y[i]) - counters[ERROR])
-        label = min(max(y[i], -_LABEL_MAX), _LABEL_MAX)
-        counters[LOW] = label if counters[ROWS] == 1.0 else min(counters[LOW], label)
-        counters[HIGH] = label if counters[ROWS] == 1.0 else max(counters[HIGH], label)
-        rate = eta if eta > 0.0 else 0.5 / max(counters[ERROR], _ERROR_MIN)
-        _move(row, rate, share, counters[ROWS], weights)
+        for k in range(E):
+            if numbers:
+                row[k] = bounded_square(P[k, i, 0] - y[i])
+            else:
+                row[k] = -math.log(max(P[k, i, int(y[i])], PROBABILITY_MIN))
+            losses[k] = min(max(losses[k] + row[k], 0.0), _LOSS_MAX)  # a probability may be rounded above 1
+        rate = _follow(y[i], mixed, counters) if numbers else eta
+        _move(row, eta if eta > 0.0 else rate, share, counters[ROWS], weights)
 
 
 class Mixture(Holder):
@@ -217,24 +198,26 @@ class Mixture(Holder):
         draws = _NO_DRAWS
         if self.selects and len(self.weights) > 1:
             draws = uniform(self.seed, self.first_row + int(self.counters[ROWS]), len(truth), _PURPOSE)
-        return self._mix(predictions, np.ascontiguousarray(truth), draws, -1)
+        return self._mix(predictions, truth, draws, -1)
 
     def _mix(self, predictions: Sequence[Prediction], truth: NDArray[Any], draws: Floats, likeliest: int) -> Prediction:
         """What the experts make together (4), or the one drawn (11) or ``likeliest`` >= 0 makes; learns labels (n,)."""
+        numbers = truth.dtype == np.float64
         eta, share = self._rates()
         chosen = np.full(len(predictions[0].value), likeliest)
-        state = self.weights, self.losses, self.counters
-        if truth.dtype == np.float64:
-            F = np.stack([one.value for one in predictions])
-            deviations = [one.std for one in predictions if one.std is not None]
-            S = np.stack(deviations) if len(deviations) == len(predictions) else np.empty((len(predictions), 0))
-            number, std = np.empty(F.shape[1]), np.empty(S.shape[1])
-            mix_numbers(F, S, truth, *state, eta if self.horizon else 0.0, share, draws, chosen, number, std)
-            return Prediction(number, None, std if S.shape[1] else None)
-        P = _shares(predictions, 1 + int(truth.max(initial=-1)))
-        out = np.empty(P.shape[1:])
-        geometric = self.horizon is not None and not self.selects
-        mix_classes(P, truth, *state, eta, share, geometric, draws, chosen, out)
+        deviations = [one.std for one in predictions if one.std is not None]
+        S = np.stack(deviations) if len(deviations) == len(predictions) else np.empty((len(predictions), 0))
+        if numbers:
+            P = np.stack([one.value for one in predictions])[:, :, None]
+        else:
+            P = _shares(predictions, 1 + int(truth.max(initial=-1)))
+        rates = 0.0 if numbers and self.horizon is None else eta, share
+        geometric = not (numbers or self.selects or self.horizon is None)
+        out, std = np.empty(P.shape[1:]), np.empty(S.shape[1])
+        y, state = np.ascontiguousarray(truth, dtype=np.float64), (self.weights, self.losses, self.counters)
+        mix_rows(P, S, y, numbers, *state, *rates, geometric, draws, chosen, out, std)
+        if numbers:
+            return Prediction(out[:, 0], None, std if S.shape[1] else None)
         return _of_shares(predictions, out, chosen)
 
     def _rates(self) -> tuple[float, float]:

@@ -75,7 +75,7 @@ class OverlapPeriod(Nested):
         self.kind, self.paper = kind, paper
         self.old, self.new = old, Pipeline(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
-        self.recovery = FeatureRecovery(self.new.row_columns, old.columns, kind, paper)
+        self.recovery = new_recovery(kind, self.new.row_columns, old.columns, paper)
         from core.switching.mixture import TrialMixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
         self.trial = TrialMixture()
@@ -155,7 +155,7 @@ class OverlapPeriod(Nested):
 
     def flops_to_map(self, rows: int) -> float:
         """Floating-point operations of learning the mapping from some rows and solving it once."""
-        return rows * ROW_FLOPS + self.recovery.mapping.flops_to_learn(rows)
+        return rows * ROW_FLOPS + self.recovery.flops_to_learn(rows)
 
     def complete(self, first_row: int, classes: int) -> Ensemble:
         """The ensemble after the period, whose next row has this absolute number; several old experts become one."""
@@ -196,9 +196,17 @@ class OverlapPeriod(Nested):
         return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
 
 
+def new_recovery(kind: Kind, sources: Sequence[str], targets: Sequence[str], paper: bool) -> FeatureRecovery:
+    """A mapping that has learned nothing."""
+    from core.switching.kernel_mapping import KernelMapping  # noqa: PLC0415  its kernels are loaded later, see core.model
+    from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  likewise
+
+    return (LinearMapping if kind == "linear" else KernelMapping)(sources, targets, paper)
+
+
 def _names(old: Pipeline, new: Pipeline, input_mapping: FeatureRecovery) -> tuple[str, ...]:
     """The experts after a period: without a mapping and without kept columns, the new model alone."""
-    if input_mapping.rows < ROWS_MIN and not len(input_mapping.kept):
+    if input_mapping.count < ROWS_MIN and not len(input_mapping.kept):
         return ("new",)
     carries = isinstance(new.learner, Transferable) and old.with_input_mapping(input_mapping).weights() is not None
     return ("recovered", "new", "carried") if carries and not input_mapping.paper else ("recovered", "new")
@@ -210,7 +218,7 @@ def _initial_weights(names: Sequence[str], input_mapping: FeatureRecovery, trial
     if E == 1:
         return np.ones(1)
     if input_mapping.paper:
-        share = POOR_SHARE_MAX if input_mapping.rows < ROWS_ENOUGH else 1.0 - 1.0 / E
+        share = POOR_SHARE_MAX if input_mapping.count < ROWS_ENOUGH else 1.0 - 1.0 / E
     elif not trial.taught and input_mapping.ready:
         share = 1.0
     else:

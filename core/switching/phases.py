@@ -153,7 +153,7 @@ class Switching:
     @property
     def overlap_rows(self) -> int:
         """Rows that have trained the mapping of the change under way, or of the last one."""
-        return 0 if self._recovery is None else self._recovery.rows
+        return 0 if self._recovery is None else self._recovery.count
 
     @property
     def mapping_error(self) -> float | None:
@@ -300,7 +300,7 @@ class Switching:
     def flops_to_recover(self) -> float:
         """Operations of recovering the old features of one row after a change, up to the end of the next; else 0."""
         now = self.in_force
-        return now.input_mapping.mapping.flops_to_recover if isinstance(now, Ensemble) else 0.0
+        return now.input_mapping.flops_to_recover if isinstance(now, Ensemble) else 0.0
 
     # ---------------------------------------------------------------- spaces left behind
 

@@ -20,8 +20,11 @@ import numpy as np
 from core.contract import Floats
 from core.numerics.linalg import spd_inverse
 from core.state.layout import Array, Range
-from core.switching.feature_recovery import CHOICE_ROWS_MAX, RIDGE
 
+RIDGE = 0.03
+"""What a mapping is solved with where nothing asks for another one."""
+CHOICE_ROWS_MAX = 128
+"""Rows up to which a mapping chooses its ridge; a linear one keeps so many at least."""
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2)
 """What is tried instead of .03."""
 RIDGE_ARRAY = Array(1, within=Range(min(RIDGES), RIDGE))

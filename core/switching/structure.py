@@ -22,7 +22,7 @@ from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import FeatureRecovery
-from core.switching.overlap import OverlapPeriod
+from core.switching.overlap import OverlapPeriod, new_recovery
 from core.switching.phases import RETIRED_MAX, Phase, Switching
 from core.switching.pipeline import Expert, Pipeline, row_columns
 
@@ -156,7 +156,7 @@ def _ranges(described: Sequence[Any], columns: int) -> Floats:
 def _build_mapping(columns: Sequence[str], described: Mapping[str, Any]) -> FeatureRecovery:
     if described["kind"] not in {"linear", "kernel"} or type(described["paper"]) is not bool:
         raise ValueError("no such mapping")
-    return FeatureRecovery(columns, described["targets"], described["kind"], described["paper"])
+    return new_recovery(described["kind"], columns, described["targets"], described["paper"])
 
 
 def _checked_memory(described: Header) -> tuple[list[str], int, dict[str, str]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.switching import ridge
-from core.switching.feature_recovery import RIDGE
+from core.switching.ridge import RIDGE
 from tests.benchmarks.streams import DATA, classification, regression
 from tests.benchmarks.switches import DIMENSIONS, Life, Spaces, image, mapped, static
 

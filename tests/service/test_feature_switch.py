@@ -153,4 +153,4 @@ def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
     bound = mapping_bytes(2, len(names), mapping)
     begin(machine, names, mapping)
     step(machine, overlap(machine, count))
-    assert bound >= machine.pipeline.recovery.mapping.nbytes
+    assert bound >= machine.pipeline.recovery.nbytes

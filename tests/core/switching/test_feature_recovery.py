@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
 from core.state.envelope import dump, load
-from core.switching.feature_recovery import FeatureRecovery
 from core.switching.linear_mapping import LinearMapping
+from tests.core.switching.mappings import KINDS, mapping_of
 
 OLD, NEW = ("a", "b", "c"), ("x", "c", "y", "a", "z")
 
@@ -20,7 +20,7 @@ def rows(count=40):
 
 
 def learned(kind="linear", paper=False):
-    recovery = FeatureRecovery(NEW, OLD, kind, paper)
+    recovery = KINDS[kind](NEW, OLD, paper)
     recovery.learn(*rows())
     recovery.freeze()
     return recovery
@@ -41,7 +41,7 @@ def test_kept_columns_are_copied_and_vanished_ones_recovered(kind, paper):
 def test_the_mapping_learns_vanished_columns_alone():
     """Of all the new columns; its error is of what it recovers."""
     X, old = rows()
-    alone = LinearMapping(5, 1)
+    alone = mapping_of(LinearMapping, 5, 1)
     alone.learn(X, old[:, 1:2])
     alone.solve()
     recovery = learned()
@@ -68,12 +68,12 @@ def test_a_kernel_carries_no_weights():
 def test_where_nothing_vanished_all_is_copied(targets, kind):
     """No mapping is needed, none learns, and there is no error to tell; rows are counted, and take no memory."""
     X, _ = rows()
-    recovery = FeatureRecovery(NEW, targets, kind, False)
+    recovery = KINDS[kind](NEW, targets)
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
     before = recovery.nbytes
     recovery.learn(X, recovery.recover(X))
-    assert (40, before) == (recovery.rows, recovery.nbytes)
-    restored = FeatureRecovery(NEW, targets, kind, False)
+    assert (40, before) == (recovery.count, recovery.nbytes)
+    restored = KINDS[kind](NEW, targets)
     restored.load_arrays(*load(dump(*recovery.to_arrays())))
     recovery.freeze()
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
@@ -86,7 +86,7 @@ def test_it_is_built_again_from_what_it_says_of_itself(kind):
     X, _ = rows()
     one = learned(kind)
     described = one.describe()
-    other = FeatureRecovery(NEW, described["targets"], described["kind"], described["paper"])
+    other = KINDS[described["kind"]](NEW, described["targets"], described["paper"])
     other.load_arrays(*load(dump(*one.to_arrays())))
     assert_array_equal(one.recover(X), other.recover(X))
     assert one.nbytes == other.nbytes

@@ -6,14 +6,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
 from core.state.envelope import dump, load
-from core.switching.feature_recovery import CHOICE_ROWS_MAX, STORED_MAX
+from core.switching.feature_recovery import ERROR_MAX, STORED_MAX
 from core.switching.kernel_mapping import LAYOUT, KernelMapping
-from core.switching.linear_mapping import ERROR_MAX, WITH_SUMS, LinearMapping
-from core.switching.ridge import RIDGES
+from core.switching.linear_mapping import WITH_SUMS, LinearMapping
+from core.switching.ridge import CHOICE_ROWS_MAX, RIDGES
 from tests.core.state.hostile import hostile
+from tests.core.switching.mappings import KINDS, mapping_of
 
-KINDS = [LinearMapping, KernelMapping]
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.__name__)
 every_form = pytest.mark.parametrize("paper", [False, True], ids=["ours", "paper"])
 D2, D1 = 6, 4
 
@@ -33,7 +33,7 @@ def state(mapping):
 def test_the_linear_mapping_solves_the_normal_equations(count):
     """Dual (up to 128 rows) and primal alike: the ridge solution on standardised columns, by brute force."""
     X2, X1 = rows(count)
-    mapping = LinearMapping(D2, D1)
+    mapping = mapping_of(LinearMapping, D2, D1)
     mapping.learn(X2, X1)
     mapping.solve()
     Z = (X2 - X2.mean(axis=0)) / X2.std(axis=0)
@@ -47,7 +47,7 @@ def test_the_linear_mapping_solves_the_normal_equations(count):
 def test_the_paper_s_linear_mapping_is_least_squares_through_the_origin(count):
     """(2), of least norm where there are fewer rows than columns."""
     X2, X1 = rows(count)
-    mapping = LinearMapping(D2, D1, paper=True)
+    mapping = mapping_of(LinearMapping, D2, D1, paper=True)
     mapping.learn(X2, X1)
     mapping.solve()
     assert_allclose(np.linalg.lstsq(X2, X1, rcond=None)[0], mapping.M, rtol=1e-4, atol=1e-6)
@@ -58,7 +58,7 @@ def test_the_paper_s_linear_mapping_is_least_squares_through_the_origin(count):
 def test_rows_are_stored_no_longer_than_they_are_needed(paper, most):
     """Beyond the rows that choose the ridge, and d2, there are sums of products, and the state no longer grows."""
     X2, X1 = rows(most + 50)
-    mapping = LinearMapping(D2, D1, paper)
+    mapping = mapping_of(LinearMapping, D2, D1, paper)
     mapping.learn(X2[:most], X1[:most])
     assert most == len(mapping.to_arrays()[0]["stored"])
     mapping.learn(X2[most : most + 10], X1[most : most + 10])
@@ -72,7 +72,7 @@ def test_rows_are_stored_no_longer_than_they_are_needed(paper, most):
 def test_the_ridge_stays_when_it_is_no_longer_chosen(kind):
     """Rows beyond those that choose it are of another relation, and change the mapping alone."""
     X2, _ = rows(CHOICE_ROWS_MAX + 60)
-    mapping = kind(D2, D2)
+    mapping = mapping_of(kind, D2, D2)
     exact = X2[:CHOICE_ROWS_MAX] @ np.random.default_rng(2).normal(size=(D2, D2))
     mapping.learn(X2[:CHOICE_ROWS_MAX], exact)
     mapping.solve()
@@ -88,7 +88,7 @@ def test_the_ridge_stays_when_it_is_no_longer_chosen(kind):
 def test_the_kernel_mapping_solves_its_equations():
     """Kernel ridge with the median distance as bandwidth, by brute force."""
     X2, X1 = rows(30)
-    mapping = KernelMapping(D2, D1)
+    mapping = mapping_of(KernelMapping, D2, D1)
     mapping.learn(X2, X1)
     mapping.solve()
     new = np.random.default_rng(9).normal(size=(5, D2)) + 3
@@ -103,7 +103,7 @@ def test_the_kernel_mapping_solves_its_equations():
 def test_the_paper_s_kernel_mapping_is_its_gradient_descent():
     """(3), literally."""
     X2, X1 = rows(20)
-    mapping = KernelMapping(D2, D1, paper=True)
+    mapping = mapping_of(KernelMapping, D2, D1, paper=True)
     mapping.learn(X2, X1)
 
     def kernel(a, b):
@@ -119,7 +119,7 @@ def test_the_paper_s_kernel_mapping_is_its_gradient_descent():
 def test_the_kernel_mapping_keeps_the_newest_rows_only():
     """Past 500 rows the oldest leave, so that the state is bounded."""
     X2, X1 = rows(STORED_MAX + 70, d2=2, d1=1)
-    mapping = KernelMapping(2, 1)
+    mapping = mapping_of(KernelMapping, 2, 1)
     mapping.learn(X2, X1)
     mapping.solve()
     assert_array_equal(np.hstack([X2, X1])[-STORED_MAX:], mapping.stored)
@@ -132,7 +132,7 @@ def test_the_kernel_mapping_keeps_the_newest_rows_only():
 def test_a_block_is_its_rows_and_a_saved_mapping_goes_on(kind, paper, count):
     """However rows are cut, and whether or not the state was saved in between: the same bits."""
     X2, X1 = rows(total := count + 40)
-    whole, single, restored = (kind(D2, D1, paper) for _ in range(3))
+    whole, single, restored = (mapping_of(kind, D2, D1, paper) for _ in range(3))
     whole.learn(X2, X1)
     single.learn(X2[:count], X1[:count])
     restored.load_arrays(*load(state(single)))
@@ -148,7 +148,7 @@ def test_a_block_is_its_rows_and_a_saved_mapping_goes_on(kind, paper, count):
 def test_a_frozen_mapping_recovers_as_before_and_is_saved(kind, paper):
     """Freezing takes the last rows in and drops what only learning needs."""
     X2, X1 = rows(33)
-    mapping, restored = kind(D2, D1, paper), kind(D2, D1, paper)
+    mapping, restored = mapping_of(kind, D2, D1, paper), mapping_of(kind, D2, D1, paper)
     mapping.learn(X2, X1)
     mapping.solve()
     expected = mapping.recover(X2)
@@ -162,7 +162,7 @@ def test_a_frozen_mapping_recovers_as_before_and_is_saved(kind, paper):
 def test_carried_weights_predict_what_the_old_ones_predict_of_recovered_rows():
     """M w1 and w1'(m1 - M'm2) on the bias."""
     X2, X1 = rows(40)
-    mapping = LinearMapping(D2, D1)
+    mapping = mapping_of(LinearMapping, D2, D1)
     mapping.learn(X2, X1)
     weights = Weights(np.random.default_rng(1).normal(size=(3, D1)), np.array([0.5, 0.0, -1.0]))
     carried = mapping.carry(weights)
@@ -176,7 +176,7 @@ def test_the_error_is_small_where_columns_can_be_recovered_and_one_where_they_ca
     rng = np.random.default_rng(0)
     X1 = rng.normal(size=(300, 2)) * [1e-3, 1e3]
     X2 = np.hstack([X1 / [1e-3, 1e3], rng.normal(size=(300, 4))]) @ rng.normal(size=(6, 6))
-    good, bad = kind(6, 2), kind(6, 2)
+    good, bad = mapping_of(kind, 6, 2), mapping_of(kind, 6, 2)
     assert good.error is None
     good.learn(X2, X1)
     bad.learn(X2, rng.normal(size=(300, 2)))
@@ -189,7 +189,7 @@ def test_one_row_far_out_is_no_poor_mapping(kind):
     """The first two rows are nearly equal, so that the third is recovered a thousand deviations away."""
     X2, X1 = rows(30)
     X2[1] = X2[0] * (1 + 1e-6)
-    mapping = kind(D2, D1)
+    mapping = mapping_of(kind, D2, D1)
     mapping.learn(X2, X1)
     assert mapping.error < 0.3
 
@@ -198,7 +198,7 @@ def test_one_row_far_out_is_no_poor_mapping(kind):
 def test_a_nonlinear_map_is_the_kernel_s(kind):
     """On a map that bends, the kernel recovers what the line cannot."""
     X2 = np.random.default_rng(0).uniform(-2, 2, size=(200, 1))
-    mapping = kind(1, 1)
+    mapping = mapping_of(kind, 1, 1)
     mapping.learn(X2, X2**2)
     assert (mapping.error < 0.05) == (kind is KernelMapping)
 
@@ -216,7 +216,7 @@ def test_no_finite_row_makes_it_non_finite(kind, paper, seed):
     X2[:, 1], X2[:, 2], X1[:, 0] = 0.1, X2[:, 0], 0.1
     wild = rng.choice([0.01, 0.3, 1.0])
     X2, X1 = (np.where(rng.random(X.shape) < wild, rng.choice(WILD, X.shape), X) for X in (X2, X1))
-    mapping = kind(D2, D1, paper)
+    mapping = mapping_of(kind, D2, D1, paper)
     for i in range(40):
         mapping.learn(X2[i : i + 1], X1[i : i + 1])
         assert np.isfinite(mapping.recover(X2)).all()
@@ -227,7 +227,7 @@ def test_no_finite_row_makes_it_non_finite(kind, paper, seed):
 
 def test_weights_carried_through_wild_rows_are_finite():
     """Huge weights through a huge mapping are held, not overflown."""
-    mapping = LinearMapping(2, 1)
+    mapping = mapping_of(LinearMapping, 2, 1)
     mapping.learn(np.array([[1e-90, 1.0], [2e-90, 0.0], [0.0, 3.0]]), np.array([[1e75], [-1e75], [0.0]]))
     carried = mapping.carry(Weights(np.array([[1e300]]), np.array([-1e300])))
     assert all(np.isfinite(part).all() for part in carried)
@@ -238,7 +238,7 @@ def test_a_constant_column_stays_what_it_was(kind):
     """A new column that never varied has no part in the mapping; an old one is recovered exactly."""
     X2, X1 = rows(30)
     X2[:, 0], X1[:, 0] = 7.0, -2.0
-    mapping = kind(D2, D1)
+    mapping = mapping_of(kind, D2, D1)
     mapping.learn(X2, X1)
     moved = X2.copy()
     moved[:, 0] = 1e6
@@ -251,7 +251,7 @@ def test_a_state_that_cannot_be_is_refused(kind):
     """Other names, shapes, types, NaN or counts raise ValueError and leave the state as it was."""
     count = 150 if kind is LinearMapping else 30
     X2, X1 = rows(count)
-    mapping = kind(D2, D1)
+    mapping = mapping_of(kind, D2, D1)
     mapping.learn(X2, X1)
     arrays, header = mapping.to_arrays()
     broken = [({}, header), (arrays, {}), (arrays, {**header, "solved": count + 1}), (arrays, {**header, "count": 3.0})]

@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from core.switching import ridge
-from core.switching.feature_recovery import RIDGE
 from core.switching.linear_mapping import LinearMapping
-from core.switching.ridge import RIDGES, chosen
+from core.switching.ridge import RIDGE, RIDGES, chosen
 from tests.benchmarks.switches import Life, Spaces, image
+from tests.core.switching.mappings import mapping_of
 
 
 def left_out(Z, Y, penalty):
@@ -42,7 +42,7 @@ def test_less_is_taken_where_old_columns_are_an_image_of_the_new_ones(noise, exp
     rng = np.random.default_rng(1)
     X1 = rng.normal(size=(20, 12)) * np.logspace(-3, 3, 12)  # old columns count alike, whatever their units
     X2 = X1 / X1.std(axis=0) @ rng.normal(size=(12, 12)) + noise * rng.normal(size=(20, 12))
-    mapping = LinearMapping(12, 12)
+    mapping = mapping_of(LinearMapping, 12, 12)
     mapping.learn(X2, X1)
     mapping.solve()
     assert expected == mapping.ridge[0]

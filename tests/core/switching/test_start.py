@@ -10,6 +10,7 @@ from core.features import parse_features
 from core.model import Model, read
 from core.model.apply import apply
 from core.switching.linear_mapping import LinearMapping
+from tests.core.switching.mappings import mapping_of
 
 
 @pytest.mark.parametrize(("rows", "most"), [(40, 2.0), (70, 2.0), (200, 2.0)])
@@ -18,7 +19,7 @@ def test_the_mapping_s_error_is_that_of_the_mapping_in_use(rows, most):
     rng = np.random.default_rng(0)
     X1, A = rng.normal(size=(rows + 500, 12)), rng.normal(size=(12, 12))
     X2 = X1 @ A
-    mapping = LinearMapping(12, 12)
+    mapping = mapping_of(LinearMapping, 12, 12)
     mapping.learn(X2[:rows], X1[:rows])
     mapping.solve()
     actual = ((mapping.recover(X2[rows:]) - X1[rows:]) ** 2).mean() / (X1[rows:] ** 2).mean()
