@@ -41,19 +41,14 @@ IntervalBounds = tuple[tuple[float, float] | None, ...]
 
 
 class Prediction(NamedTuple):
-    """A-priori predictions for n rows.
-
-    Attributes:
-        value: regression: predicted numbers, float64 (n,). Classification: indices of the predicted class,
-            int64 (n,), -1 where no class has been seen yet.
-        probabilities: classification: (n, K) over the K classes seen, rows sum to one; None for regression
-            and for learners that have none.
-        std: regression: predictive standard deviation (n,), or None.
-    """
+    """A-priori predictions for n rows."""
 
     value: NDArray[Any]
+    """Regression: float64 (n,). Classification: indices of classes, int64 (n,), -1 where none has been seen yet."""
     probabilities: Floats | None = None
+    """Classification: (n, K) over the K classes seen, rows sum to one; None for learners that have none."""
     std: Floats | None = None
+    """Regression: predictive standard deviation (n,), or None."""
 
 
 def joined(predictions: Sequence[Prediction]) -> Prediction:
@@ -65,35 +60,25 @@ def joined(predictions: Sequence[Prediction]) -> Prediction:
 
 
 class Weights(NamedTuple):
-    """A linear model in its own terms.
+    """A linear model in its own terms, of m outputs: 1 for regression, else the number of classes seen."""
 
-    Attributes:
-        coefficients: (m, d), one row per output; m = 1 for regression, the number of classes seen otherwise.
-        bias: (m,), zeros where the learner has no bias column.
-    """
-
-    coefficients: Floats
-    bias: Floats
+    coefficients: Floats  # (m, d)
+    bias: Floats  # (m,), zeros where the learner has no bias column
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a learner is built from.
-
-    Attributes:
-        task: "classification" or "regression".
-        dimension: number of encoded input columns d >= 1, without the bias, which is the learner's own.
-        params: complete and checked parameters (defaults filled in) by name.
-        seed: seed of every draw the learner makes.
-        ranges: the declared (minimum, maximum) of every encoded column, None where there is none; () where no column
-            has one.
-    """
+    """What a learner is built from."""
 
     task: Task
     dimension: int
+    """Encoded input columns d >= 1, without the bias, which is the learner's own."""
     params: Mapping[str, Any]
+    """Complete and checked parameters by name."""
     seed: int = 0
+    """Of every draw the learner makes."""
     ranges: tuple[tuple[float, float] | None, ...] = ()
+    """The declared (minimum, maximum) of every encoded column, None where there is none; () where no column has one."""
 
 
 ALARM_COLUMNS_MAX = 10
@@ -142,7 +127,7 @@ class Learner(Protocol):
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
-        """Test then train on n rows in order.
+        """Test then train on n rows in order; the predictions made for each row before it was learned.
 
         Args:
             X: (n, d) C-contiguous float64, all finite; never mutated.
@@ -150,20 +135,13 @@ class Learner(Protocol):
             discounts: (n,) in (0, 1], only for learners whose algorithm says ``row_discounts``; None: the default.
             weights: (n,) within WEIGHT_MIN and WEIGHT_MAX, only for learners whose algorithm says ``row_weights``: how
                 many times each row counts in what is learned. None is 1, to the bit.
-
-        Returns:
-            The predictions made for each row before it was learned.
         """
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The whole state: named arrays (copies or read-only views) and a JSON-able header."""
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: shapes, dtypes or values that no state of this spec can have; the state is unchanged.
-        """
+        """Take over a state that ``to_arrays`` gave; raises ``ValueError``, unchanged, for any other."""
 
     def weights(self) -> Weights | None:
         """The linear model in use, or None where there is none."""

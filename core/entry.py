@@ -90,29 +90,22 @@ class Reset(Struct, frozen=True):
 
 
 class Restore(Struct, frozen=True):
-    """Take over a state.
+    """Take over a state: its bytes as ``core.model.save.to_bytes`` gave them, empty where they have not been read yet.
 
-    Attributes:
-        state: the state's bytes as ``core.model.save.to_bytes`` gave them; empty where they have not been read yet.
-        source: where the state is from, for the marks of the metrics: "restore" (a snapshot of the model) or "import".
-        digest: of the bytes (blake2b-16, hexadecimal), by which the log names them.
-        size: their number.
+    The log names them by their ``digest`` (blake2b-16, hexadecimal); ``size`` is their number.
     """
 
     state: Buffer
     source: str = "restore"
+    """Where it is from, for the marks of the metrics: "restore" (a snapshot of the model) or "import"."""
     ids: tuple[str, ...] = ()
     digest: str = ""
     size: int = 0
 
 
 class Switch(Struct, frozen=True):
-    """A step in a change of features.
-
-    Attributes:
-        action: what is done.
-        features: the whole new space, for "begin"; else None.
-        mapping: how the old features are recovered from the new ones, for "begin"; else None.
+    """A step in a change of features. It begins with the whole new space, and how the old features are recovered from
+    the new ones; else both are None.
     """
 
     action: Literal["begin", "complete", "abort"]
@@ -122,13 +115,7 @@ class Switch(Struct, frozen=True):
 
 
 class Overlap(Struct, frozen=True):
-    """Unlabelled rows of an overlap period: they train the mapping only.
-
-    Attributes:
-        space: id of the union space they were validated against.
-        X: (n, F) raw values of the union space, as in ``Rows``.
-        skip: indices of rows that must not be learned because their id had been seen before.
-    """
+    """Unlabelled rows of an overlap period, of the union space: they train the mapping only; see ``Rows``."""
 
     space: str
     X: Floats
@@ -137,28 +124,20 @@ class Overlap(Struct, frozen=True):
 
 
 class Configure(Struct, frozen=True):
-    """A change of the configuration.
-
-    Attributes:
-        changes: new values by field, as a client sent them and as ``core.config.changed`` has taken them.
-    """
+    """A change of the configuration: new values by field, as a client sent them, checked by ``core.config.changes``."""
 
     changes: Mapping[str, Any]
     ids: tuple[str, ...] = ()
 
 
 class Challenge(Struct, frozen=True):
-    """Add a challenger, or change when the one of that name is promoted.
-
-    Attributes:
-        name: what it is called.
-        config: its own fields, as ``core.config.challenging`` has taken them; ``promote`` among them.
-        most: how many challengers the model may have with it.
-    """
+    """Add a challenger, or change when the one of that name is promoted."""
 
     name: str
     config: Mapping[str, Any]
+    """Its own fields, checked by ``core.config.challengers``; ``promote`` among them."""
     most: int
+    """How many challengers the model may have with it."""
     ids: tuple[str, ...] = ()
 
 
@@ -186,12 +165,8 @@ Segment = Rows | Reset | Restore | Switch | Overlap | Configure | Challenge | Wi
 
 
 class Entry(Struct, frozen=True):
-    """Everything committed together.
-
-    Attributes:
-        version: the version this entry makes.
-        time_ms: the store's clock when it was appended, milliseconds since the epoch.
-        segments: at least one.
+    """Everything committed together, at least one segment: the version that it makes, and the store's clock when it was
+    appended, in milliseconds since 1970.
     """
 
     version: int

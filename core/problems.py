@@ -34,26 +34,19 @@ SUGGESTED_LENGTH_MAX = 60
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong.
-
-    Attributes:
-        field: path of the field as the client wrote it, e.g. ``params.forgetting_rate`` or ``data[3][1]``.
-        problem: what is wrong with it, without echoing the value.
-        allowed: what would be right (a range, a list of names), or None where nothing short says it.
-    """
+    """One thing that is wrong."""
 
     field: str
+    """Its path as the client wrote it, e.g. ``params.forgetting_rate`` or ``data[3][1]``."""
     problem: str
+    """What is wrong with it, without echoing the value."""
     allowed: object = None
+    """What would be right (a range, a list of names), or None where nothing short says it."""
 
 
 def unknown_feature(field: str, names: Sequence[str], given: str = "") -> Problem:
-    """A name in a row, or a column of a table, that none of the model's features has; ``allowed`` lists these.
-
-    Args:
-        field: where it stands.
-        names: of the features.
-        given: the name, where a similar one is to be suggested.
+    """A name in a row, or a column of a table, that none of the features of these names has; of ``given``, a similar
+    one is suggested.
     """
     way_out = suggestion(given, names) or PASSED_OVER
     return Problem(field, f"is not a feature of this model{way_out}", list(names[:LISTED_MAX]))
@@ -82,11 +75,7 @@ def lacking(field: str, names: Sequence[str], way_out: str = "") -> Problem:
 
 
 class Invalid(ValueError):
-    """The input is refused as it stands; nothing has changed.
-
-    Args:
-        problems: everything found wrong, first things first; at least one.
-    """
+    """The input is refused as it stands, for at least one problem; nothing has changed."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
@@ -107,34 +96,24 @@ class Conflict(ValueError):
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Refuse the input if anything is wrong with it.
-
-    Raises:
-        Invalid: the first problems, if there are any.
-    """
+    """Raise ``Invalid`` with the first problems, if there are any."""
     if problems:
         raise Invalid(*problems[:PROBLEMS_MAX])
 
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """One problem instead of all that pydantic would say of a field.
-
-    Attributes:
-        problem: what is wrong.
-        allowed: what would be right; of a list of words the most similar one is suggested.
-    """
+    """One problem instead of all that pydantic would say of a field; of a list of allowed words one is suggested."""
 
     problem: str
     allowed: object = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """The schema of what is annotated, with this error."""
-        error: dict[str, Any] = {
-            "custom_error_message": self.problem,
-            "custom_error_context": {"allowed": self.allowed},
-        }
-        return core_schema.custom_error_schema(handler(source), custom_error_type="refused", **error)
+        context: dict[str, Any] = {"allowed": self.allowed}
+        return core_schema.custom_error_schema(
+            handler(source), "refused", custom_error_message=self.problem, custom_error_context=context
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +150,7 @@ class Param:
         )
 
     def check(self, value: object, name: str = "") -> Any:
-        """Return the value in its canonical type (1 -> 1.0 for numbers).
-
-        Raises:
-            Invalid: wrong type or out of range; ``name`` says where, and ``allowed`` states the range.
-        """
+        """The value in its canonical type (1 -> 1.0 for numbers); raises ``Invalid`` for others, at ``name``."""
         if isinstance(value, str) and value in self.choices:
             return value
         if self.kind == "boolean" and isinstance(value, bool):
@@ -183,16 +158,14 @@ class Param:
         if self.kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
             return self._in_range(value, name)
         if self.kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
-            return self._in_range(_float(value, name), name)
-        raise Invalid.of(name, self._expected, self.allowed)
-
-    @property
-    def _expected(self) -> str:
-        """The error for a value of another type."""
+            try:
+                return self._in_range(float(value), name)
+            except OverflowError:
+                raise Invalid.of(name, "is too large for a floating-point number") from None
         if self.kind == "choice":
-            return "is not one of the choices"
-        words = " or one of the words" if self.choices else ""
-        return f"must be {'an' if self.kind == 'integer' else 'a'} {self.kind}{words}"
+            raise Invalid.of(name, "is not one of the choices", self.allowed)
+        expected = f"must be {'an' if self.kind == 'integer' else 'a'} {self.kind}"
+        raise Invalid.of(name, f"{expected} or one of the words" if self.choices else expected, self.allowed)
 
     def _in_range(self, value: Any, name: str) -> Any:
         low = self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum))
@@ -226,13 +199,6 @@ class Param:
         if self.choices:
             return {"anyOf": [span, {"type": "string", "enum": list(self.choices)}], **described}
         return {**span, **described}
-
-
-def _float(value: float, name: str) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise Invalid.of(name, "is too large for a floating-point number") from None
 
 
 def by(check: Callable[[Any], Any]) -> WrapValidator:
@@ -270,11 +236,7 @@ class Checked(BaseModel, extra="forbid", strict=True, frozen=True, json_schema_e
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """Check a client's object and fill in the defaults.
-
-        Raises:
-            Invalid: naming the first field that is wrong, and what would be allowed.
-        """
+        """A client's object, checked, with all defaults; raises ``Invalid`` for the first field that is wrong."""
         try:
             return cls.model_validate(raw)
         except ValidationError as error:

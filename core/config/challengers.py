@@ -1,4 +1,4 @@
-"""The configuration of a challenger: a learner beside a model's own, for the same rows and the same labels.
+"""The configuration of a challenger: another learner of a model, for the same rows and the same labels.
 
     of its own     algorithm, params, seed, lags, watch, on_drift
     the model's    task, features, labels, and all else that says how rows are read or answers are made
@@ -6,13 +6,12 @@
 A challenger's configuration is made of the model's and of its own fields, and made again whenever the model's changes.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from core.config.config import Config
+from core.config.config import Config, as_text
 from core.features.declaration import parse_features
 from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, DEFAULT, find
@@ -43,15 +42,11 @@ def own_fields(config: Config) -> dict[str, Any]:
 
 def own_text(config: Config) -> str:
     """``own_fields`` as text, equal for challengers of one model that are configured alike; 0 is not False."""
-    return json.dumps(own_fields(config), sort_keys=True)
+    return as_text(own_fields(config))
 
 
 def promote_of(raw: Mapping[str, Any]) -> Promote:
-    """Whether a challenger is promoted by itself.
-
-    Raises:
-        Invalid: not one of the choices.
-    """
+    """Whether a challenger is promoted by itself; raises ``Invalid`` for what is not one of the choices."""
     value: Promote = raw.get("promote", "never")
     if value not in (choices := get_args(Promote)):
         raise Invalid.of("promote", "is not one of the choices" + suggestion(value, choices), list(choices))
@@ -62,7 +57,7 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
     """The configuration of a challenger to a model, from the challenger's body; ``promote`` is passed over.
 
     Raises:
-        Invalid: naming the field.
+        Invalid: naming the field that is wrong.
     """
     named = raw.get("algorithm", DEFAULT)
     if isinstance(named, str):
@@ -84,25 +79,22 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
 def _check_algorithm(model: Config, own: Algorithm) -> None:
     """Refuse an algorithm that does not learn the model's rows and labels."""
     fine = [one.id for one in ALGORITHMS.values() if one.sparse == model.algorithm.sparse and model.task in one.tasks]
-    if own.id in fine:
-        return
     if own.sparse != model.algorithm.sparse:
         rows = "named sparse rows" if model.algorithm.sparse else "of declared features"
         why = f"{own.id} cannot challenge {model.algorithm_id}: this model's rows are {rows}"
-    else:
-        why = f"{own.id} is not for a {model.task}"
-    raise Invalid.of("algorithm", why, fine)
+        raise Invalid.of("algorithm", why, fine)
+    if own.id not in fine:
+        raise Invalid.of("algorithm", f"{own.id} is not for a {model.task}", fine)
 
 
 def _check_shared(model: Config, name: str, value: object, shared: Mapping[str, Any]) -> None:
     """Refuse a field that a model does not have, or has otherwise."""
     if name not in Config.names():
-        raise Invalid.of(
-            name, "is not a field of a challenger" + suggestion(name, CHALLENGER_FIELDS), [*CHALLENGER_FIELDS]
-        )
+        meant = suggestion(name, CHALLENGER_FIELDS)
+        raise Invalid.of(name, f"is not a field of a challenger{meant}", [*CHALLENGER_FIELDS])
     if name == "features":
         same = value is None or parse_features(value) == model.features
     else:
-        same = json.dumps(value, sort_keys=True) == json.dumps(shared.get(name), sort_keys=True)
+        same = as_text(value) == as_text(shared.get(name))
     if not same:
         raise Invalid.of(name, "is shared with the model: leave it out", [*CHALLENGER_FIELDS])

@@ -7,15 +7,13 @@ off, as it does there. Algorithm, task, parameters, seed and lags belong to the 
 state would be that of no model. ``interchangeable`` says whether a model takes over a state of another configuration.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
 
-from core.config.annotations import Description, Tags
-from core.config.config import Config, Costs, Ignored, Unknown
+from core.config.config import Config, Costs, Description, Ignored, Tags, Unknown, as_text
 from core.config.watch import OnDrift, Watch
 from core.contract import Label
 from core.features.declaration import GivenLabel
@@ -124,7 +122,7 @@ def _with_labels(config: Config, added: object) -> list[Label]:
 def fields_changed(before: Config, after: Config) -> list[str]:
     """The fields in which two configurations differ, in the order of their names."""
     one, other = before.without_features, after.without_features
-    names = {name for name in {*one, *other} if _text(one.get(name)) != _text(other.get(name))}
+    names = {name for name in {*one, *other} if as_text(one.get(name)) != as_text(other.get(name))}
     same_features = before.features is after.features or before.features == after.features
     return sorted(names if same_features else names | {"features"})
 
@@ -140,7 +138,7 @@ def differences(config: Config, asked: Config) -> list[Problem]:
     values = {name: own.get(name) for name in names if name != "params"}
     if "algorithm" not in names:
         params, wanted = own["params"], others["params"]
-        values |= {f"params.{name}": params[name] for name in params if _text(params[name]) != _text(wanted[name])}
+        values |= {f"params.{name}": params[name] for name in params if as_text(params[name]) != as_text(wanted[name])}
     found = [Problem(name, _way(name, config, asked), _short(value)) for name, value in values.items()]
     return sorted(found, key=lambda one: "PATCH" not in one.problem)
 
@@ -173,19 +171,8 @@ def interchangeable(config: Config, other: Config) -> bool:
     Algorithm, task, parameters, seed and lags have to agree, and so do features and labels, but for labels and
     categories that one of the two has in addition, behind the common ones.
     """
-    one, two = config.without_features, other.without_features
-    fixed = all(_text(one[name]) == _text(two[name]) for name in ("algorithm", "task", "params", "seed"))
-    return (
-        fixed
-        and config.lags == other.lags
-        and _alike(config.features, other.features)
-        and _extends(config.labels, other.labels)
-    )
-
-
-def _text(value: object) -> str:
-    """A JSON value as text, in which 0 is not False."""
-    return json.dumps(value, sort_keys=True)
+    changed = {*fields_changed(config, other)} - {*REPLACEABLE, "features", "labels"}
+    return not changed and _alike(config.features, other.features) and _extends(config.labels, other.labels)
 
 
 def _alike(features: Sequence[Feature] | None, others: Sequence[Feature] | None) -> bool:

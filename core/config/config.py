@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
-from core.config.annotations import Description, Tags, parse_description, parse_tags
 from core.config.watch import OnDrift, Watch, check_on_drift, with_tests
 from core.contract import Floats, Label, Spec, Task
 from core.drift.detector import detector_bytes
@@ -35,14 +34,13 @@ LAG_CLASSES_MAX = 10
 """Classes that have a column for every lag."""
 IGNORED_MAX = 10_000
 """Names of features that are passed over."""
-_IGNORED = f"1 to {NAME_MAX} characters, of no declared feature"
+DESCRIPTION_MAX, TAGS_MAX, KEY_MAX, VALUE_MAX = 2000, 50, 100, 500
+"""Characters in a description; tags of one model; characters in the name and in the value of a tag."""
 _LATER = ("class_costs", "unknown", "ignore", "lags", "description", "tags")
 """Fields that were added later: configurations written before are equal to those that leave them out."""
 Costs = dict[str, Annotated[float, Field(gt=0)]]
 _Labels = Annotated[list[GivenLabel], Field(min_length=2)]
 Ignored = Annotated[list[Name], Field(max_length=IGNORED_MAX)]
-_WATCH = {"unlabelled": False}
-"""Says nothing of the tests, and so means them all."""
 _DENSE: dict[str, tuple[str, object]] = {
     "features": ("are not declared for {}: its rows may hold any names at any time", "null"),
     "missing": ("has no meaning for {}: a name that is absent is 0", ["error"]),
@@ -51,6 +49,29 @@ _DENSE: dict[str, tuple[str, object]] = {
     "lags": ("are not for {}: its rows have names, not columns", [0]),
 }
 """Why a model of sparse rows has no such field, and what is allowed."""
+
+
+def _text(value: object, field: str = "", longest: int = DESCRIPTION_MAX) -> str:
+    if not isinstance(value, str) or len(value) > longest:
+        raise Invalid.of(field, "is not a string, or too long", f"a string of at most {longest} characters")
+    if any("\ud800" <= character <= "\udfff" for character in value):  # half of a pair: no UTF-8 could carry it
+        raise Invalid.of(field, "is not valid Unicode", "a string")
+    return value
+
+
+def _tags(raw: object) -> Mapping[str, str]:
+    """Tags by name, in the order of their names."""
+    if not isinstance(raw, Mapping) or len(raw) > TAGS_MAX:
+        raise Invalid.of("", "is not an object of so many tags", f"at most {TAGS_MAX}, each a string by its name")
+    if not all(isinstance(name, str) and 1 <= len(name) <= KEY_MAX and name.isprintable() for name in raw):
+        raise Invalid.of("", "has a name that a tag cannot have", f"1 to {KEY_MAX} printable characters")
+    return {name: _text(raw[name], f".{name}", VALUE_MAX) for name in sorted(raw)}
+
+
+Description = Annotated[str, Field(max_length=DESCRIPTION_MAX), by(_text)]
+_TagName = Annotated[str, Field(min_length=1, max_length=KEY_MAX)]
+_TagValue = Annotated[str, Field(max_length=VALUE_MAX)]
+Tags = Annotated[Mapping[_TagName, _TagValue], Field(max_length=TAGS_MAX), by(_tags)]
 
 
 class Config(Checked):
@@ -100,7 +121,7 @@ class Config(Checked):
         "as the next one; a tracked row is learned as it was predicted. Left out: 0.",
     )
     watch: Watch = Field(
-        cast("Watch", _WATCH),
+        cast("Watch", {"unlabelled": False}),  # says nothing of the tests, and so means them all
         validate_default=True,
         description="Left out: both tests with their defaults. `null` and `{}`: none. "
         "`vigod` tests class means by itself, as its `params` say.",
@@ -118,8 +139,8 @@ class Config(Checked):
         "With costs far from 1 the drift test `error_rate` fires without a drift, several times in 10 000 rows: the "
         "answers move with the calibration. Keep `on_drift` at `report` then, or watch `class_mean` alone.",
     )
-    description: Annotated[Description, by(parse_description)] = Field("", description="A note for people.")
-    tags: Annotated[Tags, by(parse_tags)] = Field({}, description="Names and values to find and group models by.")
+    description: Description = Field("", description="A note for people.")
+    tags: Tags = Field({}, description="Names and values to find and group models by.")
 
     @field_validator("task", mode="plain", json_schema_input_type=Task | None)
     @classmethod
@@ -205,8 +226,7 @@ class Config(Checked):
         """
         fields = type(self).model_fields
         values = {own.alias or name: _plain(getattr(self, name)) for name, own in fields.items()}
-        defaults = {name: _plain(fields[name].default) for name in _LATER}
-        later = {name: value for name in _LATER if (value := values.pop(name)) != defaults[name]}
+        later = {name: value for name in _LATER if (value := values.pop(name)) != _plain(fields[name].default)}
         return values | later
 
     @property
@@ -294,6 +314,11 @@ def _wrong_cost(name: str, cost: object, known: list[str] | None) -> list[Proble
     return [] if fine else [Problem(f".{name}", "is not what missing a class can cost", _COSTS)]
 
 
+def as_text(value: object) -> str:
+    """A JSON value as text, in which 0 is not False."""
+    return json.dumps(value, sort_keys=True)
+
+
 def _plain(value: Any) -> Any:
     """A field as JSON."""
     if isinstance(value, tuple):
@@ -312,14 +337,12 @@ def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore
     if not isinstance(raw, list | tuple) or len(raw) > IGNORED_MAX:
         raise Invalid.of(field, "is not a list of names", f"0 to {IGNORED_MAX} names")
     own = {feature.name for feature in features}
-    problems = [
-        Problem(
-            f"{field}[{at}]",
-            "is a declared feature" if isinstance(name, str) and name in own else "is not a name",
-            _IGNORED,
-        )
-        for at, name in enumerate(raw)
-        if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or name in own
-    ]
+    allowed = f"1 to {NAME_MAX} characters, of no declared feature"
+    problems = []
+    for at, name in enumerate(raw):
+        if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX:
+            problems.append(Problem(f"{field}[{at}]", "is not a name", allowed))
+        elif name in own:
+            problems.append(Problem(f"{field}[{at}]", "is a declared feature", allowed))
     refuse(problems)
     return tuple(dict.fromkeys(raw))

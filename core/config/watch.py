@@ -89,11 +89,7 @@ def kinds(algorithm: Algorithm) -> tuple[str, ...]:
 
 
 def with_tests(given: object, algorithm: Algorithm) -> dict[str, Any]:
-    """A body's ``watch``, with every test that it means.
-
-    Raises:
-        Invalid: neither an object nor null, or with a name that the algorithm has no test or setting of.
-    """
+    """A body's ``watch``, with every test that it means; raises ``Invalid`` for a test or setting there is not."""
     known = kinds(algorithm)
     allowed = [*known, *(name for name in Watch.names() if name not in KINDS)]
     if given is None:
@@ -109,11 +105,7 @@ def with_tests(given: object, algorithm: Algorithm) -> dict[str, Any]:
 
 
 def check_on_drift(action: OnDrift, tests: Mapping[str, WatchTest], algorithm: Algorithm) -> OnDrift:
-    """What happens at an alarm.
-
-    Raises:
-        Invalid: no such action, one that nothing would ever ask for, or one that the algorithm does not have.
-    """
+    """What happens at an alarm; raises ``Invalid`` for what there is not, or not with these tests and algorithm."""
     allowed: list[OnDrift] = ["report"]
     if tests:
         allowed += ["reset", "forget"] if algorithm.forgets else ["reset"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from core.config import interchangeable
+from core.config.changes import interchangeable
 from core.entry import (
     Challenge,
     Configure,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from core.config import promote_of
+from core.config.challengers import promote_of
 from core.contract import Floats
 from core.drift.outbox import Joined, changes_of, of_alarm
 from core.entry import Challenge, PlaceOf, Promote, Withdraw

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from core.config import CATEGORIES, challenging
+from core.config.challengers import challenging
+from core.config.changes import CATEGORIES
 from core.entry import Challenge, Configure, Overlap, Reset, Restore, Rows, Segment, Switch
 from core.features import Schema
 from core.features.feature import width_of

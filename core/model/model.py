@@ -11,7 +11,8 @@ asked between two of them.
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from core.config import Config, Promote
+from core.config import Config
+from core.config.challengers import Promote
 from core.contract import Label
 from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox

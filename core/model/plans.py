@@ -4,17 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from core.config import (
-    CATEGORIES,
-    Config,
-    challenging,
-    changed,
-    fields_changed,
-    own_fields,
-    own_text,
-    parse_ignored,
-    promote_of,
-)
+from core.config import Config
+from core.config.challengers import challenging, own_fields, own_text, promote_of
+from core.config.changes import CATEGORIES, changed, fields_changed
+from core.config.config import parse_ignored
 from core.contract import Header
 from core.entry import Challenge, Switch
 from core.features import Feature, Schema

@@ -11,7 +11,8 @@ from typing import Any, get_args
 
 from numpy.typing import NDArray
 
-from core.config import Config, Promote, challenging, own_fields
+from core.config import Config
+from core.config.challengers import Promote, challenging, own_fields
 from core.contract import Buffer, Header
 from core.drift.episodes import Episodes
 from core.drift.outbox import Outbox

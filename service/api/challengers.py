@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Path, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from core.config import ChallengerBody
+from core.config.challengers import ChallengerBody
 from core.entry import Segment
 from core.model import Model as CoreModel
 from service.api import documents

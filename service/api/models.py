@@ -7,7 +7,8 @@ from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, Field, WrapValidator
 from starlette.responses import Response
 
-from core.config import Config, ModelChanges
+from core.config import Config
+from core.config.changes import ModelChanges
 from core.entry import Configure
 from core.model import Model as CoreModel
 from core.problems import Checked, optional

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from core.config import Config, differences, interchangeable
+from core.config import Config
+from core.config.changes import differences, interchangeable
 from core.contract import Buffer
 from core.entry import Reset
 from core.model import LearnerSpaces, save

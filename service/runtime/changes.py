@@ -9,7 +9,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from core.config import CATEGORIES, LABELS, own_fields
+from core.config.challengers import own_fields
+from core.config.changes import CATEGORIES, LABELS
 from core.entry import Challenge, Configure, Promote, Switch, Withdraw
 from core.features import Schema, SparseSchema
 from core.model import Challenger, Model, cost, plans, read

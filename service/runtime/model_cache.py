@@ -6,7 +6,8 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
-from core.config import Config, differences
+from core.config import Config
+from core.config.changes import differences
 from core.model import Summary
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model

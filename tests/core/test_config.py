@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.config import SEED_MAX, Config
+from core.config import Config
+from core.config.config import SEED_MAX
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model

@@ -2,7 +2,8 @@
 
 import pytest
 
-from core.config import CHANGEABLE, Config, changed, differences, fields_changed, interchangeable
+from core.config import Config
+from core.config.changes import CHANGEABLE, changed, differences, fields_changed, interchangeable
 from core.problems import Invalid
 
 BODY = {

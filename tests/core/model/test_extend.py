@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from core.config import Config, changed
+from core.config import Config
+from core.config.changes import changed
 from core.entry import Configure, Outcome, Reset, Restore, Switch
 from core.features import Feature, Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
