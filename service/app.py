@@ -18,7 +18,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from core.numerics.linalg import single_threaded
@@ -58,7 +57,7 @@ from service.store_keeper import StoreKeeper
 
 logger = logging.getLogger(__name__)
 
-Lifespan = Callable[[FastAPI], Any]
+Lifespan = Callable[[routes.App], Any]
 CORS: dict[str, Any] = {
     "allow_methods": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     "allow_headers": ["*"],  # keys are sent in headers; there are no cookies
@@ -89,7 +88,7 @@ WAIT_S = 1.0
 def create_app(
     lifespan: Lifespan | None = None, origins: Sequence[str] = (), root_path: str = "", spans: Any = None
 ) -> routes.App:
-    """The app with its routes and pages; ``app.state.context`` must be set before the first request.
+    """The app with its routes and pages; ``app.context`` must be set before the first request.
 
     Args:
         lifespan: starts and stops its collaborators.
@@ -123,7 +122,7 @@ def create_app(
     install_handlers(app, refusals.shown)
     app.serve_under(root_path)
     if spans is not None:
-        app.take_long_way()
+        app.route_all()
     if origins:
         app.cors = True
         app.add_middleware(CORSMiddleware, allow_origins=origins, **CORS)
@@ -132,7 +131,7 @@ def create_app(
 
 
 def attach(
-    app: FastAPI,
+    app: routes.App,
     engine: Engine,
     keys: Keys,
     monitor: DriftMonitor,
@@ -148,25 +147,25 @@ def attach(
     watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
     telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries)
     context = Context(engine, keys, telemetry, *watched, budget, commit, guard)
-    app.state.context = context
+    app.context = context
 
 
-def end_streams(app: FastAPI) -> None:
+def end_streams(app: routes.App) -> None:
     """End the open streams, before the server waits for its last requests."""
-    if hasattr(app.state, "context"):
-        app.state.context.broadcast.stop()
+    if hasattr(app, "context"):
+        app.context.broadcast.stop()
 
 
-def leave(app: FastAPI) -> None:
+def leave(app: routes.App) -> None:
     """Tell balancers, by /readyz, to send nothing more; what comes all the same is answered."""
-    if hasattr(app.state, "context"):
-        app.state.context.engine.leaving = True
+    if hasattr(app, "context"):
+        app.context.engine.leaving = True
 
 
-def refused(app: FastAPI, status: int) -> None:
+def refused(app: routes.App, status: int) -> None:
     """Count a connection that was refused before it had a route."""
-    if hasattr(app.state, "context"):
-        app.state.context.telemetry.observe("-", "-", status, 0.0)
+    if hasattr(app, "context"):
+        app.context.telemetry.observe("-", "-", status, 0.0)
 
 
 class Grace:
@@ -219,7 +218,7 @@ def build(
     given = settings.redis_url.get_secret_value() if settings.redis_url else None
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: routes.App) -> AsyncIterator[None]:
         single_threaded()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX, "onepass"))
@@ -252,7 +251,7 @@ def build(
             if keeper is not None:
                 keeper.cancel()
             end_streams(app)
-            app.state.context.reader.stop()
+            app.context.reader.stop()
             await engine.stop(None if grace is None else max(0.0, grace.left_s - STORE_STOP_S))
             await own.close()
             if spans is not None:
@@ -339,9 +338,9 @@ def bounds(settings: Settings) -> Bounds:
     )
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
+def _openapi(app: routes.App) -> dict[str, Any]:
     if app.openapi_schema is None:
-        keys = hasattr(app.state, "context") and app.state.context.keys.required
+        keys = hasattr(app, "context") and app.context.keys.required
         app.openapi_schema = document(app, routes.ROUTES, keys=keys)
     return app.openapi_schema
 

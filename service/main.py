@@ -98,7 +98,7 @@ def _config(settings: Settings, app: App, grace: Grace, ssl: Mapping[str, Any]) 
     connections_max = descriptors.for_clients(descriptors.raise_limit(), settings.connections_max)
     return uvicorn.Config(
         app,
-        http=bounded(Gate(connections_max, lambda status: refused(app, status)), app.short_way),
+        http=bounded(Gate(connections_max, lambda status: refused(app, status))),
         ws="none",
         timeout_keep_alive=settings.keep_alive_s,
         host=settings.host,

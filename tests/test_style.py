@@ -36,7 +36,6 @@ ONLY = {
         "service/main.py",
         "service/server/http_protocol.py",
         "service/server/pipelining.py",
-        "service/server/short_way.py",
     ),
 }
 """The only files that may import a module; ``*`` includes subfolders."""

@@ -119,6 +119,18 @@ class Schema:
             raw = self._row_by_cells(values, missing_allowed, field)
         return raw if self._limits is None else self._limits.apply(raw, lambda _, at: f"{field}.{self.names[at]}")
 
+    def numbers_of(self, values: Mapping[str, float]) -> tuple[float, ...] | None:
+        """The cells of a row of finite numbers, where it has each name once and no other, and all of them are taken.
+
+        Such a row is a raw row of this space; None: ``row`` tells whether another one is.
+        """
+        if self.numeric and self._limits is None and len(values) == len(self.names):
+            try:
+                return self._pick(values)
+            except KeyError:
+                return None
+        return None
+
     def _row_by_cells(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")

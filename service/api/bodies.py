@@ -16,6 +16,7 @@ from starlette.types import Scope
 from core.problems import Invalid, Problem
 from service.api.cross_site import is_browser
 from service.api.media import DENSE_TABLES, JSON, SVMLIGHT, wrong_media
+from service.api.row_request import SMALL_BYTES
 from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 
@@ -69,8 +70,6 @@ class BodyBudget:
             self._held += Counter()  # leaves out what is 0
 
 
-SMALL_BYTES = 65_536
-"""A body up to this size is not counted: the server holds as much of every connection anyway."""
 AHEAD_BYTES = 2**20
 """So much of a body that was announced is counted before it has come."""
 
@@ -101,14 +100,6 @@ def table_type(request: Request) -> str:
     return media_type(request, (*DENSE_TABLES, SVMLIGHT))
 
 
-def small_body(request: Request, limit: int) -> bytes | None:
-    """The body, where all of it is here, uncompressed, and so small that it is not counted."""
-    body: bytes | None = getattr(request, "whole", None)
-    if body is None or len(body) > min(limit, SMALL_BYTES) or "content-encoding" in request.headers:
-        return None
-    return body
-
-
 async def read_body(request: Request, limit: int) -> bytes:
     """The whole body, unpacked where it is gzip.
 
@@ -135,7 +126,7 @@ async def read_body(request: Request, limit: int) -> bytes:
         raise too_large(limit)
     more = message.get("more_body", False)
     if more or len(body) > SMALL_BYTES:
-        budget: BodyBudget = request.app.state.context.budget
+        budget: BodyBudget = request.app.context.budget
         _count(budget, request, max(len(body), min(announced, len(body) + AHEAD_BYTES)))
         if more:
             body = await _rest(budget, request, limit, body, announced)
@@ -143,7 +134,7 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:
-    budget: BodyBudget = request.app.state.context.budget
+    budget: BodyBudget = request.app.context.budget
     whole = await unpacked(packed, limit, lambda held: _count(budget, request, held))
     if len(whole) > limit:
         raise too_large(limit, "unpacks to more")

@@ -25,6 +25,7 @@ from service.api import interval
 from service.api.bodies import BodyBudget
 from service.api.cross_site import Guard
 from service.api.keys import Key, Keys
+from service.api.lines import lines_of
 from service.api.rendered import RenderedAnswers
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
@@ -84,13 +85,13 @@ class Context:
 
 
 async def _context(request: Request) -> Context:
-    context: Context = request.app.state.context
+    context: Context = request.app.context
     return context
 
 
 async def _caller(request: Request) -> Key | None:
-    context: Context = request.app.state.context
-    return context.keys.caller(request.headers)
+    context: Context = request.app.context
+    return context.keys.caller(lines_of(request.scope))
 
 
 Ctx = Annotated[Context, Depends(_context)]

@@ -18,19 +18,19 @@ may be where that time is long past; how much is not told. Where nothing comes a
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from time import time
 from typing import Any, NamedTuple
 
 import msgspec
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from starlette.datastructures import Headers
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from core.problems import Invalid
 from service.api.keys import Key, Keys
+from service.api.lines import lines_of
 from service.errors import StoreDown, Unauthorized
 from service.runtime.broadcast import Gap, Listener
 from service.store.drift import DriftStreams
@@ -240,12 +240,12 @@ def _event(kind: str, where: str | None, data: bytes) -> bytes:
     return format_sse_event(event=kind, data_str=data.decode(), id=where)
 
 
-async def _while_allowed(frames: AsyncIterable[Any], keys: Keys, headers: Headers) -> AsyncIterator[Any]:
+async def _while_allowed(frames: AsyncIterable[Any], keys: Keys, sent: Mapping[bytes, bytes]) -> AsyncIterator[Any]:
     """What is sent while the key of the request is what it was: one that is gone, or of other models, ends it."""
     with suppress(Unauthorized):
-        begun = keys.caller(headers)
+        begun = keys.caller(sent)
         async for frame in frames:
-            if (key := keys.caller(headers)) is not None and (begun is None or key.models != begun.models):
+            if (key := keys.caller(sent)) is not None and (begun is None or key.models != begun.models):
                 return
             yield frame
 
@@ -269,7 +269,7 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until it is over; a client that does not read the end is hung up on without."""
-        self.body_iterator = _while_allowed(self.body_iterator, scope["app"].state.context.keys, Headers(scope=scope))
+        self.body_iterator = _while_allowed(self.body_iterator, scope["app"].context.keys, lines_of(scope))
         sending = asyncio.create_task(super().__call__(scope, receive, send))
         over = asyncio.create_task(self._over.wait())
         try:

@@ -4,6 +4,7 @@ A single row is a table of one row. Everything is checked before anything is que
 refused whole. A repeated id gets its first answer before anything is refused (see ``idempotency``).
 """
 
+import asyncio
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,24 +12,24 @@ from typing import Any
 import msgspec
 import numpy as np
 from fastapi import APIRouter, Depends
-from starlette.requests import Request
 from starlette.responses import Response
 
 from core.contract import Ints
 from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
-from service.api import bodies, json_body, large_bodies, row_requests
+from service.api import bodies, json_body, large_bodies, plain_rows, row_requests
 from service.api.context import Context, Ctx, ModelName, described, idempotency_key
 from service.api.idempotency import answer_if_seen, first_reply, read_rows
-from service.api.identity import ID, PREDICTION, Identity, digests_of, identity_of, printable
+from service.api.identity import ID, PREDICTION, Identity, digest_of, digests_of, identity_of, printable
 from service.api.large_answers import ROW_BYTES, large_answer
 from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
-from service.api.route import LEARN, Route
-from service.api.row_answer import RowAnswer
+from service.api.route import LEARN
+from service.api.row_request import RowRequest
 from service.api.row_requests import REFUSED, Refused
+from service.api.row_route import RowRoute
 from service.api.schemas import (
     FeedbackColumns,
     FeedbackRecord,
@@ -50,14 +51,13 @@ from service.runtime.rows.table import LABEL, Table
 from service.runtime.threads import in_thread_if_large
 from service.store import tracked
 
-router = APIRouter(route_class=Route)
+router = APIRouter(route_class=RowRoute)
 IDEMPOTENT = Depends(idempotency_key)
 _row = msgspec.json.Decoder(FeedbackRow)
 _encode = msgspec.json.Encoder().encode
+KEY = b"idempotency-key"
 
 
-# Requests arrive through routes.HOT_ROUTES, which does by hand what FastAPI would do with the dependencies below; these
-# are for /openapi.json and for what takes the long way. tests/service/test_single_row_routes.py compares.
 @router.post(
     "/models/{name}/feedback",
     tags=["one row"],
@@ -65,7 +65,7 @@ _encode = msgspec.json.Encoder().encode
     response_model=Learnt,
     openapi_extra=raw_body(FeedbackRow, shown=examples.FEEDBACK),
 )
-async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
+async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
     """Learn one labelled row.
 
     Answers with the prediction that the model made *before* it learned the row. With an `id`, a `prediction_id` (not
@@ -74,39 +74,62 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: Request) -> Response:
     header counts for proxies only.
     """
     engine = ctx.engine
-    bodies.media_type(request, (JSON,))
-    body = bodies.small_body(request, engine.bounds.body_bytes_max)
+    body, key = await request.small_json(engine.bounds.body_bytes_max), request.lines.get(KEY)
+    replica = engine.models.at_hand(name)
+    if body is not None and key is None and replica is not None:
+        reply = _plain(replica, body)
+        if reply is not None:
+            return _answer(await reply, engine.durability, replica.incarnation)
     if body is None:
+        bodies.media_type(request, (JSON,))
         body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-    size, key = len(body), request.headers.get("idempotency-key")
+    size = len(body)
     if size > threads.THREAD_BYTES:
         ask = await ctx.reader.call(row_requests.large_row, FeedbackRow, body)
     else:
         ask = json_body.decode(body, _row, _names_in)
-    replica = engine.models.at_hand(name) or await engine.replica(name)
+    replica = replica or await engine.replica(name)
     if key is None:
         identity = _identity_of(ask)
     else:
-        printable(key, "Idempotency-Key")  # also where an id in the body counts instead
-        identity = await in_thread_if_large(size, _identity_of, ask, key, body)
+        whole = key.decode("latin-1")
+        printable(whole, "Idempotency-Key")  # also where an id in the body counts instead
+        identity = await in_thread_if_large(size, _identity_of, ask, whole, body)
     row = _table_of(ask)
     if ask.prediction_id is not None:
-        reply = await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids)
+        found = await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids)
     else:
-        reply = await _learn(ctx, replica, row, identity, size)
-    answer = Learnt(
-        reply.answer.predictions[0],
-        reply.answer.losses[0],
-        reply.answer.version,
-        reply.answer.rows,
-        reply.all_duplicate,
-        reply.answer.learned,
-        ctx.engine.durability,
-        replica.incarnation,
-        reply.answer.mapped,
-        reply.answer.new_labels,
+        found = await _learn(ctx, replica, row, identity, size)
+    return _answer(found, engine.durability, replica.incarnation)
+
+
+def _plain(replica: Replica, body: bytes) -> "asyncio.Future[Reply] | None":
+    """Queue a plain row; None: it is none."""
+    row, plan = plain_rows.labelled(body), replica.row_plan
+    if row is None or (values := plan.to_learn(row.features)) is None or (label := plan.label(row.label)) is None:
+        return None
+    if row.id is None:
+        return replica.inbox.submit_row(plan, values, label, "", "")
+    identity = ID + printable(row.id, "id")
+    return replica.inbox.submit_row(plan, values, label, identity, digest_of(label))
+
+
+def _answer(reply: Reply, durability: str, incarnation: str) -> bytes:
+    outcome = reply.answer
+    return _encode(
+        Learnt(
+            outcome.predictions[0],
+            outcome.losses[0],
+            outcome.version,
+            outcome.rows,
+            reply.all_duplicate,
+            outcome.learned,
+            durability,
+            incarnation,
+            outcome.mapped,
+            outcome.new_labels,
+        )
     )
-    return RowAnswer(_encode(answer))
 
 
 def _names_in(ask: FeedbackRow) -> int:
@@ -220,7 +243,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
         svmlight=True,
     ),
 )
-async def feedback_batch(ctx: Ctx, name: ModelName, request: Request) -> Response:
+async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Response:
     """Learn many labelled rows.
 
     JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header (name the

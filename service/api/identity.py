@@ -108,11 +108,12 @@ def digest(*parts: bytes) -> str:
 def digests_of(labels: Labels) -> tuple[str, ...]:
     """The digests by which labels are compared, as ``RowValidator.bare_labels`` gives them; False is not 0."""
     if isinstance(labels, np.ndarray):
-        return tuple([_of_label(label) for label in labels.tolist()])
+        return tuple([digest_of(label) for label in labels.tolist()])
     keys = [*zip(map(type, labels), labels, strict=True)]
-    digests = {key: _of_label(key[1]) for key in {*keys}}
+    digests = {key: digest_of(key[1]) for key in {*keys}}
     return tuple(map(digests.__getitem__, keys))
 
 
-def _of_label(label: Label | float) -> str:
+def digest_of(label: Label | float) -> str:
+    """The digest by which a label is compared with a later one."""
     return digest(json.dumps(label).encode())

@@ -158,22 +158,29 @@ class Keys:
             last[key.name] = max(last.get(key.name, 0.0), math.inf if key.expires is None else key.expires)
         return {name: at for name, at in last.items() if at < math.inf}
 
-    def check(self, headers: Mapping[str, str], scope: str, model: str | None) -> Key | None:
+    def check(self, sent: Mapping[bytes, bytes], scope: str, model: str | None) -> Key | None:
         """Let a request in, and count it; once per request. Its key; None where no keys are configured.
+
+        Args:
+            sent: the header lines of the request.
+            scope: what it needs.
+            model: what it is of, if it is of one.
 
         Raises:
             Unauthorized, Forbidden, TooManyRequests: the request may not go on.
         """
-        OWNER.set(None)  # a pipelined request inherits the one before it
-        key = self.caller(headers)
+        key = None
+        try:
+            key = self.caller(sent)
+        finally:
+            OWNER.set(None if key is None else key.name)  # a pipelined request inherits the one before it
         if key is not None:
-            OWNER.set(key.name)
             if self._rate_per_s > 0:
                 self._spend(key)
             _require(key, scope, model)
         return key
 
-    def caller(self, headers: Mapping[str, str]) -> Key | None:
+    def caller(self, sent: Mapping[bytes, bytes]) -> Key | None:
         """The key of a request, or None where no keys are configured.
 
         Raises:
@@ -181,21 +188,21 @@ class Keys:
         """
         if not self._keys:
             return None
-        secret = _secret(headers)
-        key = self._keys.get(_digest(secret))
+        secret = _secret(sent)
+        key = self._keys.get(hashlib.sha256(secret).digest())
         if key is None:
             raise Unauthorized(f"{'this key is not known' if secret else 'no key was sent'}: {HOW_SENT}")
         if key.expires is not None and self._now() >= key.expires:
             raise Unauthorized("this key has expired: another one has to be made for you")
         return key
 
-    def allow(self, headers: Mapping[str, str], scope: str, model: str | None) -> None:
+    def allow(self, sent: Mapping[bytes, bytes], scope: str, model: str | None) -> None:
         """Whether the key of a request that is in allows this, too.
 
         Raises:
             Unauthorized, Forbidden: it does not.
         """
-        key = self.caller(headers)
+        key = self.caller(sent)
         if key is not None:
             _require(key, scope, model)
 
@@ -270,14 +277,9 @@ def _end_of(text: str) -> float | None:
     return datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC).timestamp()
 
 
-def _secret(headers: Mapping[str, str]) -> str:
-    kind, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
-
-
-def _digest(sent: str) -> bytes:
-    """The digest of a secret as it came: a header is bytes, read as Latin-1."""
-    return hashlib.sha256(sent.encode("latin-1", "replace")).digest()
+def _secret(sent: Mapping[bytes, bytes]) -> bytes:
+    kind, _, token = sent.get(b"authorization", b"").partition(b" ")
+    return token.strip() if kind.lower() == b"bearer" else sent.get(b"x-api-key", b"")
 
 
 LOOK_S = 2.0

@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 import msgspec
 import numpy as np
 from fastapi import APIRouter
-from starlette.requests import Request
 from starlette.responses import Response
 
 from core.contract import Floats, Prediction
@@ -18,19 +17,21 @@ from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.model import Model, cost, read
 from core.problems import Invalid, Problem
-from service.api import bodies, interval, json_body, large_bodies, row_requests
+from service.api import bodies, interval, json_body, large_bodies, plain_rows, row_requests
 from service.api.context import Context, Ctx, Fresh, ModelName, described
 from service.api.csv_tables import CSV_QUERIES
 from service.api.idempotency import read_rows
 from service.api.identity import PREDICTION
 from service.api.interval import level_of
 from service.api.large_answers import ROW_BYTES, large_answer
+from service.api.lines import lines_of
 from service.api.media import JSON
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
-from service.api.route import READ, Route
-from service.api.row_answer import RowAnswer
+from service.api.route import READ
+from service.api.row_request import RowRequest
 from service.api.row_requests import Refused
+from service.api.row_route import RowRoute
 from service.api.schemas import (
     PredictColumns,
     Predicted,
@@ -51,7 +52,7 @@ from service.store import tracked
 from service.store.appends import RememberedIds
 from service.store.pending import Track
 
-router = APIRouter(route_class=Route)
+router = APIRouter(route_class=RowRoute)
 _row = msgspec.json.Decoder(PredictRow)
 _encode = msgspec.json.Encoder().encode
 T = TypeVar("T")
@@ -59,8 +60,6 @@ ROW_FLOPS = 200.0
 """What naming one prediction of a batch is taken to be worth in floating-point operations."""
 
 
-# Requests arrive through routes.HOT_ROUTES, which does by hand what FastAPI would do with the dependencies below; these
-# are for /openapi.json and for what takes the long way. tests/service/test_single_row_routes.py compares.
 @router.post(
     "/models/{name}/predict",
     tags=["one row"],
@@ -68,7 +67,7 @@ ROW_FLOPS = 200.0
     response_model=Predicted,
     openapi_extra=raw_body(PredictRow, shown=examples.PREDICT),
 )
-async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
+async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh) -> bytes:
     """Predict one row.
 
     Changes nothing. With `interval`, a share of labels such as 0.9, a regression answers low and high, which adapt
@@ -83,9 +82,13 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     (`sparse_dfop`) takes any names; one left out is 0.
     """
     engine = ctx.engine
-    bodies.media_type(request, (JSON,))
-    body = bodies.small_body(request, engine.bounds.body_bytes_max)
+    body, replica = await request.small_json(engine.bounds.body_bytes_max), engine.models.at_hand(name)
+    if body is not None and fresh is None and replica is not None:
+        answer = _plain(replica, body)
+        if answer is not None:
+            return _encode(answer)
     if body is None:
+        bodies.media_type(request, (JSON,))
         body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     size = len(body)
     if size > threads.THREAD_BYTES:
@@ -93,10 +96,18 @@ async def predict_row(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh)
     else:
         ask = json_body.decode(body, _row, _names_in)
     if ask.track:
-        ctx.keys.allow(request.headers, "learn", name)
-    replica = (engine.models.at_hand(name) if fresh is None else None) or await engine.replica(name, fresh)
-    answer = await predict_asked(ctx, replica, ask, size)
-    return RowAnswer(_encode(answer))
+        ctx.keys.allow(lines_of(request.scope), "learn", name)
+    if fresh is not None or replica is None:
+        replica = await engine.replica(name, fresh)
+    return _encode(await predict_asked(ctx, replica, ask, size))
+
+
+def _plain(replica: Replica, body: bytes) -> Predicted | None:
+    """The answer to a plain row; None: it is none, or has to wait."""
+    row, plan = plain_rows.asked(body), replica.row_plan
+    if row is None or plan.is_long or replica.lock.locked() or (values := plan.to_predict(row.features)) is None:
+        return None
+    return _answer(replica, read.predict(replica.machine.own, np.array((values,), np.float64)), None)
 
 
 def _names_in(ask: PredictRow) -> int:
@@ -145,7 +156,7 @@ async def predict_asked(
         svmlight=True,
     ),
 )
-async def predict_batch(ctx: Ctx, name: ModelName, request: Request, fresh: Fresh) -> Response:
+async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh) -> Response:
     """Predict many rows.
 
     JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header, and

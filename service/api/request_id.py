@@ -11,6 +11,8 @@ from contextvars import ContextVar
 
 from starlette.types import Scope
 
+from service.api.lines import lines_of
+
 HEADER, TRACE_HEADER = b"x-request-id", b"traceparent"
 ID = "onepass.request_id"
 """Key of a request's scope."""
@@ -37,13 +39,11 @@ _new = _ids()
 
 
 def begin(scope: Scope) -> bytes:
-    """Begin a request; its id."""
-    for name, value in scope["headers"]:
-        if name == HEADER and _GIVEN.fullmatch(value):
-            own: bytes = value
-            break
-    else:
-        own = new_id()
+    """Begin a request, unless it has begun; its id."""
+    if ID in scope:
+        return scope[ID]  # type: ignore[no-any-return]
+    given = lines_of(scope).get(HEADER)
+    own = new_id() if given is None or _GIVEN.fullmatch(given) is None else given
     scope[ID] = own
     CURRENT.set(scope)
     return own

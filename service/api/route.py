@@ -22,11 +22,13 @@ from fastapi.params import Query
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from core.problems import Invalid
 from service.api import bodies, row_requests
 from service.api.bodies import RESERVED
 from service.api.context import FRESHNESS, NAME, Context, fresh_by_query, known_queries
+from service.api.lines import lines_of
 from service.api.media import JSON
 from service.api.problems import disconnected, invalid, problem, slug_of, status_of
 from service.api.rendered import Rendered, Stamp
@@ -77,22 +79,22 @@ class Needs:
         """
         if KEY_CHECKED in request.scope:
             return
-        context: Context = request.app.state.context
+        context: Context = request.app.context
         name = request.path_params.get("name")
-        let_in(context, request, self.scope, name)
+        let_in(context, request.scope, self.scope, name)
         if name is not None and NAME.fullmatch(name) is None:
             raise _bad_name(request.method)
         request.scope[KEY_CHECKED] = True
 
 
-def let_in(context: Context, request: Request, scope: str, model: str | None) -> None:
-    """Let a request in by its key; where no keys are configured, unless it may be of another site's page.
+def let_in(context: Context, asked: Scope, rights: str, model: str | None) -> None:
+    """Authenticate the request by its key; without keys, reject cross-site requests.
 
     Raises:
         Unauthorized, Forbidden, TooManyRequests: it may not go on.
     """
-    if context.keys.check(request.headers, scope, model) is None:
-        context.guard.check(request.scope)
+    if context.keys.check(lines_of(asked), rights, model) is None:
+        context.guard.check(asked)
 
 
 def _bad_name(method: str) -> Exception:
@@ -183,7 +185,7 @@ async def _read_object(request: Request, *, optional: bool) -> None:
     Raises:
         WrongMedia, TooLarge, NotJson, Invalid: it is none.
     """
-    context: Context = request.app.state.context
+    context: Context = request.app.context
     if not optional:
         bodies.media_type(request, (JSON,))
     body = await bodies.read_body(request, context.engine.bounds.body_bytes_max)
@@ -213,7 +215,7 @@ def answered(
             response = await answer(request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
             response = refused(error, request.method, path, refusal)
-        context: Context = request.app.state.context
+        context: Context = request.app.context
         if RESERVED in request.scope:
             context.budget.release(request.scope)
         context.telemetry.observe(path, request.method, response.status_code, perf_counter() - started)
@@ -253,7 +255,7 @@ def conditional(path: str, handler: Handler, queries: tuple[str, ...]) -> Handle
     """
 
     async def handle(request: Request) -> Response:
-        context: Context = request.app.state.context
+        context: Context = request.app.context
         fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
         replica = await context.engine.replica(request.path_params["name"], fresh)
         request.scope[REPLICA] = replica

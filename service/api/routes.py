@@ -1,19 +1,17 @@
-"""All routes: one router for each group, and the short way that rows take, one by one and in batches.
+"""All routes: one router for each group.
 
 Every answer has the request's id, its model and headers for browsers, and there is HEAD where there is GET:
-``_short_way`` sees to that for rows, ``by_long_way`` for everything else, refusals and pages included.
+``RowRoute`` sees to that for rows, ``with_headers`` for everything else, refusals and pages included.
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from time import perf_counter
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api import (
@@ -32,14 +30,13 @@ from service.api import (
     weights,
 )
 from service.api.answer_headers import ALWAYS, MODEL, PAGES
-from service.api.bodies import RESERVED
-from service.api.context import FRESHNESS, NAME, fresh_by_query, known_queries
+from service.api.context import NAME, Context
 from service.api.cross_site import is_browser
 from service.api.inference_v2 import routes as inference_v2
 from service.api.problems import ROOT_PATH
 from service.api.root_path import parse, under
-from service.api.route import Handler, Route, let_in, refused
-from service.api.row_answer import RowAnswer, RowRequest
+from service.api.route import Route
+from service.api.row_route import RowRoute
 from service.runtime.broadcast import OWNER
 
 ROUTERS = (
@@ -62,20 +59,22 @@ ROUTERS = (
 ROUTES = tuple(route for router in ROUTERS for route in router.routes if isinstance(route, Route))
 
 HOT = re.compile(rf"/models/({NAME.pattern})/((?:predict|feedback)(?:/batch)?)")
+_PREFIX = "/models/{name}/"
+ROW_ROUTES: dict[str, RowRoute] = {
+    route.path.removeprefix(_PREFIX): route for route in ROUTES if isinstance(route, RowRoute)
+}
 
 
 class App(FastAPI):
-    """The app, with a short way to the routes that rows take.
-
-    What FastAPI and Starlette do around an endpoint costs more than learning a row, or as much as predicting a thousand
-    of an array, and the endpoints of these four need little of it: ``HOT_ROUTES`` does the rest by hand, for the server
-    as well (``service.server.short_way``). Everything else takes the long way, and so do these by another method, and
-    with CORS those that a browser sends.
+    """The app. Requests of ``ROW_ROUTES`` go straight to their routes; everything else goes through FastAPI, and so do
+    these by another method, and with CORS those that a browser sends.
 
     Attributes:
+        context: what the endpoints work with.
         cors: whether pages of other sites may use the API.
     """
 
+    context: Context
     cors = False
     _hot = HOT
 
@@ -89,37 +88,24 @@ class App(FastAPI):
         self.root_path, self._hot = root, re.compile(f"(?:{re.escape(root)})?{HOT.pattern}")
         ROOT_PATH.set(root)  # of what the server refuses by itself, in tasks of the one that is here
 
-    def take_long_way(self) -> None:
-        """Let FastAPI answer every request: it makes the spans."""
+    def route_all(self) -> None:
+        """Let FastAPI route every request: it makes the spans."""
         self._hot = re.compile("(?!)")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        short = self.short_way(scope) if scope["type"] == "http" else None
-        if short is None:
-            if scope["type"] != "http":
-                await super().__call__(scope, receive, send)
-                return
-            ROOT_PATH.set(self.root_path)
-            scope = under(scope, self.root_path)
-            bare = scope["path"] == self.root_path != ""
-            await by_long_way(_with_slash if bare else super().__call__, scope, receive, send)
-        else:
-            response = await short(RowRequest(scope, receive))
-            await response(scope, receive, send)
-
-    def short_way(self, scope: Scope) -> Handler | None:
-        """What answers a request for rows, which is told its model and app; None of any other request."""
-        if scope["method"] != "POST":
-            return None
-        found = self._hot.fullmatch(scope["path"])
-        if found is None or (self.cors and is_browser(scope)):
-            return None
-        if self.root_path:
-            ROOT_PATH.set(self.root_path)
-        scope["app"] = self
-        scope["path_params"] = {"name": found[1]}
-        return HOT_ROUTES[found[2]]
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        ROOT_PATH.set(self.root_path)
+        found = self._hot.fullmatch(scope["path"]) if scope["method"] == "POST" else None
+        if found is not None and not (self.cors and is_browser(scope)):
+            scope["app"], scope["path_params"] = self, {"name": found[1]}
+            await ROW_ROUTES[found[2]].serve(scope, receive, send)
+            return
+        scope = under(scope, self.root_path)
+        bare = scope["path"] == self.root_path != ""
+        await with_headers(_with_slash if bare else super().__call__, scope, receive, send)
 
 
 async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
@@ -127,7 +113,7 @@ async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
     await RedirectResponse(f"{scope['path']}/", headers={"Cache-Control": "no-cache"})(scope, receive, send)
 
 
-async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def with_headers(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Let an app answer a request."""
     request_id.begin(scope)
     OWNER.set(None)  # the key of this request, once it is known
@@ -138,8 +124,9 @@ async def by_long_way(app: ASGIApp, scope: Scope, receive: Receive, send: Send) 
     try:
         await app(asked, answer.receive, answer.send)
     finally:
-        route = getattr(asked.get("route"), "path", None)
-        if access_log.on and not access_log.is_quiet(route, answer.status):
+        route = asked.get("route")
+        logged = isinstance(route, RowRoute) or access_log.is_quiet(getattr(route, "path", None), answer.status)
+        if access_log.on and not logged:
             access_log.write(scope, answer.status, perf_counter() - started)
 
 
@@ -168,9 +155,9 @@ class _Answer:
             self.status = message["status"]
             given = message["headers"]
             names = {name for name, _ in given}
-            more = [header for header in (*ALWAYS, *PAGES) if header[0] not in names]
             own = (request_id.HEADER, self._scope[request_id.ID])
-            message = {**message, "headers": [*given, own, *_model_of(self._scope), *more]}
+            more = [header for header in (own, *_model_of(self._scope), *ALWAYS, *PAGES) if header[0] not in names]
+            message = {**message, "headers": [*given, *more]}
         await self._send(message)
 
 
@@ -194,53 +181,7 @@ def _model_of(scope: Scope) -> list[tuple[bytes, bytes]]:
     return [(MODEL, name.encode())] if NAME.fullmatch(name) else []
 
 
-def _short_way(route: Route) -> Handler:
-    """What answers a route of rows without FastAPI: by hand what it asks first, then by its endpoint.
-
-    One function, since each call more would cost every row: it does what ``answered`` and ``by_long_way`` do.
-    """
-    endpoint: Callable[..., Awaitable[Response]] = route.endpoint
-    path, rights, reads = route.path, route.scope, route.scope == "read"
-    queries = [name for name in route.queries if name not in FRESHNESS]
-
-    async def handle(request: Request) -> Response:
-        scope, started = request.scope, perf_counter()
-        own, name, context = request_id.begin(scope), scope["path_params"]["name"], scope["app"].state.context
-        try:
-            let_in(context, request, rights, name)
-            if reads:
-                fresh = await fresh_by_query(request, *queries) if scope["query_string"] else None
-                response = await endpoint(context, name, request, fresh)
-            else:
-                if scope["query_string"]:
-                    known_queries(request, *queries)
-                response = await endpoint(context, name, request)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
-            response = refused(error, "POST", path)
-        if RESERVED in scope:
-            context.budget.release(scope)
-        seconds = perf_counter() - started
-        context.telemetry.observe(path, "POST", response.status_code, seconds)
-        if type(response) is RowAnswer:
-            response.request_id, response.model = own, name.encode()
-        else:
-            response.raw_headers += ((request_id.HEADER, own), (MODEL, name.encode()), *ALWAYS)
-        if access_log.on:
-            access_log.write(scope, response.status_code, seconds)
-        return response
-
-    return handle
-
-
-_PREFIX = "/models/{name}/"
-HOT_ROUTES: dict[str, Handler] = {
-    route.path.removeprefix(_PREFIX): _short_way(route)
-    for route in (*feedback.router.routes, *predict.router.routes)
-    if isinstance(route, Route)
-}
-
-
 def install(app: FastAPI) -> None:
-    """Add every route; the endpoints' context is found in ``app.state.context``."""
+    """Add every route; the endpoints' context is found in ``app.context``."""
     for router in ROUTERS:
         app.include_router(router)

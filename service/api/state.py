@@ -18,6 +18,7 @@ from service.api import bodies
 from service.api.context import NAME, Ctx, IdempotencyKey, ModelName, iso
 from service.api.identity import printable
 from service.api.large_answers import STATE, state_file
+from service.api.lines import lines_of
 from service.api.models import Model, ReadModel, RequestBody, WrittenModel, shown
 from service.api.openapi.examples import COPY, RESTORE
 from service.api.route import ADMIN, READ, Route
@@ -250,7 +251,7 @@ async def copy_model(
     copy: then it is shown. To rename a model, stop its clients, copy it and DELETE it; predictions that it has tracked
     go with it. The key needs `admin` on both names.
     """
-    ctx.keys.allow(request.headers, "admin", body.name)
+    ctx.keys.allow(lines_of(request.scope), "admin", body.name)
     if NAME.fullmatch(body.name) is None:
         raise Invalid.of("name", "is not a model name", NAME.pattern)
     known_by = "" if key is None else printable(key, "Idempotency-Key")

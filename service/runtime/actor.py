@@ -14,62 +14,30 @@ the client's id makes a retry safe.
 import asyncio
 import contextlib
 import contextvars
-import itertools
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from core.entry import Outcome, Segment
 from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
-from service.runtime.answerer import Answerer
-from service.runtime.committer import DOWN, Committer, Limits
-from service.runtime.jobs import Commit, Job, JobQueue, Reply, Waiting, own_step, resolve, sent, size_of
-from service.runtime.joined_rows import JoinedRows, can_join, joined, members_of
-from service.runtime.log_reader import LogReader
+from service.runtime.committer import DOWN
+from service.runtime.jobs import Commit, Job, JobQueue, Reply, own_step, resolve, sent, size_of
+from service.runtime.joined_rows import JoinedRows, can_join, joined, members_of, row_of
 from service.runtime.named_states import in_pieces
-from service.runtime.replica import Replica
+from service.runtime.replica import Inbox, Replica
+from service.runtime.rows.row_plan import RowPlan
+from service.runtime.shared import Shared
 from service.runtime.steps import Step, few
 from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
 from service.store import codec
 from service.store.entries import OTHER
 from service.store.log import Append, Appended
-from service.store.states import States
 
 logger = logging.getLogger(__name__)
 
 LITTLE_BYTES, LITTLE_ROWS = 2**20, 1024
 """Most bytes and rows that are encoded and finished where they come: a millisecond, and less than ``NAMED_BYTES``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What the actors of one process share.
-
-    Attributes:
-        committer: sends appends.
-        reader: reads logs.
-        answerer: answers requests.
-        limits: bounds.
-        writer: the prefix of the uids of this process.
-        numbers: of its appends.
-        waiting: bytes of all requests that wait.
-        states: that entries name, and large segments.
-        current: the replica of a model that is in memory now, for one that has left it.
-        grown: called with a replica whose log has grown, and whether by an append of this process.
-    """
-
-    committer: Committer
-    reader: LogReader
-    answerer: Answerer
-    limits: Limits
-    writer: str
-    numbers: "itertools.count[int]"
-    waiting: Waiting
-    states: States
-    current: Callable[[Replica], Replica]
-    grown: Callable[[Replica, bool], None]
 
 
 class Actor:
@@ -125,12 +93,8 @@ class Actor:
             StoreDown: the store is known to be down.
             NotFound, Recreated, ModelLost: the model is gone, or the store has lost it.
         """
-        if self._shared.committer.store_down:
-            raise StoreDown(DOWN)
-        if self._replica.lost:
-            raise ModelLost(self.name)
-        if self._replica.ledger is None and (inbox := self._shared.current(self._replica).inbox) is not self:
-            return inbox.submit(segment, digests, pending)  # the replica has left memory since its caller got it
+        if (inbox := self._open()) is not self:
+            return inbox.submit(segment, digests, pending)
         size, rows = size_of(segment)
         self._queue.check_room(size)
         flops = cost.flops_to_apply(self._replica.machine, (segment,))
@@ -138,12 +102,49 @@ class Actor:
             refuse_hours(flops, rows)
         if size > LITTLE_BYTES or rows > LITTLE_ROWS:
             return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows, flops))
-        encoded = None
-        if pending is not None or not can_join(self._replica.machine, segment):
+        if pending is None and can_join(self._replica.machine, segment):
+            reply = self._queue.put_row(*row_of(segment, digests), size, flops)
+        else:
             encoded = sent(segment, codec.encode(segment), digests, rows, pending)
-        reply = self._queue.put(segment, digests, encoded, size, flops)
+            reply = self._queue.put(segment, encoded, size, flops)
         self._go_on()
         return reply
+
+    def submit_row(
+        self, plan: RowPlan, values: Sequence[float], label: Any, identity: str, digest: str
+    ) -> "asyncio.Future[Reply]":
+        """``submit`` of one plain row.
+
+        Args:
+            plan: how it was read.
+            values: the raw row (F,).
+            label: a class that the model knows, or a float.
+            identity: its id, or "".
+            digest: of its label, where it has an id.
+
+        Raises:
+            QueueFull, StoreDown, NotFound, Recreated, ModelLost: as ``submit``.
+        """
+        if (inbox := self._open()) is not self:
+            return inbox.submit_row(plan, values, label, identity, digest)
+        self._queue.check_room(plan.size)
+        reply = self._queue.put_row(plan.space, values, label, identity, digest, plan.size, plan.flops)
+        self._go_on()
+        return reply
+
+    def _open(self) -> Inbox:
+        """The inbox to use: another one where the replica has left memory since its caller got it.
+
+        Raises:
+            StoreDown: the store is known to be down.
+            NotFound, Recreated, ModelLost: the model is gone, or the store has lost it.
+        """
+        replica = self._replica
+        if self._shared.committer.store_down:
+            raise StoreDown(DOWN)
+        if replica.lost:
+            raise ModelLost(self.name)
+        return self if replica.ledger is not None else self._shared.current(replica).inbox
 
     async def _encode_and_queue(
         self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int, flops: float
@@ -160,7 +161,7 @@ class Actor:
             self._encoding -= 1
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        reply = self._queue.put(segment, digests, whole, size, flops)
+        reply = self._queue.put(segment, whole, size, flops)
         self._go_on()
         return await reply
 
@@ -208,17 +209,17 @@ class Actor:
             return None
         if replica.down is not None:
             self._fail_waiting(ModelDown(replica.down))
-        jobs, size = self._queue.take(shared.limits.tick_segments_max)
-        if not jobs:
+        taken, size = self._queue.take(shared.limits.tick_segments_max)
+        if not taken:
             return None
         syncs, self._syncs = self._syncs, []
         try:
-            jobs = joined(jobs)
+            jobs = joined(taken)
             append = self._append(jobs, size)
         except Exception as error:  # noqa: BLE001 - it must not reach the committer, which serves all models
             down = self._broken("its requests could not be appended", error)
             self._queue.release(size)
-            for job in jobs:
+            for job in taken:
                 job.reject(down)
             resolve(syncs, down)
             return None
@@ -235,7 +236,7 @@ class Actor:
             writer=shared.writer,
             sequence=number,
             new_uid=f"{shared.writer}.{number}",
-            segments=tuple([job.sent for job in jobs if job.sent is not None]),
+            segments=tuple([job.sent for job in jobs]),
             id_ttl_ms=shared.limits.id_ttl_ms,
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,

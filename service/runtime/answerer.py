@@ -8,12 +8,13 @@ from core.entry import Outcome, Switch
 from service.errors import ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated, ids_full
 from service.runtime import responses
 from service.runtime.committer import DOWN
-from service.runtime.jobs import Commit, Job, Reply
+from service.runtime.jobs import Commit, Job, Reply, RowJob
 from service.runtime.joined_rows import JoinedRows, members_of
 from service.runtime.replica import Replica
 from service.runtime.responses import ANSWER_BYTES, FirstAnswers
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
+from service.store import codec
 from service.store.log import Appended, SeenId, SegmentOut
 
 logger = logging.getLogger(__name__)
@@ -66,13 +67,19 @@ class Answerer:
             if not appended.safe:
                 self._stats.unreplicated += len(members_of([job]))
                 job.reject(Unreplicated(UNREPLICATED))
+            elif isinstance(job, JoinedRows) and now is not None and now.refusal is None and not (out.seen or out.skip):
+                for one, learned in zip(job.members, codec.of_rows(now), strict=True):
+                    if not one.reply.done():
+                        one.reply.set_result(Reply(learned))
             elif isinstance(job, JoinedRows):
-                for one, own, learned in job.sort(out, now):
-                    self._answer(replica, commit, one, own, learned)
+                for one, own, found in job.sort(out, now):
+                    self._answer(replica, commit, one, own, found)
             else:
                 self._answer(replica, commit, job, out, now)
 
-    def _answer(self, replica: Replica, commit: Commit, job: Job, out: SegmentOut, now: Outcome | None) -> None:
+    def _answer(
+        self, replica: Replica, commit: Commit, job: Job | RowJob, out: SegmentOut, now: Outcome | None
+    ) -> None:
         """Answer one request; ``now``: the outcome of what was learned of it now."""
         if job.reply.done():
             return
@@ -109,7 +116,7 @@ class Answerer:
 
     # ---------------------------------------------------------------- ids that come again
 
-    def _answer_again(self, replica: Replica, job: Job, seen: Seen, now: Outcome | None) -> None:
+    def _answer_again(self, replica: Replica, job: Job | RowJob, seen: Seen, now: Outcome | None) -> None:
         """Answer a request some of whose ids had been seen; ``now``: the answer to its other rows, if it has any."""
         for row, known in seen:
             conflict = responses.mismatch(job, row, known)
@@ -129,7 +136,7 @@ class Answerer:
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 
-    async def _look(self, replica: Replica, job: Job, seen: Seen, now: Outcome | None) -> None:
+    async def _look(self, replica: Replica, job: Job | RowJob, seen: Seen, now: Outcome | None) -> None:
         """Find the first answers, without keeping anybody else waiting."""
         rows = [row for row, _ in seen]
         try:
@@ -144,7 +151,7 @@ class Answerer:
         else:
             self._given(job, reply)
 
-    def _given(self, job: Job, reply: Reply | OnepassError) -> None:
+    def _given(self, job: Job | RowJob, reply: Reply | OnepassError) -> None:
         if isinstance(reply, OnepassError):
             job.reject(reply)
         elif not job.reply.done():

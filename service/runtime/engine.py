@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from service.errors import NotReached, Recreated, RequestConflict, StoreDown
-from service.runtime.actor import Actor, Shared
+from service.runtime.actor import Actor
 from service.runtime.answerer import Answerer
 from service.runtime.committer import Committer, Limits
 from service.runtime.follower import Follower, LostModels
@@ -22,6 +22,7 @@ from service.runtime.named_states import StateBudget
 from service.runtime.replica import Replica
 from service.runtime.responses import FirstAnswers
 from service.runtime.row_meter import RowMeter
+from service.runtime.shared import Shared
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
 from service.store.append_notices import AppendNotices

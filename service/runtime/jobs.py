@@ -4,22 +4,22 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core.entry import Entry, Outcome, Overlap, Restore, Rows, Segment
 from core.model import Model
 from service.errors import OnepassError, QueueFull, StoreDown
+from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
 from service.runtime.steps import One
-from service.store import codec
 from service.store.appends import NamedState
 from service.store.log import Append, Appended, SegmentIn
 
 WAITING_BYTES_MAX = 256 * 2**20
 """Most bytes of requests of all models that wait in this process."""
-OBJECT_BYTES, ROW_BYTES = 1000, 100
-"""What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
 
 
 class Reply(NamedTuple):
@@ -40,7 +40,7 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One request on its way to the log.
+    """One request on its way to the log, or several that share a segment (``joined_rows``).
 
     Attributes:
         segment: what is to be committed.
@@ -48,8 +48,7 @@ class Job:
         size: bytes of memory that it takes while the request waits, and its encoding.
         flops: floating-point operations of applying it.
         reply: resolved with a Reply, or an error.
-        sent: the segment as the store takes it; None: it is encoded when it is sent (``joined_rows``).
-        joins: whether it may share a segment with other rows; alone: it was sent with others, in vain.
+        sent: the segment as the store takes it.
         attempts: how often it has been put back because the replica had to reload.
     """
 
@@ -58,8 +57,36 @@ class Job:
     size: int
     flops: float
     reply: "asyncio.Future[Reply]"
-    sent: SegmentIn | None = None
-    joins: bool = False
+    sent: SegmentIn
+    attempts: int = 0
+
+    def reject(self, error: OnepassError) -> None:
+        """Fail the request, unless its client is gone."""
+        if not self.reply.done():
+            self.reply.set_exception(error)
+
+
+class RowJob(Struct, eq=False):
+    """A request of one plain row, which may share a segment with others; much of the time all there is are such.
+
+    Attributes:
+        space: the id of the feature space of feedback.
+        values: the raw row (F,).
+        label: a class that the model knows, or a number.
+        identity: the row's id, or "".
+        digest: of the label, where there is an id.
+        size, flops, reply, attempts: as of a ``Job``.
+        alone: it was sent with others, in vain.
+    """
+
+    space: str
+    values: Any
+    label: Any
+    identity: str
+    digest: str
+    size: int
+    flops: float
+    reply: "asyncio.Future[Reply]"
     alone: bool = False
     attempts: int = 0
 
@@ -67,6 +94,25 @@ class Job:
         """Fail the request, unless its client is gone."""
         if not self.reply.done():
             self.reply.set_exception(error)
+
+    @property
+    def segment(self) -> Rows:
+        """The row by itself."""
+        return rows_of([self])
+
+    @property
+    def digests(self) -> Sequence[str]:
+        """One per id."""
+        return (self.digest,) if self.identity else ()
+
+
+def rows_of(jobs: Sequence[RowJob]) -> Rows:
+    """Rows of one space, all with ids or none, as one segment."""
+    first = jobs[0]
+    X = np.array([job.values for job in jobs], np.float64)
+    labels: Any = [job.label for job in jobs]
+    y = np.array(labels, np.float64) if type(first.label) is float else labels
+    return Rows(first.space, None, X, y, ids=tuple([job.identity for job in jobs]) if first.identity else ())
 
 
 @dataclass(slots=True, eq=False)
@@ -126,15 +172,6 @@ def sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pendi
     return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
 
 
-def encoded(job: Job) -> Job:
-    """A request of one row, or of several, that can be sent."""
-    if job.sent is None:
-        segment = job.segment
-        assert isinstance(segment, Rows)
-        job.sent = sent(segment, codec.encode(segment), job.digests, len(segment.X), None)
-    return job
-
-
 def own_step(commit: Commit, appended: Appended, version: int) -> One | None:
     """The entry that an append has made, from the requests as they were sent.
 
@@ -150,7 +187,7 @@ def own_step(commit: Commit, appended: Appended, version: int) -> One | None:
     for job, out in zip(commit.jobs, appended.segments, strict=True):
         if out.status == "added":
             segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
-            size += 0 if job.sent is None else job.sent.nbytes
+            size += job.sent.nbytes
     return One(Entry(appended.made, appended.time_ms, tuple(segments)), commit.append.new_uid, size, own=True)
 
 
@@ -185,7 +222,7 @@ class JobQueue:
     def __init__(self, name: str, waiting: Waiting, most: int) -> None:
         self._name, self._waiting, self._most = name, waiting, most
         self._loop = asyncio.get_running_loop()  # asking for it is a system call, for each row
-        self.jobs: deque[Job] = deque()
+        self.jobs: deque[Job | RowJob] = deque()
 
     def check_room(self, size: int) -> None:
         """Refuse a request that would exceed a bound; one request is taken however large it is.
@@ -199,18 +236,24 @@ class JobQueue:
         if used and used + size > WAITING_BYTES_MAX:
             raise QueueFull(f"{used} bytes of requests wait, of at most {WAITING_BYTES_MAX} for all models")
 
-    def put(
-        self, segment: Segment, digests: Sequence[str], sent: SegmentIn | None, size: int, flops: float
-    ) -> "asyncio.Future[Reply]":
+    def put(self, segment: Segment, sent: SegmentIn, size: int, flops: float) -> "asyncio.Future[Reply]":
         """Queue a request of ``size`` bytes that takes ``flops`` to apply; what it will be answered."""
-        job = Job(segment, digests, size, flops, self._loop.create_future(), sent, sent is None)
-        self._waiting.used += size
+        return self._put(Job(segment, sent.digests, size, flops, self._loop.create_future(), sent))
+
+    def put_row(
+        self, space: str, values: Any, label: Any, identity: str, digest: str, size: int, flops: float
+    ) -> "asyncio.Future[Reply]":
+        """The same of a plain row."""
+        return self._put(RowJob(space, values, label, identity, digest, size, flops, self._loop.create_future()))
+
+    def _put(self, job: Job | RowJob) -> "asyncio.Future[Reply]":
+        self._waiting.used += job.size
         self.jobs.append(job)
         return job.reply
 
-    def take(self, most: int) -> tuple[list[Job], int]:
+    def take(self, most: int) -> tuple[list[Job | RowJob], int]:
         """Up to ``most`` requests for the next append, and their bytes, which count as waiting until released."""
-        taken: list[Job] = []
+        taken: list[Job | RowJob] = []
         size, flops = 0, 0.0
         while self.jobs and len(taken) < most:
             job = self.jobs[0]
@@ -225,7 +268,7 @@ class JobQueue:
         """Requests of so many bytes, which were taken, are answered."""
         self._waiting.used -= size
 
-    def put_back(self, jobs: Sequence[Job]) -> None:
+    def put_back(self, jobs: Sequence[Job | RowJob]) -> None:
         """Requests that were taken have to be appended again, before all others."""
         for job in jobs:
             job.attempts += 1
@@ -238,7 +281,7 @@ class JobQueue:
     def reject_unfit(self, machine: Model) -> None:
         """After a reload: fail the requests that cannot be appended any more, keep the others in order."""
 
-        def reject(job: Job) -> None:
+        def reject(job: Job | RowJob) -> None:
             if job.attempts > ATTEMPTS_MAX:
                 job.reject(StoreDown(f"model {self._name} could not catch up with its log"))
             elif not _fits(machine, job.segment):
@@ -247,7 +290,7 @@ class JobQueue:
 
         self._keep(reject)
 
-    def _keep(self, reject: Callable[[Job], None]) -> None:
+    def _keep(self, reject: Callable[[Job | RowJob], None]) -> None:
         """Let requests be rejected; those that are not stay."""
         jobs, self.jobs = self.jobs, deque()
         for job in jobs:

@@ -1,9 +1,8 @@
 """Single rows that wait for the same append go as one segment of many rows: one record, one outcome, one look at ids.
 
-Only rows that are learned whatever else is in their entry are joined: of the space of feedback, with a label that the
-model knows, and nothing sent with them but an id. What concerns one of them alone does not concern the others: an id
-that has been seen is answered as it was, and rows that the store did not take because of another one go again, each by
-itself.
+Only plain rows are joined, which are learned whatever else is in their entry (``RowJob``). What concerns one of them
+alone does not concern the others: an id that has been seen is answered as it was, and rows that the store did not take
+because of another one go again, each by itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from core.contract import Floats
 from core.entry import Outcome, Rows, Segment
 from core.model import Model
 from core.model.apply import is_plain
 from service.errors import OnepassError
-from service.runtime.jobs import Job, encoded
+from service.runtime.jobs import Job, RowJob, rows_of, sent
 from service.store import codec
 from service.store.appends import SegmentOut
+
+_ADDED = SegmentOut("added")
 
 
 def can_join(machine: Model, segment: Segment) -> bool:
@@ -34,28 +36,34 @@ def can_join(machine: Model, segment: Segment) -> bool:
     )
 
 
+def row_of(segment: Any, digests: Sequence[str]) -> tuple[str, Floats, Any, str, str]:
+    """The parts of a ``RowJob``: space, values, label, id and digest of a row that can be joined."""
+    label = segment.y[0].item() if isinstance(segment.y, np.ndarray) else segment.y[0]
+    return segment.space, segment.X[0], label, *(segment.ids or ("",)), *(digests or ("",))
+
+
 @dataclass(slots=True, eq=False)
 class JoinedRows(Job):
     """Several requests of one row each, in the order of its rows."""
 
-    members: Sequence[Job] = ()
+    members: Sequence[RowJob] = ()
 
     def reject(self, error: OnepassError) -> None:
         """Fail all of them."""
         for job in self.members:
             job.reject(error)
 
-    def sort(self, out: SegmentOut, now: Outcome | None) -> "Iterator[tuple[Job, SegmentOut, Outcome | None]]":
+    def sort(self, out: SegmentOut, now: Outcome | None) -> "Iterator[tuple[RowJob, SegmentOut, Outcome | None]]":
         """What became of each request; one that is to be sent by itself is left out (``to_send_alone``).
 
         Args:
             out: what became of the segment.
             now: the outcome of the rows that were learned now.
         """
-        if now is None or now.refusal is not None:
-            outcomes: Iterator[Outcome] = iter(())
-        else:
-            outcomes = codec.of_rows(now)
+        if len(self.members) == 1:
+            yield self.members[0], out, now
+            return
+        outcomes: Iterator[Outcome] = iter(()) if now is None or now.refusal is not None else codec.of_rows(now)
         seen, skip, again = dict(out.seen), {*out.skip}, {*self.to_send_alone(out)}
         for row, job in enumerate(self.members):
             if job in again:
@@ -63,13 +71,13 @@ class JoinedRows(Job):
             if row in seen:
                 yield job, SegmentOut("seen", (), ((0, seen[row]),)), None
             elif row in skip:  # seen, and forgotten meanwhile
-                yield job, SegmentOut("added"), None
+                yield job, _ADDED, None
             else:
                 yield job, SegmentOut(out.status), next(outcomes, now)
 
-    def to_send_alone(self, out: SegmentOut) -> list[Job]:
+    def to_send_alone(self, out: SegmentOut) -> list[RowJob]:
         """The requests that the store did not take because of others: no room for all, or one is in conflict."""
-        if out.status == "added":
+        if out.status == "added" or len(self.members) == 1:
             return []
         seen = {row for row, _ in out.seen}
         left = [job for row, job in enumerate(self.members) if row not in seen]
@@ -78,42 +86,39 @@ class JoinedRows(Job):
         return left
 
 
-def members_of(jobs: Sequence[Job]) -> list[Job]:
+def members_of(jobs: Sequence[Job]) -> list[Job | RowJob]:
     """The requests of segments."""
     return [one for job in jobs for one in (job.members if isinstance(job, JoinedRows) else (job,))]
 
 
-def joined(jobs: Sequence[Job]) -> list[Job]:
-    """Requests as segments: neighbours that are single rows of one kind are joined, and everything is encoded."""
-    if len(jobs) == 1:
-        return [encoded(jobs[0])]
+def joined(jobs: Sequence[Job | RowJob]) -> list[Job]:
+    """Requests as segments, in their order: neighbours that are plain rows of one kind share one."""
     found: list[Job] = []
-    run: list[Job] = []
+    run: list[RowJob] = []
     for job in jobs:
-        if run and not (job.joins and not job.alone and _alike(run[0].segment, job.segment)):
-            found.append(_segment(run))
+        if isinstance(job, Job):
+            if run:
+                found.append(_together(run))
+                run = []
+            found.append(job)
+            continue
+        if run and (
+            job.alone or run[0].alone or job.space != run[0].space or bool(job.identity) != bool(run[0].identity)
+        ):
+            found.append(_together(run))
             run = []
-        if job.joins and not job.alone:
-            run.append(job)
-        else:
-            found.append(encoded(job))
-    return [*found, _segment(run)] if run else found
+        run.append(job)
+    return [*found, _together(run)] if run else found
 
 
-def _alike(first: Any, other: Any) -> bool:
-    return first.space == other.space and len(first.ids) == len(other.ids)
+def _alike(first: RowJob, other: RowJob) -> bool:
+    both_or_none = bool(first.identity) == bool(other.identity)
+    return both_or_none and first.space == other.space and not (first.alone or other.alone)
 
 
-def _segment(run: list[Job]) -> Job:
-    first = run[0]
-    if len(run) == 1:
-        return encoded(first)
-    rows: list[Any] = [job.segment for job in run]
-    X = np.concatenate([one.X for one in rows])
-    numbers = isinstance(rows[0].y, np.ndarray)
-    y = np.concatenate([one.y for one in rows]) if numbers else [one.y[0] for one in rows]
-    ids = tuple([one.ids[0] for one in rows]) if rows[0].ids else ()
-    digests = tuple([job.digests[0] for job in run]) if ids else ()
-    whole = Rows(rows[0].space, None, X, y, ids=ids)
+def _together(run: list[RowJob]) -> Job:
+    rows = rows_of(run)
+    digests = tuple([job.digest for job in run]) if rows.ids else ()
     size, flops = sum([job.size for job in run]), sum([job.flops for job in run])
-    return encoded(JoinedRows(whole, digests, size, flops, first.reply, members=run))
+    blob = sent(rows, codec.encode(rows), digests, len(run), None)
+    return JoinedRows(rows, digests, size, flops, run[0].reply, blob, members=run)

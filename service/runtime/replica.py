@@ -13,13 +13,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from core.drift.outbox import Reach
 from core.entry import Outcome, Segment
 from core.model import Model
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.jobs import Reply
+from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
 from service.runtime.steps import Applied, Step
 from service.runtime.summaries import SummaryState
@@ -135,6 +136,11 @@ class Inbox(Protocol):
     ) -> "asyncio.Future[Reply]":
         """Queue a segment; resolves when it is committed and applied."""
 
+    def submit_row(
+        self, plan: RowPlan, values: Sequence[float], label: Any, identity: str, digest: str
+    ) -> "asyncio.Future[Reply]":
+        """``submit`` of one plain row."""
+
     def sync(self) -> "asyncio.Future[None]":
         """Resolves when everything that is on the log now has been applied."""
 
@@ -203,6 +209,15 @@ class Replica:
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _row_plan: RowPlan | None = None
+
+    @property
+    def row_plan(self) -> RowPlan:
+        """How plain rows are read as the model stands."""
+        plan = self._row_plan
+        if plan is None or not plan.is_of(self.machine):
+            plan = self._row_plan = RowPlan(self.machine)
+        return plan
 
     @property
     def idle(self) -> bool:

@@ -11,7 +11,7 @@ from core.contract import Label
 from core.entry import Outcome
 from core.problems import Problem
 from service.errors import ModelDown, OnepassError, Recreated, RequestConflict
-from service.runtime.jobs import Job, Reply
+from service.runtime.jobs import Job, Reply, RowJob
 from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
 from service.store import codec
@@ -26,7 +26,7 @@ Earlier = Sequence[tuple[int, Outcome]]
 """The rows of a request that had been sent before, and the first answer to each."""
 
 
-def reply(job: Job, now: Outcome | None, earlier: Earlier) -> Reply | OnepassError:
+def reply(job: Job | RowJob, now: Outcome | None, earlier: Earlier) -> Reply | OnepassError:
     """The reply to a request some of whose ids had been seen.
 
     Args:
@@ -101,7 +101,7 @@ def _probabilities(answer: Outcome) -> list[float]:
     return answer.p_true or [math.nan] * len(answer.predictions)
 
 
-def mismatch(job: Job, row: int, seen: SeenId) -> RequestConflict | None:
+def mismatch(job: Job | RowJob, row: int, seen: SeenId) -> RequestConflict | None:
     """The error for an id that comes back with another label (or body), or None where it is the same."""
     if seen.digest == job.digests[row]:
         return None

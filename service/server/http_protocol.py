@@ -19,27 +19,26 @@ from time import monotonic
 from typing import Any, cast
 
 from starlette.responses import Response
-from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api import request_id
 from service.api.answer_headers import NOSNIFF
 from service.api.problems import problem
-from service.api.route import Handler
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.one_write import OneWrite
 from service.server.pipelining import LINGER_S, BoundedPipeline
 from service.server.progress import STALL_S, Progress
-from service.server.short_way import ShortCycle, Writer, by_short_way
 
 logger = logging.getLogger(__name__)
-# Called for every line or request, where super() costs as much as they do.
-_on_header, _on_body = HttpToolsProtocol.on_header, HttpToolsProtocol.on_body
-_on_message_begin, _on_message_complete = HttpToolsProtocol.on_message_begin, HttpToolsProtocol.on_message_complete
+# Called for every request, where super() costs as much as they do.
+_on_body, _on_message_begin = HttpToolsProtocol.on_body, HttpToolsProtocol.on_message_begin
+_data_received, _on_headers_complete = HttpToolsProtocol.data_received, HttpToolsProtocol.on_headers_complete
 
 HEAD_BYTES_MAX = 65_536
 """Of names and values together; also of what comes without any progress (one endless line, extensions of a chunk)."""
 HEAD_LINES_MAX = 100
+PIECE_BYTES = 16_384
+"""What the parser is given at once: the bounds of a head are looked at in between."""
 HEAD_S = 10.0
 """From the first byte of a head (or from connecting) to its last."""
 REFUSED_OPEN_MAX = 32
@@ -82,18 +81,13 @@ class Gate:
         return ConnectionsFull("as many connections are open as may be; nothing was read of this request")
 
 
-def _none(_: Scope) -> None:
-    """No request has a short way."""
-
-
-def bounded(gate: Gate, short_way: Callable[[Scope], Handler | None] = _none) -> type[asyncio.Protocol]:
+def bounded(gate: Gate) -> type[asyncio.Protocol]:
     """The protocol class for uvicorn; it makes one instance for each connection.
 
     Args:
         gate: how many there may be.
-        short_way: what answers a request without messages of ASGI (``service.server.short_way``), or None.
     """
-    return type("BoundedProtocol", (_Bounded,), {"gate": gate, "short_way": staticmethod(short_way)})
+    return type("BoundedProtocol", (_Bounded,), {"gate": gate})
 
 
 class _Bounded(BoundedPipeline):
@@ -103,14 +97,13 @@ class _Bounded(BoundedPipeline):
     """
 
     gate: Gate
-    short_way: Callable[[Scope], Handler | None]
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
         self._late: asyncio.TimerHandle | None = None
         self._refusal: OnepassError | None = None
         self._in_head = self._extra = False
-        self._head_bytes = self._stale_bytes = self._body_bytes = 0
+        self._stale_bytes = self._body_bytes = 0
 
     # ---------------------------------------------------------------- the connection
 
@@ -139,16 +132,25 @@ class _Bounded(BoundedPipeline):
         self._answer.end()
 
     def data_received(self, data: bytes) -> None:
-        if self.deaf or self.transport.is_closing():  # under TLS a transport that is being closed still delivers
-            return
+        for at in range(0, len(data), PIECE_BYTES):
+            if self.deaf or self.transport.is_closing():  # under TLS a transport that is being closed still delivers
+                return
+            self._feed(data if len(data) <= PIECE_BYTES else data[at : at + PIECE_BYTES])
+
+    def _feed(self, data: bytes) -> None:
         self._stale_bytes += len(data)  # the callbacks set it to 0 with all that a request makes of them
-        super().data_received(data)
-        if self._stale_bytes > HEAD_BYTES_MAX:
+        _data_received(self, data)
+        if self.deaf:
+            return
+        if self._stale_bytes > HEAD_BYTES_MAX or (self._in_head and len(self.headers) > HEAD_LINES_MAX):
             self._refuse(self._too_large())
-        elif self._late is None and (self._in_head or not self._answering):
-            self._close_after(HEAD_S)
-        if self._awaits_body:
+        elif self._in_head or not self._answering:
+            if self._late is None:
+                self._close_after(HEAD_S)
+        elif self.cycle.more_body:
             self._body.begin()
+        elif self._body.begun:
+            self._body.end()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
         """Answer what the parser, or one of the callbacks below, does not take."""
@@ -158,76 +160,34 @@ class _Bounded(BoundedPipeline):
     # ---------------------------------------------------------------- what the parser finds
 
     def on_message_begin(self) -> None:
-        if self.pipeline:
+        if self._answering:
             self.check_room()
         _on_message_begin(self)
-        self._in_head, self._head_bytes, self._stale_bytes = True, 0, 0
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """A header line, or a trailer."""
-        self._head_bytes += len(name) + len(value)
-        if self._head_bytes > HEAD_BYTES_MAX or len(self.headers) >= HEAD_LINES_MAX:
-            self._refusal = self._too_large()
-            raise self._refusal
-        _on_header(self, name, value)
+        self._in_head, self._stale_bytes = True, 0
 
     def on_headers_complete(self) -> None:
-        version = self.parser.get_http_version()
-        self._refusal = self._wrong_head(version)
+        self._refusal = self._wrong_head()
         if self._refusal is not None:
             raise self._refusal
         if self._late is not None:
             self._in_time()
         self._in_head, self._stale_bytes = False, 0
-        if version != "1.1" or not self._begin_short():
-            super().on_headers_complete()
+        _on_headers_complete(self)
 
-    def _wrong_head(self, version: str) -> OnepassError | None:
+    def _wrong_head(self) -> OnepassError | None:
         if self._extra:
             if len(self.connections) > self.gate.connections_max:
                 return self.gate.full()
             self._extra = False
-        if len(self.url) > HEAD_BYTES_MAX:
+        if len(self.url) > HEAD_BYTES_MAX or len(self.headers) > HEAD_LINES_MAX:
             return self._too_large()
-        wrong = _ambiguous(self.headers, version)
+        wrong = _ambiguous(self.headers, self.parser.get_http_version())
         return BadHead(wrong) if wrong else None
-
-    def _begin_short(self) -> bool:
-        """Begin to answer a request by its short way; False where it has none, or is not a plain one.
-
-        One that comes before the answer to the last, or with an odd target, uvicorn begins.
-        """
-        parser, scope = self.parser, cast("Scope", self.scope)
-        path, _, query = self.url.partition(b"?")
-        if self._answering or self.expect_100_continue or b"#" in query:
-            return False
-        scope["method"], scope["path"] = parser.get_method().decode(), path.decode("latin-1")
-        handle = self.short_way(scope)
-        if handle is None or parser.should_upgrade():
-            return False
-        scope["raw_path"], scope["query_string"] = path, query
-        self.cycle = ShortCycle(self, scope, handle, parser.should_keep_alive())
-        self._start_asgi_task(self.cycle, self.app)
-        return True
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if isinstance(cycle, ShortCycle):
-            handle: Handler | None = cycle.handle
-        else:
-            handle = self.short_way(cast("Scope", cycle.scope)) if app is self.app else None
-        short: Any = None if handle is None else by_short_way(cycle, handle, app, cast("Writer", self.transport))
-        self.in_work = cycle
-        super()._start_asgi_task(cycle, short or app)
 
     def on_body(self, body: bytes) -> None:
         self._stale_bytes = 0
         self._body_bytes += len(body)
         _on_body(self, body)
-
-    def on_message_complete(self) -> None:
-        _on_message_complete(self)
-        if self._body.begun:
-            self._body.end()
 
     # ---------------------------------------------------------------- what makes no progress
 

@@ -33,7 +33,7 @@ class BoundedPipeline(HttpToolsProtocol):
 
     Attributes:
         deaf: nothing that still comes is to be parsed.
-        in_work: the request whose task was started last.
+        in_work: the request that is answered, where others wait behind it.
     """
 
     deaf = False
@@ -53,8 +53,10 @@ class BoundedPipeline(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def check_room(self) -> None:
-        """Stop the parser where as many requests wait as may."""
-        if len(self.pipeline) >= WAITING_MAX:
+        """Note that a request comes before the one in work is answered; stop the parser where as many wait as may."""
+        if not self.pipeline:
+            self.in_work = self.cycle
+        elif len(self.pipeline) >= WAITING_MAX:
             self.last_answer()
             raise OverflowError("as many requests wait as may")
 
@@ -65,6 +67,8 @@ class BoundedPipeline(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Begin the next request; read on behind the last."""
+        if self.pipeline:
+            self.in_work = self.pipeline[-1][0]
         _on_response_complete(self)
         if self.flow.read_paused:
             self.flow.resume_reading()

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from core.contract import Buffer, Floats, Label
+from core.contract import Buffer, Floats
 from core.entry import (
     Challenge,
     Configure,
@@ -214,15 +214,16 @@ def row_records(ids: Sequence[str], outcome: Outcome) -> list[tuple[str, bytes]]
 
 def of_rows(outcome: Outcome) -> Iterator[Outcome]:
     """The outcome of each row by itself; its ``rows`` are those after that row."""
-    learned, count = outcome.learned, len(outcome.predictions)
-    rows = range(outcome.rows - count + 1, outcome.rows + 1) if learned else [outcome.rows] * count
-    shares = [[share] for share in outcome.p_true] if outcome.p_true else [[]] * count
-    joined: list[list[tuple[int, Label]]] = [[]] * count
-    for at, label in outcome.joined:
-        joined[at] = [(0, label)]
-    each = zip(rows, outcome.predictions, outcome.losses, shares, joined, strict=True)
-    for after, predicted, loss, share, new in each:
-        yield Outcome(after, [predicted], [loss], learned, share, outcome.mapped, new, version=outcome.version)
+    count, learned, mapped, version = len(outcome.predictions), outcome.learned, outcome.mapped, outcome.version
+    if count == 1:
+        yield outcome
+        return
+    after, step = (outcome.rows - count, 1) if learned else (outcome.rows, 0)
+    shares, joined = outcome.p_true, {at: [(0, label)] for at, label in outcome.joined}
+    for at, (predicted, loss) in enumerate(zip(outcome.predictions, outcome.losses, strict=True)):
+        after += step
+        share, new = [shares[at]] if shares else [], joined.get(at, [])
+        yield Outcome(after, [predicted], [loss], learned, share, mapped, new, version=version)
 
 
 def encode_answer(outcome: Outcome) -> bytes:

@@ -79,7 +79,7 @@ async def site(tmp_path_factory, start):
     ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(place / "tls.pem"))
     api = await start(root_path="/ml")
     async with (
-        running(LocalServer(api.app, short_way=api.app.short_way)) as service,
+        running(LocalServer(api.app)) as service,
         proxying(example(), place, port, service.port),
         httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}/ml", verify=trust, timeout=PATIENCE_S) as client,
     ):

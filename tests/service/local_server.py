@@ -23,8 +23,7 @@ class LocalServer:
     tls: ssl.SSLContext | None = None
     """With it the server speaks https."""
 
-    def __init__(self, app: Any, connections_max: int = 100, short_way: Any = lambda _: None) -> None:
-        self.short_way = short_way
+    def __init__(self, app: Any, connections_max: int = 100) -> None:
         self.refused: list[int] = []
         self.gate = Gate(connections_max, self.refused.append)
         self.config, self.state = uvicorn.Config(app, log_config=None, access_log=False), ServerState()
@@ -32,7 +31,7 @@ class LocalServer:
         self._writers: list[asyncio.StreamWriter] = []
 
     def protocol(self) -> asyncio.Protocol:
-        return bounded(self.gate, self.short_way)(config=self.config, server_state=self.state, app_state={})
+        return bounded(self.gate)(config=self.config, server_state=self.state, app_state={})
 
     async def connect(self, limit: int = 2**16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection, closed with the server; ``limit``: bytes that are read ahead."""

@@ -137,7 +137,7 @@ async def test_a_copy_whose_first_snapshot_is_lost_is_out_of_service(api, start)
     path = await api.learnt(rows=6)
     name = f"{path.rpartition('/')[2]}.torn"
     told = await copied(api, path, name)
-    connection = api.app.state.context.engine.store.connection
+    connection = api.app.context.engine.store.connection
     await connection.ask(("UNLINK", ModelKeys(name, told["incarnation"]).chunks(0)))
     answer = await (await start()).ask("GET", f"/models/{name}")
     assert "began with" in problem(answer, 503)["detail"]
@@ -173,7 +173,7 @@ async def test_copying_needs_admin_on_both_names(start):
 async def test_a_copy_is_bounded_by_what_states_may_hold(api, monkeypatch):
     """While others transfer large states the answer is 503."""
     path = await api.learnt()
-    budget = api.app.state.context.engine.state_budget
+    budget = api.app.context.engine.state_budget
     monkeypatch.setattr(budget, "used", budget.most)
     problem(await api.ask("POST", f"{path}/copy", json={"name": "never"}), 503)
     monkeypatch.setattr(budget, "used", 0)

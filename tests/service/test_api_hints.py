@@ -109,7 +109,7 @@ async def test_which_id_of_a_batch_came_before(api):
 async def test_no_key_and_an_unknown_one():
     """Are told apart, and nothing else is told."""
     keys = Keys("me:s3cret:read", 0.0, lambda: 0.0)
-    for headers, said in (({}, "no key was sent"), ({"x-api-key": "s3cre"}, "this key is not known")):
+    for headers, said in (({}, "no key was sent"), ({b"x-api-key": b"s3cre"}, "this key is not known")):
         with pytest.raises(Unauthorized, match=f"^{said}: ") as denied:
             keys.caller(headers)
         assert "s3cre" not in str(denied.value)

@@ -57,7 +57,7 @@ async def pages(api, limit, **query):
 async def sorted_models(start):
     """A service with keys, and models of known figures."""
     api = await start(api_keys=KEYS)
-    engine = api.app.state.context.engine
+    engine = api.app.context.engine
     for at, (name, figures) in enumerate(FIGURES.items()):
         await engine.store.catalog.create(name, f"inc-{name}", b"{}")
         record = summaries.encode(StoredSummary(0, 1_700_000_000_000 + at, figures))
@@ -198,19 +198,19 @@ async def test_rows_a_second_are_told_by_who_learns_them(start):
                 await asyncio.sleep(0.05)
     own, whole = await line()
     assert min(own, whole) > 0
-    listing = api.app.state.context.engine.listing
+    listing = api.app.context.engine.listing
     listing._table.until = 0.0
     count, rate = await listing.totals(lambda other: other == name)
     assert (1, True) == (count, rate > 0)
     assert (0, None) == await listing.totals(lambda _: False)
-    api.app.state.context.engine.models._drop(name)
+    api.app.context.engine.models._drop(name)
     assert None is (await line())[0]
 
 
 async def test_concurrent_requests_share_one_table(start, monkeypatch):
     """It is read in steps, at most once in some seconds, and again when it is older."""
     api = await start()
-    catalog, reads = api.app.state.context.engine.store.catalog, []
+    catalog, reads = api.app.context.engine.store.catalog, []
     read = catalog.summaries
 
     async def counted(limit, after=None, wanted=None):
@@ -227,7 +227,7 @@ async def test_concurrent_requests_share_one_table(start, monkeypatch):
     assert 2 < len(reads)
     await api.get("/models", params={"sort": "rows"})
     assert 1 == reads.count(None)
-    listing = api.app.state.context.engine.listing
+    listing = api.app.context.engine.listing
     assert 3600.0 == pytest.approx(listing._table.until - listing._table.began)
     listing._table.until = 0.0
     await api.get("/models", params={"sort": "rows"})

@@ -86,7 +86,7 @@ async def test_one_recovery_at_a_time(api, start):
     both = await asyncio.gather(*(api.get(f"{path}/weights", params=query) for _ in range(2)))
     assert both[0] == both[1]
     hurried = await start(wait_timeout_s=0.05)
-    async with hurried.app.state.context.recovering:
+    async with hurried.app.context.recovering:
         answer = await hurried.ask("GET", f"{path}/weights", params=query)
     problem(answer, 503)
     assert int(answer.headers["retry-after"]) >= 1

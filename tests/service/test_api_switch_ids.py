@@ -255,7 +255,7 @@ async def test_another_replica_learns_of_a_change_from_the_rows_it_would_refuse(
 async def test_a_prediction_that_waits_while_the_features_change(api, route):
     """Its row was read in the old features, and the model has others when its turn comes: it is read again."""
     path = await overlapping(api)
-    replica = await api.app.state.context.engine.replica(path.rpartition("/")[2])
+    replica = await api.app.context.engine.replica(path.rpartition("/")[2])
     bodies = [{"features": row(1, names)} if route == "predict" else table(range(3), names) for names in (OLD, UNION)]
     async with replica.lock:
         done = asyncio.create_task(switch(api, path, "complete"))

@@ -90,7 +90,7 @@ async def test_announced_bodies_that_do_not_come_keep_nobody_out(start, who):
     """Nine of 30 MB of which one byte has come: their sender is refused when it has half, and nobody else is."""
     settings, greedy, modest = CLIENTS[who]
     full = await start(bodies_mb=16, body_limit_mb=32, **settings)
-    budget, headers = full.app.state.context.budget, dict(modest.get("more", ()))
+    budget, headers = full.app.context.budget, dict(modest.get("more", ()))
     model = f"/models/{who.replace(' ', '-')}"
     assert 201 == (await full.ask("PUT", model, json=DFOP, headers=headers)).status_code
     row = {"features": {"a": 1, "b": 2}, "label": "UP"}
@@ -121,7 +121,7 @@ def parts_of(body, size):
 async def test_a_body_over_the_budget_is_refused_at_once(start):
     """By its announced length, before any of it is read; small rows go on."""
     full = await start(bodies_mb=1)
-    budget = full.app.state.context.budget
+    budget = full.app.context.budget
     path = await full.learnt()
     waiting = asyncio.Queue()
     waiting.put_nowait((b"{", True))
@@ -145,7 +145,7 @@ async def test_a_body_over_the_budget_is_refused_at_once(start):
 async def test_bytes_that_were_not_announced_count_as_they_come(start):
     """A body without a length is refused in the middle, and lets go of what it had."""
     full = await start(bodies_mb=1)
-    budget = full.app.state.context.budget
+    budget = full.app.context.budget
     path = await full.learnt()
     waiting = asyncio.Queue()
     waiting.put_nowait((b" " * (MIB - 1000), True))
@@ -160,7 +160,7 @@ async def test_bytes_that_were_not_announced_count_as_they_come(start):
 
 async def test_the_budget_is_held_until_the_answer(api, monkeypatch):
     """What a request works on counts as well as what is being read."""
-    path, budget, seen = await api.learnt(), api.app.state.context.budget, []
+    path, budget, seen = await api.learnt(), api.app.context.budget, []
     read = bodies.read_body
 
     async def noting(*given):

@@ -154,7 +154,7 @@ async def test_one_body_is_read_at_a_time():
 async def test_more_bodies_than_may_wait_are_refused_at_once(api, monkeypatch):
     """503 with Retry-After, while small rows go on; the next one is read once there is room."""
     monkeypatch.setattr(threads, "WAITING_MAX", 1)
-    path, go, reader = await api.learnt(), threading.Event(), api.app.state.context.reader
+    path, go, reader = await api.learnt(), threading.Event(), api.app.context.reader
     waiting = asyncio.ensure_future(reader.call(go.wait, 10))
     await asyncio.sleep(0)
     answer = await api.ask("POST", f"{path}/predict/batch", **large(TABLE))

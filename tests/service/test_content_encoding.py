@@ -144,7 +144,7 @@ async def test_a_body_that_comes_in_parts_may_be_gzip(api):
 
     answer = await api.ask("POST", f"{path}/predict/batch", content=parts(), headers={**JSON, **PACKED})
     assert (200, 20_000) == (answer.status_code, len(answer.json()["predictions"]))
-    assert 0 == api.app.state.context.budget.used
+    assert 0 == api.app.context.budget.used
 
 
 @pytest.mark.parametrize(
@@ -182,13 +182,13 @@ async def test_a_body_that_unpacks_to_too_much_is_refused(start):
         await small.ask("POST", f"{path}/predict/batch", content=packed(fitting + b" "), headers={**JSON, **PACKED}),
         413,
     )
-    assert 0 == small.app.state.context.budget.used
+    assert 0 == small.app.context.budget.used
 
 
 async def test_what_a_body_unpacks_to_counts(start):
     """While others are being read there is room for as much of it as the budget says."""
     full = await start(bodies_mb=1)
-    path, budget, other = await full.learnt(), full.app.state.context.budget, {"headers": []}
+    path, budget, other = await full.learnt(), full.app.context.budget, {"headers": []}
     budget.reserve(other, MIB // 2)
     bomb = gzip.compress(bytes(MIB))
     problem(await full.ask("POST", f"{path}/predict/batch", content=bomb, headers={**JSON, **PACKED}), 503)

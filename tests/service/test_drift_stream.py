@@ -105,7 +105,7 @@ async def test_a_replica_that_is_behind_repeats_nothing(watched):
     async with listening(watched) as client:
         await raise_alarms(watched, path, 3)
         [await client.next() for _ in range(3)]
-    streams = watched.app.state.context.drift
+    streams = watched.app.context.drift
     known = (await streams.of_service(position(client.start.id), 10))[:3]
     listener = broadcast.Listener(lambda _: True, known[0].position)  # where a reader stands that has read the first
     resume = event_stream.Resume(str(known[1].position), known[1].position)
@@ -159,7 +159,7 @@ async def test_a_stream_that_has_begun_anew_is_a_gap(watched):
     async with listening(watched) as client:
         await raise_alarms(watched, path, 3)
         last = [await client.next() for _ in range(3)][-1]
-        await watched.app.state.context.engine.store.connection.ask(("DEL", DRIFT))
+        await watched.app.context.engine.store.connection.ask(("DEL", DRIFT))
         await asyncio.sleep(0.002)
         values = await raise_alarms(watched, path, 1)
         new = await client.next()
@@ -257,7 +257,7 @@ async def test_a_client_that_does_not_read_is_dropped_and_comes_back(start, monk
             assert values[-1:] == await quick.values(1)
         await slow.over()
         assert not slow.ended
-        assert 1 == api.app.state.context.broadcast.open
+        assert 1 == api.app.context.broadcast.open
     async with listening(api, last=slow.start.id) as again:
         assert values == await again.values(10)
 
@@ -275,7 +275,7 @@ async def test_a_service_that_stops_ends_its_streams(start):
     """In good order, and takes no new ones."""
     api = await start()
     async with listening(api) as client:
-        api.app.state.context.broadcast.stop()
+        api.app.context.broadcast.stop()
         await client.over()
         assert client.ended
     problem(await api.ask("GET", "/drift/stream"), 503)

@@ -116,7 +116,7 @@ async def test_no_redirect_names_the_clients_host(api):
 async def test_answers_of_the_server_itself_have_an_id(api):
     """What is no request of HTTP, or has too many headers, is refused with an id as well; rows have the client's."""
     path = await api.shared()
-    async with running(LocalServer(api.app, short_way=api.app.short_way)) as server:
+    async with running(LocalServer(api.app)) as server:
         for odd in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n"):
             assert re.search(rb"x-request-id: [0-9a-f]{12}-[0-9a-f]+\r\n", await server.answer(odd))
         body = b'{"features": {"a": 1, "b": 2}}'

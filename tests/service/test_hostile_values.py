@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.api.routes import HOT_ROUTES
+from service.api.routes import ROW_ROUTES
 from tests.service.api_fixtures import DFOP, JSON
 from tests.service.local_server import LocalServer, running
 from tests.service.route_table import API, filled
@@ -131,7 +131,7 @@ INJECTED = [
 
 
 @pytest.mark.parametrize("header", INJECTED)
-@pytest.mark.parametrize("where", ["GET /healthz", *(f"POST /models/{{name}}/{last}" for last in HOT_ROUTES)])
+@pytest.mark.parametrize("where", ["GET /healthz", *(f"POST /models/{{name}}/{last}" for last in ROW_ROUTES)])
 async def test_no_header_begins_another_one(api, header, where):
     """Folded, with a bare line feed, carriage return or null: the answer has no header that the client has made."""
     model = (await api.shared()).rpartition("/")[2]
@@ -140,7 +140,7 @@ async def test_no_header_begins_another_one(api, header, where):
     method, path = where.split(" ", 1)
     head = f"{method} {filled(path, model)} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     sent = head.encode() + header + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    async with running(LocalServer(api.app, short_way=api.app.short_way)) as server:
+    async with running(LocalServer(api.app)) as server:
         answer = await server.answer(sent)
     lines = answer.partition(b"\r\n\r\n")[0].split(b"\r\n")
     assert lines[0].split()[1] in (b"200", b"400", b"403", b"422")
@@ -168,7 +168,7 @@ async def test_a_bomb_within_a_bomb_stays_packed(start):
     for coding, expected in (("gzip", 400), ("gzip, gzip", 415), ("gzip,identity", 415)):
         answer = await small.ask("POST", f"{path}/predict", content=bomb, headers={**JSON, "Content-Encoding": coding})
         assert expected == answer.status_code, answer.text
-    assert 0 == small.app.state.context.budget.used
+    assert 0 == small.app.context.budget.used
 
 
 async def test_a_body_without_end_is_refused_at_its_bound(start):
@@ -176,7 +176,7 @@ async def test_a_body_without_end_is_refused_at_its_bound(start):
     small = await start(body_limit_mb=1)
     path = await small.learnt()
     chunk = b"10000\r\n" + b" " * 65_536 + b"\r\n"
-    async with running(LocalServer(small.app, short_way=small.app.short_way)) as server:
+    async with running(LocalServer(small.app)) as server:
         for route, kind in (("predict", "application/json"), ("predict/batch", "text/csv"), ("reset", "text/plain")):
             reader, writer = await server.connect()
             head = f"POST {path}/{route} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
@@ -190,4 +190,4 @@ async def test_a_body_without_end_is_refused_at_its_bound(start):
             assert b"413" == (await asyncio.wait_for(answered, 10)).split()[1]
             assert sent < 64 * 2**20
             writer.close()
-    assert 0 == small.app.state.context.budget.used
+    assert 0 == small.app.context.budget.used

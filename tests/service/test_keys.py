@@ -238,21 +238,21 @@ def test_keys_that_cannot_be_are_refused_at_the_start(text, tmp_path):
 def test_scopes_and_models_are_joined_by_plus():
     """The highest scope counts; any pattern lets a model in; blanks and empty items are passed over."""
     keys = Keys(" a:1:read+learn:x-*+y , ,b:2:read", 0, lambda: 0.0)
-    keys.check({"x-api-key": "1"}, "learn", "x-9")
-    keys.check({"x-api-key": "1"}, "learn", "y")
-    keys.check({"x-api-key": "2"}, "read", "anything")
+    keys.check({b"x-api-key": b"1"}, "learn", "x-9")
+    keys.check({b"x-api-key": b"1"}, "learn", "y")
+    keys.check({b"x-api-key": b"2"}, "read", "anything")
     for secret, scope, model in (("1", "admin", "y"), ("1", "read", "yy"), ("2", "learn", "y")):
         with pytest.raises(Forbidden):
-            keys.check({"x-api-key": secret}, scope, model)
+            keys.check({b"x-api-key": secret.encode()}, scope, model)
     with pytest.raises(Unauthorized):
-        keys.check({"x-api-key": "3"}, "read", None)
+        keys.check({b"x-api-key": b"3"}, "read", None)
 
 
 def test_the_rate_is_a_bucket_of_one_second():
     """Full at the start, whatever the clock says; it refills with time and never overflows; a refusal costs nothing."""
     now = 0.0
     keys = Keys("a:1:read", 4, lambda: now)
-    headers = {"x-api-key": "1"}
+    headers = {b"x-api-key": b"1"}
     for _ in range(4):
         keys.check(headers, "read", None)
     for _ in range(3):
@@ -274,7 +274,7 @@ def test_the_rate_is_a_bucket_of_one_second():
 @in_loop
 async def test_metrics_name_only_models_that_the_key_may_touch(locked):
     """Of the models that lag a key of some models only sees and counts its own, and another key sees all of them."""
-    engine = locked.app.state.context.engine
+    engine = locked.app.context.engine
     engine.follower._compare = lambda *_: None  # the sweep would find the truth
     for name in ("common", "t-one"):
         replica = await engine.models.get(name)

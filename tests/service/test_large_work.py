@@ -53,7 +53,7 @@ SMALL = {
     ("service/api/feedback.py", "feedback_row", "json_body.decode"),  # up to THREAD_BYTES
     ("service/api/predict.py", "predict_row", "json_body.decode"),  # likewise
     ("service/runtime/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
-    ("service/runtime/jobs.py", "encoded", "codec.encode"),  # single rows, up to TICK_BYTES_MAX
+    ("service/runtime/joined_rows.py", "_together", "codec.encode"),  # single rows, up to TICK_BYTES_MAX
     ("service/client/states.py", "state_digest", "hashlib.blake2b"),  # a command: no requests wait for it
 }
 """Calls of what has been found to be small."""

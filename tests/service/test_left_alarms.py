@@ -13,7 +13,7 @@ ROWS = {"columns": ["a", "b"], "data": [[0.1, 0.2], [0.3, 0.1]], "labels": ["UP"
 
 
 def _engine(api):
-    return api.app.state.context.engine
+    return api.app.context.engine
 
 
 async def _until(condition):

@@ -29,7 +29,7 @@ async def _until(look):
 
 
 def _engine(api):
-    return api.app.state.context.engine
+    return api.app.context.engine
 
 
 def _row(number, **more):

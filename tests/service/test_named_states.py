@@ -32,12 +32,12 @@ def wide():
 
 def keys_of(service, path):
     name = path.rpartition("/")[2]
-    replica = service.app.state.context.engine.models.peek(name)
+    replica = service.app.context.engine.models.peek(name)
     return ModelKeys(name, replica.incarnation)
 
 
 def engine_of(service):
-    return service.app.state.context.engine
+    return service.app.context.engine
 
 
 async def log_of(service, path):

@@ -19,7 +19,7 @@ ROW = {"features": features(0), "label": "UP"}
 
 
 def _engine(api):
-    return api.app.state.context.engine
+    return api.app.context.engine
 
 
 async def _newer_entry(api, path: str) -> None:

@@ -50,11 +50,10 @@ async def proxied(start, request):
 
 
 async def test_rows_and_their_refusals(proxied):
-    """Rows take their short way; a refusal names the address of its page, which is there."""
+    """A refusal names the address of its page, which is there."""
     assert 201 == (await proxied.put("/models/m", json=DFOP)).status_code
     for path, body in [("feedback", {"features": features(0), "label": "UP"}), ("predict", {"features": features(1)})]:
         assert 200 == (await proxied.post(f"/models/m/{path}", json=body)).status_code
-        assert proxied._transport.app.app.short_way({"method": "POST", "path": f"{PREFIX}/models/m/{path}"}) is not None
     refused = [
         await proxied.post("/models/m/predict", json={"features": {"odd": 1}}),
         await proxied.get("/models/none"),

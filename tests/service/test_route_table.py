@@ -105,7 +105,7 @@ async def test_a_page_is_the_same_for_every_model(guarded):
 
 async def contents(api):
     """Everything in the store but what services note of themselves."""
-    store = api.app.state.context.engine.store.connection
+    store = api.app.context.engine.store.connection
     cursor, keys = b"0", []
     while True:
         ((cursor, found),) = await store.ask(("SCAN", cursor, "COUNT", 1000))
@@ -118,7 +118,7 @@ async def contents(api):
 
 async def settled(api):
     """The contents once what lists show of every model is that of its last row."""
-    catalog = api.app.state.context.engine.store.catalog
+    catalog = api.app.context.engine.store.catalog
     behind = True
     while behind:
         await asyncio.sleep(0.02)
@@ -287,7 +287,7 @@ async def test_addresses_of_events_count_nothing_of_others(guarded):
 
 async def test_positions_cannot_be_guessed(guarded):
     """However near a position comes to the newest one of all models: a key for a-* is answered by time alone."""
-    newest = await guarded.app.state.context.drift.newest()
+    newest = await guarded.app.context.drift.newest()
     told = set()
     for number in (newest.number - 1, newest.number, newest.number + 1, newest.number + 1000):
         async with EventClient(

@@ -94,9 +94,9 @@ async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
     api = await start()
     names = [f"f{column}" for column in range(1_200)]
     path = await api.new(RLS, features=names, watch=None)
-    budget = api.app.state.context.engine.state_budget
+    budget = api.app.context.engine.state_budget
     ask = GET.replace(b"/ ", f"{path}/state ".encode(), 1)
-    async with running(LocalServer(api.app, short_way=api.app.short_way)) as server:
+    async with running(LocalServer(api.app)) as server:
         with contextlib.ExitStack() as stack:
             for _ in range(3):
                 client = stack.enter_context(await client_of(server))
@@ -114,7 +114,7 @@ async def test_a_half_closed_stream_gives_its_place_back(start, monkeypatch):
     """A client that says it will send no more has left: streams of events are not kept for it."""
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
     api = await start()
-    broadcast = api.app.state.context.broadcast
+    broadcast = api.app.context.broadcast
     asked = GET.replace(b"/ ", b"/drift/stream ", 1)
     async with running(LocalServer(api.app)) as server:
         for _ in range(2):

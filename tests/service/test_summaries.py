@@ -36,7 +36,7 @@ async def running(store_url, **settings):
 
 
 def engine_of(api):
-    return api.app.state.context.engine
+    return api.app.context.engine
 
 
 def name_of(path):

@@ -87,7 +87,7 @@ async def test_few_models_are_watched_at_a_time(start, monkeypatch):
     paths = [await api.new({**DFOP, "watch": WATCH}) for _ in range(3)]
     for path in paths:
         await track(api, path, 60, 0.0)
-    watched = api.app.state.context.unlabelled
+    watched = api.app.context.unlabelled
     assert 2 == len(watched._watches)
     for path in paths[::-1]:  # the first one has been forgotten: its rows are new, and those of the last are not
         await track(api, path, 40, 5.0)
@@ -100,7 +100,7 @@ async def test_a_hint_that_the_store_does_not_take_is_dropped(start, monkeypatch
     api = await start()
     path = await api.new({**DFOP, "watch": {**WATCH, "episode_rows": 0}})
     await track(api, path, 60, 0.0)
-    events = api.app.state.context.unlabelled._events
+    events = api.app.context.unlabelled._events
     with monkeypatch.context() as patch:
         patch.setattr(events, "_run", refusing)
         await track(api, path, 40, 5.0)

@@ -39,7 +39,7 @@ async def hooked(start):
     async def started(*receivers, **settings):
         urls = ",".join(receiver.url for receiver in receivers)
         api = await start(webhooks=urls, webhook_secret=SecretStr(SECRET), **settings)
-        connection = api.app.state.context.engine.store.connection
+        connection = api.app.context.engine.store.connection
         wanted = {hooks.group_of(receiver.url).encode() for receiver in receivers}
         async with asyncio.timeout(30):
             while True:

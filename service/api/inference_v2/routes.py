@@ -27,6 +27,7 @@ from service.api.inference_v2 import requests
 from service.api.inference_v2 import schemas as v2
 from service.api.inference_v2.requests import ToInfer
 from service.api.large_answers import ROW_BYTES, in_parts, list_parts
+from service.api.lines import lines_of
 from service.api.media import JSON
 from service.api.models import ReadModel
 from service.api.openapi.document import raw_body
@@ -132,7 +133,7 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
         if isinstance(found, Refused):
             raise found.error
         if found.track:
-            ctx.keys.allow(request.headers, "learn", replica.name)
+            ctx.keys.allow(lines_of(request.scope), "learn", replica.name)
             return await _tracked(ctx, replica, found, len(body))
         batch = await predict.predict_many(replica, validator.space, found.raw)
         if batch is not None:  # else the model's features have changed meanwhile

@@ -1,0 +1,14 @@
+"""The header lines of a request by name, as bytes: what every request is asked for is looked up in one dict."""
+
+from starlette.types import Scope
+
+LINES = "onepass.lines"
+"""Key of a request's scope."""
+
+
+def lines_of(scope: Scope) -> dict[bytes, bytes]:
+    """The header lines of a request; of one given twice the first one counts."""
+    found: dict[bytes, bytes] | None = scope.get(LINES)
+    if found is None:
+        found = scope[LINES] = dict(reversed(scope["headers"]))
+    return found

@@ -1,0 +1,40 @@
+"""The bodies of most single rows: numbers by name, a label, perhaps an id; ``json_body`` reads every other one."""
+
+import msgspec
+
+
+class PlainFeedback(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A labelled row of numbers."""
+
+    features: dict[str, float]
+    label: str | int | float | bool
+    id: str | None = None
+
+
+class PlainPredict(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A row of numbers to predict, and nothing asked for besides."""
+
+    features: dict[str, float]
+
+
+_feedback, _predict = msgspec.json.Decoder(PlainFeedback).decode, msgspec.json.Decoder(PlainPredict).decode
+_OTHER = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def labelled(body: bytes) -> PlainFeedback | None:
+    """A labelled row; None: the body is another one, or gives a name twice (it has a colon for each name)."""
+    try:
+        found = _feedback(body)
+    except _OTHER:
+        return None
+    names = 2 + len(found.features) + (found.id is not None)
+    return found if body.count(b":") == names else None
+
+
+def asked(body: bytes) -> PlainPredict | None:
+    """A row to predict; None as in ``labelled``."""
+    try:
+        found = _predict(body)
+    except _OTHER:
+        return None
+    return found if body.count(b":") == 1 + len(found.features) else None

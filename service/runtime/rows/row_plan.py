@@ -1,0 +1,84 @@
+"""What reading a plain row takes of one model as it stands, prepared once.
+
+Most rows are plain: each feature is a number, none is missing, and the label is one that the model knows. Every other
+row is read by the model's ``RowValidator``, which also says what is wrong with one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.contract import Label
+from core.features import Schema
+from core.model import Model, cost
+from service.runtime import threads
+
+OBJECT_BYTES, ROW_BYTES = 1000, 100
+"""What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
+
+
+class RowPlan:
+    """How plain rows are read.
+
+    Args:
+        model: as it stands.
+
+    Attributes:
+        space: the id of the feature space of feedback; "" where there is none.
+        size: bytes of memory that a labelled row takes while it waits.
+        flops: floating-point operations of learning one.
+        is_long: whether predicting one takes so long that a thread does it.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_classes",
+        "_config",
+        "_labels",
+        "_learners",
+        "_now",
+        "_sent",
+        "flops",
+        "is_long",
+        "size",
+        "space",
+    )
+
+    def __init__(self, model: Model) -> None:
+        own, now = model.own, model.own.switching.now
+        self._now, self._config, self._labels = now, own.config, own.answers.seen
+        self._classes, self._learners = len(self._labels), len(model.challengers)
+        self._asked = None if now is None or not isinstance(now.schema, Schema) else now.schema
+        self._sent = None if now is None or not isinstance(now.feedback_schema, Schema) else now.feedback_schema
+        self.space, self.size, self.flops, self.is_long = "", 0, 0.0, True
+        if self._sent is not None:
+            self.space, self.flops = self._sent.id, cost.flops_to_learn(model, 1)
+            self.is_long = threads.is_long(cost.flops_to_predict(own, 1))
+            self.size = OBJECT_BYTES + 16 * self._sent.raw_width + ROW_BYTES
+
+    def is_of(self, model: Model) -> bool:
+        """Whether the model still stands as it did."""
+        own = model.own
+        now = own.switching.now
+        return (
+            now is self._now
+            and own.config is self._config
+            and own.answers.seen is self._labels
+            and len(self._labels.labels) == self._classes
+            and len(model.challengers) == self._learners
+            and (now is None or self._asked is None or now.schema is self._asked)
+        )
+
+    def to_predict(self, features: Mapping[str, float]) -> tuple[float, ...] | None:
+        """The raw row (F,) of numbers by name that are to be predicted; None: it is no plain one."""
+        return None if self._asked is None else self._asked.numbers_of(features)
+
+    def to_learn(self, features: Mapping[str, float]) -> tuple[float, ...] | None:
+        """The raw row (F,) of numbers by name that are to be learned; None: it is no plain one."""
+        return None if self._sent is None else self._sent.numbers_of(features)
+
+    def label(self, given: str | float | bool) -> Label | float | None:
+        """A label as the model learns it; None: it is none of a plain row."""
+        if self._config.task == "regression":
+            return float(given) if type(given) in (int, float) else None
+        known: Any = given
+        return known if self._labels.index(known) >= 0 else None

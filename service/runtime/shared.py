@@ -1,0 +1,41 @@
+"""What the actors of one process share."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from service.runtime.answerer import Answerer
+from service.runtime.committer import Committer, Limits
+from service.runtime.jobs import Waiting
+from service.runtime.log_reader import LogReader
+from service.runtime.replica import Replica
+from service.store.states import States
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the actors of one process share.
+
+    Attributes:
+        committer: sends appends.
+        reader: reads logs.
+        answerer: answers requests.
+        limits: bounds.
+        writer: the prefix of the uids of this process.
+        numbers: of its appends.
+        waiting: bytes of all requests that wait.
+        states: that entries name, and large segments.
+        current: the replica of a model that is in memory now, for one that has left it.
+        grown: called with a replica whose log has grown, and whether by an append of this process.
+    """
+
+    committer: Committer
+    reader: LogReader
+    answerer: Answerer
+    limits: Limits
+    writer: str
+    numbers: "itertools.count[int]"
+    waiting: Waiting
+    states: States
+    current: Callable[[Replica], Replica]
+    grown: Callable[[Replica, bool], None]

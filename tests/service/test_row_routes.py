@@ -1,0 +1,119 @@
+"""Requests for rows go straight to their routes, which do by hand what FastAPI would do with their dependencies."""
+
+import asyncio
+import json
+from functools import partial
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from service.api.route import Needs
+from service.api.routes import HOT, ROUTES, ROW_ROUTES
+from tests.service.local_server import LocalServer, running
+from tests.service.test_http_protocol import read_answer, status
+
+in_the_loop_of_the_service = pytest.mark.asyncio(loop_scope="module")
+DONE_BY_HAND = {
+    "feedback": ["_context", "idempotency_key", "learn"],
+    "feedback/batch": ["_context", "idempotency_key", "learn", "queries"],
+    "predict": ["_context", "fresh_enough", "read"],
+    "predict/batch": ["_context", "fresh_enough", "queries", "read"],
+}
+"""What ``RowRoute.serve`` does, or their endpoints themselves, in the words of FastAPI."""
+
+
+def _name(call):
+    return call.scope if isinstance(call, Needs) else call.__name__
+
+
+def test_the_routes_do_what_fastapi_would():
+    """A dependency that is added to one of these endpoints must be added to ``RowRoute.serve``, too."""
+    routes = {
+        route.path.removeprefix("/models/{name}/"): route
+        for route in ROUTES
+        if HOT.fullmatch(route.path.format(name="m", challenger="c", version="1"))
+    }
+    asked = {name: sorted(_name(own.call) for own in route.dependant.dependencies) for name, route in routes.items()}
+    assert DONE_BY_HAND == asked
+    assert set(DONE_BY_HAND) == set(ROW_ROUTES)
+
+
+@in_the_loop_of_the_service
+async def test_a_request_is_answered_alike_whoever_routes_it(start):
+    """By the app or by FastAPI: the same statuses for every key and query, with each header once."""
+    api = await start(api_keys="ro:secret-ro:read,ad:secret-ad:admin")
+    admin = {"x-api-key": "secret-ad"}
+    body = {"algorithm": "rls", "task": "regression", "features": ["a"]}
+    assert 201 == (await api.ask("PUT", "/models/m", json=body, headers=admin)).status_code
+    row, rows, found = {"features": {"a": 1.0}}, {"columns": ["a"], "data": [[1.0]]}, {}
+    bodies = {
+        "predict": row,
+        "feedback": {**row, "label": 2.0},
+        "predict/batch": rows,
+        "feedback/batch": {**rows, "labels": [2.0]},
+    }
+    for way, app in (("app", api.app), ("fastapi", partial(FastAPI.__call__, api.app))):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass") as client:
+            answers = [
+                await client.post(f"/models/m/{last}{query}", json=body, headers=headers)
+                for last, body in bodies.items()
+                for query in ("", "?odd=1", "?consistency=strong", "?label=a", "?drop=a")
+                for headers in ({}, {"x-api-key": "secret-ro"}, admin)
+            ]
+        found[way] = [answer.status_code for answer in answers]
+        names = [name for answer in answers for name, _ in answer.headers.raw]
+        assert len(answers) == names.count(b"x-request-id") == names.count(b"x-onepass-model")
+    assert found["app"] == found["fastapi"]
+    assert [401, 200, 200] == found["app"][:3]
+    assert [401, 403, 200] == found["app"][15:18]
+
+
+BODY = json.dumps({"features": {"a": 1, "b": 2}}).encode()
+
+
+def _request(target, *headers):
+    lines = [b"POST %b HTTP/1.1" % target, b"Host: localhost", b"Content-Type: application/json", *headers]
+    return b"\r\n".join([*lines, b"Content-Length: %d" % len(BODY), b"", b""])
+
+
+@pytest.mark.parametrize("target", ["%b/pre%%64ict", "http://elsewhere%b/predict", "%b/predict?min_version=0"])
+@in_the_loop_of_the_service
+async def test_odd_targets_are_read_as_http_has_it(api, target):
+    """Escaped, absolute or with a query: the path is what counts."""
+    path = (await api.learnt()).encode()
+    async with running(LocalServer(api.app)) as server:
+        reader, writer = await server.connect()
+        writer.write(_request(target.encode() % path) + BODY)
+        assert 200 == status((await read_answer(reader))[0])
+
+
+@in_the_loop_of_the_service
+async def test_a_body_may_come_later(api):
+    """In parts, or once the client was asked for it."""
+    path = (await api.learnt()).encode() + b"/predict"
+    async with running(LocalServer(api.app)) as server:
+        reader, writer = await server.connect()
+        writer.write(_request(path) + BODY[:4])
+        await asyncio.sleep(0.05)
+        writer.write(BODY[4:])
+        assert 200 == status((await read_answer(reader))[0])
+        writer.write(_request(path, b"Expect: 100-continue"))
+        assert b"100 Continue" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        writer.write(BODY)
+        assert 200 == status((await read_answer(reader))[0])
+
+
+@in_the_loop_of_the_service
+async def test_a_client_that_has_left_is_not_answered(api):
+    """Its request was taken; the answer has nowhere to go, and nothing else suffers."""
+    path = (await api.learnt()).encode() + b"/predict"
+    async with running(LocalServer(api.app)) as server:
+        for _ in range(2):
+            reader, writer = await server.connect()
+            writer.write(_request(path) + BODY)
+            writer.transport.abort()
+            await asyncio.sleep(0.05)
+        reader, writer = await server.connect()
+        writer.write(_request(path) + BODY)
+        assert 200 == status((await read_answer(reader))[0])
