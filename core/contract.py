@@ -15,7 +15,7 @@ below is a rule that the conformance suite (tests/core/learners/test_conformance
 - Learners do not import each other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -57,6 +57,27 @@ def joined(predictions: Sequence[Prediction]) -> Prediction:
         return predictions[0]
     columns: list[Any] = [None if one[0] is None else np.concatenate(one) for one in zip(*predictions, strict=True)]
     return Prediction(*columns)
+
+
+def in_chunks(learn: Callable[..., Prediction], first: int, size: int, X: Floats, *given: Any) -> Prediction:
+    """Predict, or test and train, in chunks that end at absolute row numbers divisible by their size.
+
+    Args:
+        learn: takes a chunk of all that follows.
+        first: rows before X.
+        size: rows of a whole chunk.
+        X: (n, d) rows.
+        given: what else there is of the rows, (n,) or None.
+    """
+    n, begin, end = len(X), 0, size - first % size
+    if n <= end:
+        return learn(X, *given)
+    predictions = []
+    while begin < n:
+        part = slice(begin, end)
+        predictions.append(learn(X[part], *(None if one is None else one[part] for one in given)))
+        begin, end = end, end + size
+    return joined(predictions)
 
 
 class Weights(NamedTuple):

@@ -1,34 +1,48 @@
 """An algorithm as the catalogue lists it: what it is, its parameters, and what its learner will cost."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast
 
-from core.contract import Forgetful, Header, Learner, Spec, Task, Watchful
+from core.contract import Header, Learner, Spec, Task
+from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.problems import Invalid, Param, suggestion
 from core.state.layout import Layout
 
 CLASS_BOUND = 100
 """Classes that a model learns at most, if its algorithm says nothing else."""
+COSINE_COST = 20.0
+"""What a random feature costs beyond its inner product, in floating-point operations."""
 _NUMBER_COST = 6.0
 
 
-@runtime_checkable
-class Declared(Protocol):
-    """A class of learners that says how large they will be: an algorithm that builds it needs no ``size``."""
+class Listed(Protocol):
+    """What a class of learners says of itself to the catalogue, before one is built."""
 
-    layout: Layout
-    object_bytes: int
+    layout: ClassVar[Layout]
+    object_bytes: ClassVar[int] = 0
     """Memory of the objects around the arrays."""
 
-    @staticmethod
-    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+    @classmethod
+    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
         """The sizes of the layout."""
 
+    @classmethod
+    def state_bytes(cls, spec: Spec, classes: int) -> int:
+        """Bytes of memory that a state takes."""
+        return cls.layout.bytes(**cls.sizes(spec, classes)) + cls.object_bytes
 
-def _always(_spec: Spec) -> bool:
-    return True
+    @classmethod
+    def row_cost(cls, spec: Spec, classes: int) -> float:
+        """Floating-point operations of learning one row (coarse): some for every number of the state."""
+        return _NUMBER_COST * cls.state_bytes(spec, classes) / 8
+
+    @classmethod
+    def row_exact(cls, spec: Spec) -> bool:
+        """Whether a block is its rows bit for bit, however it is cut; else to round-off only."""
+        del spec
+        return True
 
 
 @dataclass(frozen=True)
@@ -43,11 +57,10 @@ class Algorithm:
         paper: where it comes from.
         equation: what it minimises or how it updates, in one line of plain text, with the letters of Unicode.
         params: its parameters. One named ``mapping`` makes it a learner for changes of features, which also needs
-            ``variant`` and ``horizon`` (core.switching.phases); ``compressed_dim`` means named sparse rows.
-        build: makes an empty learner from a spec.
-        size: bytes of memory a state takes, from a spec and the number of classes; None: as ``build`` declares.
-        cost: floating-point operations of learning one row (coarse); None: some for every number of the state.
-        row_exact: whether with a spec a block is its rows bit for bit, however it is cut; else to round-off only.
+            ``variant`` and ``horizon`` (core.switching.phases); ``compressed_dim`` means named sparse rows;
+            ``random_features`` R of them are learned like R further columns (core.learners.expanded).
+        learner: gives the class that learns, which is built from a spec: it is imported, with its kernels, when there
+            is a model of it.
         row_discounts: whether a feedback row may carry its own ``discount``.
         row_weights: whether a feedback row may carry its own ``weight``.
         class_bound: the largest number of classes it learns.
@@ -62,42 +75,52 @@ class Algorithm:
     paper: str
     equation: str
     params: tuple[Param, ...]
-    build: Callable[[Spec], Learner]
-    size: Callable[[Spec, int], int] | None = None
-    cost: Callable[[Spec, int], float] | None = None
-    row_exact: Callable[[Spec], bool] = _always
+    learner: Callable[[], type[Listed]]
     row_discounts: bool = False
     row_weights: bool = False
     class_bound: int = CLASS_BOUND
     probabilities: bool = True
     selects: bool = False
 
-    def __post_init__(self) -> None:
-        if None in {self.size, self.cost} and not isinstance(self.build, Declared):
-            raise TypeError(f"{self.id}: its learner declares no sizes, so it needs size and cost")
+    @cached_property
+    def _class(self) -> type[Listed]:
+        return self.learner()
+
+    def build(self, spec: Spec) -> Learner:
+        """An empty learner."""
+        own = expanded(spec)
+        learner = cast(type[Any], self._class)(own)
+        if own is spec:
+            return cast(Learner, learner)
+        from core.learners.expanded import Expanded  # noqa: PLC0415  its kernels load with the first model
+
+        return Expanded(spec, learner)
 
     def state_bytes(self, spec: Spec, classes: int) -> int:
-        """Bytes of memory that a state takes."""
-        if self.size is not None:
-            return self.size(spec, classes)
-        return declared_bytes(cast(Declared, self.build), spec, classes)
+        """Bytes of memory that a state takes, that of random features included."""
+        R = spec.params.get("random_features", 0)
+        features = 8 * R * (spec.dimension + 1) + FEATURE_OBJECT_BYTES if R else 0
+        return self._class.state_bytes(expanded(spec), classes) + features
 
     def row_cost(self, spec: Spec, classes: int) -> float:
         """Floating-point operations of learning one row (coarse)."""
-        if self.cost is not None:
-            return self.cost(spec, classes)
-        return _NUMBER_COST * self.state_bytes(spec, classes) / 8
+        R = int(spec.params.get("random_features", 0))
+        return self._class.row_cost(expanded(spec), classes) + R * (2.0 * spec.dimension + COSINE_COST)
+
+    def row_exact(self, spec: Spec) -> bool:
+        """Whether with a spec a block is its rows bit for bit, however it is cut; else to round-off only."""
+        return self._class.row_exact(expanded(spec))
 
     def own_tests(self, params: Mapping[str, Any]) -> tuple[str, ...]:
         """The kinds of drift tests that a learner with these parameters makes itself."""
-        if not isinstance(self._example, Watchful):
+        if not hasattr(self._class, "own_tests"):
             return ()
-        return tuple(getattr(self._smallest(params), "own_tests", ()))
+        return tuple(getattr(self.build(Spec(self.tasks[0], 1, params)), "own_tests", ()))
 
     @cached_property
     def forgets(self) -> bool:
         """Whether its learner is ``Forgetful``."""
-        return isinstance(self._example, Forgetful)
+        return hasattr(self._class, "forget")
 
     @cached_property
     def evolves(self) -> bool:
@@ -120,10 +143,7 @@ class Algorithm:
 
     @cached_property
     def _example(self) -> Learner:
-        return self._smallest(self.complete({}))
-
-    def _smallest(self, params: Mapping[str, Any]) -> Learner:
-        return self.build(Spec(self.tasks[0], 1, params))
+        return self.build(Spec(self.tasks[0], 1, self.complete({})))
 
     def _has(self, name: str) -> bool:
         return any(param.name == name for param in self.params)
@@ -158,6 +178,7 @@ class Algorithm:
         }
 
 
-def declared_bytes(learner: Declared, spec: Spec, classes: int) -> int:
-    """Bytes of memory that a learner of this class takes."""
-    return learner.layout.bytes(**learner.sizes(spec, classes)) + learner.object_bytes
+def expanded(spec: Spec) -> Spec:
+    """The spec of the learner behind R random features: of d + R columns, of whose ranges nothing is known."""
+    R = spec.params.get("random_features", 0)
+    return replace(spec, dimension=spec.dimension + R, ranges=()) if R else spec

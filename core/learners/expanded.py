@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Learner, Prediction, Spec, joined
-from core.learners.random_features import OBJECT_BYTES
+from core.contract import Floats, Header, Learner, Prediction, Spec, in_chunks
+from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.numerics.random_features import RandomFeatures
 
 CHUNK_ROWS = 1024
@@ -49,24 +49,16 @@ class Expanded:
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        if X.shape[0] <= CHUNK_ROWS:
-            return self.learner.predict(self._features.expand(X))
-        return joined([self.predict(X[begin : begin + CHUNK_ROWS]) for begin in range(0, X.shape[0], CHUNK_ROWS)])
+        return in_chunks(lambda part: self.learner.predict(self._features.expand(part)), 0, CHUNK_ROWS, X)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
-        end = CHUNK_ROWS - self.learner.rows % CHUNK_ROWS
-        if X.shape[0] <= end:
-            return self.learner.learn(self._features.expand(X), y, discounts, weights)
-        told, begin = [], 0
-        while begin < X.shape[0]:
-            part = slice(begin, end)
-            own = [None if given is None else given[part] for given in (discounts, weights)]
-            told.append(self.learner.learn(self._features.expand(X[part]), y[part], *own))
-            begin, end = end, end + CHUNK_ROWS
-        return joined(told)
+        return in_chunks(self._learn, self.learner.rows, CHUNK_ROWS, X, y, discounts, weights)
+
+    def _learn(self, X: Floats, *given: Any) -> Prediction:
+        return self.learner.learn(self._features.expand(X), *given)
 
     def forget(self) -> None:
         """Let the next rows outweigh the past."""
@@ -83,7 +75,7 @@ class Expanded:
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds, the draws included."""
-        return self.learner.nbytes + self._features.nbytes + OBJECT_BYTES
+        return self.learner.nbytes + self._features.nbytes + FEATURE_OBJECT_BYTES
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, which is the learner's."""

@@ -166,42 +166,35 @@ class Triangle(Array):
 
     def pack(self, array: Floats) -> Floats:
         """The triangles, as copies."""
-        return array[..., np.triu(np.ones(array.shape[-2:], dtype=bool))]
+        upper = np.triu(np.ones(array.shape[-2:], dtype=bool))
+        packed = np.empty((*array.shape[:-2], np.count_nonzero(upper)))
+        for at in np.ndindex(packed.shape[:-1]):  # one by one: indices of many at once would take more than they do
+            packed[at] = array[at][upper]
+        return packed
 
     def unpack(self, packed: Floats) -> Floats:
         """The matrices."""
         D = _side(packed)
-        matrices = np.zeros((*packed.shape[:-1], D, D))
-        matrices[..., np.triu(np.ones((D, D), dtype=bool))] = packed
+        upper, matrices = np.triu(np.ones((D, D), dtype=bool)), np.zeros((*packed.shape[:-1], D, D))
+        for at in np.ndindex(packed.shape[:-1]):
+            self._fill(matrices[at], upper, packed[at])
         return matrices
+
+    def _fill(self, matrix: Floats, upper: NDArray[np.bool_], packed: Floats) -> None:
+        matrix[upper] = packed
 
     def ranges(self, packed: Floats) -> list[tuple[Selection, Range]]:
         """Those of all numbers and of the diagonal."""
-        diagonal = [((..., self._pivots(_side(packed))), self._diagonal)] if self._diagonal else []
+        pivots = np.cumsum([0, *range(_side(packed), 1, -1)])
+        diagonal = [((..., pivots), self._diagonal)] if self._diagonal else []
         return [*super().ranges(packed), *diagonal]
-
-    def _pivots(self, D: int) -> NDArray[np.int64]:
-        """Where in a packed triangle its diagonal is."""
-        return np.cumsum([0, *range(D, 1, -1)])
 
 
 class Symmetric(Triangle):
-    """A symmetric matrix (D, D) of which only the upper triangle is looked at, and saved column by column."""
+    """Symmetric matrices (..., D, D), of which only the upper triangle is looked at."""
 
-    def pack(self, array: Floats) -> Floats:
-        """The triangle, as a copy."""
-        lower: Floats = array.T[np.tri(len(array), dtype=bool)]
-        return lower
-
-    def unpack(self, packed: Floats) -> Floats:
-        """The matrix, exactly symmetric."""
-        lower = np.tri(_side(packed), dtype=bool)
-        matrix = np.empty(lower.shape)
-        matrix[lower] = matrix.T[lower] = packed
-        return matrix
-
-    def _pivots(self, D: int) -> NDArray[np.int64]:
-        return np.cumsum(np.arange(1, D + 1)) - 1
+    def _fill(self, matrix: Floats, upper: NDArray[np.bool_], packed: Floats) -> None:
+        matrix[upper] = matrix.T[upper] = packed
 
 
 def _side(packed: Floats) -> int:

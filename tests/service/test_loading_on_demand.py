@@ -19,7 +19,7 @@ from tests.service.api_fixtures import STATE
 VIGO = {"algorithm": "vigo", "task": "classification", "features": ["a", "b"], "labels": ["UP", "DOWN"]}
 LATER = [
     "core.learners.dfop.kernels",
-    "core.learners.dfop.bank_kernels",
+    "core.learners.dfop.bank",
     "core.learners.fesl.kernels",
     "core.learners.odm.kernels",
     "core.learners.vigo.kernels",

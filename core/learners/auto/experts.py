@@ -28,8 +28,6 @@ SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
 """Columns beyond which a column set is left out; no expert on it then has more than 255."""
 LAGGED_LABELS = 2
 """Last labels among the lagged columns."""
-OBJECT_BYTES = 3000
-"""Memory of the objects around the experts, per model."""
 
 
 class Recipe(NamedTuple):

@@ -13,9 +13,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Extensible, Floats, Forgetful, Header, Ints, Learner, Prediction, Spec, joined
+from core.contract import Extensible, Floats, Forgetful, Header, Ints, Learner, Prediction, Spec, in_chunks
+from core.features.lags import LagColumns
+from core.features.scaling import scaler_bytes
+from core.learners.algorithm import COSINE_COST, Listed
 from core.learners.auto.columns import Columns
-from core.learners.auto.experts import OBJECT_BYTES, expert_spec, recipes
+from core.learners.auto.experts import LAGGED, LAGGED_LABELS, RANDOM, expert_spec, random_features, recipes
 from core.learners.auto.mixture import Mixture
 from core.learners.auto.resting import REST_ROWS
 from core.state.envelope import Nested
@@ -26,7 +29,11 @@ _CHUNK_ROWS = 1024
 may rest they are REST_ROWS."""
 
 
-class Auto(Nested):
+_MIXING_COST = 60.0
+"""Floating-point operations of mixing one expert's probability of one class."""
+
+
+class Auto(Nested, Listed):
     """The learner behind `auto`.
 
     State: that of its parts, the columns, every expert, and the mixture.
@@ -36,6 +43,34 @@ class Auto(Nested):
     """
 
     extensible: ClassVar = True
+    object_bytes: ClassVar = 3000
+
+    @classmethod
+    def state_bytes(cls, spec: Spec, classes: int) -> int:
+        """Bytes of the states of all experts, of their mixture, of the scaler, and of the random features."""
+        experts = recipes(spec)
+        own = sum(recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts)
+        mixture = Mixture([recipe.name for recipe in experts], regression=spec.task == "regression")
+        mixed = mixture.layout.bytes(**mixture.sizes(classes)) + mixture.object_bytes
+        read = {recipe.columns for recipe in experts}
+        lags = LagColumns(spec.dimension, 1, LAGGED_LABELS).nbytes if LAGGED in read else 0
+        drawn = 8 * random_features(spec) * (spec.dimension + 1) if RANDOM in read else 0
+        return own + mixed + lags + drawn + scaler_bytes("robust", spec.dimension) + cls.object_bytes
+
+    @classmethod
+    def row_cost(cls, spec: Spec, classes: int) -> float:
+        """All experts', a cosine per random feature, and the mixture's."""
+        experts = recipes(spec)
+        own = sum(recipe.family.row_cost(expert_spec(spec, recipe), classes) for recipe in experts)
+        drawn = random_features(spec) if any(recipe.columns == RANDOM for recipe in experts) else 0
+        return (
+            own + drawn * (2.0 * spec.dimension + COSINE_COST) + _MIXING_COST * (len(experts) + 4.0) * max(classes, 1)
+        )
+
+    @classmethod
+    def row_exact(cls, spec: Spec) -> bool:
+        """Whether every expert learns a block as its rows one by one, bit for bit."""
+        return all(recipe.family.row_exact(expert_spec(spec, recipe)) for recipe in recipes(spec))
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -45,8 +80,7 @@ class Auto(Nested):
             recipe.name: recipe.family.build(expert_spec(spec, recipe)) for recipe in self._recipes
         }
         self.mixture = Mixture([*self.experts], regression=spec.task == "regression")
-        exact = all(recipe.family.row_exact(expert_spec(spec, recipe)) for recipe in self._recipes)
-        self._chunk = REST_ROWS if exact else _CHUNK_ROWS
+        self._chunk = REST_ROWS if self.row_exact(spec) else _CHUNK_ROWS
         self._take_turns()
 
     def _take_turns(self) -> None:
@@ -64,12 +98,16 @@ class Auto(Nested):
         return [expert.predict(sets[columns]) for expert, columns, _ in self._turns]
 
     def _learn(self, X: Floats, y: NDArray[Any], weights: Floats | None) -> Prediction:
-        """Test, then train on one chunk."""
+        """Test, then train on one chunk, after which experts may rest."""
         sets = self.columns.absorb(X, y)
         predictions = [
             expert.learn(sets[columns], y, None, weights if weighs else None) for expert, columns, weighs in self._turns
         ]
-        return self.mixture.learn(predictions, y, _NONE if weights is None else weights)
+        mixed = self.mixture.learn(predictions, y, _NONE if weights is None else weights)
+        if len(X) and self._chunk == REST_ROWS and self.mixture.rows % REST_ROWS == 0:
+            self.mixture.decide()
+            self._take_turns()
+        return mixed
 
     def add_class(self) -> None:
         """One more class, for every expert."""
@@ -79,8 +117,7 @@ class Auto(Nested):
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        chunks = [X[at : at + _CHUNK_ROWS] for at in range(0, max(len(X), 1), _CHUNK_ROWS)]
-        return joined([self.mixture.predict(self._ask(chunk)) for chunk in chunks])
+        return in_chunks(lambda part: self.mixture.predict(self._ask(part)), 0, _CHUNK_ROWS, X)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -88,18 +125,7 @@ class Auto(Nested):
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
         y = np.ascontiguousarray(y, dtype=np.float64 if self.mixture.regression else np.int64)
-        n, begin, end = X.shape[0], 0, self._chunk - self.mixture.rows % self._chunk
-        if n < end:
-            return self._learn(X, y, weights)
-        predictions = []
-        while begin < n:
-            part = slice(begin, end)
-            predictions.append(self._learn(X[part], y[part], None if weights is None else weights[part]))
-            if end <= n and self._chunk == REST_ROWS:
-                self.mixture.decide()
-                self._take_turns()
-            begin, end = end, end + self._chunk
-        return joined(predictions)
+        return in_chunks(self._learn, self.mixture.rows, self._chunk, X, y, weights)
 
     def forget(self) -> None:
         """Every expert that can discounts its past, and all are weighed anew."""
@@ -137,7 +163,7 @@ class Auto(Nested):
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
-        return super().nbytes + OBJECT_BYTES
+        return super().nbytes + self.object_bytes
 
     def parts(self) -> dict[str, Any]:
         """Columns, experts and mixture."""

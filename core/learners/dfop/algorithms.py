@@ -1,65 +1,19 @@
 """The DFOP family in the catalogue: ``dfop``, ``gdfop``, ``rls`` and ``sparse_dfop``."""
 
-import math
 from dataclasses import replace
 from functools import partial
 
-from core.contract import Learner, Spec
-from core.learners.algorithm import Algorithm, declared_bytes
-from core.learners.dfop.rates import RATES, member_specs
-from core.learners.parameters import BIAS, UNSCALED
-from core.learners.random_features import with_random_features
+from core.learners.algorithm import Algorithm, Listed
+from core.learners.parameters import BIAS, RANDOM_FEATURES, UNSCALED
 from core.problems import Param
 
 AUTO = "auto"
 
 
-def build(spec: Spec) -> Learner:
-    """``dfop``: the bank, or the one DFOP of a rate given as a number."""
-    from core.learners.dfop.bank import ForgettingBank  # noqa: PLC0415  its kernels load with the first model
-    from core.learners.dfop.learner import Dfop  # noqa: PLC0415  likewise
+def _learner() -> type[Listed]:
+    from core.learners.dfop.learner import Dfop  # noqa: PLC0415  its kernels load with the first model
 
-    return ForgettingBank(spec) if spec.params.get("forgetting_rate") == AUTO else Dfop(spec)
-
-
-def _members(spec: Spec) -> list[Spec]:
-    return member_specs(spec) if spec.params.get("forgetting_rate") == AUTO else [spec]
-
-
-def size(spec: Spec, classes: int) -> int:
-    """Bytes of a state and its objects, for the bank of every member, and weights."""
-    from core.learners.dfop.bank import ForgettingBank  # noqa: PLC0415  its kernels load with the first model
-    from core.learners.dfop.learner import Dfop  # noqa: PLC0415  likewise
-
-    members = len(_members(spec))
-    own = declared_bytes(Dfop, spec, classes)
-    bank = ForgettingBank.layout.bytes(K=members) if spec.params.get("forgetting_rate") == AUTO else 0
-    return members * own + bank
-
-
-def cost(spec: Spec, classes: int) -> float:
-    """Floating-point operations of a row, for the bank of every member, and ten or so per score for the mixture."""
-    members = _members(spec)
-    mixture = 10.0 * max(classes, 1) if len(members) > 1 else 0.0
-    return sum(_member_cost(member, classes) + mixture for member in members)
-
-
-def _member_cost(spec: Spec, classes: int) -> float:
-    """8 D^2 + 5 D per column, and the row's share of the refreshes (D^3 each)."""
-    from core.learners.dfop.kernels import LEAK_AFTER  # noqa: PLC0415  its kernels load with the first model
-    from core.learners.dfop.learner import Dfop, refresh_rows  # noqa: PLC0415  likewise
-
-    columns, D = Dfop.sizes(spec, classes).values()
-    forgets = -math.log1p(-spec.params["forgetting_rate"]) if "forgetting_rate" in spec.params else 0.0
-    return 8.0 * D * D + 5.0 * D * columns + float(D) ** 3 * max(forgets / LEAK_AFTER, 1 / refresh_rows(D))
-
-
-def row_exact(spec: Spec) -> bool:
-    """Whether rows are learned one by one: many columns are learned in blocks, by matrix products."""
-    from core.learners.dfop.blocks import COLUMNS_MIN  # noqa: PLC0415  its kernels load with the first model
-    from core.learners.dfop.learner import Dfop  # noqa: PLC0415  likewise
-
-    return Dfop.sizes(spec, 0)["D"] < COLUMNS_MIN
+    return Dfop
 
 
 _PAPER = "Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021"
@@ -79,8 +33,8 @@ _RATE_OR_AUTO = replace(
     _RATE,
     default=AUTO,
     meaning=(
-        f'{_RATE.meaning} "{AUTO}": {len(RATES)} rates from 0 to {max(RATES):g} side by side, at {len(RATES)} times '
-        "the cost, weighed by how well they predict."
+        f'{_RATE.meaning} "{AUTO}": 10 rates from 0 to 0.5 side by side, at 10 times the cost, weighed by how well '
+        "they predict."
     ),
     choices=(AUTO,),
 )
@@ -122,13 +76,11 @@ _family = partial(
     Algorithm,
     tasks=("classification", "regression"),
     paper=_PAPER,
-    size=size,
-    cost=cost,
-    row_exact=row_exact,
+    learner=_learner,
     row_weights=True,
 )
 
-_DENSE = (
+ALGORITHMS = (
     _family(
         id="dfop",
         summary="Least squares that forgets exponentially, at a rate it finds by itself; no drift need be announced.",
@@ -137,8 +89,7 @@ _DENSE = (
             "of their variance, with lags .055 (auto .054)."
         ),
         equation="min Σᵢ (1 − μ)^(t − i) (yᵢ − wᵀxᵢ)² over w, exactly, row by row",
-        params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED),
-        build=build,
+        params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
     ),
     _family(
         id="gdfop",
@@ -148,8 +99,7 @@ _DENSE = (
             "rate, 2 points behind where classes drift."
         ),
         equation="min Σᵢ (λᵢ₊₁ ⋯ λₜ) (yᵢ − wᵀxᵢ)² over w, exactly; λⱼ = 1 − μ where none is given",
-        params=(_RATE, _VARIANCE, BIAS, UNSCALED),
-        build=build,
+        params=(_RATE, _VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
         row_discounts=True,
     ),
     _family(
@@ -160,12 +110,8 @@ _DENSE = (
             "points behind where classes turn."
         ),
         equation="min Σᵢ (yᵢ − wᵀxᵢ)² + |w|² / p₀ over w, exactly, row by row",
-        params=(_VARIANCE, BIAS, UNSCALED),
-        build=build,
+        params=(_VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
     ),
-)
-ALGORITHMS = (
-    *(with_random_features(algorithm) for algorithm in _DENSE),
     _family(
         id="sparse_dfop",
         summary="DFOP on a random projection: rows of any number of named features, of which most are absent.",
@@ -176,6 +122,5 @@ ALGORITHMS = (
         paper=f"{_PAPER}, Algorithm 2",
         equation="dfop on ψ = M x, M (d × D) hashed from the names; weights: min |x|₁ where M x = v, the s largest",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),
-        build=build,
     ),
 )

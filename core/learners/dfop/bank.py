@@ -1,4 +1,4 @@
-r"""DFOP with ``forgetting_rate: "auto"``: RLS and DFOPs of many rates, mixed by how well they predict.
+r"""DFOP with ``forgetting_rate: "auto"``, compiled: RLS and DFOPs of many rates, mixed by how well they predict.
 
     members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
     p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
@@ -30,206 +30,176 @@ Deviations
 - The paper gives one rate per data set and mixes none.
 """
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
+from numba import njit
 
-from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
-from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
-from core.learners.dfop.bank_kernels import CHUNK_ROWS, learn_members, mix_rows, predict_members
-from core.learners.dfop.kernels import DONE, LEAK, NOISE, PREDICTION_MAX, REFRESH, ROWS, SPOILED, Predicted, State
-from core.learners.dfop.learner import Dfop, refresh_rows
-from core.learners.dfop.rates import member_rates, member_specs
-from core.state.layout import Array, Layout, Range, Shares
+from core.contract import Floats, Ints
+from core.features.label_range import SPAN_ROWS, held, widen
+from core.learners.calibration import classify_rows
+from core.learners.dfop import kernels
+from core.learners.dfop.kernels import ROWS, SCRATCH, State
+from core.numerics.rows import HELD
+from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
 
-_NONE = np.empty(0)
+MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, SPAN, CALIBRATED, MIXING = 0, 1, 2, 3, 4, 5, 6, 8, 10
+"""Where in the numbers of a bank its parts begin: K; D; m, the columns that predict; whether numbers are learned; rows
+between two refreshes; the loss D to expect; least and largest label of a regression; slope and curvature of the
+probabilities; the weights v. Behind these come the members, each with its counters, mean_square, Q, R and W."""
+CHUNK_ROWS = 1024
+"""Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
+SCORE_MAX = 1.5
+DEVIATION_MAX = 3.0
+"""Widths of the range of the labels that a deviation may have."""
+
+_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
+_VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
 
 
-class ForgettingBank:
-    """The learner behind ``dfop`` with ``forgetting_rate: "auto"``.
+@njit(cache=True, nogil=True)
+def _member(bank: Floats, k: int) -> State:
+    """The state of member k."""
+    K, D = int(bank[MEMBERS]), int(bank[COLUMNS])
+    size, square = (bank.shape[0] - MIXING - K) // K, D * D
+    begin = MIXING + K + k * size
+    Q, R, W, end = begin + 8 + D, begin + 8 + D + square, begin + 8 + D + 2 * square, begin + size
+    matrices = bank[W:end].reshape((end - W) // D, D), bank[Q:R].reshape(D, D), bank[R:W].reshape(D, D)
+    return (*matrices, bank[begin + 8 : Q], bank[begin : begin + 8])
 
-    State:
-        members      one ``Dfop`` per rate
-        mixing (K,)  their weights v
-        loss (1,)    D
-        calibration  slope and curvature of the probabilities (core.learners.calibration)
-        span (2,)    least and largest label of a regression; zeros before the first
+
+@njit("void(f8[::1], i8)", cache=True, nogil=True)
+def leak(bank: Floats, k: int) -> None:
+    """The leak of member k."""
+    _, _, R, mean_square, counters = _member(bank, k)
+    kernels.leak(R, mean_square, counters)
+
+
+@njit(cache=True, nogil=True)
+def predicted_by_members(bank: Floats, told: Floats, n: int) -> tuple[Floats, Floats]:
+    """Where the scores (K, n, m) and deviations (K, n), or (K, 0), of the members are among all that is predicted.
+
+    In ``told`` the mixture's come first, its deviations behind its scores; those of a single member are the mixture's.
     """
-
-    layout: ClassVar = Layout(
-        {
-            "mixing": Shares("K"),
-            "loss": Array(1, within=Range(0.0, PREDICTION_MAX)),
-            "slope": CALIBRATION,
-            "span": Array(2, ordered=[(0, 1)]),
-        }
-    )
-    """Without the members, whose arrays are stacked."""
-
-    @staticmethod
-    def sizes(spec: Spec, classes: int) -> dict[str, int]:
-        """The sizes of the layout."""
-        del classes
-        return {"K": len(member_rates(spec))}
-
-    def __init__(self, spec: Spec) -> None:
-        self._spec = spec
-        self.regression = spec.task == "regression"
-        self.rates = member_rates(spec)
-        self.members = [Dfop(member) for member in member_specs(spec)]
-        self._stack = stack_of(self.members)
-        self._constants = np.array([member.constants for member in self.members])
-        self._refresh_rows = refresh_rows(self.members[0].W.shape[1])
-        self.mixing = np.full(len(self.rates), 1.0 / len(self.rates))
-        self.loss = np.zeros(1)
-        self.calibration = fresh_calibration()
-        self.span = np.zeros(2)
-
-    @property
-    def classes(self) -> int:
-        """Classes seen."""
-        return self.members[0].classes
-
-    @property
-    def rows(self) -> int:
-        """Rows learned."""
-        return int(self.members[0].counters[ROWS])
-
-    def add_class(self) -> None:
-        """One more class, in every member."""
-        for member in self.members:
-            member.add_class()
-        self._stack = _stacked(self.members, "W"), *self._stack[1:]
-
-    extensible: ClassVar[bool] = True
-
-    def extend(self, other: "ForgettingBank", places: Ints) -> None:
-        """Go on for a bank of fewer columns; see ``core.contract.Extensible``."""
-        for member, smaller in zip(self.members, other.members, strict=True):
-            member.extend(smaller, places)
-        self._stack = stack_of(self.members)
-        self.layout.extend(self, other, places)
-
-    def predict(self, X: Floats) -> Prediction:
-        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        scores, std = self.members[0].empty(X.shape[0])
-        W, Q, _, _, counters = self._stack
-        predict_members(X, W, Q, counters, self._constants, self.mixing, self.loss, self.span, scores, std)
-        if self.regression:
-            return Prediction(scores[:, 0], None, std)
-        return Prediction(*classify(scores, self.classes, self.calibration))
-
-    def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
-        del discounts
-        given = _NONE if weights is None else weights
-        scores, std = self.members[0].empty(X.shape[0])
-        numbers = np.ascontiguousarray(y, dtype=np.float64)
-        rows = self.rows
-        begin, end = 0, CHUNK_ROWS - rows % CHUNK_ROWS
-        if X.shape[0] <= end:
-            self._learn(X, numbers, given, rows, (scores, std))
-            begin = X.shape[0]
-        while begin < X.shape[0]:
-            part = slice(begin, end)
-            self._learn(X[part], numbers[part], given[part], rows + begin, (scores[part], std[part]))
-            begin, end = end, end + CHUNK_ROWS
-        if self.regression:
-            return Prediction(scores[:, 0], None, std)
-        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
-
-    def _learn(self, X: Floats, y: Floats, weights: Floats, rows: int, into: Predicted) -> None:
-        """Learn one chunk after so many rows; its predictions are written."""
-        K, (scores, std) = len(self.rates), into
-        P, S = np.empty((K, *scores.shape)), np.empty((K, len(std)))
-        if X.shape[0] >= self.members[0].block_rows_min:
-            for own, p, s in zip(self.members, P, S, strict=True):
-                own.absorb(X, y, None, weights, (p, s))
-        else:
-            given, fixed = (X, y, _NONE, weights), self._constants
-            member, row, reason = 0, 0, REFRESH
-            while reason != DONE:  # Q of a member is refreshed where that is due
-                member, row, reason = learn_members(
-                    given, self._stack, (P, S), fixed, self._refresh_rows, member, row, reason == SPOILED
-                )
-                if reason != DONE:
-                    self.members[member].refresh(leaks=reason == LEAK)
-        mix_rows(P, S, y, weights, self.mixing, self.loss, rows, self.span, scores, std)
-
-    def forget(self) -> None:
-        """Every member forgets (learner.py); the weights stay, since all members now adapt equally fast."""
-        for member in self.members:
-            member.forget()
-
-    def weights(self) -> Weights:
-        """The members' weights, averaged: the linear model of the mixture where no score is clipped."""
-        own = [member.weights() for member in self.members]
-        return Weights(
-            np.tensordot(self.mixing, np.stack([weights.coefficients for weights in own]), 1),
-            np.tensordot(self.mixing, np.stack([weights.bias for weights in own]), 1),
-        )
-
-    def info(self) -> Header:
-        """Rows, the members' rates with their weights, the window 1 / (mean rate); for regression the noise."""
-        rates = np.array(self.rates)
-        seen: Header = {
-            "rows": self.rows,
-            "forgetting_rates": rates.tolist(),
-            "forgetting_weights": self.mixing.tolist(),
-            "effective_window": 1.0 / float(self.mixing @ rates),
-        }
-        if self.regression:
-            noise = np.array([min(member.counters[NOISE], PREDICTION_MAX) for member in self.members])
-            seen["noise_std"] = math.sqrt(self.mixing @ noise) if self.rows else None
-        return seen
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return sum(member.nbytes for member in self.members) + self.layout.held_bytes(self)
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The members' arrays, stacked, with their weights and the loss."""
-        own = [member.to_arrays() for member in self.members]
-        arrays = {name: np.stack([arrays[name] for arrays, _ in own]) for name in own[0][0]}
-        return arrays | self.layout.to_arrays(self), own[0][1]
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this spec can be; nothing has changed.
-        """
-        if not set(arrays).issuperset(self.layout.arrays) or any(array.ndim < 1 for array in arrays.values()):
-            raise ValueError("the state must hold the weights of the members and their loss")
-        stacked = {name: array for name, array in arrays.items() if name not in self.layout.arrays}
-        if any(len(array) != len(self.rates) for array in stacked.values()):
-            raise ValueError(f"the state must hold {len(self.rates)} members")
-        members = [Dfop(spec) for spec in member_specs(self._spec)]
-        for k, member in enumerate(members):
-            member.load_arrays({name: array[k] for name, array in stacked.items()}, header)
-        if len({int(member.counters[ROWS]) for member in members}) > 1:
-            raise ValueError("the members have not learned the same rows")
-        self.layout.load(self, {name: arrays[name] for name in self.layout.arrays}, K=len(self.rates))
-        self.members, self._stack = members, stack_of(members)
+    K, m, deviations = int(bank[MEMBERS]), int(bank[OUTPUTS]), n * int(bank[REGRESSION])
+    begin = n * m + deviations if K > 1 else 0
+    end = begin + K * n * m
+    return told[begin:end].reshape(K, n, m), told[end : end + K * deviations].reshape(K, deviations)
 
 
-def stack_of(members: Sequence[Dfop]) -> State:
-    """The members' arrays, one behind another (bank_kernels.py); theirs become views.
+@njit(cache=True, nogil=True)
+def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
+    """The members' scores and deviations of a row within what can be, in place; ``rows`` were learned before it."""
+    if regression and rows < SPAN_ROWS:
+        return
+    for k in range(P.shape[0]):
+        for j in range(P.shape[2]):
+            p = P[k, i, j]
+            P[k, i, j] = held(p, span[0], span[1]) if regression else min(max(p, -SCORE_MAX), SCORE_MAX)
+        if regression:
+            S[k, i] = min(S[k, i], DEVIATION_MAX * (span[1] - span[0]))
 
-    Whatever assigns an array to a member instead of writing into it parts it from its stack: then stack them again.
+
+@njit(f"void(f8[::1], {_VECTOR_IN}, {_VECTOR_IN}, f8[:,:,::1], f8[:,::1], f8, f8[::1])", cache=True, nogil=True)
+def _mix_rows(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, rows: float, told: Floats) -> None:
+    """Mix the predictions of n rows; where they have labels, each then moves the weights.
+
+    Args:
+        bank: see MEMBERS and the others; the mixture's numbers are updated.
+        y: (n,) numbers, or class indices; (0,): nothing is learned.
+        weights: (n,) of the rows, or (0,): every row counts once.
+        P: (K, n, m) the members' scores, clipped in place.
+        S: (K, n) their deviations, clipped in place; (K, 0) for classification.
+        rows: learned before.
+        told: mixed scores (n m,) and deviations (n,), written.
     """
-    W, Q, R, mean_square, counters = (_stacked(members, name) for name in ("W", "Q", "R", "mean_square", "counters"))
-    return W, Q, R, mean_square, counters
+    K, n, m = P.shape
+    regression = S.shape[1] > 0
+    span, mixing = bank[SPAN:CALIBRATED], bank[MIXING : MIXING + K]
+    scores, losses, numbers, variances = told[: n * m].reshape(n, m), np.empty(K), np.empty(K), np.empty(K)
+    for i in range(n):
+        _clip_row(P, S, i, rows, span, regression)
+        for j in range(m):
+            o = 0.0
+            for k in range(K):
+                o += mixing[k] * P[k, i, j]
+            scores[i, j] = o
+        if regression:
+            for k in range(K):
+                numbers[k], variances[k] = P[k, i, 0], bounded_square(S[k, i])
+            told[n + i] = deviation(mixing, variances, numbers, scores[i, 0])
+        if not y.shape[0]:
+            continue
+        mixed = 0.0
+        losses[:] = 0.0
+        for j in range(m):
+            target = y[i] if regression else kernels.target_of(y[i], j, m + 1)
+            mixed += bounded_square(scores[i, j] - target) / m
+            for k in range(K):
+                losses[k] += bounded_square(P[k, i, j] - target) / m
+        weight = weights[i] if weights.shape[0] else 1.0
+        expected, bank[LOSS], _ = expect(bank[LOSS], mixed, weight, rows, regression and rows >= SPAN_ROWS)
+        weigh_and_share(mixing, losses, losses.min(), 0.5 * weight / expected)
+        if regression:
+            widen(span, y[i], rows)
+        rows += 1.0
 
 
-def _stacked(members: Sequence[Dfop], name: str) -> Floats:
-    stack = np.stack([getattr(member, name) for member in members])
-    for member, own in zip(members, stack, strict=True):
-        setattr(member, name, own)
-    return stack
+@njit(
+    f"UniTuple(i8, 3)(f8[::1], {_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_VECTOR_IN}, f8[::1], i8[::1], f8[:,::1], "
+    "i8, i8, b1, b1)",
+    cache=True,
+    nogil=True,
+)
+def learn_rows(
+    bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, told: Floats, value: Ints, p: Floats,
+    member: int, row: int, refreshed: bool, only: bool,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Test, then train on n rows, until a member must be refreshed.
+
+    Args:
+        bank: see MEMBERS and the others; updated.
+        X: (n, d) rows; they and the three that follow are ``core.learners.dfop.kernels.Rows``.
+        y: numbers, or class indices.
+        discounts: of the rows.
+        weights: of the rows.
+        told: a-priori scores (n m,) and, of a regression, deviations (n,), written; behind them room for those of the
+            members (``predicted_by_members``).
+        value: (n,) the classes, written; (0,) for regression.
+        p: (n, classes) their probabilities, written; (0, 0) for regression.
+        member: the member to begin with, at ``row``; those after it begin at the first row. K: all have learned all.
+        row: see ``member``.
+        refreshed: whether that member has just been refreshed because this row found it spoiled.
+        only: whether it alone learns, and nothing is mixed.
+
+    Returns:
+        A member, its next row and why it must be refreshed before that: REFRESH, LEAK or SPOILED; then call again from
+        there, after SPOILED with ``refreshed``. DONE, where all members have learned all rows.
+    """
+    K, D, m, n = int(bank[MEMBERS]), int(bank[COLUMNS]), int(bank[OUTPUTS]), X.shape[0]
+    P, S = predicted_by_members(bank, told, n)
+    rows, scratch = (X, y, discounts, weights), (np.empty((SCRATCH, D)), np.empty(m + 1), np.empty(HELD))
+    for k in range(member, member + 1 if only else K):
+        if row < n:
+            predicted, refresh_rows = (P[k], S[k]), int(bank[REFRESH_ROWS])
+            row, reason = kernels.learn_rows(rows, _member(bank, k), predicted, refresh_rows, row, refreshed, scratch)
+            if reason != kernels.DONE:
+                return k, row, reason
+        row, refreshed = 0, False
+    if K > 1 and not only:
+        _mix_rows(bank, y, weights, P, S, _member(bank, 0)[-1][ROWS] - n, told)
+    if p.shape[0]:
+        classify_rows(told[: n * m].reshape(n, m), y, weights, bank[CALIBRATED:MIXING], value, p)
+    return K, 0, kernels.DONE
+
+
+@njit(f"void(f8[::1], {_ROWS_IN}, f8[::1], i8[::1], f8[:,::1])", cache=True, nogil=True)
+def predict_rows(bank: Floats, X: Floats, told: Floats, value: Ints, p: Floats) -> None:
+    """The predictions of n rows under the members' states, written as by ``learn_rows``."""
+    K, m, n, none = int(bank[MEMBERS]), int(bank[OUTPUTS]), X.shape[0], np.empty(0)
+    P, S = predicted_by_members(bank, told, n)
+    for k in range(K):
+        W, Q, _, _, counters = _member(bank, k)
+        kernels.predict_rows(X, W, Q, counters, P[k], S[k])
+    if K > 1:
+        _mix_rows(bank, none, none, P, S, _member(bank, 0)[-1][ROWS], told)
+    if p.shape[0]:
+        classify_rows(told[: n * m].reshape(n, m), none, none, bank[CALIBRATED:MIXING], value, p)

@@ -70,8 +70,9 @@ from core.contract import Floats
 from core.numerics.linalg import SMALL, small_inverse
 from core.numerics.rows import HELD, add_outers, dot, downdate, downdate_times, load, score, times_number, times_vector
 
-ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS = range(4)
-"""Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it."""
+ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS, DISCOUNT, STEP, LEAKED, FRESH = range(8)
+"""Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it.
+Behind them are constants: the default lam and its -ln; the share of s_j that a leak puts back, 1e-6 / mu; 1 / q0."""
 
 DONE, REFRESH, LEAK, SPOILED = range(4)
 """Why ``learn_rows`` came back."""
@@ -90,10 +91,6 @@ DISCOUNT_MIN = 1e-3
 _ROW_MAX = 1e75
 _INNOVATION_MAX = 1e90
 _NEGLIGIBLE = 1e-290
-
-_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
-_VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
-_MATRIX, _VECTOR = "f8[:,::1]", "f8[::1]"
 
 
 @njit(cache=True, nogil=True)
@@ -121,8 +118,8 @@ def deviation(noise: float, g: float, lam: float, scale: float) -> float:
     return min(math.sqrt(noise) * math.sqrt(1.0 + max(g, 0.0) / lam) / scale, PREDICTION_MAX)
 
 
-@njit(f"void({_ROWS_IN}, {_MATRIX}, {_MATRIX}, {_VECTOR}, f8, {_MATRIX}, {_VECTOR})", cache=True, nogil=True)
-def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, lam: float, scores: Floats, std: Floats) -> None:
+@njit(cache=True, nogil=True)
+def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, scores: Floats, std: Floats) -> None:
     """Scores (n, m) and, where std is (n,) and not (0,), deviations of n rows under the state as it is."""
     x = np.empty(W.shape[1])
     q = np.empty(W.shape[1])
@@ -131,13 +128,13 @@ def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, lam: float, 
         for k in range(scores.shape[1]):
             scores[i, k] = _bounded(score(W, k, x) / scale, PREDICTION_MAX)
         if std.shape[0]:
-            std[i] = deviation(counters[NOISE], times_vector(Q, x, q), lam, scale)
+            std[i] = deviation(counters[NOISE], times_vector(Q, x, q), counters[DISCOUNT], scale)
 
 
-@njit("void(f8[:,::1], f8[::1], f8[::1], f8, f8)", cache=True, nogil=True)
-def leak(R: Floats, mean_square: Floats, counters: Floats, size: float, fresh: float) -> None:
-    """The leak: ``size`` times its mean square back into each R_jj, or ``fresh`` where a column was always zero."""
-    returned = -math.expm1(-counters[FORGOTTEN])  # 1 - c
+@njit(cache=True, nogil=True)
+def leak(R: Floats, mean_square: Floats, counters: Floats) -> None:
+    """The leak: a share of its mean square back into each R_jj, or 1 / q0 where a column was always zero."""
+    size, fresh, returned = counters[LEAKED], counters[FRESH], -math.expm1(-counters[FORGOTTEN])  # 1 - c
     for j in range(mean_square.shape[0]):
         R[j, j] += returned * (size * max(mean_square[j], MEAN_SQUARE_MIN) if mean_square[j] > 0.0 else fresh)
     counters[FORGOTTEN] = 0.0
@@ -190,54 +187,49 @@ Rows = tuple[Floats, Floats, Floats, Floats]
 """X (n, d); y (n,), numbers or class indices as floats; discounts (n,), or (0,) for the default; weights (n,), or (0,):
 every row counts once."""
 State = tuple[Floats, Floats, Floats, Floats, Floats]
-"""W (columns, D), Q (D, D), R (D, D), of which only the upper triangle is read, mean_square (D,), counters (4,)."""
+"""W (columns, D), Q (D, D), R (D, D), of which only the upper triangle is read, mean_square (D,), counters (8,)."""
 Predicted = tuple[Floats, Floats]
 """Scores (n, m), and deviations (n,), or (0,) for classification."""
-Constants = tuple[float, float, float, float]
-"""The default discount, its -ln, the share of the mean square that a leak puts back, and what it puts back where a
-column was always zero."""
-
-ROWS_TYPE = f"Tuple(({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_VECTOR_IN}))"
-_STATE = f"Tuple(({_MATRIX}, {_MATRIX}, {_MATRIX}, {_VECTOR}, {_VECTOR}))"
-_LEARN = f"UniTuple(i8, 2)({ROWS_TYPE}, {_STATE}, Tuple(({_MATRIX}, {_VECTOR})), UniTuple(f8, 4), i8, i8, i8, b1)"
+Scratch = tuple[Floats, Floats, Floats]
+"""What a row needs room for: vectors (SCRATCH, D), a number per output (columns,), and per held row (HELD,)."""
+SCRATCH = 5 + HELD
 
 
-@njit(_LEARN, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would have to hand all of its state about
     rows: Rows,
     state: State,
     predicted: Predicted,
-    constants: Constants,
     refresh_rows: int,
     start: int,
-    stop: int,
     refreshed: bool,
+    scratch: Scratch,
 ) -> tuple[int, int]:
-    """Test, then train on rows start, start + 1, ... until Q must be refreshed or row ``stop`` is reached.
+    """Test, then train on rows start, start + 1, ... until Q must be refreshed.
 
     Args:
         rows: what is learned.
         state: updated in place.
         predicted: the a-priori predictions, written.
-        constants: of the learner.
         refresh_rows: Q is refreshed at the row numbers divisible by this power of two.
         start: the first row to learn.
-        stop: the row to stop before.
         refreshed: whether Q has just been refreshed because row ``start`` found it spoiled.
+        scratch: written.
 
     Returns:
         The next row, and DONE, REFRESH (do that and come back), LEAK (leak, then refresh) or SPOILED (refresh, and come
-        back with ``refreshed``). Up to 32 columns the work of REFRESH and LEAK is done here while rows are left.
+        back with ``refreshed``). Up to 32 columns the work of REFRESH and LEAK is done here.
     """
     X, y, discounts, weights = rows
     W, Q, R, mean_square, counters = state
     scores, std = predicted
-    lam0, step0, leak_size, fresh = constants
+    lam0, step0 = counters[DISCOUNT], counters[STEP]
     columns, D = W.shape
+    stop = X.shape[0]
     regression = std.shape[0] > 0
-    x, q, f, diagonal = np.empty(D), np.empty(D), np.empty(columns), np.empty(D)
-    coming, ahead = np.empty(D), np.empty(D)  # the next row's x and Q x, which the downdate of this row gives
-    held, lams, count = np.empty((HELD, D)), np.empty(HELD), 0
+    vectors, f, lams = scratch
+    x, q, diagonal, held, count = vectors[0], vectors[1], vectors[2], vectors[5:], 0
+    coming, ahead = vectors[3], vectors[4]  # the next row's x and Q x, which the downdate of this row gives
     lam, step, inverse = lam0, step0, 1.0 / lam0
     scale = load(X, start, x, _ROW_MAX) if start < stop else 1.0
     g = times_vector(Q, x, q) if start < stop else 0.0
@@ -290,15 +282,16 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         if due or count == HELD:
             add_outers(R, held, lams, count)
             count = 0
-        if due and (D > SMALL or i + 1 == stop):
+        if due and D > SMALL:
             return i + 1, LEAK if leaks else REFRESH
         if due:
             if leaks:
-                leak(R, mean_square, counters, leak_size, fresh)
+                leak(R, mean_square, counters)
             Q[:] = small_inverse(R)
-            scale = load(X, i + 1, x, _ROW_MAX)
-            g = times_vector(Q, x, q)
-            _gather(Q, diagonal)
+            if i + 1 < stop:
+                scale = load(X, i + 1, x, _ROW_MAX)
+                g = times_vector(Q, x, q)
+                _gather(Q, diagonal)
             continue
         times_number(q, math.sqrt(share * inverse))  # Algorithm 1, line 3: Q <- Q / lam - q q'
         if i + 1 == stop:

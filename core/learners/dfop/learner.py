@@ -1,27 +1,28 @@
-r"""The learner behind DFOP, G-DFOP and RLS; kernels.py has the papers' equations and the letters.
+r"""The learner behind the DFOP family; kernels.py has the papers' equations and the letters, bank.py those of "auto".
 
-**Rows and blocks.** Below 256 columns, and in blocks of fewer than 16 rows, a compiled loop learns row by row
-(kernels.py): the same bits however calls are cut. Otherwise blocks are learned by matrix products (blocks.py): the same
-calls give the same bits, another cut the same numbers to round-off.
+**Rows and blocks.** Below 256 columns, and in blocks of fewer than 16 rows, a compiled loop learns row by row: the same
+bits however calls are cut. Otherwise blocks are learned by matrix products (blocks.py): the same calls give the same
+bits, another cut the same numbers to round-off.
 
 **Classes.** One Q serves all columns, since it depends on x only; columns grow as in core.learners.classes. Beside them
 is the column u of a class not seen yet, trained on the constant target -1: a class that appears starts from u, which is
 exactly what one-versus-rest would have learned for it.
 
 **Forget** discounts R once, weights unchanged, so that the past, which counted as min(rows, 1/mu), weighs as much as
-D/10 rows.
+D/10 rows. The weights of the members stay, since all now adapt equally fast.
 """
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Prediction, Spec
-from core.learners.calibration import CALIBRATION, classify, classify_and_fit, fresh_calibration
+from core.contract import Floats, Header, Ints, Prediction, Spec, in_chunks
+from core.learners.calibration import CALIBRATION, fresh_calibration
 from core.learners.classes import with_class
-from core.learners.dfop import kernels
+from core.learners.dfop import bank, kernels
 from core.learners.dfop.blocks import (
     COLUMNS_MIN,
     ROWS_MIN,
@@ -33,11 +34,25 @@ from core.learners.dfop.blocks import (
     targets,
     with_bias,
 )
-from core.learners.dfop.kernels import DONE, Predicted, Rows, learn_rows
-from core.learners.linear import LinearLearner
-from core.numerics.linalg import diagonal_matrix, mirror_upper, spd_inverse
-from core.state.layout import POSITIVE, WHOLE, Array, Layout, Range, Symmetric
+from core.learners.dfop.kernels import (
+    DONE,
+    FORGOTTEN,
+    LEAK,
+    LEAK_AFTER,
+    NOISE,
+    REFRESH,
+    SPOILED,
+    Predicted,
+    Rows,
+)
+from core.learners.linear import LinearLearner, as_views
+from core.numerics.linalg import mirror_upper, spd_inverse
+from core.state.layout import POSITIVE, WHOLE, Array, Counts, Layout, Range, Shares, Symmetric
 
+RATES = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 0.5)
+"""Forgetting rates of the members of "auto"; 0 is RLS."""
+RATE_COLUMNS_MAX = 30.0
+"""Largest rate times columns: beyond it refreshes would cost more than rows, for windows of few rows per column."""
 LEAK_SIZE = 1e-6
 FORGOTTEN_ROWS = 0.1
 """Rows per column that the past is worth after ``forget``."""
@@ -46,6 +61,7 @@ VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
 
 _NONE = np.empty(0)
+_NO_VALUE, _NO_SHARES = np.empty(0, dtype=np.int64), np.empty((0, 0))
 
 
 def refresh_rows(columns: int) -> int:
@@ -53,25 +69,37 @@ def refresh_rows(columns: int) -> int:
     return 4096 if columns < COLUMNS_MIN else 32_768
 
 
-class Dfop(LinearLearner):
-    """The learner behind ``dfop``, ``gdfop`` and ``rls``; without a ``forgetting_rate`` it is RLS, (1).
+def rates_of(spec: Spec) -> tuple[float, ...]:
+    """The forgetting rate of every member; 0: RLS."""
+    rate = spec.params.get("forgetting_rate", 0.0)
+    columns = spec.dimension + bool(spec.params["bias"])
+    return tuple(one for one in RATES if one * columns <= RATE_COLUMNS_MAX) if rate == "auto" else (rate,)
 
-    State, for D = d plus one where there is a bias column (the last one):
-        W (m, D)       weight columns; regression: one; classification: one up to two classes, else one per
-                       class, and in either case a last one for a class not seen yet
-        Q, R (D, D)    covariance, exactly symmetric, and its inverse, upper triangle; Q_0 = q0 I (Algorithm 1, line 1)
-        mean_square (D,)     s_j
-        counters (4,)     see ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS
+
+class Dfop(LinearLearner):
+    """The learner behind ``dfop``, ``gdfop``, ``rls`` and ``sparse_dfop``; without a ``forgetting_rate`` RLS, (1).
+
+    State, for K members, one per rate, and D = d plus one where there is a bias column (the last one):
+        W (K, m, D)    weight columns; regression: one; classification: one up to two classes, else one per class, and
+                       in either case a last one for a class not seen yet
+        Q, R (K, D, D) covariance, exactly symmetric, and its inverse, upper triangle; Q_0 = q0 I (Algorithm 1, line 1)
+        mean_square (K, D)    s_j
+        counters (K, 4)       see ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS
+        mixing (K,)           the members' weights v
+        loss (1,), span (2,)  D, and least and largest label of a regression; zeros where there is one member
         calibration    slope and curvature of the probabilities (core.learners.calibration)
     """
 
     layout: ClassVar = Layout(
         {
-            "weights": Array("columns", "D", within=kernels.STATE_MAX, at="W"),
-            "covariance": Symmetric("D", within=kernels.STATE_MAX, at="Q"),
-            "precision": Symmetric("D", within=kernels.STATE_MAX, diagonal=POSITIVE, at="R"),
-            "power": Array("D", within=Range(0.0, kernels.STATE_MAX), at="mean_square"),
-            "tally": Array(4, within=Range(0.0, kernels.STATE_MAX), places={kernels.ROWS: WHOLE}, at="counters"),
+            "weights": Array("K", "columns", "D", within=kernels.STATE_MAX, at="W"),
+            "covariance": Symmetric("K", "D", within=kernels.STATE_MAX, at="Q"),
+            "precision": Symmetric("K", "D", within=kernels.STATE_MAX, diagonal=POSITIVE, at="R"),
+            "power": Array("K", "D", within=Range(0.0, kernels.STATE_MAX), at="mean_square"),
+            "tally": Array("K", 4, within=Range(0.0, kernels.STATE_MAX), places={kernels.ROWS: WHOLE}, at="counters"),
+            "mixing": Shares("K"),
+            "loss": Array(1, within=Range(0.0, kernels.PREDICTION_MAX)),
+            "span": Array(2, ordered=[(0, 1)]),
             "calibration": CALIBRATION,
         }
     )
@@ -80,147 +108,204 @@ class Dfop(LinearLearner):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
-        params = spec.params
-        rate = params.get("forgetting_rate")
-        self.rate: float | None = None if rate is None else max(rate, RATE_MIN)
-        self.discount = 1.0 if self.rate is None else 1.0 - self.rate
-        self._step = 0.0 if self.rate is None else -math.log1p(-self.rate)
-        self.variance = max(params["initial_variance"] * (1.0 if self.rate is None else self.rate), VARIANCE_MIN)  # q0
-        self.constants = self.discount, self._step, LEAK_SIZE / (self.rate or 1.0), 1.0 / self.variance
-        D = self.W.shape[1]
+        self.rates = rates_of(spec)
+        rates = [max(rate, RATE_MIN) if rate else 0.0 for rate in self.rates]
+        q0 = np.array([max(spec.params["initial_variance"] * (rate or 1.0), VARIANCE_MIN) for rate in rates])
+        steps = [-math.log1p(-rate) for rate in rates]
+        constants = 1.0 - np.array(rates), steps, [LEAK_SIZE / (rate or 1.0) for rate in rates], 1.0 / q0
+        self.constants = np.stack(constants, axis=1)  # see kernels.DISCOUNT
+        K, _, D = self.W.shape
         self._refresh_rows = refresh_rows(D)
         self.block_rows_min = ROWS_MIN if D >= COLUMNS_MIN else math.inf  # rows from which matrix products learn them
-        self.Q = diagonal_matrix(np.full(D, self.variance))
-        self.R = diagonal_matrix(np.full(D, 1.0 / self.variance))
-        self.mean_square = np.zeros(D)
-        self.counters = np.array([0.0, 0.0, 1.0, 0.0])
+        self.Q, self.R = np.zeros((2, K, D, D))
+        self.Q[:, range(D), range(D)] = q0[:, None]
+        self.R[:, range(D), range(D)] = 1.0 / q0[:, None]
+        self.mean_square = np.zeros((K, D))
+        self.counters = np.tile([0.0, 0.0, 1.0, 0.0], (K, 1))
+        self.mixing, self.loss, self.span = np.full(K, 1.0 / K), np.zeros(1), np.zeros(2)
         self.calibration = fresh_calibration()
+        self._join()
+
+    def _join(self) -> None:
+        """Hold all numbers in one array (bank.py), which a kernel takes faster than each of them."""
+        K, columns, D = self.W.shape
+        outputs = columns - (0 if self.regression else self.further_columns)
+        self._head = np.array([K, D, outputs, self.regression, self._refresh_rows], dtype=np.float64)
+        self._bank = as_views(
+            self,
+            ("_head", "loss", "span", "calibration", "mixing"),
+            ("counters", "constants", "mean_square", "Q", "R", "W"),
+        )
+        self._room = (outputs + self.regression) * (1 if K == 1 else K + 1)
+
+    @classmethod
+    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout."""
+        return {"K": len(rates_of(spec)), **super().sizes(spec, classes)}
+
+    @classmethod
+    def row_cost(cls, spec: Spec, classes: int) -> float:
+        """8 D^2 + 5 D per column and member, its share of the refreshes (D^3 each), and ten or so per mixed score."""
+        K, columns, D = cls.sizes(spec, classes).values()
+        steps = [-math.log1p(-rate) for rate in rates_of(spec)]
+        refreshes = sum(max(step / LEAK_AFTER, 1 / refresh_rows(D)) for step in steps)
+        mixture = 10.0 * K * max(classes, 1) if K > 1 else 0.0
+        return K * (8.0 * D * D + 5.0 * D * columns) + refreshes * float(D) ** 3 + mixture
+
+    @classmethod
+    def row_exact(cls, spec: Spec) -> bool:
+        """Whether rows are learned one by one: many columns are learned in blocks, by matrix products."""
+        return cls.sizes(spec, 0)["D"] < COLUMNS_MIN
 
     def add_class(self) -> None:
         """A new class starts from the column u of a class not seen yet; the third makes [w, u] into [-w, w, u, u]."""
         self.classes += 1
-        known, unseen = self.W[:-1], self.W[-1:]
-        self.W = np.concatenate([with_class(known, self.classes, unseen), unseen])
+        self.W = np.stack([np.vstack([with_class(w[:-1], self.classes, w[-1:]), w[-1:]]) for w in self.W])
+        self._join()
+
+    def extend(self, other: Self, places: Ints) -> None:
+        """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
+        super().extend(other, places)
+        self._join()
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        scores, std = self.scores(X)
+        return self._predict(X) if len(X) == 1 else in_chunks(self._predict, 0, bank.CHUNK_ROWS, X)
+
+    def _predict(self, X: Floats) -> Prediction:
+        """Predict one chunk."""
+        n = X.shape[0]
+        told = np.empty(n * self._room)
         if self.regression:
-            return Prediction(scores[:, 0], None, std)
-        return Prediction(*classify(scores, self.classes, self.calibration))
+            bank.predict_rows(self._bank, X, told, _NO_VALUE, _NO_SHARES)
+            return Prediction(told[:n], None, told[n : 2 * n])
+        value, p = np.empty(n, np.int64), np.empty((n, self.classes))
+        bank.predict_rows(self._bank, X, told, value, p)
+        return Prediction(value, p)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
         numbers = np.ascontiguousarray(y, dtype=np.float64)
-        given = _NONE if weights is None else weights
-        scores, std = self.absorb(X, numbers, discounts, given)
-        if self.regression:
-            return Prediction(scores[:, 0], None, std)
-        return Prediction(*classify_and_fit(scores, numbers, self.classes, self.calibration, given))
+        if discounts is None:
+            discounts = _NONE
+        if weights is None:
+            weights = _NONE
+        if len(X) == 1 or len(self.rates) == 1:
+            return self._learn(X, numbers, discounts, weights)
+        return in_chunks(self._learn, self.rows, bank.CHUNK_ROWS, X, numbers, discounts, weights)
 
-    def scores(self, X: Floats) -> Predicted:
-        """w_k'x as (n, m) and the predictive deviations (n,), (0,) for classification; changes nothing."""
-        scores, std = self.empty(X.shape[0])
-        kernels.predict_rows(X, self.W, self.Q, self.counters, self.discount, scores, std)
-        return scores, std
-
-    def absorb(
-        self,
-        X: Floats,
-        y: Floats,
-        discounts: Floats | None = None,
-        weights: Floats = _NONE,
-        into: Predicted | None = None,
-    ) -> Predicted:
-        """Learn rows with y (n,) numbers, or class indices as floats; the ``scores`` each had before it was learned.
-
-        Weights are (n,), or (0,): every row counts once.
-        """
-        n, row, refreshed, constants = X.shape[0], 0, False, self.constants
-        predicted = into or self.empty(n)
-        rows = X, y, _NONE if discounts is None else discounts, weights
+    def _learn(self, X: Floats, y: Floats, discounts: Floats, weights: Floats) -> Prediction:
+        """Learn one chunk; (0,) discounts or weights: the default."""
+        n, member, row, reason = X.shape[0], 0, 0, REFRESH
+        told, value, p = np.empty(n * self._room), _NO_VALUE, _NO_SHARES
+        if not self.regression:
+            value, p = np.empty(n, np.int64), np.empty((n, self.classes))
         if n >= self.block_rows_min:
-            self._learn_blocks(rows, predicted)
-            return predicted
-        state = self.W, self.Q, self.R, self.mean_square, self.counters
-        while row < n:
-            row, reason = learn_rows(rows, state, predicted, constants, self._refresh_rows, row, n, refreshed)
-            refreshed = reason == kernels.SPOILED
+            member = len(self.rates)
+            for k, predicted in enumerate(zip(*bank.predicted_by_members(self._bank, told, n), strict=True)):
+                self._learn_blocks(k, (X, y, discounts, weights), predicted)
+        while reason != DONE:  # above 32 columns Q of a member is refreshed here
+            member, row, reason = bank.learn_rows(
+                self._bank, X, y, discounts, weights, told, value, p, member, row, reason == SPOILED, False
+            )
             if reason != DONE:
-                self.refresh(leaks=reason == kernels.LEAK)
-        return predicted
+                self._refresh(member, leaks=reason == LEAK)
+        return Prediction(told[:n], None, told[n : 2 * n]) if self.regression else Prediction(value, p)
 
-    def _learn_blocks(self, rows: Rows, predicted: Predicted) -> None:
-        """Learn all rows in blocks; between them only the upper triangle of Q is kept up."""
+    def _member(self, k: int) -> kernels.State:
+        return self.W[k], self.Q[k], self.R[k], self.mean_square[k], self.counters[k]
+
+    def _learn_blocks(self, k: int, rows: Rows, predicted: Predicted) -> None:
+        """Learn all rows in blocks by one member; between them only the upper triangle of Q is kept up."""
         X, y, discounts, weights = rows
-        n, D = X.shape[0], self.W.shape[1]
-        lams, steps = discounting(discounts, n, self.discount, self._step)
+        n, D, counters = X.shape[0], self.W.shape[2], self.counters[k]
+        lam, step = self.constants[k, :2].tolist()
+        lams, steps = discounting(discounts, n, lam, step)
         weights = weights if len(weights) else np.ones(n)
         row = 0
         while row < n:
-            end, reason = next_block(lams, steps, self.counters, row, self._step, block_rows(D), self._refresh_rows)
+            end, reason = next_block(lams, steps, counters, row, step, block_rows(D), self._refresh_rows)
             part = slice(row, end)
-            T = targets(y[part], self.W.shape[0], self.regression)
+            T = targets(y[part], self.W.shape[1], self.regression)
             block = Block(with_bias(X[part], D), T, lams[part], steps[part], weights[part])
-            self._learn_block(rows, predicted, block, row, reason)
+            self._learn_block(k, rows, predicted, block, row, reason)
             row = end
-        mirror_upper(self.Q)
+        mirror_upper(self.Q[k])
 
-    def _learn_block(self, rows: Rows, predicted: Predicted, block: Block, start: int, reason: int) -> None:
+    def _learn_block(self, k: int, rows: Rows, predicted: Predicted, block: Block, start: int, reason: int) -> None:
         """Learn the rows from ``start`` on as one block, or as two halves where that fails, down to single rows."""
         end = start + len(block.X)
         scores, std = predicted
         into, follows = (scores[start:end], std[start:end]), reason != DONE
-        state = self.W, self.Q, self.R, self.mean_square, self.counters
         if end - start < ROWS_MIN:
-            mirror_upper(self.Q)
+            mirror_upper(self.Q[k])
             X, y, discounts, weights = (own[start:end] for own in rows)
-            self.absorb(X, y, discounts, weights, into)
-        elif learn_block(block, state, into, self.discount, inverse_follows=follows):
+            self._learn_one_by_one(k, (X, y, discounts, weights), into)
+        elif learn_block(block, self._member(k), into, float(self.constants[k, 0]), inverse_follows=follows):
             if follows:
-                self.refresh(leaks=reason == kernels.LEAK)
+                self._refresh(k, leaks=reason == LEAK)
         else:
             half = (end - start) // 2
             first, second = Block(*(own[:half] for own in block)), Block(*(own[half:] for own in block))
-            self._learn_block(rows, predicted, first, start, DONE)
-            self._learn_block(rows, predicted, second, start + half, reason)
+            self._learn_block(k, rows, predicted, first, start, DONE)
+            self._learn_block(k, rows, predicted, second, start + half, reason)
+
+    def _learn_one_by_one(self, k: int, rows: Rows, predicted: Predicted) -> None:
+        """Learn rows one after another by one member."""
+        n, row, reason = len(rows[0]), 0, REFRESH
+        told = np.empty(n * self._room)
+        while reason != DONE:
+            at = k, row, reason == SPOILED, True
+            _, row, reason = bank.learn_rows(self._bank, *rows, told, _NO_VALUE, _NO_SHARES, *at)
+            if reason != DONE:
+                self._refresh(k, leaks=reason == LEAK)
+        for into, own in zip(predicted, bank.predicted_by_members(self._bank, told, n), strict=True):
+            into[:] = own[k]
+
+    def _refresh(self, k: int, leaks: bool) -> None:
+        """Q <- R^{-1}, in place; before that, where the grid asks for it, the leak into the diagonal of R."""
+        if leaks:
+            bank.leak(self._bank, k)
+        self.Q[k] = spd_inverse(self.R[k])
 
     def forget(self) -> None:
         """One strong discount: the past counts for a tenth of as many rows as there are columns; weights stay."""
-        D = self.W.shape[1]
-        window = self.counters[kernels.ROWS] if self.rate is None else min(self.counters[kernels.ROWS], 1.0 / self.rate)
-        discount = min(max(FORGOTTEN_ROWS * D / max(window, 1.0), FORGET_MIN), 1.0)
-        if discount < 1.0:
-            self.R *= discount
-            self.counters[kernels.FORGOTTEN] -= math.log(discount)
-            self.refresh(leaks=self.counters[kernels.FORGOTTEN] + self._step > kernels.LEAK_AFTER)
+        D, steps = self.W.shape[2], self.constants[:, 1].tolist()
+        for k, rate in enumerate(self.rates):
+            window = min(self.rows, 1.0 / max(rate, RATE_MIN)) if rate else self.rows
+            discount = min(max(FORGOTTEN_ROWS * D / max(window, 1.0), FORGET_MIN), 1.0)
+            if discount < 1.0:
+                self.R[k] *= discount
+                self.counters[k, FORGOTTEN] -= math.log(discount)
+                self._refresh(k, leaks=self.counters[k, FORGOTTEN] + steps[k] > LEAK_AFTER)
+
+    def mean_columns(self) -> Floats:
+        """The members' weights, averaged: the linear model of the mixture where no score is clipped."""
+        return np.tensordot(self.mixing, self.W, 1)
 
     def info(self) -> Header:
-        """Rows learned, the effective window 1/mu (None: all rows) and, for regression, the noise deviation."""
-        seen: Header = {
-            "rows": int(self.counters[kernels.ROWS]),
-            "effective_window": None if self.rate is None else 1.0 / self.rate,
-        }
+        """Rows, the window 1 / (mean rate) (None: all rows), the members' rates and weights, a regression's noise."""
+        rate = float(self.mixing @ np.array(self.rates))
+        seen: Header = {"rows": self.rows, "effective_window": 1.0 / rate if rate else None}
+        if len(self.rates) > 1:
+            seen |= {"forgetting_rates": [*self.rates], "forgetting_weights": self.mixing.tolist()}
         if self.regression:
-            seen["noise_std"] = math.sqrt(self.counters[kernels.NOISE]) if self.counters[kernels.ROWS] else None
+            noise = np.minimum(self.counters[:, NOISE], kernels.PREDICTION_MAX)
+            seen["noise_std"] = math.sqrt(self.mixing @ noise) if self.rows else None
         return seen
 
     @property
     def rows(self) -> int:
         """Rows learned."""
-        return int(self.counters[kernels.ROWS])
+        return int(self.counters[0, kernels.ROWS])
 
-    def empty(self, n: int) -> Predicted:
-        """Room for the scores and deviations of n rows: a column, or from three classes on one per class."""
-        if self.regression:
-            return np.empty((n, 1)), np.empty(n)
-        return np.empty((n, len(self.W) - self.further_columns)), _NONE
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+        """Take over a state of ``to_arrays``; see ``core.state.layout.Holder``."""
+        super().load_arrays(arrays, header)
+        self._join()
 
-    def refresh(self, leaks: bool) -> None:
-        """Q <- R^{-1}, in place; before that, where the grid asks for it, the leak into the diagonal of R."""
-        if leaks:
-            _, _, leak_size, fresh = self.constants
-            kernels.leak(self.R, self.mean_square, self.counters, leak_size, fresh)
-        self.Q[:] = spd_inverse(self.R)
+    def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
+        if np.ptp(held["counters"][:, kernels.ROWS]):
+            raise ValueError("the members have not learned the same rows")

@@ -6,32 +6,15 @@ leaves behind predicts (core.switching.mixture): combined, or one expert drawn p
 
 from dataclasses import replace
 
-from core.contract import Learner, Spec
-from core.learners.algorithm import Algorithm, declared_bytes
+from core.learners.algorithm import Algorithm, Listed
 from core.learners.parameters import BIAS, SCALING
 from core.problems import Param
 
 
-def build(spec: Spec) -> Learner:
-    """An empty learner."""
+def _learner() -> type[Listed]:
     from core.learners.fesl.learner import GradientDescent  # noqa: PLC0415  its kernels load with the first model
 
-    return GradientDescent(spec)
-
-
-def size(spec: Spec, classes: int) -> int:
-    """Bytes of a state and its objects."""
-    from core.learners.fesl.learner import GradientDescent  # noqa: PLC0415  its kernels load with the first model
-
-    return declared_bytes(GradientDescent, spec, classes)
-
-
-def cost(spec: Spec, classes: int) -> float:
-    """Floating-point operations of a row: 5 D per column and D, and some twenty per class."""
-    from core.learners.fesl.learner import GradientDescent  # noqa: PLC0415  its kernels load with the first model
-
-    columns, D = GradientDescent.sizes(spec, classes).values()
-    return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
+    return GradientDescent
 
 
 _PAPER = "Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021"
@@ -82,9 +65,7 @@ _COMBINED = Algorithm(
     paper=_PAPER,
     equation="p = Σₖ aₖ pₖ, aₖ ∝ exp(−Σₜ lossₖₜ), over the recovered, the new and the carried model",
     params=_PARAMS,
-    build=build,
-    size=size,
-    cost=cost,
+    learner=_learner,
     row_weights=True,
 )
 _SELECTED = replace(

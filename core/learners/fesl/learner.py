@@ -49,6 +49,12 @@ class GradientDescent(LinearLearner):
         self.paper = spec.params["variant"] == "paper"
         self.counters = np.zeros(3)
 
+    @classmethod
+    def row_cost(cls, spec: Spec, classes: int) -> float:
+        """5 D per column and 2 D, and some twenty per class."""
+        columns, D = cls.sizes(spec, classes).values()
+        return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
+
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         value, P = self._empty(X.shape[0])

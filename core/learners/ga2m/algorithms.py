@@ -1,29 +1,14 @@
 """What the catalogue lists of additive models: ``ga2m``; parameters, costs."""
 
-from core.contract import Learner, Spec
-from core.learners.algorithm import Algorithm, declared_bytes
-from core.learners.ga2m.bins import active
+from core.learners.algorithm import Algorithm, Listed
 from core.learners.parameters import SCALING
 from core.problems import Param
 
 
-def build(spec: Spec) -> Learner:
-    """An empty learner."""
+def _learner() -> type[Listed]:
     from core.learners.ga2m.learner import Ga2m  # noqa: PLC0415  its kernels load with the first model
 
-    return Ga2m(spec)
-
-
-def size(spec: Spec, classes: int) -> int:
-    """Bytes of a state and its objects."""
-    from core.learners.ga2m.learner import Ga2m  # noqa: PLC0415  its kernels load with the first model
-
-    return declared_bytes(Ga2m, spec, classes)
-
-
-def cost(spec: Spec, classes: int) -> float:
-    """Floating-point operations of a row: some twenty for every cell that it is in, and column of the classes."""
-    return 20.0 * active(spec) * (max(classes, 1) if classes > 2 else 1) + 20.0 * max(classes, 1)
+    return Ga2m
 
 
 _RATE = Param(
@@ -49,9 +34,7 @@ ALGORITHMS = (
             "classes (dfop 60.2) at three quarters of its cost, robust to outliers."
         ),
         params=(_RATE, _PAIRS, SCALING),
-        build=build,
-        size=size,
-        cost=cost,
+        learner=_learner,
         row_weights=True,
     ),
 )

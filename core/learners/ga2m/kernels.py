@@ -1,6 +1,6 @@
 r"""GA2M: a classifier that adds up one number for the bin of every column, and one for that of every pair of columns.
 
-For a row z of scaled columns, with B bins of a column and C of each column in a pair (core.learners.ga2m.bins)
+For a row z of scaled columns, with B bins of a column and C of each column in a pair (learner.py)
 
     u_j = (1 + z_j / sqrt(2 + z_j^2)) / 2                  the distribution function of Student's t with 2 degrees
     cells   one per column, floor(B u_j); one per pair i < j, (floor(C u_i), floor(C u_j)); one that all rows are in

@@ -6,17 +6,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Prediction, Spec
-from core.learners.algorithm import CLASS_BOUND
+from core.learners.algorithm import CLASS_BOUND, Listed
 from core.learners.classes import column_count, with_class
-from core.learners.ga2m.bins import active, cells, column_bins, pair_bins
 from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout
 
 _FIRST_TWO = (-0.5, 0.5)
 _NONE = np.empty(0)
 
+_SINGLE = ((32, 32), (256, 8))
+"""Columns up to a number, and bins of each of them; beyond, WIDE."""
+_PAIR = ((12, 8), (32, 4), (64, 2))
+"""Columns up to a number, and bins of each in a pair; beyond, there are no pairs."""
+_WIDE = 4
 
-class Ga2m(Holder):
+
+def column_bins(d: int) -> int:
+    """Bins of a column."""
+    return next((bins for most, bins in _SINGLE if d <= most), _WIDE)
+
+
+def pair_bins(spec: Spec) -> int:
+    """Bins of a column in a pair, 0 where there are no pairs."""
+    d = spec.dimension
+    return next((bins for most, bins in _PAIR if spec.params["pairs"] and 1 < d <= most), 0)
+
+
+def cells(spec: Spec) -> int:
+    """All cells, that of the constant included."""
+    d, bins = spec.dimension, pair_bins(spec)
+    return d * column_bins(d) + d * (d - 1) // 2 * bins * bins + 1
+
+
+def active(spec: Spec) -> int:
+    """Cells that a row is in."""
+    d = spec.dimension
+    return d + (d * (d - 1) // 2 if pair_bins(spec) else 0) + 1
+
+
+class Ga2m(Holder, Listed):
     """The learner behind ``ga2m``.
 
     State, for m columns (one up to two classes, else one per class):
@@ -41,10 +69,15 @@ class Ga2m(Holder):
         self.W, self.G = np.zeros((2, cells(spec), 1))
         self.rows = np.zeros(1)
 
-    @staticmethod
-    def sizes(spec: Spec, classes: int) -> dict[str, int]:
+    @classmethod
+    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
         """The sizes of the layout."""
         return {"cells": cells(spec), "columns": column_count(classes)}
+
+    @classmethod
+    def row_cost(cls, spec: Spec, classes: int) -> float:
+        """Some twenty for every cell that a row is in, and column of the classes."""
+        return 20.0 * active(spec) * column_count(classes) + 20.0 * max(classes, 1)
 
     def add_class(self) -> None:
         """A new class starts at zero."""

@@ -1,40 +1,17 @@
 """What the catalogue lists of optimal margin distribution machines: ``odm`` and ``dynamic_odm``; parameters, costs."""
 
-import math
 from functools import partial
 
-from core.contract import Learner, Spec
-from core.learners.algorithm import Algorithm, declared_bytes
-from core.learners.odm.candidates import AUTO, CONSTANTS, COUNT_MAX, grows, places
-from core.learners.parameters import BIAS, SCALING
-from core.learners.random_features import with_random_features
+from core.learners.algorithm import Algorithm, Listed
+from core.learners.odm.candidates import AUTO, COUNT_MAX
+from core.learners.parameters import BIAS, RANDOM_FEATURES, SCALING
 from core.problems import Param
 
-_TYPICAL_ROWS = 1e6
-"""Rows for which a growing bank's cost is estimated."""
 
-
-def build(spec: Spec) -> Learner:
-    """An empty learner."""
+def _learner() -> type[Listed]:
     from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
 
-    return DynamicOdm(spec)
-
-
-def size(spec: Spec, classes: int) -> int:
-    """Bytes of a state with room for K candidates, the constants and epochs, and the objects."""
-    from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
-
-    return declared_bytes(DynamicOdm, spec, classes) + 8 * (places(spec.params) + CONSTANTS)
-
-
-def cost(spec: Spec, classes: int) -> float:
-    """Floating-point operations of a row: 8 D and some 30 per candidate and column."""
-    from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
-
-    sizes = DynamicOdm.sizes(spec, classes)
-    K = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(sizes["K"])
-    return sizes["columns"] * K * (8.0 * sizes["D"] + 30.0)
+    return DynamicOdm
 
 
 _PAPER = "Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020"
@@ -121,13 +98,11 @@ _VARIATION = Param(
 )
 _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
-_INPUTS = (SCALING, BIAS)
+_INPUTS = (SCALING, BIAS, RANDOM_FEATURES)
 
-_family = partial(
-    Algorithm, tasks=("classification",), paper=_PAPER, build=build, size=size, cost=cost, row_weights=True
-)
+_family = partial(Algorithm, tasks=("classification",), paper=_PAPER, learner=_learner, row_weights=True)
 
-_LISTED = (
+ALGORITHMS = (
     _family(
         id="odm",
         summary="A linear classifier that shapes its whole margin distribution; one learner, which never forgets.",
@@ -149,4 +124,3 @@ _LISTED = (
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
     ),
 )
-ALGORITHMS = tuple(with_random_features(algorithm) for algorithm in _LISTED)

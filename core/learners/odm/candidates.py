@@ -14,8 +14,6 @@ COUNT_MAX = 40
 PLACES_MAX = 64
 """Candidates that the work space of a row has places for."""
 AUTO = "auto"
-CONSTANTS = 12
-"""Numbers that a learner's kernels take beside its state."""
 _NEVER = 2**62
 
 

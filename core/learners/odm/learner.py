@@ -16,17 +16,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
-from core.learners.algorithm import CLASS_BOUND
+from core.contract import Floats, Header, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, classify, fresh_calibration
-from core.learners.classes import column_count, linear_model, with_bias_place, with_class
+from core.learners.classes import with_class
+from core.learners.linear import LinearLearner
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
 from core.learners.odm.steps import CANDIDATE_MAX, LOSS_MAX, RADIUS, SQUARE_MAX
 from core.numerics.weighting import FIXED_SHARE
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout, Range, Shares, counts
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range, Shares
 
 _SHARE_RATE = 3.0
+_TYPICAL_ROWS = 1e6
+"""Rows for which a growing bank's cost is estimated."""
 _NONE = np.empty(0)
 
 
@@ -44,7 +46,7 @@ def constants(params: Mapping[str, Any]) -> Floats:
     return np.array([*shape, constant, explicit, grows(params), majority, 1.0 / bound, rate, share], dtype=np.float64)
 
 
-class DynamicOdm:
+class DynamicOdm(LinearLearner):
     """The learner behind ``dynamic_odm`` and ``odm``; without ``candidates`` in its parameters it is the latter.
 
     State, for D = d plus one where there is a bias column (the last one), m columns (one up to two classes, else one
@@ -78,31 +80,35 @@ class DynamicOdm:
         }
     )
 
-    object_bytes: ClassVar = 1500
-
-    @staticmethod
-    def sizes(spec: Spec, classes: int) -> dict[str, int]:
-        """The sizes of the layout; there is room for K candidates."""
-        D = spec.dimension + bool(spec.params["bias"])
-        return {"columns": column_count(classes), "K": places(spec.params), "D": D}
+    object_bytes: ClassVar = 2000
 
     def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
         params = spec.params
-        self.dimension = spec.dimension
-        self.classes = 0
         self._mixed = params.get("vote") != "majority"
         self._bank = "candidates" in params
         self._grows = grows(params)
-        self.bias = bool(params["bias"])
         self.epochs = epochs(params)
         self.constants = constants(params)
         K = len(self.epochs)
-        self.W = np.zeros((1, K, spec.dimension + self.bias))
         self.counters = np.zeros(6)
         self.counters[kernels.COUNT] = 1.0 if self._grows else K
         self.shares, self.losses = np.zeros((2, K))
         self.shares[: self.count] = 1.0 / self.count
         self.calibration = fresh_calibration()
+
+    @classmethod
+    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout; there is room for K candidates."""
+        columns, D = super().sizes(spec, classes).values()
+        return {"columns": columns, "K": places(spec.params), "D": D}
+
+    @classmethod
+    def row_cost(cls, spec: Spec, classes: int) -> float:
+        """8 D and some 30 per candidate and column."""
+        columns, K, D = cls.sizes(spec, classes).values()
+        candidates = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(K)
+        return columns * candidates * (8.0 * D + 30.0)
 
     @property
     def rows(self) -> int:
@@ -119,13 +125,6 @@ class DynamicOdm:
         self.classes += 1
         mean = self.W.mean(axis=0, keepdims=True) if len(self.W) > 1 else np.zeros_like(self.W)
         self.W = with_class(self.W, self.classes, mean)
-
-    extensible: ClassVar[bool] = True
-
-    def extend(self, other: "DynamicOdm", places: Ints) -> None:
-        """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
-        self.layout.extend(self, other, with_bias_place(places, self.dimension, self.W.shape[2]))
-        self.classes = other.classes
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
@@ -151,10 +150,11 @@ class DynamicOdm:
 
     def weights(self) -> Weights | None:
         """One row per class: the candidates' average. None where they vote, which is not linear."""
-        if not self._mixed:
-            return None
-        w = np.einsum("k,ckj->cj", self.shares, self.W)
-        return linear_model(w, self.dimension, self.classes)
+        return super().weights() if self._mixed else None
+
+    def mean_columns(self) -> Floats:
+        """The candidates' average."""
+        return np.asarray(np.einsum("k,ckj->cj", self.shares, self.W))
 
     def info(self) -> Header:
         """Rows, the margin's mean and deviation and, for a bank, epochs with their weights.
@@ -172,43 +172,34 @@ class DynamicOdm:
             seen["epoch_weights"] = self.shares[: self.count].tolist()
         return seen
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self) + self.epochs.nbytes + self.constants.nbytes + self.object_bytes
-
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state, of the candidates in use."""
-        arrays = self.layout.to_arrays(self)
+        arrays, header = super().to_arrays()
         used = {name: arrays[name][: self.count].copy() for name in ("shares", "losses")}
-        return arrays | used | {"weights": arrays["weights"][:, : self.count].copy()}, {"classes": self.classes}
+        return arrays | used | {"weights": arrays["weights"][:, : self.count].copy()}, header
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
+        """Take over a state of ``to_arrays``; see ``core.state.layout.Holder``."""
+        super().load_arrays(arrays, header)
+        more = 0, len(self.epochs) - self.count
+        self.W = np.pad(self.W, ((0, 0), more, (0, 0)))
+        self.shares, self.losses = np.pad(self.shares, more), np.pad(self.losses, more)
 
-        Raises:
-            ValueError: what no state of this spec can be; nothing has changed.
-        """
-        (classes,) = counts(header, classes=CLASS_BOUND)
-        columns, room = column_count(classes), len(self.epochs)
-        found = self.layout.read(arrays, columns=columns, D=self.W.shape[2])
-        self._check(found)
-        self.classes, K = classes, int(found["counters"][kernels.COUNT])
-        self.counters, self.calibration = found["counters"], found["calibration"]
-        self.W, (self.shares, self.losses) = np.zeros((columns, room, *found["W"].shape[2:])), np.zeros((2, room))
-        self.W[:, :K], self.shares[:K], self.losses[:K] = found["W"], found["shares"], found["losses"]
+    def _sizes(self, found: Counts) -> Counts:
+        sizes = super()._sizes(found)
+        return {side: sizes[side] for side in ("columns", "D")}
 
     def _count_after(self, rows: int) -> int:
         """Candidates in use once some rows are learned."""
         return min(1 + int((self.epochs <= rows).sum()), len(self.epochs)) if self._grows else len(self.epochs)
 
-    def _check(self, found: Mapping[str, Floats]) -> None:
+    def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
         """Refuse a number of candidates, weights or losses that its rows cannot have."""
-        counters = found["counters"]
-        if not counters[kernels.COUNT] == self._count_after(int(counters[kernels.ROWS])) == len(found["shares"]):
+        counters = held["counters"]
+        if not counters[kernels.COUNT] == self._count_after(int(counters[kernels.ROWS])) == len(held["shares"]):
             raise ValueError("the number of candidates is not that of its rows")
-        largest = self.constants[RADIUS] * (1.0 if len(found["W"]) == 1 else 2.0)
-        if (np.square(found["W"]).sum(axis=2) > largest * (1.0 + 1e-6)).any():
+        largest = self.constants[RADIUS] * (1.0 if len(held["W"]) == 1 else 2.0)
+        if (np.square(held["W"]).sum(axis=2) > largest * (1.0 + 1e-6)).any():
             raise ValueError("a candidate is larger than any can be")
-        if (found["losses"] > LOSS_MAX * counters[kernels.ROWS] * (1.0 + 1e-6)).any():
+        if (held["losses"] > LOSS_MAX * counters[kernels.ROWS] * (1.0 + 1e-6)).any():
             raise ValueError("a sum of losses is none that its rows can have")

@@ -2,35 +2,15 @@
 
 from functools import partial
 
-from core.contract import Learner, Spec
-from core.learners.algorithm import Algorithm, declared_bytes
+from core.learners.algorithm import Algorithm, Listed
 from core.learners.parameters import UNSCALED
 from core.problems import Param
 
 
-def build(kind: str, spec: Spec) -> Learner:
-    """An empty learner of that kind."""
-    from core.learners.vigo.learner import Vigo  # noqa: PLC0415  its kernels load with the first model
+def _learner(kind: str) -> type[Listed]:
+    from core.learners.vigo.learner import KINDS  # noqa: PLC0415  its kernels load with the first model
 
-    return Vigo(kind, spec)
-
-
-def size(kind: str, spec: Spec, classes: int) -> int:
-    """Bytes of a state with its constants, room for the report of a test, and the objects."""
-    from core.learners.vigo.learner import Vigo, constants  # noqa: PLC0415  its kernels load with the first model
-
-    return declared_bytes(Vigo, spec, classes) + 8 * (len(constants(kind, spec)) + 4 * max(spec.dimension, 6))
-
-
-def cost(kind: str, spec: Spec, classes: int) -> float:
-    """Floating-point operations of a row: a distance per class, S, and a factorisation now and then.
-
-    VIGO factors after a mistake, and at worst every row is one; the others factor after |B| rows. A factorisation
-    counts three times its operations: it runs at a third of the speed of the products that other learners consist of.
-    """
-    D = float(spec.dimension)
-    factored = 1.0 if kind == "vigo" else 1.0 / spec.params["batch_size"]
-    return max(classes, 1) * (D * D + 2 * D + 50) + D * D + 10 * D + factored * (D**3 + 3 * D * D)
+    return KINDS[kind]
 
 
 _PAPER = (
@@ -96,9 +76,7 @@ def _algorithm(kind: str, summary: str, use_when: str, equation: str, params: tu
         paper=_PAPER,
         equation=equation,
         params=params,
-        build=partial(build, kind),
-        size=partial(size, kind),
-        cost=partial(cost, kind),
+        learner=partial(_learner, kind),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from core.contract import Spec
-from core.learners.random_features import expanded
+from core.learners.algorithm import expanded
 from core.state.envelope import dump
 from tests.core.state.hostile import hostile
 
@@ -100,7 +100,7 @@ def go_on(learner, rest, known):
 
 
 def broken(learner, arrays, header, spec, classes):
-    """Other headers, and every break of the layout; of a bank that of its second member, too.
+    """Other headers, and every break of the layout.
 
     Of a state of parts an array less or more, or of another type: tests of the parts break them further.
     """
@@ -114,22 +114,5 @@ def broken(learner, arrays, header, spec, classes):
         return
     if "random_features" in spec.params:  # the state is that of the learner behind them
         spec, learner = expanded(spec), getattr(learner, "learner", learner)
-    sizes = learner.sizes(spec, classes)
-    own = {name: arrays[name] for name in learner.layout.arrays}
-    members = {name: array for name, array in arrays.items() if name not in own}
-    for what, changed in hostile(learner.layout, own, **sizes):
-        yield what, {**members, **changed}, header
-    if members:
-        member, sizes = learner.members[1], dict(zip(("columns", "D"), learner.members[1].W.shape, strict=True))
-        for what, changed in hostile(member.layout, {name: array[1] for name, array in members.items()}, **sizes):
-            yield f"member's {what}", {**own, **dict(restacked(members, changed))}, header
-
-
-def restacked(members, changed):
-    """The arrays of members of which the second one is broken; all are where it does not fit among the others."""
-    for name, array in changed.items():
-        stack = np.broadcast_to(array, (len(members["tally"]), *array.shape)).copy()
-        if name in members and array.shape == members[name].shape[1:] and array.dtype == np.float64:
-            stack[:] = members[name]
-            stack[1] = array
-        yield name, stack
+    for what, changed in hostile(learner.layout, arrays, **learner.sizes(spec, classes)):
+        yield what, changed, header

@@ -10,6 +10,7 @@ from core.config import Config
 from core.contract import Alarm
 from core.entry import Entry, Reset, Restore, Rows
 from core.learners.catalogue import ALGORITHMS
+from core.learners.dfop.learner import Dfop
 from core.model import Model, read, save
 from core.model.apply import apply
 
@@ -219,34 +220,28 @@ def test_a_model_without_a_watch_raises_none(task, action):
     ] + model.own.drift_response.detector.to_arrays()[0]["reference"].shape
 
 
-class SelfTesting:
-    """A learner that says at fixed rows that means differ; otherwise another learner."""
+class SelfTesting(Dfop):
+    """A learner that says at fixed rows that means differ."""
 
     own_tests = ("class_mean",)
-
-    def __init__(self, learner):
-        self.learner, self.rows, self.fired = learner, 0, []
-
-    def __getattr__(self, name):
-        return getattr(self.learner, name)
+    fired = ()
 
     def learn(self, X, y, discounts=None, weights=None):
-        told = self.learner.learn(X, y, discounts, weights)
-        at = [i for i in range(len(X)) if (self.rows + i + 1) % 250 == 0]
+        before = self.rows
+        told = super().learn(X, y, discounts, weights)
+        at = [i for i in range(len(X)) if (before + i + 1) % 250 == 0]
         self.fired = [Alarm("class_mean", i, int(y[i]), (0,), (1.0,), (2.0,), 0.5, 10, 20) for i in at]
-        self.rows += len(X)
         return told
 
     def take_alarms(self):
-        fired, self.fired = self.fired, []
+        fired, self.fired = [*self.fired], []
         return fired
 
 
 @pytest.fixture
 def testing(monkeypatch):
     """The algorithm dfop, whose learner makes the class-mean test itself."""
-    algorithm = ALGORITHMS["dfop"]
-    own = dataclasses.replace(algorithm, build=lambda spec: SelfTesting(algorithm.build(spec)))
+    own = dataclasses.replace(ALGORITHMS["dfop"], learner=lambda: SelfTesting)
     monkeypatch.setitem(ALGORITHMS, "dfop", own)
 
 

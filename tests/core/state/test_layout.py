@@ -53,7 +53,7 @@ def test_matrices_travel_as_triangles():
     one = holder()
     one.Q[np.tri(3, k=-1, dtype=bool)] = np.nan
     arrays = LAYOUT.to_arrays(one)
-    assert_array_equal([4.0, 1.0, 5.0, 0.0, 2.0, 6.0], arrays["covariance"])
+    assert_array_equal([4.0, 1.0, 0.0, 5.0, 2.0, 6.0], arrays["covariance"])
     assert_array_equal([1.0, 2.0, 3.0, 5.0, 6.0, 9.0], arrays["factors"][0])
     assert_array_equal(holder().Q, LAYOUT.read(arrays, **SIZES)["Q"])
 

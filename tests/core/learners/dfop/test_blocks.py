@@ -70,7 +70,7 @@ def test_any_cut_and_any_discounts_give_the_same_numbers(seed, cuts, lowest):
     told = [blocks.learn(X[a:b], y[a:b], discounts[a:b]).value for a, b in zip([0, *ends[:-1]], ends, strict=True)]
     value, _ = row_by_row(rows, X, y, discounts)
     assert_allclose(value, np.concatenate(told), rtol=1e-6, atol=1e-6)
-    assert_allclose(rows.counters[FORGOTTEN], blocks.counters[FORGOTTEN], atol=1e-9)
+    assert_allclose(rows.counters[0, FORGOTTEN], blocks.counters[0, FORGOTTEN], atol=1e-9)
 
 
 @pytest.mark.usefixtures("narrow")
@@ -97,7 +97,7 @@ def test_a_wide_block_agrees_with_its_rows():
     assert_allclose(row_by_row(rows, X, y)[0], blocks.learn(X, y).value, atol=1e-8)
     assert_allclose(rows.W, blocks.W, atol=1e-8)
     assert_allclose(rows.Q, blocks.Q, rtol=1e-5, atol=1e-8 * np.abs(rows.Q).max())
-    assert_array_equal(blocks.Q, blocks.Q.T)
+    assert_array_equal(blocks.Q[0], blocks.Q[0].T)
 
 
 def test_wide_blocks_are_the_same_bits_each_time():
@@ -145,8 +145,8 @@ def test_a_spoiled_covariance_is_refreshed_before_a_block():
     learner, sound = build(d=2, bias=False), build(d=2, bias=False)
     for each in (learner, sound):
         each.learn(X[:64], y[:64])
-    learner.Q = np.array([[-1.0, 0.0], [0.0, -1.0]])
-    sound.Q = spd_inverse(sound.R)
+    learner.Q[0] = [[-1.0, 0.0], [0.0, -1.0]]
+    sound.Q[0] = spd_inverse(sound.R[0])
     assert_allclose(sound.learn(X[64:], y[64:]).value, learner.learn(X[64:], y[64:]).value, atol=1e-9)
 
 
@@ -173,5 +173,5 @@ def test_the_inverse_inside_the_kernel_is_the_one_of_linalg():
     X, y = exciting(65)
     learner = build(forgetting_rate=0.1)
     learner.learn(X, y)
-    assert 0 == learner.counters[FORGOTTEN]
-    assert_array_equal(spd_inverse(learner.R), learner.Q)
+    assert 0 == learner.counters[0, FORGOTTEN]
+    assert_array_equal(spd_inverse(learner.R[0]), learner.Q[0])

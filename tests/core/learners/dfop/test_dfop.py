@@ -151,7 +151,7 @@ def test_leaks_lie_on_the_absolute_grid(rate, interval):
     learner = build("dfop", forgetting_rate=rate)
     for t in range(n):
         learner.learn(X[t : t + 1], y[t : t + 1])
-        assert ((t + 1) % interval == 0) == (learner.counters[FORGOTTEN] == 0)
+        assert ((t + 1) % interval == 0) == (learner.counters[0, FORGOTTEN] == 0)
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.1, 0.01])
@@ -206,7 +206,7 @@ def test_the_column_of_an_unseen_class_has_a_closed_form():
     learner = build("dfop", "classification", classes=2)
     learner.learn(X, y)
     b = np.array([0.0, 0.0, 0.0, 1.0])
-    assert_allclose(-(b - 0.99**300 / 10.0 * learner.Q @ b), learner.W[-1], atol=1e-12)
+    assert_allclose(-(b - 0.99**300 / 10.0 * learner.Q[0] @ b), learner.W[0, -1], atol=1e-12)
 
 
 def test_two_classes_are_one_column():
@@ -281,9 +281,9 @@ def test_info():
     X, y = exciting(10)
     learner, rls = build("dfop"), build("rls", "classification", classes=1)
     learner.learn(X, y)
-    assert {"rows": 10, "effective_window": 100.0, "noise_std": math.sqrt(learner.counters[NOISE])} == learner.info()
+    assert {"rows": 10, "effective_window": 100.0, "noise_std": math.sqrt(learner.counters[0, NOISE])} == learner.info()
     assert {"rows": 0, "effective_window": None} == rls.info()
-    assert 10 == learner.counters[ROWS]
+    assert 10 == learner.counters[0, ROWS]
 
 
 def test_a_rate_above_one_half_is_refused_with_the_other_convention():
@@ -298,8 +298,8 @@ def test_impossible_quantities_are_refused(change):
     """Half a row, negative votes and a negative precision cannot be."""
     learner = build()
     arrays, header = learner.to_arrays()
-    arrays["tally"][ROWS] = change.get("rows", 0.0)
-    arrays["tally"][3] = change.get("votes", 0.0)
-    arrays["precision"][0] = change.get("diagonal", 1.0)
+    arrays["tally"][0, ROWS] = change.get("rows", 0.0)
+    arrays["tally"][0, 3] = change.get("votes", 0.0)
+    arrays["precision"][0, 0] = change.get("diagonal", 1.0)
     with pytest.raises(ValueError):
         learner.load_arrays(arrays, header)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from core.contract import Spec
 from core.learners.catalogue import find
-from core.learners.ga2m.bins import active, cells, column_bins, pair_bins
+from core.learners.ga2m.learner import active, cells, column_bins, pair_bins
 
 GA2M = find("ga2m")
 
