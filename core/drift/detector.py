@@ -143,9 +143,7 @@ class DriftDetector(Holder):
     def adopt(self, other: "DriftDetector", places: Ints | None = None) -> None:
         """Take over the windows of another detector of the same classes, of tests with batches of the same length.
 
-        Args:
-            other: the detector.
-            places: of its columns among these, whose others have been 0 in every row; None: they are the same.
+        ``places``: of its columns among these, whose others have been 0 in every row; None: they are the same.
         """
         if self.means.shape[1] and other.limits[at.MEAN_BATCH] == self.limits[at.MEAN_BATCH]:
             if places is None:
@@ -171,8 +169,7 @@ class DriftDetector(Holder):
         if not windows.size or not rows:
             return None
         shares = past / rows @ windows[:, at.MEAN] + (windows[:, at.TO_RECENT + at.MEAN] / rows).sum(axis=0)
-        means: Floats = self.means[at.ORIGIN] + shares
-        return means
+        return np.asarray(self.means[at.ORIGIN] + shares)
 
     def add_class(self) -> None:
         """One more class, called before its first row comes."""
@@ -184,24 +181,19 @@ class DriftDetector(Holder):
         return int(at.rows_to_test(classes, self.counters, self.reference, self.limits))
 
     def absorb(self, X: Floats, classes: Ints, loss: Floats) -> list[Alarm]:
-        """Take in rows after they were tested and learned.
+        """Take in rows after they were tested and learned; the alarms, in the order of their rows.
 
         Args:
             X: (n, D) encoded rows, all finite.
             classes: (n,) class indices, int64; zeros for regression.
             loss: (n,) 0 or 1; for regression squared innovations, all finite.
-
-        Returns:
-            The alarms, in the order of their rows.
         """
         if not self.started and X.shape[0]:
             self._start(X[0])
         alarms: list[Alarm] = []
-        row = 0
+        row, state = 0, (self.means, self.counters, self.reference, self.limits)
         while True:
-            row, differ, window = at.absorb_rows(
-                X, classes, loss, row, self.means, self.counters, self.reference, self.limits
-            )
+            row, differ, window = at.absorb_rows(X, classes, loss, row, *state)
             if row >= X.shape[0]:
                 return alarms
             k = int(classes[row])
@@ -236,17 +228,10 @@ class DriftDetector(Holder):
         found = np.flatnonzero((cuts > 0.0) & (apart >= cuts))
         found = found[np.argsort(-apart[found] / spread[found], kind="stable")][:ALARM_COLUMNS_MAX]
         origin = M[at.ORIGIN, found]
-        return Alarm(
-            kind="class_mean",
-            row=row,
-            cls=k,
-            columns=tuple(found.tolist()),
-            before=tuple((origin + M[first + at.MEAN, found]).tolist()),
-            after=tuple((origin + after[found]).tolist()),
-            epsilon=float(cuts[found[0]] / spread[found[0]]),
-            n_before=int(past),
-            n_after=int(recent),
-        )
+        before, later = (tuple((origin + mean).tolist()) for mean in (M[first + at.MEAN, found], after[found]))
+        epsilon = float(cuts[found[0]] / spread[found[0]])
+        columns = tuple(found.tolist())
+        return Alarm("class_mean", row, k, columns, before, later, epsilon, int(past), int(recent))
 
     def _errors_alarm(self, row: int, k: int, window: int) -> Alarm:
         count, wrong = self.counters[k, at.COUNT], self.counters[k, at.WRONG]
@@ -272,17 +257,15 @@ class DriftDetector(Holder):
         classes = len(counters)
         if len(means) != at.FIRST + at.PER_CLASS * classes or (self.regression and classes != 1):
             raise ValueError("means: windows of other classes")
-        unfinished = (counters[:, [at.RECENT, at.PARTIAL]] >= np.maximum([self.limits[0], self._cell], 1)).any()
-        if unfinished or (counters[:, at.COUNT] % max(self._cell, 1)).any():
-            raise ValueError("counters: counts that cannot be")
-        if (counters[:, at.WRONG] > counters[:, at.COUNT] + counters[:, at.PARTIAL]).any():
-            raise ValueError("counters: more wrong rows than rows")
-        if (counters[:, at.STEPS] > self._cell * counters[:, at.COUNT]).any():
-            raise ValueError("counters: larger steps than cells")
         if (np.abs(means) > at.ADDED_MAX * max(self.limits[0], 1)).any():
             raise ValueError("means beyond what rows can have")
-        batches = (reference[at.BATCHES], reference[at.COLLECTED]) if len(reference) else (0.0, 0.0)
-        if batches[0] not in {0.0, 1.0, 2.0} or batches[1] not in range(max(self._error_batch, 1)):
+        rows = counters[:, at.COUNT]
+        unfinished = (counters[:, [at.RECENT, at.PARTIAL]] >= np.maximum([self.limits[0], self._cell], 1)).any()
+        larger = (counters[:, at.WRONG] > rows + counters[:, at.PARTIAL]) | (counters[:, at.STEPS] > self._cell * rows)
+        if unfinished or larger.any() or (rows % max(self._cell, 1)).any():
+            raise ValueError("counters: counts that cannot be")
+        batches, collected = reference[[at.BATCHES, at.COLLECTED]] if len(reference) else (0.0, 0.0)
+        if batches not in {0.0, 1.0, 2.0} or collected not in range(max(self._error_batch, 1)):
             raise ValueError("reference: batches that cannot be")
 
 

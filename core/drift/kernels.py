@@ -220,21 +220,12 @@ def _collect(reference: Floats, loss: float) -> None:
 def absorb_rows(
     X: Floats, classes: Ints, loss: Floats, row: int, M: Floats, T: Floats, reference: Floats, limits: Floats
 ) -> tuple[int, int, int]:
-    """Take in rows from ``row`` on, up to and including the first at which a test fires.
+    """Take in rows X (n, D) from ``row`` on, up to and including the first at which a test fires.
 
-    Args:
-        X: (n, D) rows, all finite.
-        classes: (n,) index of each row's class.
-        loss: (n,) 1 where the a-priori label was wrong, else 0; for regression the squared innovation.
-        row: where to begin.
-        M: of the columns and the means, see above.
-        T: counters.
-        reference: of a regression.
-        limits: what is tested; the only part of the state that is not moved on.
+    M, T and ``reference`` move on. ``loss``: 1 where the a-priori label was wrong, else 0; for regression the squared innovation.
 
-    Returns:
-        The row at which a test fired, n for none; whether the means differ (0 or 1); rows of the window in which
-        errors rose, 0 for none. The caller closes the windows that drifted.
+    Returns the row at which a test fired, n for none; whether the means differ (0 or 1); rows of the window in which
+    errors rose, 0 for none. The caller closes the windows that drifted.
     """
     mean_batch, error_batch = limits[MEAN_BATCH], int(limits[ERROR_BATCH])
     cells = min(CELLS, error_batch)

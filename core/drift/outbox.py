@@ -1,8 +1,12 @@
-"""The outbox of drift events: the newest ones, as a bounded part of the state.
+"""Drift events: which alarms are one event, and the newest events, as a bounded part of the state.
 
-An event is an episode of alarms (core.drift.episodes), which are a function of the log: every replica finds the same
-ones, and finds them again after a crash. Readers do not remove them: each remembers how far it has read, and new
-events replace the oldest.
+One drift is one event, however many of the tests fire, in however many classes. The first alarm opens an episode, and
+is the event. Alarms up to ``episode_rows`` rows after it join it; the next one opens another episode, so none lasts
+longer, also where a drift goes on. An episode that begins up to ``cooldown_rows`` rows after one that was acted upon is
+held back: nothing acts upon it, and no webhook is sent it.
+
+Events are a function of the log: every replica finds the same ones, and finds them again after a crash. Readers of the
+outbox do not remove them: each remembers how far it has read, and new events replace the oldest.
 
     place of an event = (version, index)              the entry of its first alarm, and its number there, from 0
     reach of a reader = (version, index, joined)      the newest event it knows, with so many later alarms
@@ -12,14 +16,14 @@ Only the newest event can get more alarms, so reaches grow with every alarm.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from core.contract import Alarm, Header, Label
-from core.state.layout import LARGEST
+from core.contract import Alarm, Floats, Header, Label
+from core.state.layout import LARGEST, ROWS_MAX, Counts, Holder, Layout
 
 KEPT = 256
 """Events kept. A reader that is further behind has missed some, as ``total`` shows."""
@@ -32,6 +36,45 @@ Reach = tuple[int, int, int]
 Action = Literal["report", "reset", "forget"]
 Count = Annotated[int, Meta(ge=0)]
 Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+
+
+class EpisodePlace(NamedTuple):
+    """What an alarm is: a later one of its episode; or the first of one that comes within the cool-down of another."""
+
+    joins: bool
+    held_back: bool
+
+
+class Episodes(Holder):
+    """The episodes of one model, whose rows count from 1; 0 is before every row.
+
+    Attributes:
+        opened: the row of the first alarm of the latest one.
+        acted: that of the latest one that was not held back.
+    """
+
+    layout = Layout({})
+    object_bytes = 200
+
+    def __init__(self) -> None:
+        self.opened = self.acted = 0
+
+    def place(self, row: int, episode_rows: int, cooldown_rows: int) -> EpisodePlace:
+        """Take in an alarm of a row; rows never decrease."""
+        if self.opened and row - self.opened <= episode_rows:
+            return EpisodePlace(joins=True, held_back=False)
+        self.opened = row
+        if self.acted and row - self.acted <= cooldown_rows:
+            return EpisodePlace(joins=False, held_back=True)
+        self.acted = row
+        return EpisodePlace(joins=False, held_back=False)
+
+    def _counts(self) -> Counts:
+        return {"opened": ROWS_MAX, "acted": ROWS_MAX}
+
+    def _check(self, _held: Mapping[str, Floats], found: Counts) -> None:
+        if found["acted"] > found["opened"] or (found["opened"] > 0) != (found["acted"] > 0):
+            raise ValueError("not the state of episodes")
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,10 +111,8 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
         before, after: shares of wrong rows in the windows, for regression of large errors (error_rate); None otherwise.
         epsilon_cut: the threshold that was passed; of means in ranges of the column that moved most.
         rows_before, rows_after: sizes of the windows.
-        action: what the model did.
-        held_back: whether it came within the cool-down of another: nothing acted upon it, no webhook is sent it.
-        joined: how many later alarms have joined it.
-        alarms: the first ``LISTED_MAX`` of them.
+        action, held_back: what the model did; whether it was held back.
+        joined, alarms: how many later alarms have joined it; the first ``LISTED_MAX`` of them.
         challenger: the challenger that raised it, by the name that it had then; None: the model itself.
     """
 
@@ -105,29 +146,14 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
 
     def to_json(self) -> Header:
         """The first alarm as clients see it, but for the model's name, and the id and time that go with it."""
-        return {
-            "kind": self.kind,
-            "class": self.label,
-            "version": self.version,
-            "row": self.row,
-            "features": to_builtins(self.features),
-            "before": self.before,
-            "after": self.after,
-            "epsilon_cut": self.epsilon_cut,
-            "windows": {"before": self.rows_before, "after": self.rows_after},
-            "action": self.action,
-            "challenger": self.challenger,
-        }
+        shown = to_builtins(self) | {"windows": {"before": self.rows_before, "after": self.rows_after}}
+        said = ("version", "row", "features", "before", "after", "epsilon_cut", "windows", "action", "challenger")
+        return {"kind": self.kind, "class": self.label, **{name: shown[name] for name in said}}
 
 
 def of_alarm(alarm: Alarm, place: tuple[int, int], columns: Sequence[str], **known: Any) -> Drift:
-    """The event that an alarm opens, in the client's terms.
-
-    Args:
-        alarm: as the test raised it.
-        place: version and index.
-        columns: names of the alarm's columns.
-        known: the other attributes of the event: row, time_ms, label, action, held_back, challenger.
+    """The event that an alarm opens, in the client's terms: at its place, with the names of the alarm's columns, and
+    what else is ``known``: row, time_ms, label, action, held_back, challenger.
     """
     before, after = (alarm.before[0], alarm.after[0]) if alarm.kind == "error_rate" else (None, None)
     return Drift(
@@ -165,11 +191,7 @@ class Outbox:
         return self._kept[-1].reach if self._kept else (0, 0, 0)
 
     def put(self, drift: Drift) -> None:
-        """Add an event.
-
-        Raises:
-            ValueError: it does not come after the last one.
-        """
+        """Add an event, which has to come after the last one."""
         if self._kept and drift.place <= self._kept[-1].place:
             raise ValueError("events come in the order of their places")
         self._kept.append(drift)
@@ -181,11 +203,7 @@ class Outbox:
         return self._kept[-1] if self._kept else None
 
     def join(self, alarm: Joined) -> None:
-        """Add a later alarm to the newest event.
-
-        Raises:
-            ValueError: there is no event.
-        """
+        """Add a later alarm to the newest event, of which there has to be one."""
         if not self._kept:
             raise ValueError("there is no event that an alarm could join")
         drift = self._kept[-1]
@@ -234,8 +252,6 @@ class Outbox:
             raise ValueError("not the state of an outbox")
         if any(len(raw) < len(Drift.__struct_fields__) for raw in header["kept"]):
             raise ValueError("not the state of an outbox: an event lacks a field")
-        if any(len(drift.alarms) > min(drift.joined, LISTED_MAX) for drift in kept):
-            raise ValueError("an event lists more alarms than have joined it")
-        if sorted(set(places)) != places:
-            raise ValueError("not the order of an outbox")
+        if sorted(set(places)) != places or any(len(one.alarms) > min(one.joined, LISTED_MAX) for one in kept):
+            raise ValueError("not the state of an outbox: events out of order, or with more alarms than have joined")
         self.total, self._kept = total, deque(kept, maxlen=KEPT)

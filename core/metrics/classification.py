@@ -63,23 +63,14 @@ class MeanCost(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What is counted of one span; see ``class_kernels``.
+    """What is counted of one span (``class_kernels``); ``whole``: rows are counted, not weighed."""
 
-    Attributes:
-        sums: (SUMS,).
-        tallies: (3, K).
-        confusion: (S, S).
-        scores: (2, B); B = 0 with more than two classes.
-        places: (K,) of the classes in the confusion.
-        whole: whether rows are counted, not weighed.
-    """
-
-    sums: Floats
-    tallies: Floats
-    confusion: Floats
-    scores: Floats
-    places: Ints
-    whole: bool = True
+    sums: Floats  # (SUMS,)
+    tallies: Floats  # (3, K)
+    confusion: Floats  # (S, S)
+    scores: Floats  # (2, B); B = 0 with more than two classes
+    places: Ints  # (K,) of the classes in the confusion
+    whole: bool
 
     def mean(self, total: int, rows: int = at.SCORED) -> float:
         """One of the sums per row; ``rows``: the sum that counts them."""
@@ -218,7 +209,7 @@ class ClassificationMetrics(PrequentialMetrics):
             predicted: int64 (n,), index of the a-priori prediction; ``NOTHING`` (-1) where there was no answer,
                 ``GONE`` where its label is no longer known.
             truth: int64 (n,), index of the label that came.
-            facts: float64 (FACTS, n), what the probabilities said; see ``class_kernels``.
+            facts: (FACTS, n), what the probabilities said; see ``class_kernels``.
             classes: number of classes known; never fewer than before.
             baselines: int64 (n, 2), what ``no_change`` and ``majority`` predicted then: an index, ``NOTHING``,
                 ``GONE``, or ``AS_NOW``; or (0, 2): as now for all rows.
@@ -351,11 +342,9 @@ def balanced_accuracy(labels: Floats, hits: Floats) -> float:
 
 
 def mean_cost(tallies: Floats, costs: Floats) -> MeanCost | None:
-    """The costs of a span; None without rows; of equally cheap constant answers the one of lowest index.
+    """The costs of a span with tallies (3, K), for costs (at least K,) of missing each label; None without rows.
 
-    Args:
-        tallies: (3, K), as of ``Span``.
-        costs: (at least K,) of missing a row of each label.
+    Of equally cheap constant answers it is the one of lowest index.
     """
     labels, _, hits = tallies
     costs = costs[: len(labels)]

@@ -60,23 +60,21 @@ def add_point(s: Floats, history: Floats, metrics: Floats) -> None:
 
 
 class Quality(NamedTuple):
-    """How well a model did in its window, comparable between models, for monitoring; NaN where unknown.
-
-    Attributes:
-        score: accuracy, or mean squared error.
-        baseline: the same of the best baseline, on the rows that it predicted.
-        error_ratio: the model's error divided by that of its best baseline: of the shares of wrong rows; with class
-            costs of the costs, the baseline being the best single label in hindsight; or of the mean squared errors on
-            the baseline's rows. Below 1 the model is of use.
-        calibration_error: the expected calibration error (ece); NaN for a regression.
-        unscored: rows without an answer, of all rows.
-    """
+    """How well a model did in its window, comparable between models, for monitoring; NaN where unknown."""
 
     score: float
+    """Accuracy, or mean squared error."""
     baseline: float
+    """The same of the best baseline, on the rows that it predicted."""
     error_ratio: float
+    """The model's error divided by that of its best baseline: of the shares of wrong rows; with class costs of the
+    costs, the baseline being the best single label in hindsight; or of the mean squared errors on the baseline's rows.
+    Below 1 the model is of use.
+    """
     calibration_error: float
+    """The expected calibration error (ece); NaN for a regression."""
     unscored: int
+    """Rows without an answer, of all rows."""
 
 
 def error_ratio(error: float, baseline: float) -> float:
@@ -91,9 +89,7 @@ def error_ratio(error: float, baseline: float) -> float:
 class Marks:
     """At which rows something happened to a model; bounded, and thinned out evenly.
 
-    Attributes:
-        kept: each with ``row`` and ``kind`` at least.
-        thinned: how many were dropped.
+    ``kept`` are each with ``row`` and ``kind`` at least, ``thinned`` is how many were dropped.
     """
 
     def __init__(self) -> None:
@@ -118,11 +114,7 @@ class Marks:
 
     @classmethod
     def from_header(cls, header: Header) -> "Marks":
-        """The marks of a ``to_header``.
-
-        Raises:
-            ValueError: not such a header.
-        """
+        """The marks of a ``to_header``; raises ``ValueError`` for another header."""
         marks, kept, thinned = cls(), header.get("marks"), header.get("marks_thinned")
         if not isinstance(kept, list) or type(thinned) is not int:
             raise ValueError("marks: not a list of them, and how many were dropped")

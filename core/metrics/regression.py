@@ -191,21 +191,13 @@ def _absorb(
 
 
 class Span(NamedTuple):
-    """One span of rows.
+    """One span of rows; NaN without rows."""
 
-    Attributes:
-        means: (3, at least 2) of e^2 and |e| of each series; NaN without rows.
-        bias: the mean of e.
-        variance: of the truth.
-        median: of |e|.
-        rows: of the baseline.
-    """
-
-    means: Floats
+    means: Floats  # (3, at least 2) of e^2 and |e| of each series
     bias: float
-    variance: float
-    median: float
-    rows: float
+    variance: float  # of the truth
+    median: float  # of |e|
+    rows: float  # of the baseline
 
     def report(self) -> Header:
         """The scores of the model and of the baseline."""

@@ -3,7 +3,7 @@
     rows_until_next_test(classes)   how many of the next rows may be learned as one block
     observe(model, X, ...)          tests rows that were just learned, keeps the alarms and acts upon them
 
-Alarms of one drift are one episode (core.drift.episodes), and only its first alarm is acted upon.
+Alarms of one drift are one episode (core.drift.outbox), and only its first alarm is acted upon.
 
 A model that only reports drift learns whole blocks. One that resets or forgets must do so at the exact row, however
 clients batch their rows: it learns up to the next row at which a test can fire, which the labels alone determine
@@ -21,7 +21,7 @@ from core.config import Config
 from core.config.watch import OnDrift
 from core.contract import Alarm, Floats, Ints
 from core.drift.detector import DriftDetector
-from core.drift.episodes import Episodes, Place
+from core.drift.outbox import EpisodePlace, Episodes
 from core.features import Schema, Space
 from core.features.feature_space import column_places
 from core.switching.phases import Phase
@@ -32,7 +32,7 @@ class Seen(NamedTuple):
 
     row: int
     alarm: Alarm
-    place: Place
+    place: EpisodePlace
     action: OnDrift
 
 
@@ -54,7 +54,7 @@ class DriftResponse:
     def __init__(self, config: Config, schema: Space) -> None:
         self.regression = config.task == "regression"
         self.alarms: list[Seen] = []
-        self.episodes = Episodes(config.watch)
+        self.episodes = Episodes()
         self._follow(config)
         self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
 
@@ -65,7 +65,6 @@ class DriftResponse:
         """
         before, tests = self.detector, self._tests
         self._follow(config)
-        self.episodes.configure(config.watch)
         if self._tests != tests:
             self.move(schema)
             self.detector.adopt(before)
@@ -75,6 +74,7 @@ class DriftResponse:
         self._of_learner = frozenset(config.algorithm.own_tests(config.params))
         self._tests = {kind: test for kind, test in config.watch.tests.items() if kind not in self._of_learner}
         self._kinds = set(config.watch.tests)
+        self._lengths = config.watch.episode_rows, config.watch.cooldown_rows
         self._action = config.on_drift
         self.acts = self._action != "report"
         self._row_by_row = bool(self._kinds & self._of_learner)
@@ -134,7 +134,7 @@ class DriftResponse:
     def _seen(self, alarm: Alarm, own: bool, row: int) -> Seen:
         """An alarm in its episode. To one of its own tests the learner has responded: it has restarted the class."""
         at = row + alarm.row + 1
-        place = self.episodes.place(at)
+        place = self.episodes.place(at, *self._lengths)
         idle = place.joins or place.held_back
         return Seen(at, alarm, place, "reset" if own else "report" if idle else self._action)
 

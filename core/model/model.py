@@ -14,8 +14,7 @@ from typing import Any, Self
 from core.config import Config
 from core.config.challengers import Promote
 from core.contract import Label
-from core.drift.episodes import Episodes
-from core.drift.outbox import Outbox
+from core.drift.outbox import Episodes, Outbox
 from core.features import Space
 from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics, RegressionMetrics
@@ -77,7 +76,7 @@ class LearnerParts(Nested):
     def end_episodes(self) -> None:
         """The next alarm opens another event."""
         if self.drift_response is not None:
-            self.drift_response.episodes = Episodes(self.config.watch)
+            self.drift_response.episodes = Episodes()
 
     @property
     def regression(self) -> bool:

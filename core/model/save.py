@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.config.challengers import Promote, challenging, own_fields
 from core.contract import Buffer, Header
-from core.drift.episodes import Episodes
-from core.drift.outbox import Outbox
+from core.drift.outbox import Episodes, Outbox
 from core.features import Space
 from core.features.labels import LabelSet
 from core.metrics.difference import Difference
@@ -66,7 +65,7 @@ def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -
     """
     held, learner_id = parts.parts(), parts.learner_id if copy_id is None else copy_id
     if copy_id is not None and "episodes" in held:
-        held["episodes"] = Episodes(parts.config.watch)
+        held["episodes"] = Episodes()
     arrays, headers = flatten({**held, **more})
     state: Header = {"rows": parts.rows, "labels": parts.labels.to_header(), **headers}
     if parts.rows_before_start:

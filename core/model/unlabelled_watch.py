@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from core.config.watch import WatchTest
 from core.contract import Floats
 from core.drift.detector import DriftDetector
-from core.drift.episodes import Episodes
-from core.drift.outbox import Drift, of_alarm
+from core.drift.outbox import Drift, Episodes, of_alarm
 from core.entry import ServedPrediction
 from core.features import Schema
 from core.features.labels import key
@@ -72,7 +71,8 @@ class UnlabelledWatch:
             ranges = np.hstack([schema.drift_ranges, ranges])
         tests = {"class_mean": model.config.watch.tests.get("class_mean", WatchTest())} if self.names else {}
         self._detector = DriftDetector(tests, ranges, regression=True)
-        self._episodes, self._rows = Episodes(model.config.watch), 0
+        self._episodes, self._rows, watch = Episodes(), 0, model.config.watch
+        self._lengths = watch.episode_rows, watch.cooldown_rows
 
     def absorb(self, model: Model, raw: Floats, served: ServedPrediction, version: int, time_ms: int) -> Drift | None:
         """Take in a row that was predicted; the drift that shows, once in an episode of such rows.
@@ -89,7 +89,7 @@ class UnlabelledWatch:
         row = self._row(model, raw, served)
         self._rows += 1
         for alarm in self._detector.absorb(row, np.zeros(1, dtype=np.int64), np.zeros(1)):
-            if not self._episodes.place(self._rows).joins:
+            if not self._episodes.place(self._rows, *self._lengths).joins:
                 names = [self.names[column] for column in alarm.columns]
                 known = {"row": model.rows, "time_ms": time_ms, "label": None, "action": "report"}
                 return replace(of_alarm(alarm, (version, 0), names, **known), kind=KIND)

@@ -29,7 +29,7 @@ from core.config import Config
 from core.config.watch import Watch, WatchTest
 from core.contract import Floats
 from core.drift.detector import DriftDetector
-from core.drift.episodes import Episodes
+from core.drift.outbox import Episodes
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model
@@ -86,8 +86,8 @@ def run(algorithm: str, params: dict[str, Any], X: Floats, y: Any) -> Run:
 
 def events(alarms: dict[str, list[int]]) -> list[int]:
     """Rows of the events that these alarms make."""
-    episodes = Episodes(Watch())
-    return [row for row in sorted(chain.from_iterable(alarms.values())) if not episodes.place(row).joins]
+    episodes, rows = Episodes(), Watch().episode_rows
+    return [row for row in sorted(chain.from_iterable(alarms.values())) if not episodes.place(row, rows, 0).joins]
 
 
 def river_alarms(losses: Floats, binary: bool) -> dict[str, list[int]]:

@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from core.config.watch import Watch
-from core.drift.episodes import Episodes
+from core.drift.outbox import Episodes
 
 
-def places(rows, **watch):
+def places(rows, episode_rows, cooldown_rows=0):
     """What becomes of alarms at these rows: "new", "quiet" for one that is held back, "joins"."""
-    episodes = Episodes(Watch(**watch))
-    found = [episodes.place(row) for row in rows]
+    episodes = Episodes()
+    found = [episodes.place(row, episode_rows, cooldown_rows) for row in rows]
     return ["joins" if joins else "quiet" if held_back else "new" for joins, held_back in found]
 
 
@@ -33,24 +32,23 @@ def test_the_cool_down_begins_at_an_episode_that_was_acted_upon():
 
 def test_other_lengths_go_on_with_the_episode():
     """A configuration that changes ends nothing."""
-    episodes = Episodes(Watch(episode_rows=10))
-    episodes.place(100)
-    episodes.configure(Watch(episode_rows=50, cooldown_rows=90))
-    assert (True, False) == episodes.place(150)
-    assert (False, True) == episodes.place(190)
-    assert (False, False) == episodes.place(260)
+    episodes = Episodes()
+    episodes.place(100, 10, 0)
+    assert (True, False) == episodes.place(150, 50, 90)
+    assert (False, True) == episodes.place(190, 50, 90)
+    assert (False, False) == episodes.place(260, 50, 90)
 
 
 def test_the_state_comes_back_through_json():
     """At every stage it goes on as if never saved."""
     rows = [3, 10, 80, 120, 400]
     for stop in range(len(rows)):
-        kept, loaded = (Episodes(Watch(episode_rows=50, cooldown_rows=100)) for _ in range(2))
+        kept, loaded = Episodes(), Episodes()
         for row in rows[:stop]:
-            kept.place(row)
+            kept.place(row, 50, 100)
         arrays, header = kept.to_arrays()
         loaded.load_arrays(arrays, json.loads(json.dumps(header)))
-        assert [kept.place(row) for row in rows[stop:]] == [loaded.place(row) for row in rows[stop:]]
+        assert [kept.place(row, 50, 100) for row in rows[stop:]] == [loaded.place(row, 50, 100) for row in rows[stop:]]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +56,7 @@ def test_the_state_comes_back_through_json():
 )
 def test_a_state_that_cannot_be_is_refused(forged):
     """Rows out of order or of another type."""
-    episodes = Episodes(Watch())
+    episodes = Episodes()
     with pytest.raises(ValueError, match="episodes|opened|acted|header"):
         episodes.load_arrays({}, {"opened": 100, "acted": 100, **forged})
     assert 0 == episodes.opened
