@@ -222,7 +222,7 @@ def absorb_rows(
 ) -> tuple[int, int, int]:
     """Take in rows X (n, D) from ``row`` on, up to and including the first at which a test fires.
 
-    M, T and ``reference`` move on. ``loss``: 1 where the a-priori label was wrong, else 0; for regression the squared innovation.
+    M, T and ``reference`` move on. ``loss``: 1 where the a-priori label was wrong; for regression squared innovations.
 
     Returns the row at which a test fired, n for none; whether the means differ (0 or 1); rows of the window in which
     errors rose, 0 for none. The caller closes the windows that drifted.

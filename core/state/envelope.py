@@ -37,11 +37,7 @@ _LENGTH_BYTES = 8
 
 
 def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
-    """Arrays and header as bytes, with format version and digest; the same content gives the same bytes.
-
-    Args:
-        arrays: float64 arrays of any shape, by name.
-        header: JSON-able, with finite numbers; must not hold "format" or "digest".
+    """Arrays (float64, of any shape) and header as bytes, with format version and digest; equal ones give equal bytes.
 
     Raises:
         ValueError: the header holds NaN or infinity, an array is not float64, or a name is no Unicode.
@@ -117,25 +113,18 @@ def _read(view: memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
 
 def flatten(parts: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:
     """The states of named parts as one: arrays as ``part.name``, headers by part."""
-    arrays: dict[str, NDArray[Any]] = {}
-    header: Header = {}
-    for part, holder in parts.items():
-        own, header[part] = holder.to_arrays()
-        arrays.update({f"{part}.{name}": array for name, array in own.items()})
-    return arrays, header
+    states = {part: holder.to_arrays() for part, holder in parts.items()}
+    arrays = {f"{part}.{name}": array for part, (own, _) in states.items() for name, array in own.items()}
+    return arrays, {part: header for part, (_, header) in states.items()}
 
 
 def unflatten(parts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-    """Load named parts from what ``flatten`` gave.
-
-    Raises:
-        ValueError: arrays of a part that is not there, or a state that its part does not take.
-    """
+    """Load named parts from what ``flatten`` gave; raises ``ValueError`` for what is not the state of these parts."""
     if any(name.partition(".")[0] not in parts for name in arrays):
         raise ValueError("the state has parts that this model has not")
     for part, holder in parts.items():
-        start = len(part) + 1
-        own = {name[start:]: array for name, array in arrays.items() if name.startswith(f"{part}.")}
+        start = f"{part}."
+        own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
         holder.load_arrays(own, header[part])
 
 
@@ -156,9 +145,5 @@ class Nested(ABC):
         return flatten(self.parts())
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave; after an error the holder is of no use.
-
-        Raises:
-            ValueError: not a state of these parts.
-        """
+        """Take over a state that ``to_arrays`` gave; after a ``ValueError`` the holder is of no use."""
         unflatten(self.parts(), arrays, header)

@@ -39,18 +39,12 @@ _SUM_ERROR = 1e-6
 
 
 class Range(NamedTuple):
-    """The numbers that an array, or one place of it, may hold; by default all finite ones.
-
-    Attributes:
-        low, high: least and largest, both included.
-        whole: integers only.
-        undefined: NaN is allowed, too.
-    """
+    """The numbers that an array, or one place of it, may hold, both ends included; by default all finite ones."""
 
     low: float = -LARGEST
     high: float = LARGEST
-    whole: bool = False
-    undefined: bool = False
+    whole: bool = False  # integers only
+    undefined: bool = False  # NaN is allowed, too
 
     def holds(self, values: Floats) -> bool:
         """Whether all values are in it."""
@@ -145,11 +139,7 @@ class Shares(Array):
 class Triangle(Array):
     """Matrices (..., D, D) of which the upper triangle is kept, row by row; zeros below when read.
 
-    Args:
-        shape: the sizes before the last two, then D.
-        within: the range of all numbers.
-        diagonal: that of the diagonal.
-        at: the holder's attribute.
+    ``shape``: the sizes before the last two, then D; ``diagonal``: the range of the diagonal.
     """
 
     def __init__(
@@ -220,16 +210,9 @@ class Layout:
     def load(
         self, holder: object, arrays: Mapping[str, NDArray[Any]], check: Check | None = None, **sizes: int
     ) -> None:
-        """Check a state and set the holder's arrays.
+        """Check a state, with the sizes of the named dimensions, and set the holder's arrays.
 
-        Args:
-            holder: what the arrays are attributes of.
-            arrays: the state.
-            check: refuses arrays, by attribute, that do not go together, with a ValueError.
-            sizes: of the named dimensions.
-
-        Raises:
-            ValueError: as ``read``; the holder is unchanged.
+        ``check`` refuses arrays, by attribute, that do not go together. After a ``ValueError`` the holder is unchanged.
         """
         found = self.read(arrays, **sizes)
         if check is not None:
@@ -254,11 +237,7 @@ class Layout:
     def extend(self, holder: object, other: object, places: NDArray[np.int64], side: str = "D") -> None:
         """Set a holder's arrays to those of one that is smaller along a side, which is the last one of every array.
 
-        Args:
-            holder: its arrays are there already; what is not at ``places`` stays.
-            other: the smaller one, of the same size along all other sides.
-            places: of the other's numbers along the side.
-            side: its name.
+        ``places``: of the other's numbers along the side; what is elsewhere stays. All other sides are equally long.
         """
         for name, declared in self.arrays.items():
             attribute = self._attributes[name]
@@ -289,11 +268,7 @@ def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str, ...], s
 
 
 def counts(header: Header, **most: int) -> tuple[int, ...]:
-    """The integers of a header that holds nothing else, in the order asked for.
-
-    Args:
-        header: as the state has it.
-        most: the largest value of each; the least is 0.
+    """The integers of a header that holds nothing else, in the order asked for: each from 0 to its largest value.
 
     Raises:
         ValueError: other names, other types, or a number out of range.
@@ -327,11 +302,7 @@ class Holder:
         return self.layout.to_arrays(self), {name: getattr(self, name) for name in self._counts()}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no such state can be; nothing has changed.
-        """
+        """Take over a state of ``to_arrays``; after a ``ValueError`` nothing has changed."""
         most = self._counts()
         found = dict(zip(most, counts(header, **most), strict=True))
         self.layout.load(self, arrays, lambda held: self._check(held, found), **self._sizes(found))
