@@ -99,11 +99,7 @@ class FeatureEntry(Checked):
 
     @property
     def feature(self) -> Feature:
-        """What is declared.
-
-        Raises:
-            Invalid: fields that do not go together.
-        """
+        """What is declared; raises ``Invalid`` for fields that do not go together."""
         if self.minimum is not None and self.maximum is not None and self.minimum >= self.maximum:
             raise Invalid.of(".max", "is not above min")
         if self.outside in {"refuse", "clip"} and self.minimum is None and self.maximum is None:
@@ -120,11 +116,7 @@ Declared = Annotated[list[Name | FeatureEntry], Field(min_length=1, max_length=C
 
 
 def parse_features(raw: object, field: str = "features") -> tuple[Feature, ...]:
-    """The features a client declares: a list of names and objects.
-
-    Raises:
-        Invalid: naming each error, e.g. ``features[1].categories[3]``; the first 20 of them.
-    """
+    """The features a client declares: a list of names and objects; raises ``Invalid`` with the first 20 problems."""
     if not isinstance(raw, list | tuple) or not raw:
         raise Invalid.of(field, "is not a list of features", f"1 to {COLUMNS_MAX} names or objects")
     if len(raw) > COLUMNS_MAX:

@@ -41,8 +41,8 @@ def canonical(value: object, field: str) -> Label:
     """The label a JSON value stands for; ``1.0`` is 1, ``false`` stays False.
 
     Raises:
-        Invalid: not a string, an integer or a boolean; an integer beyond 64 bits; a string over 200
-            characters or with half a surrogate pair, which no UTF-8 answer could carry.
+        Invalid: no string, integer or boolean; an integer beyond 64 bits; a string over 200 characters or with half a
+            surrogate pair, which no UTF-8 answer could carry.
     """
     if isinstance(value, bool):
         return value
@@ -60,12 +60,9 @@ def canonical(value: object, field: str) -> Label:
 
 
 def canonical_all(values: Sequence[object], place: Callable[[int], str]) -> list[Label]:
-    """The labels that n JSON values stand for; ``place`` names one of them by its number.
+    """The labels that n JSON values stand for; ``place`` names by its number the first one that is ``Invalid``.
 
     Values of one type are looked at once each, however often they come: there are few classes.
-
-    Raises:
-        Invalid: as ``canonical``, naming the first that is wrong.
     """
     try:
         if {*map(type, values)} in _ALIKE:
@@ -132,11 +129,7 @@ class LabelSet:
         return np.array(self.find(labels), dtype=np.int64)
 
     def add(self, label: Label) -> int:
-        """The index of a label, which joins the set if it is new.
-
-        Raises:
-            ValueError: another label of the set shows under the same key; ask ``clash`` first.
-        """
+        """The index of a label, which joins the set if it is new; it must not ``clash`` with another one."""
         index = self.index(label)
         if index >= 0:
             return index
@@ -160,13 +153,9 @@ class LabelSet:
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> "LabelSet":
-        """The set that ``to_header`` gave.
-
-        Raises:
-            ValueError: not such a header.
-        """
+        """The set that ``to_header`` gave; raises ``ValueError`` for another header."""
         labels = header.get("labels")
-        listed = labels if isinstance(labels, list) else [labels]
+        listed = labels if isinstance(labels, list) else []
         restored = cls([canonical(label, f"labels[{i}]") for i, label in enumerate(listed)])
         if listed is not labels or len(restored) != len(listed):
             raise ValueError("labels: not a list of distinct labels")
@@ -174,11 +163,7 @@ class LabelSet:
 
 
 def parse_declared(raw: object, field: str = "labels", bound: int = 100) -> tuple[Label, ...]:
-    """The label set a client declares.
-
-    Raises:
-        Invalid: not a list of 2 to ``bound`` labels; a label twice; two labels under one JSON key.
-    """
+    """The label set a client declares: 2 to ``bound`` labels, as ``distinct``; raises ``Invalid``."""
     if not isinstance(raw, list | tuple):
         raise Invalid.of(field, "is not a list of labels", f"2 to {bound} labels")
     if not 2 <= len(raw) <= bound:
@@ -187,11 +172,7 @@ def parse_declared(raw: object, field: str = "labels", bound: int = 100) -> tupl
 
 
 def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
-    """The labels of a list, in order.
-
-    Raises:
-        Invalid: naming every item that is no label, stands there twice, or clashes with one before it.
-    """
+    """The labels of a list, in order; raises ``Invalid``, naming what is no label, comes twice or clashes."""
     found = LabelSet()
 
     def join(item: object, where: str) -> None:
@@ -213,8 +194,7 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: 
     cell that looks like a number is one, and an empty cell is missing (declare "" to have it as a label).
 
     Raises:
-        Invalid: naming the first cells that match no declared label (``allowed`` lists them), or are numbers but no
-            integers.
+        Invalid: naming the first cells that match no declared label, or are numbers but no integers.
     """
     known = {key(label): label for label in declared or ()}
 
@@ -256,11 +236,7 @@ def _problems(values: Sequence[T], read: Callable[[T, str], object], place: Call
 
 
 def number_or_text(cell: str, field: str) -> Label:
-    """The integer a text looks like ("12", "1.0", "1e3"), else the text itself.
-
-    Raises:
-        Invalid: a number that is no integer, or too long or too large for a label.
-    """
+    """The integer a text looks like ("12", "1.0", "1e3"), else the text itself; other numbers are ``Invalid``."""
     text = canonical(cell, field)
     if _INTEGER.fullmatch(cell):
         return canonical(int(cell), field)

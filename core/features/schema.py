@@ -90,10 +90,7 @@ class Schema:
         return hash(self.id)
 
     def reading(self, ignored: Collection[str] = (), others: bool = True) -> "Schema":
-        """The same space, read otherwise: names in ``ignored`` are passed over with their values.
-
-        ``others``: whether categories that are not declared are taken.
-        """
+        """The same space, read otherwise: names in ``ignored`` are passed over; ``others``: any category is taken."""
         found = copy(self)
         found._known = frozenset(self.names).union(ignored)  # noqa: SLF001  its own class
         found._columns = tuple(column_of(feature, others) for feature in self.features)  # noqa: SLF001
@@ -164,14 +161,9 @@ class Schema:
         return self._read(_Table(rows, order, missing_allowed, texts), len(columns))
 
     def numbers(self, columns: Sequence[str], X: Floats, missing_allowed: bool, texts: bool = False) -> Floats:
-        """A table of finite numbers X (n, C), NaN for missing, with its C columns named, in any order, as (n, F).
+        """The same of finite numbers X (n, C), NaN for missing, for a space of numeric features.
 
-        For a space of numeric features; X itself where its columns are the schema's, in order, and any number is taken.
-        ``texts`` of CSV only matter to what errors name.
-
-        Raises:
-            Invalid: columns that are not the schema's (some may be absent where ``missing_allowed``); numbers outside a
-                range that refuses them.
+        It is X itself where its columns are the schema's, in order, and any number is taken.
         """
         order = self._order(columns, missing_allowed, "header" if texts else "columns")
         if order != list(range(X.shape[1])):
@@ -250,16 +242,13 @@ class Schema:
         """The raw rows of a table of some width, by whole columns; or by cells where one of these is unusual.
 
         Some rows at a time: a thread that reads a large table holds the interpreter for as long as one column takes.
-
-        Raises:
-            Invalid: rows of another length, or the first cells that do not fit, by rows.
         """
         rows = table.rows
         if not {width}.issuperset(map(len, rows)):
             place = "row {}" if table.texts else "data[{}]"
             ragged = [(at, len(row)) for at, row in enumerate(rows, int(table.texts)) if len(row) != width]
-            said = f"has {{}} values, {width} expected"
-            refuse([Problem(place.format(at), said.format(found)) for at, found in ragged[:PROBLEMS_MAX]])
+            said = f"values, {width} expected"
+            refuse([Problem(place.format(at), f"has {found} {said}") for at, found in ragged[:PROBLEMS_MAX]])
         raw = np.full((len(rows), len(self.names)), math.nan)
         problems: list[Problem] = []
         for begin in range(0, len(rows), _ROWS_AT_ONCE):

@@ -112,8 +112,7 @@ class SparseSchema:
     def row(self, values: Mapping[str, object], missing_allowed: bool = False, field: str = "features") -> Floats:
         """One row given by names, as psi (1, d); ``missing_allowed`` is ignored: an absent name is 0.
 
-        Raises:
-            Invalid: invalid names or values (null is one), by name; the first 20 of them.
+        Invalid names and values (null is one) are refused by name, the first 20 of them.
         """
         del missing_allowed
         if not isinstance(values, Mapping):
@@ -135,11 +134,7 @@ class SparseSchema:
         return self._projected(_Rows(names, values, lambda row, at, part: f"{field}[{row}].{part}[{at}]"), field)
 
     def lines(self, lines: Sequence[Line], field: str = "body") -> Floats:
-        """Rows of SVMlight text, without their labels, as psi (n, d).
-
-        Raises:
-            Invalid: as ``lists``, and a ``qid``; named by line and column, e.g. ``line 3, column 7``.
-        """
+        """Rows of SVMlight text, without their labels, as psi (n, d); raises as ``lists``, naming line and column."""
         cells = [[cell.rpartition(":") for cell in line.cells] for line in lines]
         names = [[name for name, _, _ in row] for row in cells]
         texts = [[text for _, _, text in row] for row in cells]
@@ -184,11 +179,7 @@ class _Rows(NamedTuple):
 
 
 def check_names(names: Sequence[str], field: str) -> None:
-    """Refuse a list with an invalid name or one that is there twice.
-
-    Raises:
-        Invalid: e.g. ``names[3]``; the first 20 of them.
-    """
+    """Refuse a list with invalid names or names that are there twice: the first 20 of them, e.g. ``names[3]``."""
     rows = _Rows([names], [[0] * len(names)], lambda _row, at, _part: f"{field}[{at}]")
     if not _sound(rows, names):
         _one_by_one(rows)
