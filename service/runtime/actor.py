@@ -12,7 +12,6 @@ the client's id makes a retry safe.
 """
 
 import asyncio
-import contextlib
 import contextvars
 import logging
 from collections.abc import Coroutine, Sequence
@@ -254,10 +253,10 @@ class Actor:
         if commit.append.summary and appended.made is not None:
             self._replica.summary.settle(commit.append.version, commit.append.summary)
         self._shared.grown(self._replica, True)
-        little = None
-        if appended.code == "ok":
-            with contextlib.suppress(Exception):  # what is wrong shows again in the model's own task
-                little = self._little(commit, appended)
+        try:
+            little = self._little(commit, appended) if appended.code == "ok" else None
+        except Exception:  # noqa: BLE001 - it shows again in the model's own task
+            little = None
         if little is not None:
             self._finish_now(commit, appended, little)
         else:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from service.errors import StoreDown, Unavailable
 from service.runtime.stats import Stats
 from service.runtime.unstored_answers import Answered, AnswerWriter
@@ -69,8 +71,7 @@ class Source(Protocol):
         """The store is down: nothing is in flight, and nothing that waits will be sent."""
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(Struct, eq=False):
     """An append in flight, sent again unchanged until the store reports its fate, or its time is up.
 
     Attributes:

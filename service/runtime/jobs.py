@@ -38,8 +38,7 @@ class Reply(NamedTuple):
     earlier: Sequence[tuple[int, Outcome]] = ()
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(Struct, eq=False):
     """One request on its way to the log, or several that share a segment (``joined_rows``).
 
     Attributes:
@@ -115,8 +114,7 @@ def rows_of(jobs: Sequence[RowJob]) -> Rows:
     return Rows(first.space, None, X, y, ids=tuple([job.identity for job in jobs]) if first.identity else ())
 
 
-@dataclass(slots=True, eq=False)
-class Commit:
+class Commit(Struct, eq=False):
     """One append in flight.
 
     Attributes:

@@ -6,7 +6,6 @@ because of another one go again, each by itself.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,8 +41,7 @@ def row_of(segment: Any, digests: Sequence[str]) -> tuple[str, Floats, Any, str,
     return segment.space, segment.X[0], label, *(segment.ids or ("",)), *(digests or ("",))
 
 
-@dataclass(slots=True, eq=False)
-class JoinedRows(Job):
+class JoinedRows(Job, eq=False):
     """Several requests of one row each, in the order of its rows."""
 
     members: Sequence[RowJob] = ()

@@ -5,7 +5,8 @@ A step may run in a thread that holds the machine. It counts what came of it, an
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from core.entry import Entry, Outcome, Restore, Rows
 from core.model import Model, cost
@@ -23,8 +24,7 @@ MERGED_FLOPS = THREAD_FLOPS
 """Most floating-point operations of entries that are merged: what is done where it stands, without a thread."""
 
 
-@dataclass(slots=True)
-class Applied:
+class Applied(Struct):
     """What has become of a step.
 
     Attributes:
@@ -40,8 +40,8 @@ class Applied:
     refused: int = 0
     states_bytes: int = 0
     rebuilt: bool = False
-    answers: list[Outcome] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
+    answers: list[Outcome] = []
+    items: list[Item] = []
 
     def entry(self, entry: Entry, machine: Model, own: bool = False) -> None:
         """Apply an entry, and count and answer what has become of it."""

@@ -80,6 +80,8 @@ class SegmentIn(msgspec.Struct, frozen=True, gc=False):
         return len(self.blob) if named is None else named[1]
 
     def __post_init__(self) -> None:
+        if not (self.ids or self.digests):
+            return
         if len(self.ids) not in {0, 1, self.rows} or len(self.digests) != len(self.ids):
             raise ValueError("a segment has no id, one, or one per row, and a digest for each")
         if ":" in "".join(self.digests):
