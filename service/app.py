@@ -46,13 +46,12 @@ from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
 from service.settings import Settings
 from service.settings_validation import validated
 from service.store.catalog import Catalog
-from service.store.drift import EVENTS_ALL_MAX, DriftStreams
+from service.store.drift import KEPT, DriftStream
 from service.store.expiry import Expiry
 from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import Snapshots
 from service.store.states import States
-from service.store.unlabelled import UnlabelledEvents
 from service.store_keeper import StoreKeeper
 
 logger = logging.getLogger(__name__)
@@ -144,7 +143,7 @@ def attach(
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     guard = guard or Guard()
     budget = BodyBudget(engine.bounds.bodies_bytes_max, lambda scope: OWNER.get() or guard.client(scope))
-    watched = (monitor.streams, monitor.unlabelled, monitor.broadcast)
+    watched = (monitor.stream, monitor.unlabelled, monitor.broadcast)
     telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries)
     context = Context(engine, keys, telemetry, *watched, budget, commit, guard)
     app.context = context
@@ -293,17 +292,10 @@ def drift_monitor(
     failpoint: Callable[[str], None] | None,
 ) -> DriftMonitor:
     """The drift monitor."""
-    streams = DriftStreams(
-        engine.store.connection,
-        own,
-        model_max=settings.drift_events_max,
-        service_max=EVENTS_ALL_MAX,
-        wait_s=min(WAIT_S, settings.store_timeout_s / 2),
-    )
+    wait_s = min(WAIT_S, settings.store_timeout_s / 2)
     return DriftMonitor(
         engine,
-        streams,
-        UnlabelledEvents(engine.store.connection, EVENTS_ALL_MAX),
+        DriftStream(engine.store.connection, own, kept=KEPT, wait_s=wait_s),
         urls=hooks.parse(settings.webhooks.get_secret_value()),
         key=hooks.key_of(settings.webhook_secret.get_secret_value()),
         failpoint=failpoint,
@@ -349,8 +341,8 @@ def crasher(plan: str) -> Callable[[str], None]:
     """A failpoint that kills this process: ``POINT:N`` at the N-th time a point is passed, "" never.
 
     For fault tests only, through ``ONEPASS_FAILPOINT``: points are "appended" (committed, not applied), "applied"
-    (applied, not answered), "alarmed" (alarms in the outbox, not published) and "half-published" (in the model's stream
-    of drift events, not in the service's).
+    (applied, not answered), "alarmed" (alarms in the outbox, not published) and "published" (in the stream of drift
+    events, which this process has not noted).
     """
     wanted, _, count = plan.partition(":")
     left = int(count or 1)

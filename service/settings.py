@@ -128,7 +128,6 @@ class Settings(BaseSettings):
     )
     snapshots_kept: int = Field(3, ge=1, le=100, description="Snapshots kept per model.")
     snapshot_min_kb: int = Field(64, ge=1, description="Least log growth, in KiB, between two snapshots of a model.")
-    drift_events_max: int = Field(1000, ge=1, le=100_000, description="Drift events kept per model.")
     challengers_max: int = Field(8, ge=0, le=64, description="Most challengers per model; beyond it 409.")
     metrics_models: int = Field(
         20, ge=0, le=1000, description="Models with metrics of their own in GET /metrics: those that learn most."

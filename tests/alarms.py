@@ -12,6 +12,7 @@ from core.drift.outbox import Change, Drift, Joined
 from core.entry import Entry, Outcome, Rows
 from core.model import Model
 from service.runtime import steps
+from service.store import stretches
 
 LOUD = 1000.0
 """A row whose first feature is at least this raises an alarm."""
@@ -48,14 +49,10 @@ def _alarm(machine: Model, entry: Entry, row: int, value: float, held_back: bool
     return Drift(*place, row, entry.time_ms, *means, *windows, "report", bool(held_back))
 
 
-def install() -> None:
-    """Let every machine of this process raise them, for good."""
-    steps.apply = raising(steps.apply)
-
-
 @pytest.fixture(scope="module")
 def alarming():
-    """Let every machine of this process raise them, for the tests of a module."""
+    """Let every machine of this process raise them, for the tests of a module; no entries are merged meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steps, "apply", raising(steps.apply))
+        patch.setattr(stretches, "MERGED_ENTRIES_MAX", 1)
         yield

@@ -19,9 +19,9 @@ from service import embedded
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_PROCESS = (
-    "append_script catalog_store connection drift_store embedded expiry large_calls left_alarms log_page "
-    "log_store lost_models newer_code one_write pending_store snapshots_store state_versions states_store store_full "
-    "summaries_store writers"
+    "alarm_index append_script catalog_store connection drift_store embedded expiry large_calls log_page "
+    "log_store lost_models newer_code one_write orphaned_alarms pending_store snapshots_store state_versions "
+    "states_store store_full summaries_store writers"
 ).split()
 FAULTS = (
     "affinity cluster corrupt_snapshot drift eviction full_disk kill_service kill_store lost_data lost_reply "

@@ -31,7 +31,7 @@ from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.replica import Replica
 from service.runtime.threads import BodyReader
-from service.store.drift import DriftStreams
+from service.store.drift import DriftStream
 from service.store.events import iso as iso
 
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -73,7 +73,7 @@ class Context:
     engine: Engine
     keys: Keys
     telemetry: Telemetry
-    drift: DriftStreams
+    drift: DriftStream
     unlabelled: Unlabelled
     broadcast: Broadcast
     budget: BodyBudget

@@ -1,10 +1,10 @@
 """Drift events: of one model, of all, and live."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from fastapi import APIRouter, Header, Query
@@ -12,28 +12,18 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from core.problems import Invalid
-from service.api.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Context, Ctx, Paging, Text, no_cursor, whole
+from service.api.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Ctx, Paging, Text, no_cursor, whole
 from service.api.csv_answers import Format, csv_answer, drift_table
-from service.api.event_stream import (
-    EXAMPLE,
-    SKEW_MS,
-    EventStream,
-    addresses_for,
-    cursor_at,
-    events,
-    position_of,
-    resume_at,
-    wanted_by,
-)
-from service.api.keys import Key
+from service.api.event_stream import EXAMPLE, SKEW_MS, EventStream, address, events, is_limited, located, wanted_by
 from service.api.media import JSON
 from service.api.models import ReadModel
 from service.api.route import READ, Route
 from service.api.schemas import Incarnation, Label, Time, Version
 from service.errors import Forbidden, no_model
+from service.runtime.replica import Replica
 from service.runtime.threads import in_thread_if_large
-from service.store.drift import BEFORE_FIRST
-from service.store.events import START, EventKey, Later, StoredEvent, StreamPosition, is_event_id, position, shown
+from service.store.drift import NOTHING, DriftStream
+from service.store.events import START, StoredEvent, StreamPosition, position, shown_of
 
 
 class DriftFeature(BaseModel):
@@ -118,6 +108,8 @@ class ModelDriftList(DriftList):
 
 
 router = APIRouter(route_class=Route, tags=["drift"])
+EVENT_BYTES = 4096
+"""What an event takes, about."""
 MS_MIN = 10**12
 """A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
 Order = Literal["oldest", "newest"]
@@ -146,35 +138,28 @@ async def list_model_drift(
     """Drift events of a model.
 
     Oldest first unless `order` says else, up to the `version` told. Includes every alarm raised by rows acknowledged
-    before this request (on another replica, pass `min_version`). The newest are kept (`ONEPASS_DRIFT_EVENTS_MAX`). An
-    event is an episode: its first alarm, and in `alarms` those of any test and class in the `watch.episode_rows` rows
-    after it.
+    before this request (on another replica, pass `min_version`). The newest 256 are kept, and 100 of kind `unlabelled`.
+    An event is an episode: its first alarm, and in `alarms` those of any test and class in the `watch.episode_rows`
+    rows after it.
 
     `?format=csv` answers with a table.
     """
     asked, from_ms = (0, 0) if since is None else _since_version(since)
     if asked >= MS_MIN and asked > replica.version:
         asked, from_ms = 0, asked
-    version = replica.version
-    begin = None if page.cursor is None else EventKey(*_cursor(page.cursor))
-    after = BEFORE_FIRST if asked == 0 else EventKey(asked, WHOLE_MAX)
+    after = (asked, WHOLE_MAX) if asked else (0, 0)
+    begin = None if page.cursor is None else _cursor(position(page.cursor))
+    version, found = await _of_model(replica, ctx.drift)
     await ctx.engine.models.alarms.until_published(replica)
-    found: list[StoredEvent] = []
-    while len(found) <= page.limit:
-        if order == "oldest":
-            start = after if begin is None else max(begin, after)
-            more = await ctx.drift.of_model(replica.name, replica.incarnation, start, LIMIT_MAX)
-        else:
-            start = EventKey(version + 1, 0) if begin is None else begin
-            more = await ctx.drift.of_model_back(replica.name, replica.incarnation, start, after, LIMIT_MAX)
-        found += [known for known in more if known.time_ms >= from_ms and known.position[0] <= version]
-        if len(more) < LIMIT_MAX:
-            break
-        begin = EventKey(*more[-1].position)
-    listed, following = _page(found, page.limit, lambda last: str(last.position))
-    later = await ctx.drift.later_of_model(replica.name, replica.incarnation, listed)
-    answer = await _stored(listed, later, next=following, version=version, incarnation=replica.incarnation)
-    return answer if form == "json" else await csv_answer(bytes(answer.body), drift_table, f"{replica.name}-drift")
+    found = [one for one in found if after < one.key < (version + 1, 0) and one.time_ms >= from_ms]
+    if order == "newest":
+        found.reverse()
+    if begin is not None:
+        found = [one for one in found if (one.key > begin if order == "oldest" else one.key < begin)]
+    listed = found[: page.limit]
+    following = str(listed[-1].key) if len(found) > page.limit else None
+    more = {"next": following, "version": version, "incarnation": replica.incarnation}
+    return await _answer([one.shown for one in listed], form, f"{replica.name}-drift", more)
 
 
 @router.get("/drift", dependencies=[READ], response_model=DriftList)
@@ -199,19 +184,21 @@ async def list_drift(
     `?format=csv` answers with a table.
     """
     from_ms = 0 if since is None else _time_ms(since, "a time")
-    after = START if page.cursor is None else await _place(ctx, caller, page.cursor)
+    wanted, limited = wanted_by(caller), is_limited(caller)
+    after = START if page.cursor is None else _cursor(located(page.cursor, limited))
     after = max(after, StreamPosition(max(0, from_ms - SKEW_MS), 0))
-    wanted = wanted_by(caller)
     found: list[StoredEvent] = []
     while len(found) <= page.limit:
-        more = await ctx.drift.of_service(after, LIMIT_MAX)
-        found += [known for known in more if known.time_ms >= from_ms and wanted(known.model)]
+        more = await ctx.drift.after(after, LIMIT_MAX)
+        found += [one for one in more if one.time_ms >= from_ms and wanted(one.model) and not one.joined]
         if len(more) < LIMIT_MAX:
             break
         after = more[-1].position
-    listed, following = _page(found, page.limit, partial(cursor_at, caller))
-    answer = await _stored(listed, await ctx.drift.later_of_service(listed), next=following)
-    return answer if form == "json" else await csv_answer(bytes(answer.body), drift_table, "drift")
+    listed = found[: page.limit]
+    following = address(listed[-1].position, limited) if len(found) > page.limit else None
+    later = await ctx.drift.later_alarms(listed)
+    shown = [partial(one.shown, alarms) for one, alarms in zip(listed, later, strict=True)]
+    return await _answer(shown, form, "drift", {"next": following})
 
 
 @router.get(
@@ -230,19 +217,19 @@ async def stream_drift(
         str | None,
         Header(
             alias="Last-Event-ID",
-            description="The last `id` that was received, or the id inside an event; what follows it is sent first. A "
-            "position that is yet to come is answered by `start`.",
+            description="The last `id` that was received; what follows it is sent first. A position that is yet to "
+            "come is answered by `start`.",
         ),
     ] = None,
 ) -> Response:
     """Drift events, live.
 
-    Server-sent events: `start` where the stream begins, `drift` with an event as it was at its first alarm, `gap`
-    (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a position;
-    sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica, and so does the id
-    inside an event. A key of some models only is told the ids inside of events instead of positions, and of a `gap` no
-    numbers: those would count the events of others. A comment is sent after 15 s without an event. A client that does
-    not keep up is dropped and may come back.
+    Server-sent events: `start` where the stream begins; `drift` with an event as it was at its first alarm, or with a
+    later alarm (`{"id", "model", "kind": "joined", "alarms"}`, the id being that of its event); `gap`
+    (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a
+    position; sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica. A key of some
+    models only is told the times of positions, and of a `gap` no numbers: those would count the events of others. A
+    comment is sent after 15 s without an event. A client that does not keep up is dropped and may come back.
     """
     if model is not None:
         if NAME.fullmatch(model) is None:
@@ -251,40 +238,44 @@ async def stream_drift(
             raise Forbidden(f"key {caller.name} may not touch this model")
         if ctx.engine.models.peek(model) is None and await ctx.engine.store.catalog.read(model) is None:
             raise no_model(model, "model")
-    resume = await resume_at(last, caller, ctx.drift)
+    limited = is_limited(caller)
+    resume = located(last, limited) if last else None
+    if last and resume is None:
+        raise Invalid.of("Last-Event-ID", "is not the id of an event", "an id of this stream")
     listener = await ctx.broadcast.listen(wanted_by(caller) if model is None else lambda name: name == model)
-    sent = events(ctx.drift, listener, resume, addresses_for(caller, ctx.drift, listener))
+    sent = events(ctx.drift, listener, resume, limited)
     return EventStream(sent, listener.over, partial(ctx.broadcast.leave, listener))
 
 
-async def _stored(listed: list[StoredEvent], later: list[Later], **more: Any) -> Response:
-    """Events as the store holds them, with what has joined them, and what else is to be told."""
-    size = sum(len(known.body) + len(alarms.alarms) for known, alarms in zip(listed, later, strict=True))
-    return Response(await in_thread_if_large(size, _written, listed, later, more), media_type=JSON)
+class _Listed(NamedTuple):
+    """An event of a model: its version and index, the time of its entry, and what makes its JSON."""
+
+    key: StreamPosition
+    time_ms: int
+    shown: Callable[[], bytes]
 
 
-def _written(listed: list[StoredEvent], later: list[Later], more: dict[str, Any]) -> bytes:
-    events = [msgspec.Raw(shown(known, alarms)) for known, alarms in zip(listed, later, strict=True)]
-    return _encode({"events": events, **more})
+async def _of_model(replica: Replica, stream: DriftStream) -> tuple[int, list[_Listed]]:
+    """The version of a model, and its events, oldest first."""
+    async with replica.held():
+        version, drifts = replica.version, replica.machine.outbox.after(NOTHING)
+    of = replica.name, replica.incarnation
+    found = [_Listed(StreamPosition(*one.place), one.time_ms, partial(shown_of, *of, one)) for one in drifts]
+    found += [_Listed(one.position, one.time_ms, one.shown) for one in await stream.unlabelled(*of)]
+    return version, sorted(found, key=lambda one: one.key)
 
 
-def _page(
-    found: list[StoredEvent], limit: int, address: Callable[[StoredEvent], str]
-) -> tuple[list[StoredEvent], str | None]:
-    """The events of a page, and the cursor of the next one: the address of the last."""
-    listed = found[:limit]
-    return listed, address(listed[-1]) if len(found) > limit else None
+async def _answer(shown: Sequence[Callable[[], bytes]], form: str, name: str, more: dict[str, Any]) -> Response:
+    """Events and what else is told, as JSON or as a table."""
+    body = await in_thread_if_large(EVENT_BYTES * len(shown), _written, shown, more)
+    return Response(body, media_type=JSON) if form == "json" else await csv_answer(body, drift_table, name)
 
 
-async def _place(ctx: Context, caller: Key | None, cursor: str) -> StreamPosition:
-    """Where a page of the list of all models begins; an event that is not kept any more was older than all others."""
-    if is_event_id(cursor):
-        return await position_of(cursor, caller, ctx.drift) or START
-    return _cursor(cursor)
+def _written(shown: Sequence[Callable[[], bytes]], more: dict[str, Any]) -> bytes:
+    return _encode({"events": [msgspec.Raw(of()) for of in shown], **more})
 
 
-def _cursor(text: str) -> StreamPosition:
-    found = position(text)
+def _cursor(found: StreamPosition | None) -> StreamPosition:
     if found is None:
         raise no_cursor()
     return found

@@ -2,18 +2,14 @@
 
     event: start   once, where the client did not say where to go on, or named a place that is yet to come:
                    data {"position"}
-    event: drift   data: the event, as it was at its first alarm: later ones are not sent
+    event: drift   data: an event as it was at its first alarm, or a later alarm of one (kind ``joined``)
     event: gap     data {"after", "first", "missed"}: what was asked for is no longer kept
 
-The ``id`` of each is its address, and the header Last-Event-ID resumes behind it, at whichever replica:
-
-    positions   TIME-NUMBER, for keys of every model: NUMBER counts events, so that gaps are found and told
-    own ids     the ids of events, for keys of some models: a position would count the events of the others, and the
-                newest one would tell when the last of them was
-
-A key of some models is told where its stream begins by the newest of its own events that is kept, or, where none is,
-by a time (``TIME-0``): no event of its models is older. Something is missing where that event is not kept any more, or
-may be where that time is long past; how much is not told. Where nothing comes a comment keeps the connection open.
+The ``id`` of each is its position in the stream, and the header Last-Event-ID resumes behind it, at whichever replica.
+Positions count, so that gaps are found and told. A key of some models is shown their times alone (``TIME-0``), since
+numbers would count the events of the others. It is told where its stream begins by the newest event of its own that is
+kept, or, where none is, by a time before which it has none; and of a gap no more than that there may be one. Where
+nothing comes a comment keeps the connection open.
 """
 
 import asyncio
@@ -21,159 +17,26 @@ import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from time import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from core.problems import Invalid
 from service.api.keys import Key, Keys
 from service.api.lines import lines_of
 from service.errors import StoreDown, Unauthorized
 from service.runtime.broadcast import Gap, Listener
-from service.store.drift import DriftStreams
-from service.store.events import START, StoredEvent, StreamPosition, is_event_id, position, shown
-
-SKEW_MS = 60_000
-"""Servers of a cluster may disagree so much about the time."""
-AWAY_MS = 3_600_000
-"""Events are kept for as long, unless there are very many."""
-Wanted = Callable[[str], bool]
-"""Whether a client may know of the events of a model."""
-
-
-class Resume(NamedTuple):
-    """Where a client wants to go on.
-
-    Attributes:
-        given: in its own words.
-        position: in the stream; None: it named an event that is not kept, or none of its own.
-    """
-
-    given: str
-    position: StreamPosition | None
-
-
-class Positions:
-    """Positions in the stream of all models, for one listener."""
-
-    def __init__(self, streams: DriftStreams, listener: Listener) -> None:
-        self._streams, self._start = streams, listener.start
-
-    def of(self, event: StoredEvent) -> str:
-        """Behind an event."""
-        return str(event.position)
-
-    def of_gap(self, gap: Gap) -> tuple[str | None, dict[str, Any]]:
-        """Before the first event that is kept."""
-        first = gap.first
-        where = self._start if first is None else StreamPosition(first.time_ms, first.number - 1)
-        return str(where), {"after": gap.after, "first": None if first is None else str(first), "missed": gap.missed}
-
-    async def begin(self) -> str:
-        """Behind the newest event."""
-        return str(self._start)
-
-    async def ahead(self, resume: Resume, /) -> bool:
-        """Whether it is behind the newest event; another replica's reader may be before this one's."""
-        after = resume.position
-        return after is not None and after > self._start and after > await self._streams.newest()
-
-    async def gap(self, resume: Resume) -> Gap | None:
-        """Found by counting: numbers are consecutive."""
-        after = resume.position or START
-        page = await self._streams.of_service(after, 1, self._start) if after < self._start else []
-        first = page[0].position if page else None
-        missed = (self._start.number if first is None else first.number - 1) - after.number
-        if resume.position is not None and (after >= self._start or missed == 0):
-            return None
-        known = resume.position is not None and missed > 0  # negative: the numbering has started again
-        return Gap(resume.given, first, missed if known else None)
-
-
-class OwnIds:
-    """Ids of events of some models, for one listener."""
-
-    def __init__(self, streams: DriftStreams, listener: Listener) -> None:
-        self._streams, self._listener = streams, listener
-
-    def of(self, event: StoredEvent) -> str:
-        """Behind an event."""
-        return event.id
-
-    def of_gap(self, gap: Gap) -> tuple[str | None, dict[str, Any]]:
-        """Nothing but that there may be one: how many events are missing, and between which, counts those of others."""
-        named = gap.after if is_event_id(gap.after) else None
-        return None, {"after": named, "first": None, "missed": None}
-
-    async def begin(self) -> str:
-        """Behind the newest event of these models, or at a time that is past for every server."""
-        newest = await self._streams.last(lambda known: self._listener.wanted(known.model), str(self._listener.start))
-        return str(StreamPosition(int(time() * 1000) - SKEW_MS, 0)) if newest is None else newest.id
-
-    async def ahead(self, _: Resume, /) -> bool:
-        """Never: it would tell how far the others are."""
-        return False
-
-    async def gap(self, resume: Resume) -> Gap | None:
-        """Where its event is not kept any more, or its time is long past: the oldest event that is may be another's."""
-        after = resume.position
-        if after is not None and (is_event_id(resume.given) or after.time_ms > time() * 1000 - AWAY_MS):
-            return None
-        return Gap(resume.given, None, None)
-
-
-Addresses = Positions | OwnIds
-"""The two ways to tell places in the stream."""
-
-
-def limited(caller: Key | None) -> bool:
-    """Whether a key is one of some models only."""
-    return caller is not None and bool(caller.models)
-
-
-def addresses_for(caller: Key | None, streams: DriftStreams, listener: Listener) -> Addresses:
-    """How the holder of a key is told places."""
-    return OwnIds(streams, listener) if limited(caller) else Positions(streams, listener)
-
-
-def cursor_at(caller: Key | None, event: StoredEvent) -> str:
-    """Behind an event of a list."""
-    return event.id if limited(caller) else str(event.position)
-
-
-def wanted_by(caller: Key | None) -> Wanted:
-    """Whether the request's key may know of a model."""
-    return (lambda _: True) if caller is None else caller.allows
-
-
-async def resume_at(given: str | None, caller: Key | None, streams: DriftStreams) -> Resume | None:
-    """Where a client goes on by the header Last-Event-ID; None: it begins.
-
-    Raises:
-        Invalid: the header is no id.
-    """
-    if given is None or given == "":
-        return None
-    found = position(given)
-    if found is not None:
-        return Resume(given, StreamPosition(found.time_ms, 0) if limited(caller) else found)
-    if not is_event_id(given):
-        raise Invalid.of("Last-Event-ID", "is not the id of an event", "an id of this stream, or of an event")
-    return Resume(given, await position_of(given, caller, streams))
-
-
-async def position_of(event_id: str, caller: Key | None, streams: DriftStreams) -> StreamPosition | None:
-    """Where an event is that the key may know of; None: it is not kept, or there is none."""
-    wanted = wanted_by(caller)
-    found = await streams.last(lambda known: known.id == event_id and wanted(known.model))
-    return None if found is None else found.position
-
+from service.store.drift import DriftStream
+from service.store.events import START, StoredEvent, StreamPosition, position
 
 logger = logging.getLogger(__name__)
 
+SKEW_MS = 60_000
+"""Servers of a cluster may disagree so much about the time."""
+NUMBER_MAX = 10**16 - 1
+"""Behind every entry of one time, of which there is one."""
 KEEP_ALIVE_S = 15.0
 """How often something is sent where there is no event."""
 PAGE = 100
@@ -186,19 +49,46 @@ EXAMPLE = (
 )
 
 
+# ---------------------------------------------------------------- addresses
+
+
+def is_limited(caller: Key | None) -> bool:
+    """Whether a key is one of some models only."""
+    return caller is not None and bool(caller.models)
+
+
+def wanted_by(caller: Key | None) -> Callable[[str], bool]:
+    """Whether the request's key may know of a model."""
+    return (lambda _: True) if caller is None else caller.allows
+
+
+def address(at: StreamPosition, limited: bool) -> str:
+    """A position as a key is shown it."""
+    return f"{at.time_ms}-0" if limited else str(at)
+
+
+def located(text: str, limited: bool) -> StreamPosition | None:
+    """The position that a key was shown, or made up; None: the text is none."""
+    found = position(text)
+    return found._replace(number=NUMBER_MAX) if found is not None and limited else found
+
+
+# ---------------------------------------------------------------- what is sent
+
+
 async def events(
-    streams: DriftStreams, listener: Listener, resume: Resume | None, addresses: Addresses
+    stream: DriftStream, listener: Listener, resume: StreamPosition | None, limited: bool
 ) -> AsyncIterator[bytes]:
     """What the client is sent, until the listener is over: what it has missed, then what comes."""
     try:
         reached = START
-        if resume is None or await addresses.ahead(resume):
-            start = await addresses.begin()
-            yield _event("start", start, msgspec.json.encode({"position": start}))
+        if resume is None or await _is_ahead(stream, listener, resume, limited):
+            begin = await _begin(stream, listener) if limited else str(listener.start)
+            yield _event("start", begin, msgspec.json.encode({"position": begin}))
         else:
-            reached = resume.position or START
-            async for item in _missed(streams, listener, resume, addresses):
-                yield _shown(item, addresses)
+            reached = resume
+            async for item in _missed(stream, listener, resume, limited):
+                yield _shown(item, listener, limited)
         while True:
             new = await listener.take(KEEP_ALIVE_S)
             if listener.over.is_set():
@@ -206,34 +96,61 @@ async def events(
             if new is None:
                 yield KEEPALIVE_COMMENT
             elif isinstance(new, Gap) or new.position > reached:  # another replica's reader may have been ahead of ours
-                yield _shown(new, addresses)
+                yield _shown(new, listener, limited)
     except StoreDown as error:
         logger.info("a stream of drift events ends, its client comes back: %s", error.detail)
 
 
+async def _is_ahead(stream: DriftStream, listener: Listener, after: StreamPosition, limited: bool) -> bool:
+    """Whether a position is yet to come; another replica's reader may be before this one's."""
+    if limited:  # by the clock: how far the stream is tells of the others
+        return after.time_ms > time() * 1000 + SKEW_MS
+    return after > listener.start and after > await stream.newest()
+
+
+async def _begin(stream: DriftStream, listener: Listener) -> str:
+    """Behind the newest event of these models, or at a time that is past for every server."""
+    newest = await stream.last(lambda known: listener.wanted(known.model), str(listener.start))
+    before = StreamPosition(int(time() * 1000) - SKEW_MS, 0)
+    return address(before if newest is None else newest.position, limited=True)
+
+
 async def _missed(
-    streams: DriftStreams, listener: Listener, resume: Resume, addresses: Addresses
+    stream: DriftStream, listener: Listener, after: StreamPosition, limited: bool
 ) -> AsyncIterator[StoredEvent | Gap]:
     """The events between where the client was and where the listener begins."""
-    gap = await addresses.gap(resume)
-    if gap is not None:
+    if after < listener.start and (gap := await _gap(stream, after, listener.start, limited)) is not None:
         yield gap
-    after = resume.position or START
     while after < listener.start:
-        page = await streams.of_service(after, PAGE, listener.start)
-        for event in page:
-            if listener.wanted(event.model):
-                yield event
+        page = await stream.after(after, PAGE, listener.start)
+        for known in page:
+            if listener.wanted(known.model):
+                yield known
         if not page:
             return
         after = page[-1].position
 
 
-def _shown(item: StoredEvent | Gap, addresses: Addresses) -> bytes:
+async def _gap(stream: DriftStream, after: StreamPosition, until: StreamPosition, limited: bool) -> Gap | None:
+    """What is no longer kept, found by counting; where only a time is known, there may be some before the oldest."""
+    found = await stream.after(after, 1, until)
+    first = found[0].position if found else None
+    if limited:
+        oldest = await stream.after(START, 1) if first is not None and first.number > 1 else []
+        return Gap("", first, None) if oldest[:1] == found != [] else None
+    missed = (until.number if first is None else first.number - 1) - after.number
+    return None if missed == 0 else Gap(str(after), first, missed if missed > 0 else None)  # or it has begun again
+
+
+def _shown(item: StoredEvent | Gap, listener: Listener, limited: bool) -> bytes:
     if isinstance(item, StoredEvent):
-        return _event("drift", addresses.of(item), shown(item))
-    where, data = addresses.of_gap(item)
-    return _event("gap", where, msgspec.json.encode(data))
+        return _event("drift", address(item.position, limited), item.shown())
+    if limited:
+        return _event("gap", None, msgspec.json.encode({"after": None, "first": None, "missed": None}))
+    first = item.first
+    before = listener.start if first is None else StreamPosition(first.time_ms, first.number - 1)
+    data = {"after": item.after, "first": None if first is None else str(first), "missed": item.missed}
+    return _event("gap", str(before), msgspec.json.encode(data))
 
 
 def _event(kind: str, where: str | None, data: bytes) -> bytes:

@@ -3,14 +3,14 @@
 import secrets
 from collections.abc import Callable, Sequence
 
+from service.monitor.orphaned_alarms import OrphanedAlarms
 from service.monitor.publisher import Publisher
 from service.monitor.unlabelled import Unlabelled
-from service.monitor.webhooks import Webhook, group_of, quiet
+from service.monitor.webhooks import Webhook, name_of, quiet
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine
 from service.store.deliveries import Deliveries
-from service.store.drift import DriftStreams
-from service.store.unlabelled import UnlabelledEvents
+from service.store.drift import DriftStream
 
 
 class DriftMonitor:
@@ -18,8 +18,7 @@ class DriftMonitor:
 
     Args:
         engine: whose models are watched; not started yet.
-        streams: where events are kept.
-        unlabelled: likewise of drift that shows before the labels come.
+        stream: where events are kept.
         urls: webhooks.
         key: signs what they are sent.
         failpoint: called at named points; fault tests crash there.
@@ -28,23 +27,21 @@ class DriftMonitor:
     def __init__(
         self,
         engine: Engine,
-        streams: DriftStreams,
-        unlabelled: UnlabelledEvents,
+        stream: DriftStream,
         *,
         urls: Sequence[str] = (),
         key: bytes = b"",
         failpoint: Callable[[str], None] | None = None,
     ) -> None:
-        self.streams = streams
-        self.broadcast = Broadcast(streams)
-        self.publisher = Publisher(engine, streams, failpoint)
-        self.unlabelled = Unlabelled(unlabelled)
+        self.stream, self.broadcast, self.unlabelled = stream, Broadcast(stream), Unlabelled(stream)
+        self.publisher = Publisher(engine, stream, failpoint)
         consumer = secrets.token_hex(8)
         quiet(urls)
         self.hooks = [
-            Webhook(number, url, key, Deliveries(engine.store.connection, group_of(url), consumer), self.broadcast)
+            Webhook(number, url, key, Deliveries(engine.store.connection, name_of(url), consumer), self.broadcast)
             for number, url in enumerate(urls, 1)
         ]
         engine.companions |= {"drift events": self.publisher.run, "drift news": self.broadcast.run}
+        engine.companions["orphaned alarms"] = OrphanedAlarms(engine, self.publisher.publish).run
         engine.companions["unlabelled drift"] = self.unlabelled.run
         engine.companions |= {f"webhook {hook.number}": hook.run for hook in self.hooks}

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
-from typing import NamedTuple
 
 import msgspec
 
@@ -20,8 +19,8 @@ from core.features import Space
 from core.model.unlabelled_watch import KIND, UnlabelledWatch, facts
 from service.errors import Unavailable
 from service.runtime.replica import Replica
+from service.store.drift import DriftStream
 from service.store.events import iso
-from service.store.unlabelled import UnlabelledEvents
 
 logger = logging.getLogger(__name__)
 
@@ -32,21 +31,15 @@ QUEUE_MAX = 100
 _encode = msgspec.json.Encoder().encode
 
 
-class _Found(NamedTuple):
-    """An event on its way into the store."""
-
-    name: str
-    incarnation: str
-    version: int
-    time_ms: int
-    body: bytes
+Found = tuple[str, str, int, int, bytes]
+"""An event on its way into the store, as ``DriftStream.add_unlabelled`` takes it."""
 
 
 class Unlabelled:
     """The watches of one process.
 
     Args:
-        events: where what they find is put.
+        stream: where what they find is put.
 
     Attributes:
         published: events that this process has put there.
@@ -54,10 +47,10 @@ class Unlabelled:
 
     kind = KIND
 
-    def __init__(self, events: UnlabelledEvents) -> None:
-        self._events = events
+    def __init__(self, stream: DriftStream) -> None:
+        self._stream = stream
         self._watches: OrderedDict[str, UnlabelledWatch] = OrderedDict()
-        self._found: deque[_Found] = deque(maxlen=QUEUE_MAX)
+        self._found: deque[Found] = deque(maxlen=QUEUE_MAX)
         self._news = asyncio.Event()
         self.published = 0
 
@@ -72,7 +65,7 @@ class Unlabelled:
         if drift is None:
             return
         body = _encode({"model": replica.name, "time": iso(now_ms), **drift.to_json()})
-        self._found.append(_Found(replica.name, replica.incarnation, replica.version, now_ms, body))
+        self._found.append((replica.name, replica.incarnation, replica.version, now_ms, body))
         self._news.set()
 
     def _watch(self, replica: Replica) -> UnlabelledWatch:
@@ -92,8 +85,8 @@ class Unlabelled:
             while self._found:
                 await self._put(self._found.popleft())
 
-    async def _put(self, found: _Found) -> None:
+    async def _put(self, found: Found) -> None:
         try:
-            self.published += await self._events.put(*found)
+            self.published += await self._stream.add_unlabelled(*found)
         except Unavailable as error:
-            logger.info("model %s: a drift of its unlabelled rows is not told: %s", found.name, error.detail)
+            logger.info("model %s: a drift of its unlabelled rows is not told: %s", found[0], error.detail)

@@ -10,9 +10,9 @@ These are the headers of the Standard Webhooks specification, whose libraries ve
 ``whsec_`` is base64 behind it, any other one is taken as it is. Only an answer 2xx counts; redirects are not followed
 and answers' bodies are not read. URLs are http or https (``webhook_settings``).
 
-Each URL has a task and a consumer group of its own, so a dead one does not delay the others. An event is delivered at
-least once (a crash between delivery and acknowledgement repeats it), in order as long as nothing fails. What fails is
-tried again after pauses that double, with jitter, until its budget ends; then it is dropped and counted.
+Each URL has a task and a place in the stream of its own, so a dead one does not delay the others. Events are delivered
+in order, at least once (a crash between delivery and its note repeats one). What fails is tried again after pauses
+that double, with jitter, until its budget ends; then it is dropped and counted.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 from service.errors import Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.broadcast import Broadcast
-from service.store.deliveries import IDLE_MS, Deliveries
-from service.store.events import StoredEvent, iso, shown
+from service.store.deliveries import TURN_MS, Deliveries
+from service.store.events import StoredEvent, iso
 
 if TYPE_CHECKING:
     import httpx
@@ -43,7 +43,7 @@ BUDGET_S = 3600.0
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0
 """Pause after a failure; it doubles up to the second."""
 LOOK_S = 5.0
-"""How often a webhook looks for pending events of replicas that died."""
+"""How often a webhook looks whether it has the turn of a replica that died."""
 TYPE = "drift.detected"
 """What every event is, as the specification names events."""
 
@@ -54,14 +54,14 @@ def signature(key: bytes, event_id: str, timestamp: int, body: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
 
 
-def enveloped(known: StoredEvent) -> bytes:
+def enveloped(event: StoredEvent) -> bytes:
     """The body of a post: the event's own fields behind its type and time."""
-    return b'{"type":"%b","timestamp":"%b",%b' % (TYPE.encode(), iso(known.time_ms).encode(), shown(known)[1:])
+    return b'{"type":"%b","timestamp":"%b",%b' % (TYPE.encode(), iso(event.time_ms).encode(), event.shown()[1:])
 
 
-def group_of(url: str) -> str:
-    """Name of a webhook's consumer group; it does not tell the URL."""
-    return "hook:" + hashlib.sha256(url.encode()).hexdigest()[:16]
+def name_of(url: str) -> str:
+    """A webhook's name in the store; it does not tell the URL."""
+    return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
 class Webhook:
@@ -78,17 +78,11 @@ class Webhook:
         outcomes: attempts that failed, events delivered, dropped, and held back by their model's cool-down.
     """
 
-    def __init__(
-        self,
-        number: int,
-        url: str,
-        key: bytes,
-        deliveries: Deliveries,
-        broadcast: Broadcast,
-    ) -> None:
+    def __init__(self, number: int, url: str, key: bytes, deliveries: Deliveries, broadcast: Broadcast) -> None:
         self.number, self._url, self._key = number, url, key
         self._deliveries, self._broadcast = deliveries, broadcast
         self._news = asyncio.Event()
+        self._settled: StoredEvent | None = None
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0, held_back=0)
 
     async def run(self) -> None:
@@ -107,14 +101,15 @@ class Webhook:
     async def _next(self, client: "httpx.AsyncClient") -> None:
         self._news.clear()
         try:
-            claimed = await self._deliveries.claim(1)
-            self.outcomes["dropped"] += claimed.missed
-            for known in claimed.events:
-                await self._deliver(client, known)
+            missed, event = await self._deliveries.next(self._settled)
+            self.outcomes["dropped"] += missed
+            self._settled = None
+            if event is not None and await self._is_settled(client, event):
+                self._settled = event
         except Unavailable:
             await asyncio.sleep(BACKOFF_S)
             return
-        if not claimed.events:
+        if event is None:
             await self._wait(LOOK_S)
 
     async def _wait(self, most_s: float) -> None:
@@ -124,51 +119,51 @@ class Webhook:
         except TimeoutError:
             return
 
-    async def _deliver(self, client: "httpx.AsyncClient", known: StoredEvent) -> None:
-        """Post an event until it is taken or its budget ends; one that is held back is settled without."""
-        if known.held_back:
-            self.outcomes["held_back"] += await self._deliveries.acknowledge(known)
-            return
+    async def _is_settled(self, client: "httpx.AsyncClient", event: StoredEvent) -> bool:
+        """Post an event until it is taken or its budget ends; False where it is another replica's turn by now."""
+        if event.joined or event.held_back:
+            self.outcomes["held_back"] += event.held_back
+            return True
         clock = asyncio.get_running_loop().time
         deadline, backoff = clock() + BUDGET_S, Backoff(BACKOFF_S, BACKOFF_S_MAX)
-        while (why := await self._post(client, known)) is not None:
+        while (why := await self._post(client, event)) is not None:
             self.outcomes["failed"] += 1
             again = not backoff.first
             rest_s = backoff.next_s()
             if clock() + rest_s > deadline:
-                logger.warning("webhook %d: event %s is dropped: %s", self.number, known.id, why)
-                self.outcomes["dropped"] += await self._deliveries.acknowledge(known)
-                return
+                logger.warning("webhook %d: event %s is dropped: %s", self.number, event.id, why)
+                self.outcomes["dropped"] += 1
+                return True
             if not again:
-                logger.info("webhook %d: event %s is tried again: %s", self.number, known.id, why)
-            if not await self._rest(known, rest_s):
-                return
+                logger.info("webhook %d: event %s is tried again: %s", self.number, event.id, why)
+            if not await self._rest(event, rest_s):
+                return False
         self.outcomes["delivered"] += 1
-        await self._deliveries.acknowledge(known)
+        return True
 
-    async def _rest(self, known: StoredEvent, rest_s: float) -> bool:
-        """Pause and keep the claim on the event; False where another replica has claimed it meanwhile."""
+    async def _rest(self, event: StoredEvent, rest_s: float) -> bool:
+        """Pause and keep the turn; False where another replica has it by now."""
         while rest_s > 0:
-            step_s = min(rest_s, IDLE_MS / 4000)
+            step_s = min(rest_s, TURN_MS / 4000)
             await asyncio.sleep(step_s)
             rest_s -= step_s
-            if not await self._deliveries.touch(known):
+            if (await self._deliveries.next()).event != event:
                 return False
         return True
 
-    async def _post(self, client: "httpx.AsyncClient", known: StoredEvent) -> str | None:
+    async def _post(self, client: "httpx.AsyncClient", event: StoredEvent) -> str | None:
         """One attempt; why it failed, or None."""
         import httpx  # noqa: PLC0415  only where there are webhooks
 
-        timestamp, body = int(time.time()), enveloped(known)
+        timestamp, body = int(time.time()), enveloped(event)
         headers = {
             "content-type": "application/json",
             "user-agent": "onepass",
-            "webhook-id": known.id,
+            "webhook-id": event.id,
             "webhook-timestamp": str(timestamp),
         }
         if self._key:
-            headers["webhook-signature"] = signature(self._key, known.id, timestamp, body)
+            headers["webhook-signature"] = signature(self._key, event.id, timestamp, body)
         try:
             async with asyncio.timeout(ATTEMPT_S):
                 async with client.stream("POST", self._url, content=body, headers=headers) as response:

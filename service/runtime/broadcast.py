@@ -18,7 +18,7 @@ from service.runtime.backoff import Backoff
 from service.store.events import StoredEvent, StreamPosition
 
 if TYPE_CHECKING:
-    from service.store.drift import DriftStreams  # it imports kernels, which those who read keys have no need of
+    from service.store.drift import DriftStream  # it imports kernels, which those who read keys have no need of
 
 logger = logging.getLogger(__name__)
 
@@ -100,14 +100,14 @@ class Broadcast:
     """The reader and its listeners.
 
     Args:
-        streams: what is read.
+        stream: what is read.
 
     Attributes:
         waiters: events that are set whenever something was read; each waiter clears its own.
     """
 
-    def __init__(self, streams: "DriftStreams") -> None:
-        self._streams = streams
+    def __init__(self, stream: "DriftStream") -> None:
+        self._stream = stream
         self._listeners: dict[Listener, str | None] = {}  # with their owners
         self._stopping = False
         self._position: StreamPosition | None = None
@@ -166,9 +166,9 @@ class Broadcast:
         while True:
             try:
                 if self._position is None:
-                    self._position = await self._streams.newest()
+                    self._position = await self._stream.newest()
                     self._begun.set()
-                self._tell(self._position, await self._streams.news(self._position, READ_MAX))
+                self._tell(self._position, await self._stream.news(self._position, READ_MAX))
                 backoff.reset()
             except StoreDown:
                 await backoff.wait()

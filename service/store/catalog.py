@@ -12,8 +12,7 @@ from core.model import STATE_VERSION, Summary
 from service.errors import Unavailable
 from service.store import codec
 from service.store.appends import failed
-from service.store.drift import forget
-from service.store.keys import INDEX, TOMBSTONES, ModelKeys, meta_key
+from service.store.keys import DRIFT_PUBLISHED, INDEX, TOMBSTONES, ModelKeys, meta_key
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
 from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
@@ -45,13 +44,15 @@ DELETED_MS = 7 * 86_400_000
 DELETED_MAX = 10_000
 """How many deletions are remembered, the last ones."""
 
-# KEYS tombstones; ARGV model, life of a mark in ms, how many there may be. Returns those that are too many, with times.
-# What needs room is let through behind what does not, also in a full store.
+# KEYS tombstones, published, unlabelled (drift.py); ARGV model, life of a mark in ms, how many there may be.
+# Returns those that are too many, with times. What needs room goes behind what does not: then a full store takes it.
 _REMEMBER = Script(
     BASICS
     + """
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - tonumber(ARGV[2])))
 call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
+call('HDEL', KEYS[2], ARGV[1])
+call('UNLINK', KEYS[3])
 return call('ZPOPMIN', KEYS[1], math.min(most, math.max(0, call('ZCARD', KEYS[1]) - tonumber(ARGV[3]))))
 """
 )
@@ -191,9 +192,6 @@ class Catalog:
                 keys.idempotency_expiry,
                 keys.pending,
                 keys.pending_due,
-                keys.drift,
-                keys.alarms,
-                keys.unlabelled,
                 keys.deleted,
             )
             if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix, DELETED_MS))):
@@ -205,13 +203,13 @@ class Catalog:
 
     async def _unlist(self, keys: ModelKeys) -> None:
         await self._connection.ask(("ZREM", INDEX, keys.member()))
-        await self._connection.one(forget(keys.name, keys.incarnation))
         await self._remember(keys)
 
     async def _remember(self, keys: ModelKeys) -> None:
-        """Count the mark of a deleted model, and remove the oldest ones that are too many."""
+        """Count the mark of a deleted model, whose drift is over, and remove the oldest ones that are too many."""
         own = (keys.member(), DELETED_MS, DELETED_MAX)
-        oldest = (await self._connection.one(Call(_REMEMBER, (TOMBSTONES,), own)))[::2]
+        drift = (TOMBSTONES, DRIFT_PUBLISHED, keys.unlabelled)
+        oldest = (await self._connection.one(Call(_REMEMBER, drift, own)))[::2]
         marks = [ModelKeys(*member.decode().split(" ", 1)).deleted for member in oldest]
         await self._connection.ask(*[("DEL", mark) for mark in marks])
 

@@ -1,125 +1,85 @@
-"""Deliveries of drift events: a consumer group of the service's stream for each webhook.
+"""Deliveries of drift events to webhooks: of each webhook the last event settled, and who delivers the next one.
 
-A consumer that claims an event has to deliver it. Events of a consumer that dies stay pending, and another one claims
-them after a while; a consumer that is still trying renews its claim (``touch``). A group begins with the events after
-its creation, and stays when its webhook is no longer configured.
+    onepass:{onepass:drift}:webhooks   HASH   WEBHOOK -> "POSITION CONSUMER UNTIL": settled up to, whose turn until when
+
+One process at a time has a webhook's turn, which it renews while it tries. If it dies, another one takes over once its
+turn is over, with the event that was not settled. A webhook begins with the events after its first turn, and keeps its
+place when it is no longer configured.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from service.store.drift import stored_event
 from service.store.events import StoredEvent
-from service.store.keys import DRIFT
+from service.store.keys import DRIFT, DRIFT_WEBHOOKS
 from service.store.redis.connection import Call, Connection, Script
+from service.store.scripts import BASICS
 
-IDLE_MS = 60_000
-"""How long a consumer may be silent about an event before others claim it."""
-FORGOTTEN_MS = 3_600_000
-"""How long a consumer without pending events may be silent before it is deleted."""
+TURN_MS = 30_000
+"""How long a consumer may be silent before another one takes its turn."""
 
-# KEYS stream; ARGV group, consumer, most events, how long an owner may be silent, when a consumer is forgotten.
-# Answers: how many events left the capped stream before the group got to them, then events claimed, then new ones.
-_CLAIM = Script("""
-local call, most = redis.call, tonumber(ARGV[3])
-local function number(id) return tonumber(string.match(id, '%-(%d+)$')) end
-local function flat(list)
-  local map = {}
-  for i = 1, #list, 2 do map[list[i]] = list[i + 1] end
-  return map
+# KEYS stream, webhooks; ARGV webhook, consumer, length of a turn in ms, the position settled or ''.
+# Returns how many entries have left the stream before the next one, and that; false where it is another one's turn.
+# What is missing is settled with it. What needs room goes behind what does not: then a full store takes it.
+_NEXT = Script(
+    BASICS
+    + """
+local held = call('HGET', KEYS[2], ARGV[1]) or ''
+local position, consumer, due = string.match(held, '^(%S+) (%S+) (%d+)$')
+if position and consumer ~= ARGV[2] and tonumber(due) > now then return false end
+if not position then
+  local top = call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+  position = top and top[1] or '0-0'
+elseif consumer == ARGV[2] and ARGV[4] ~= '' then
+  position = ARGV[4]
 end
-
-local reached = nil
-if call('EXISTS', KEYS[1]) == 1 then
-  for _, group in ipairs(call('XINFO', 'GROUPS', KEYS[1])) do
-    group = flat(group)
-    if group.name == ARGV[1] then reached = group['last-delivered-id'] end
-  end
+local entry, missed = call('XRANGE', KEYS[1], '(' .. position, '+', 'COUNT', 1)[1], 0
+if entry then
+  local time, number = string.match(entry[1], '^(%d+)-(%d+)$')
+  missed = math.max(0, number - string.match(position, '%d+$') - 1)
+  position = string.format('%s-%.0f', time, number - 1)
 end
-if not reached then
-  call('XGROUP', 'CREATE', KEYS[1], ARGV[1], '$', 'MKSTREAM')
-  return {0, {}, {}}
-end
-
--- One that left the stream while it was pending comes as nothing, or (Redis 7) not at all: it is settled, and missed.
-local missed, claimed = 0, {}
-local answer = call('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[4], '0-0', 'COUNT', most)
-for _, item in ipairs(answer[2]) do
-  if item and item[2] then claimed[#claimed + 1] = item end
-end
-if answer[3] then missed = #answer[3] else
-  for _, item in ipairs(call('XPENDING', KEYS[1], ARGV[1], '-', '+', most, ARGV[2])) do
-    if #call('XRANGE', KEYS[1], item[1], item[1]) == 0 then
-      call('XACK', KEYS[1], ARGV[1], item[1])
-      missed = missed + 1
-    end
-  end
-end
-
-local fresh = {}
-if #claimed < most then
-  local read = call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', most - #claimed, 'STREAMS', KEYS[1], '>')
-  if read then fresh = read[1][2] end
-end
-if #fresh > 0 then
-  missed = missed + math.max(0, number(fresh[1][1]) - number(reached) - 1)
-end
-for _, consumer in ipairs(call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
-  consumer = flat(consumer)
-  if consumer.name ~= ARGV[2] and consumer.pending == 0 and consumer.idle > tonumber(ARGV[5]) then
-    call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer.name)
-  end
-end
-return {missed, claimed, fresh}
-""")
-
-# KEYS stream; ARGV group, entry. 0 where another consumer has settled it meanwhile.
-_ACKNOWLEDGE = Script("return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])")
-
-# KEYS stream; ARGV group, consumer, entry. 0 where the event is this consumer's no more.
-_TOUCH = Script("""
-local owned = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
-if #owned == 0 then return 0 end
-redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[3], 'JUSTID')
-return 1
-""")
+call('HDEL', KEYS[2], ARGV[1])
+call('HSET', KEYS[2], ARGV[1], position .. ' ' .. ARGV[2] .. string.format(' %.0f', now + ARGV[3]))
+return {missed, entry}
+"""
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """Events to deliver, those of dead consumers first, and how many were lost from the capped stream."""
+class Due(NamedTuple):
+    """What a webhook is owed.
 
-    events: tuple[StoredEvent, ...]
+    Attributes:
+        missed: entries that left the capped stream before it had them.
+        event: the next one; None: there is none, or it is another consumer's turn.
+    """
+
     missed: int
+    event: StoredEvent | None
 
 
 class Deliveries:
-    """One consumer of one group.
+    """One consumer of one webhook's events.
 
     Every method raises StoreDown where the store did not answer, or answered that it cannot.
 
     Args:
         connection: the store.
-        group: names the webhook.
+        webhook: names it.
         consumer: names this process.
     """
 
-    def __init__(self, connection: Connection, group: str, consumer: str) -> None:
-        self._connection, self._group, self._consumer = connection, group, consumer
+    def __init__(self, connection: Connection, webhook: str, consumer: str) -> None:
+        self._connection, self._webhook, self._consumer = connection, webhook, consumer
 
-    async def claim(self, limit: int) -> Claimed:
-        """Claim up to ``limit`` events that no other consumer is delivering."""
-        args = (self._group, self._consumer, limit, IDLE_MS, FORGOTTEN_MS)
-        answer: list[Any] = await self._connection.one(Call(_CLAIM, (DRIFT,), args))
-        missed, claimed, fresh = answer
-        return Claimed(tuple(stored_event(item) for item in (*claimed, *fresh)), missed)
+    async def next(self, settled: StoredEvent | None = None) -> Due:
+        """Take, or renew, the turn.
 
-    async def acknowledge(self, known: StoredEvent) -> bool:
-        """Mark an event as delivered or given up; False where another consumer has done so."""
-        args = (self._group, str(known.position))
-        return bool(await self._connection.one(Call(_ACKNOWLEDGE, (DRIFT,), args)))
-
-    async def touch(self, known: StoredEvent) -> bool:
-        """Renew the claim on an event; False where another consumer has claimed it."""
-        args = (self._group, self._consumer, str(known.position))
-        return bool(await self._connection.one(Call(_TOUCH, (DRIFT,), args)))
+        Args:
+            settled: the event before, where it has been delivered or given up in this turn.
+        """
+        position = "" if settled is None else str(settled.position)
+        args = (self._webhook, self._consumer, TURN_MS, position)
+        answer = await self._connection.one(Call(_NEXT, (DRIFT, DRIFT_WEBHOOKS), args))
+        missed, *entry = answer or (0,)
+        return Due(missed, stored_event(*entry) if entry else None)

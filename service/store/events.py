@@ -1,52 +1,31 @@
 """A drift event as clients, streams and webhooks see it, and how it is addressed.
 
-    id          INCARNATION-VERSION-INDEX   the same for every replica that finds the alarm
-    key         (version, index)            among the events of its model; the id of its entry in the model's stream
-    reach       (version, index, joined)    how far a model has got: its newest event, with so many later alarms
-    position    TIME-NUMBER                 in the service's stream: when it was added there (the store's clock, ms) and
-                                            a consecutive number, from which a reader sees what it has missed
+    id         INCARNATION-VERSION-INDEX   of an event: the same for every replica that finds its first alarm
+    reach      (version, index, joined)    of an alarm of a model: its event, and which later alarm of that it is
+    position   TIME-NUMBER                 of an entry of the stream: when it was added (the store's clock, ms; no two
+                                           entries share one), and a consecutive number that shows what was missed
 
-The JSON of the first alarm is made once, when the event is published. What may be added to an event later is kept
-beside it, and written behind it when it is shown: ``shown``. Streams and webhooks show it as it was at first.
+An event is shown with the alarms that have joined it by then; streams and webhooks send it at its first alarm, and
+streams send each later alarm as an event of kind ``joined``.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
 
-from core.drift.outbox import Drift
+from core.drift.outbox import Drift, Reach
 
 _POSITION = re.compile(r"(\d{1,16})-(\d{1,16})")
-_EVENT_ID = re.compile(r"[0-9A-Za-z]{1,64}-\d{1,16}-\d{1,16}")
 _encode = msgspec.json.Encoder().encode
-
-
-class EventKey(NamedTuple):
-    """Identifies an event among those of its model: its entry's version, and its index in that entry."""
-
-    version: int
-    ordinal: int
-
-    def __str__(self) -> str:
-        return f"{self.version}-{self.ordinal}"
-
-
-class Reached(NamedTuple):
-    """How far the events of a model are known: up to one of them, and so many of the alarms that have joined it."""
-
-    version: int
-    ordinal: int
-    joined: int
-
-    def __str__(self) -> str:
-        return f"{self.version}-{self.ordinal}-{self.joined}"
+HELD_BACK, JOINED = "h", "j"
+"""Marks of entries: events that webhooks do not get, and later alarms."""
 
 
 class StreamPosition(NamedTuple):
-    """Where an event is in the service's stream; positions grow, and ``number`` by one at a time."""
+    """Where an entry is in the stream; positions grow, their times do so as well, and ``number`` by one at a time."""
 
     time_ms: int
     number: int
@@ -56,85 +35,104 @@ class StreamPosition(NamedTuple):
 
 
 START = StreamPosition(0, 0)
-"""Before every event."""
+"""Before every entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """An event on its way into the streams.
+class StreamItem(NamedTuple):
+    """An alarm on its way into the stream.
 
     Attributes:
-        key: among the events of its model.
-        id: its own.
-        kind: which test found it.
-        time_ms: the time of its entry.
-        body: the JSON of its first alarm.
-        held_back: whether webhooks are not sent it.
-        joined: how many later alarms it has by now.
-        alarms: the JSON of those that it lists.
+        reach: which alarm.
+        event_id: the event that it is, or has joined.
+        kind: which test found it, or ``joined``.
+        time_ms: the time of the event's entry in the log.
+        mark: HELD_BACK, JOINED or "".
+        body: JSON, empty where the outbox does not list the alarm: it is only counted.
     """
 
-    key: EventKey
-    id: str
+    reach: Reach
+    event_id: str
     kind: str
     time_ms: int
+    mark: str
     body: bytes
-    held_back: bool
-    joined: int
-    alarms: bytes
 
 
-class Later(NamedTuple):
-    """The later alarms of an event: how many, and the JSON of those that it lists."""
+class LaterAlarms(NamedTuple):
+    """The alarms that have joined an event: their number, and the JSON of those listed, separated by commas."""
 
-    joined: int = 0
-    alarms: bytes = b"[]"
+    number: int = 0
+    listed: bytes = b""
 
 
-NONE_LATER = Later()
+NONE_LATER = LaterAlarms()
 
 
 class StoredEvent(NamedTuple):
-    """An event as a stream of the store holds it; in a model's own stream ``position`` holds its EventKey."""
+    """An entry of the stream; in a model's own list ``position`` is its version and index."""
 
     position: StreamPosition
     model: str
     id: str
     time_ms: int
     body: bytes
-    held_back: bool = False
+    mark: str = ""
+
+    @property
+    def joined(self) -> bool:
+        """Whether it is a later alarm of an event."""
+        return self.mark == JOINED
+
+    @property
+    def held_back(self) -> bool:
+        """Whether no webhook is sent it."""
+        return self.mark == HELD_BACK
+
+    def shown(self, later: LaterAlarms = NONE_LATER) -> bytes:
+        """The JSON that a client is sent, or shown once ``later`` have joined it."""
+        if self.joined:
+            name = (self.id.encode(), self.model.encode(), self.body)
+            return b'{"id":"%b","model":"%b","kind":"joined","alarms":[%b]}' % name
+        return _shown(self.body, self.held_back, later)
 
 
-def event(model: str, incarnation: str, drift: Drift) -> Event:
-    """The event of an episode."""
-    key = EventKey(*drift.place)
-    identity = f"{incarnation}-{key}"
-    body = _encode({"id": identity, "model": model, "time": iso(drift.time_ms), **drift.to_json()})
-    alarms = _encode([alarm.to_json() for alarm in drift.alarms])
-    return Event(key, identity, drift.kind, drift.time_ms, body, drift.held_back, drift.joined, alarms)
+def items(model: str, incarnation: str, drifts: Iterable[Drift]) -> Iterator[StreamItem]:
+    """The alarms of some events, in their order."""
+    for drift in drifts:
+        of, time_ms = event_id(incarnation, drift), drift.time_ms
+        mark = HELD_BACK if drift.held_back else ""
+        yield StreamItem((*drift.place, 0), of, drift.kind, time_ms, mark, _body(model, incarnation, drift))
+        for count, alarm in enumerate(drift.alarms, 1):
+            yield StreamItem((*drift.place, count), of, "joined", time_ms, JOINED, _encode(alarm.to_json()))
+        if drift.joined > len(drift.alarms):
+            yield StreamItem(drift.reach, of, "joined", time_ms, JOINED, b"")
 
 
-def shown(known: StoredEvent, later: Later = NONE_LATER) -> bytes:
-    """The JSON that a client is shown.
+def event_id(incarnation: str, drift: Drift) -> str:
+    """The fixed id of an event."""
+    return f"{incarnation}-{drift.version}-{drift.index}"
 
-    Args:
-        known: the event.
-        later: the alarms that have joined it; by default none, as when it was sent.
-    """
-    held_back = b"true" if known.held_back else b"false"
-    own = known.body[:-1]
-    return b'%b,"held_back":%b,"alarms":%b,"alarm_count":%d}' % (own, held_back, later.alarms, later.joined)
+
+def shown_of(model: str, incarnation: str, drift: Drift) -> bytes:
+    """The JSON of an event that a model has in its outbox."""
+    listed = b",".join(_encode(alarm.to_json()) for alarm in drift.alarms)
+    return _shown(_body(model, incarnation, drift), drift.held_back, LaterAlarms(drift.joined, listed))
+
+
+def _body(model: str, incarnation: str, drift: Drift) -> bytes:
+    known = {"id": event_id(incarnation, drift), "model": model, "time": iso(drift.time_ms)}
+    return _encode({**known, **drift.to_json()})
+
+
+def _shown(body: bytes, held_back: bool, later: LaterAlarms) -> bytes:
+    known = (body[:-1], b"true" if held_back else b"false", later.listed, later.number)
+    return b'%b,"held_back":%b,"alarms":[%b],"alarm_count":%d}' % known
 
 
 def position(text: str) -> StreamPosition | None:
     """Parse a position; None where the text is none."""
     found = _POSITION.fullmatch(text)
     return None if found is None else StreamPosition(int(found[1]), int(found[2]))
-
-
-def is_event_id(text: str) -> bool:
-    """Whether a text has the form of an event's own id."""
-    return _EVENT_ID.fullmatch(text) is not None
 
 
 def iso(time_ms: int) -> str:

@@ -1,7 +1,6 @@
 """The keys of a model, and how text becomes bytes in them.
 
     onepass:models                      ZSET  "NAME INCARNATION", score 0: an index only, never the truth
-    onepass:tombstones                  ZSET  "NAME INC" -> when the model was deleted, ms: the newest, see catalog.py
 
     onepass:{NAME}:meta                 HASH  incarnation, config, version, uid, created, updated (ms), expired (count),
                                               summary (see summaries.py),
@@ -22,17 +21,16 @@
     onepass:{NAME}:INC:states           HASH  "VERSION-ORDINAL" of a state or large segment that the log names -> digest
     onepass:{NAME}:INC:state:DIGEST     HASH  number -> 4 MiB of what has this digest; expires until an entry names it
     onepass:{NAME}:INC:deleted          STRING  the model was deleted; expires. Without it and without meta: lost
-    onepass:{NAME}:INC:drift            STREAM  the model's last drift events, see drift.py
-    onepass:{NAME}:INC:alarms           HASH  id of an entry of that stream -> its later alarms
-    onepass:{NAME}:INC:unlabelled       STREAM  its events of before the labels, see unlabelled.py
 
-    onepass:drift                       STREAM  the last drift events of all models, in the order they became known;
-                                                its consumer groups are the webhooks
     onepass:sweeper                     STRING  the process that removes what is past its time; expires
-    onepass:{onepass:drift}:marks       HASH  "NAME INC" -> place of the model's last event in it, or "gone"
-                                        "NAME INC joined" -> "COUNT POSITION" of that event: its later alarms, its entry
-    onepass:{onepass:drift}:alarms      HASH  id of an entry of onepass:drift -> its later alarms
-    onepass:{onepass:drift}:gone        ZSET  "NAME INC" -> when the model was deleted, ms
+
+    onepass:drift                       STREAM  the last drift events of all models, in the order they became known
+    onepass:{onepass:drift}:published   HASH  "NAME INC" -> reach of the model's newest alarm in it, see drift.py
+    onepass:{onepass:drift}:alarms      HASH  id of an event in it -> the alarms that have joined it
+    onepass:{onepass:drift}:NAME:INC:unlabelled   STREAM  the model's events of before the labels
+    onepass:{onepass:drift}:webhooks    HASH  a webhook -> which event it has, and whose turn it is, see deliveries.py
+    onepass:{onepass:drift}:unpublished   ZSET  "NAME INC WRITER" -> since when it may leave alarms, see alarm_index.py
+    onepass:{onepass:drift}:tombstones    ZSET  "NAME INC" -> when the model was deleted, ms: the newest, see catalog.py
 
     onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted;
                                                  "INC VERSION - SNAPSHOT" for every published snapshot; read as a notice
@@ -46,13 +44,15 @@ from functools import lru_cache
 
 INDEX = "onepass:models"
 """Space sorts before every character a name may hold, so the members sort by name."""
-TOMBSTONES = "onepass:tombstones"
 SWEEPER = "onepass:sweeper"
 DRIFT = "onepass:drift"
 """The part in braces determines the slot, else the whole key does: these share one."""
-DRIFT_MARKS = f"onepass:{{{DRIFT}}}:marks"
-DRIFT_ALARMS = f"onepass:{{{DRIFT}}}:alarms"
-DRIFT_GONE = f"onepass:{{{DRIFT}}}:gone"
+_DRIFT_SLOT = f"onepass:{{{DRIFT}}}:"
+DRIFT_PUBLISHED = f"{_DRIFT_SLOT}published"
+DRIFT_ALARMS = f"{_DRIFT_SLOT}alarms"
+DRIFT_WEBHOOKS = f"{_DRIFT_SLOT}webhooks"
+DRIFT_UNPUBLISHED = f"{_DRIFT_SLOT}unpublished"
+TOMBSTONES = f"{_DRIFT_SLOT}tombstones"
 
 
 class ModelKeys:
@@ -68,8 +68,7 @@ class ModelKeys:
         snapshots: published snapshots.
         states: which states and large segments the entries of the log refer to.
         deleted: set for a while when the model is deleted.
-        drift, alarms: stream of the model's own drift events, and the later alarms of each.
-        unlabelled: stream of those that showed before the labels came.
+        unlabelled: stream of drift events that showed before the labels came, in the slot of all drift events.
         chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
     """
 
@@ -78,11 +77,11 @@ class ModelKeys:
         model = f"onepass:{{{name}}}:"
         own = f"{model}{incarnation}:"
         self.meta, self.notices = meta_key(name), f"{model}hints"
-        self.log, self.snapshots, self.drift = f"{own}log", f"{own}snapshots", f"{own}drift"
+        self.log, self.snapshots = f"{own}log", f"{own}snapshots"
         self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
         self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"
         self.states, self.deleted = f"{own}states", f"{own}deleted"
-        self.alarms, self.unlabelled = f"{own}alarms", f"{own}unlabelled"
+        self.unlabelled = f"{_DRIFT_SLOT}{name}:{incarnation}:unlabelled"
         self.chunks_prefix = f"{own}chunks:"
 
     def chunks(self, version: int) -> str:
@@ -94,7 +93,7 @@ class ModelKeys:
         return f"{self.states[:-1]}:{digest}"
 
     def member(self) -> str:
-        """This model in ``INDEX``, and among the marks of the drift events."""
+        """This model in ``INDEX``, and among the keys of the drift events."""
         return f"{self.name} {self.incarnation}"
 
 

@@ -30,6 +30,7 @@ from contextvars import Context
 from typing import Any, NamedTuple
 
 from service.errors import Unavailable
+from service.store.alarm_index import AlarmIndex
 from service.store.appends import (
     SEGMENTS_MAX,
     SOON_BYTES_MAX,
@@ -73,10 +74,14 @@ class Head(NamedTuple):
 
 
 class Log:
-    """The logs of all models of one store."""
+    """The logs of all models of one store.
+
+    Attributes:
+        alarm_index: models are entered before they are appended to.
+    """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self._connection, self.alarm_index = connection, AlarmIndex(connection)
         self._reads: list[tuple[Call, asyncio.Future[Any]]] = []
         self._reading: set[asyncio.Task[None]] = set()
 
@@ -97,10 +102,11 @@ class Log:
         Returns:
             The result of each append, and of each set of answers (see ``record_answers``).
         """
-        record = [record_calls(each) for each in answers]
-        calls = [*itertools.chain(*record), *map(append_call, requests)]
+        record, enter = [record_calls(each) for each in answers], self.alarm_index.calls_before(requests)
+        calls = [*enter, *itertools.chain(*record), *map(append_call, requests)]
         results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
         told = iter(results)
+        self.alarm_index.settle(enter, [next(told) for _ in enter])
         known = [all_recorded([next(told) for _ in parts]) for parts in record]
         return [*map(appended_or_unavailable, requests, told)], known
 
@@ -109,7 +115,9 @@ class Log:
 
         It has more time than the store's timeout, in proportion to its bytes; where it fails, it fails alone.
         """
-        (result,) = await self._connection.run([append_call(request)], safety=safety, large_bytes=request.nbytes)
+        calls = [*(enter := self.alarm_index.calls_before([request])), append_call(request)]
+        *entered, result = await self._connection.run(calls, safety=safety, large_bytes=request.nbytes)
+        self.alarm_index.settle(enter, entered)
         return appended_or_unavailable(request, result)
 
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:

@@ -32,9 +32,9 @@ class Held(NamedTuple):
 def kind(key: str) -> str:
     """The kind of a key, as service/store/keys.py draws it: of a model's key the part behind the incarnation."""
     head, _, rest = key.partition("}:")
-    if not rest or head == "onepass:{onepass:drift":
+    if not rest or (head == "onepass:{onepass:drift" and ":" not in rest):
         return key
-    return "meta" if rest == "meta" else rest.split(":")[1]
+    return "meta" if rest == "meta" else rest.split(":")[2 if head == "onepass:{onepass:drift" else 1]
 
 
 def held(store: redis.Redis) -> Mapping[str, Held]:

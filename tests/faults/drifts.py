@@ -54,6 +54,9 @@ class Stream:
     Args:
         service: where.
         last: the id to go on behind, "" for none.
+
+    Attributes:
+        joined: the later alarms that ``drifts`` has passed over.
     """
 
     def __init__(self, service: Service, last: str = "") -> None:
@@ -62,12 +65,25 @@ class Stream:
         self._answer = self._connection.getresponse()
         assert 200 == self._answer.status
         self.start = self.next() if not last else {}
+        self.joined: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self._connection.close()
+
+    def drifts(self, count: int) -> list[dict[str, Any]]:
+        """The next so many drifts, with the alarms that join one before the next one is told."""
+        found: list[dict[str, Any]] = []
+        while len(found) < count:
+            frame = self.next()
+            assert "drift" == frame["event"], frame
+            if frame["data"]["kind"] == "joined":
+                self.joined.append(frame["data"])
+            else:
+                found.append(frame)
+        return found
 
     def next(self) -> dict[str, Any]:
         """The next event as {"event", "id", "data"}; {} at the end of the stream."""

@@ -93,7 +93,7 @@ def _move(source, target, file):
 
 
 def test_drift_events_of_models_on_all_nodes(pair):
-    """A model's stream and the service's are on different nodes: each event is in both, once, and live everywhere."""
+    """A model and the stream are on different nodes: each event is in both, once, and live everywhere."""
     for name in NAMES[:3]:
         calm(pair[0], name)
     with Stream(pair[0]) as first, Stream(pair[1]) as second:
@@ -105,7 +105,7 @@ def test_drift_events_of_models_on_all_nodes(pair):
             assert len(found) > 0
             assert found == events(pair[0], name)
             expected += [event["id"] for event in found]
-        heard = [[stream.next()["data"]["id"] for _ in expected] for stream in (first, second)]
+        heard = [[frame["data"]["id"] for frame in stream.drifts(len(expected))] for stream in (first, second)]
     assert sorted(expected) == sorted(heard[0])
     assert heard[0] == heard[1]
     for name in NAMES[:3]:

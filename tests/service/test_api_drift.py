@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 import pytest_asyncio
 
+from service.store.keys import DRIFT_ALARMS
 from tests.alarms import HELD_BACK, JOINS, LOUD
 from tests.service.api_fixtures import DFOP, problem
 
@@ -246,16 +247,32 @@ async def test_a_deleted_model_leaves_its_events_with_the_service(watched):
 
 
 async def test_only_the_newest_are_kept(start, monkeypatch):
-    """Per model and of all, as many as the settings say."""
-    monkeypatch.setattr("service.app.EVENTS_ALL_MAX", 4)
-    small = await start(drift_events_max=3)
-    path = await small.new()
+    """Of all models together so many; a model keeps its own 256, whatever others raise."""
+    monkeypatch.setattr("service.app.KEPT", 4)
+    small = await start()
+    path, other = await small.new(), await small.new()
     first = await raise_alarms(small, path, 5)
-    assert first[-3:] == told(await small.get(f"{path}/drift"))
+    assert first == told(await small.get(f"{path}/drift"))
     assert first[-4:] == told(await small.get("/drift"))
-    second = await raise_alarms(small, path, 1)
-    assert first[-2:] + second == told(await small.get(f"{path}/drift"))
-    assert first[-3:] + second == told(await small.get("/drift"))
+    second = await raise_alarms(small, other, 260)
+    assert second[-256:] == told(await small.get(f"{other}/drift", params={"limit": 1000}))
+    assert second[-4:] == told(await small.get("/drift"))
+    assert first == told(await small.get(f"{path}/drift"))
+
+
+async def test_an_event_that_leaves_the_stream_takes_its_later_alarms_with_it(start, monkeypatch):
+    """And each of those counts as one entry of the stream."""
+    monkeypatch.setattr("service.app.KEPT", 4)
+    small = await start()
+    path = await small.new()
+    for joins in (2, 1, 3):
+        await raise_alarms(small, path, 1)
+        await raise_alarms(small, path, joins, JOINS)
+    assert [2, 1, 3] == [event["alarm_count"] for event in (await small.get(f"{path}/drift"))["events"]]
+    (last,) = (await small.get("/drift"))["events"]
+    assert (3, [5 + 1 + at for at in (1, 2, 3)]) == (last["alarm_count"], [one["row"] for one in last["alarms"]])
+    (kept,) = await small.app.context.engine.store.connection.ask(("HKEYS", DRIFT_ALARMS))
+    assert [last["id"].encode()] == kept
 
 
 async def test_a_key_sees_the_events_of_its_models(start):

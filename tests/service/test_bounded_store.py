@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from service.store import drift, keys, unlabelled
+from service.store import drift, keys
+from service.store.drift import DriftStream
 from service.store.redis.connection import Connection
-from service.store.unlabelled import UnlabelledEvents
 from tests.alarms import JOINS, LOUD
 from tests.benchmarks.key_kinds import held, kind
 from tests.service.api_fixtures import DFOP, features
@@ -23,7 +23,7 @@ SETTINGS = {
     "snapshots_kept": SNAPSHOTS,
     "id_ttl_s": 1,
     "prediction_ttl_s": 1,
-    "drift_events_max": EVENTS,
+    "webhooks": "http://127.0.0.1:9/",
 }
 LOOKS = 50
 """How often it is looked for a snapshot before one is asked for."""
@@ -35,11 +35,12 @@ TRIES, PAUSE_S = 60, 0.3
 BOUNDS = {
     "onepass:models": (1, MODELS),
     "onepass:sweeper": (1, 1),
-    "onepass:tombstones": (1, ROUNDS),
     "onepass:drift": (1, EVENTS_ALL),
-    "onepass:{onepass:drift}:marks": (1, 2 * (MODELS + 2)),
+    "onepass:{onepass:drift}:published": (1, MODELS),
     "onepass:{onepass:drift}:alarms": (1, EVENTS_ALL),
-    "onepass:{onepass:drift}:gone": (1, 2),
+    "onepass:{onepass:drift}:webhooks": (1, 1),
+    "onepass:{onepass:drift}:unpublished": (1, MODELS + ROUNDS + 1),
+    "onepass:{onepass:drift}:tombstones": (1, ROUNDS + 1),
     "meta": (MODELS, 16),
     "log": (MODELS, (SNAPSHOTS + 1) * ENTRIES),
     "seen": (MODELS, BATCHES * ROWS),
@@ -51,8 +52,6 @@ BOUNDS = {
     "states": (MODELS, SNAPSHOTS + 1),
     "state": (SNAPSHOTS + 1, 1),
     "deleted": (ROUNDS, 1),
-    "drift": (MODELS, EVENTS),
-    "alarms": (MODELS, EVENTS),
     "unlabelled": (MODELS, EVENTS),
 }
 """Most keys of each kind, and most entries in one of them."""
@@ -98,8 +97,9 @@ async def work(api, connection, path):
     taken = await until(lambda: _later(api, path, before))
     await api.post(f"{path}/restore", {"version": taken})
     name, model = path.rpartition("/")[2], await api.get(path)
-    told = UnlabelledEvents(connection, EVENTS_ALL)
-    assert await told.put(name, model["incarnation"], model["version"], next(_numbers), b'{"kind":"unlabelled"}')
+    told = DriftStream(connection, connection, kept=EVENTS_ALL, wait_s=0.1)
+    body = b'{"kind":"unlabelled"}'
+    assert await told.add_unlabelled(name, model["incarnation"], model["version"], next(_numbers), body)
 
 
 async def _later(api, path, version):
@@ -148,10 +148,9 @@ def beyond(store):
 
 async def test_no_kind_of_key_grows_with_the_rows(start, store_url, monkeypatch):
     """After six rounds there is what two or three leave behind; every kind was there, and what was deleted expires."""
-    monkeypatch.setattr(drift, "GONE_MS", 0)
-    monkeypatch.setattr(unlabelled, "PAUSE_MS", 0)
-    monkeypatch.setattr(unlabelled, "KEPT", EVENTS)
-    monkeypatch.setattr("service.app.EVENTS_ALL_MAX", EVENTS_ALL)
+    monkeypatch.setattr(drift, "UNLABELLED_PAUSE_MS", 0)
+    monkeypatch.setattr(drift, "UNLABELLED_KEPT", EVENTS)
+    monkeypatch.setattr("service.app.KEPT", EVENTS_ALL)
     api, connection = await start(**SETTINGS), Connection(store_url, 5.0)
     path = await api.new(DFOP)
     with redis.Redis.from_url(store_url) as store:
@@ -163,7 +162,7 @@ async def test_no_kind_of_key_grows_with_the_rows(start, store_url, monkeypatch)
 
         await settled(api, path, store)
         monkeypatch.undo()
-        await anew(api)  # the mark of what was deleted stays for an hour
+        await anew(api)
         await batch(api, path)
         await settled(api, path, store)
         assert set(BOUNDS) == kinds | set(held(store))

@@ -99,20 +99,20 @@ async def test_weights_are_of_the_features_of_their_version(api):
 
 
 async def test_the_drift_events_of_a_model_are_of_the_version_told(api, monkeypatch):
-    """What another service has published of later versions is shown with these versions."""
+    """What another service has found before the labels of later versions is shown with these versions."""
     path = await api.learnt(rows=3)
     shown = await api.get(f"{path}/drift")
     events = [
         StoredEvent(
-            StreamPosition(version, 0), path.removeprefix("/models/"), f"e{version}", 1, b'{"version":%d}' % version
+            StreamPosition(version, 10**9), path.removeprefix("/models/"), f"e{version}", 1, b'{"version":%d}' % version
         )
         for version in (1, 3, 4, 9)
     ]
 
-    async def of_model(*_):
+    async def unlabelled(*_):
         return events
 
-    monkeypatch.setattr(api.app.context.drift, "of_model", of_model)
+    monkeypatch.setattr(api.app.context.drift, "unlabelled", unlabelled)
     found = await api.get(f"{path}/drift")
     assert (shown["version"], None) == (found["version"], found["next"])
     assert [1, 3] == [event["version"] for event in found["events"]]

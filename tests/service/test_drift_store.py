@@ -1,4 +1,4 @@
-"""The streams of drift events and their consumer groups, against real servers."""
+"""The stream of drift events and the turns of webhooks, against real servers."""
 
 import asyncio
 import json
@@ -7,241 +7,291 @@ import pytest
 
 from core.drift.outbox import Drift, Joined
 from service.errors import StoreFull
-from service.store import deliveries
+from service.store import deliveries, drift
 from service.store.catalog import Catalog
 from service.store.deliveries import Deliveries
-from service.store.drift import BEFORE_FIRST, NOTHING, Batch, DriftStreams
-from service.store.events import START, Later, Reached, StreamPosition, event
-from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_GONE, DRIFT_MARKS, ModelKeys
+from service.store.drift import NOTHING, DriftStream
+from service.store.events import START, LaterAlarms, StreamPosition, items
+from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, DRIFT_WEBHOOKS, TOMBSTONES
 from tests.service.store_fixtures import INCARNATION
 
 
-def alarm(version, index=0, joined=0):
-    """An event with so many later alarms."""
-    later = tuple(Joined("class_mean", None, version + row, ()) for row in range(joined))
+def alarm(version, index=0, joined=0, listed=20):
+    """An event with so many later alarms, of which some are listed."""
+    later = tuple(Joined("class_mean", None, version + row, ()) for row in range(min(joined, listed)))
     time_ms = 1_700_000_000_000 + version
     tests = ("error_rate", None, (), 0.1, 0.3, 0.1, 9, 9, "report")
     return Drift(version, index, version, time_ms, *tests, False, joined, later)
 
 
-def batch(*places, after=NOTHING, name="m", incarnation=INCARNATION):
-    return Batch(name, incarnation, after, tuple(event(name, incarnation, alarm(*place)) for place in places))
+async def publish(stream, *drifts, after=NOTHING, name="m", incarnation=INCARNATION):
+    """Send some events as a publisher does that knows the alarms up to ``after`` to be published."""
+    sent = [each for each in items(name, incarnation, drifts) if each.reach > after]
+    return await stream.publish(name, incarnation, after, sent)
 
 
 @pytest.fixture
-def streams(connection):
-    """Streams that keep many events, on the test's one connection."""
-    return DriftStreams(connection, connection, model_max=100, service_max=100, wait_s=0.01)
+def stream(connection):
+    """A stream that keeps many events, on the test's one connection."""
+    return DriftStream(connection, connection, kept=100, wait_s=0.01)
 
 
-async def both(streams, sent):
-    """A batch into both streams, as a publisher sends it."""
-    return await streams.to_model(sent), await streams.to_service(sent)
+async def entries(stream, name="m"):
+    """What the stream holds of a model: ids of events; and those that later alarms have joined."""
+    found = [known for known in await stream.after(START, 1000) if known.model == name]
+    return [known.id for known in found if not known.joined], [known.id for known in found if known.joined]
 
 
-async def places(streams, name="m"):
-    """What the model's stream holds, and what the service's holds of it."""
-    own = await streams.of_model(name, INCARNATION, BEFORE_FIRST, 1000)
-    everything = await streams.of_service(START, 1000)
-    return [known.position for known in own], [known.id for known in everything if known.model == name]
+def ids(*places, incarnation=INCARNATION):
+    return [f"{incarnation}-{version}-{index}" for version, index in places]
 
 
-async def test_every_event_is_added_once_however_many_replicas_send_it(streams, model):
+async def test_every_event_is_added_once_however_many_replicas_send_it(stream, model):
     """Repeats, overlaps and late ones add nothing; order is kept; who was first is told."""
-    assert ((2, 0, 0), ((2, 0, 0), 2)) == await both(streams, batch((1, 0), (2, 0)))
-    assert ((2, 0, 0), ((2, 0, 0), 0)) == await both(streams, batch((1, 0), (2, 0)))
-    assert ((2, 1, 0), ((2, 1, 0), 1)) == await both(streams, batch((2, 0), (2, 1), after=Reached(1, 0, 0)))
-    assert ((2, 1, 0), ((2, 1, 0), 0)) == await both(streams, batch((1, 0)))
-    assert ((10, 0, 0), ((10, 0, 0), 2)) == await both(streams, batch((9, 3), (10, 0), after=Reached(2, 1, 0)))
-    own, everything = await places(streams)
-    assert [(1, 0), (2, 0), (2, 1), (9, 3), (10, 0)] == own
-    assert [f"{INCARNATION}-{place}" for place in own] == everything
+    assert NOTHING == await stream.published("m", INCARNATION)
+    assert ((2, 0, 0), 2) == await publish(stream, alarm(1), alarm(2))
+    assert ((2, 0, 0), 0) == await publish(stream, alarm(1), alarm(2))
+    assert ((2, 1, 0), 1) == await publish(stream, alarm(2), alarm(2, 1), after=(1, 0, 0))
+    assert ((2, 1, 0), 0) == await publish(stream, alarm(1))
+    assert ((10, 0, 0), 2) == await publish(stream, alarm(9, 3), alarm(10), after=(2, 1, 0))
+    assert (10, 0, 0) == await stream.published("m", INCARNATION)
+    assert (ids((1, 0), (2, 0), (2, 1), (9, 3), (10, 0)), []) == await entries(stream)
 
 
-async def test_a_stream_that_has_lost_events_is_sent_them_first(streams, connection, model):
+async def test_a_crash_between_the_stream_and_its_note_repeats_nothing(stream, connection, model):
+    """Stream and note are changed by one script: whoever publishes again finds both as they were, or both changed."""
+    await publish(stream, alarm(1, joined=2))
+    before = await model.contents()
+    for drifts in ((alarm(1),), (alarm(1, joined=1),), (alarm(1, joined=2),)):
+        assert ((1, 0, 2), 0) == await publish(stream, *drifts)
+    assert before == await model.contents()
+
+
+async def test_a_stream_that_has_lost_events_is_sent_them_first(stream, connection, model):
     """Where it lacks what the sender believes to be there it takes nothing, and says how far it is."""
-    await both(streams, batch((1, 0), (2, 0), (3, 0)))
-    await connection.ask(("DEL", model.keys.drift), ("DEL", DRIFT, DRIFT_MARKS))
-    assert (NOTHING, (NOTHING, 0)) == await both(streams, batch((4, 0), after=Reached(3, 0, 0)))
-    assert ((4, 0, 0), ((4, 0, 0), 4)) == await both(streams, batch((1, 0), (2, 0), (3, 0), (4, 0)))
+    await publish(stream, alarm(1), alarm(2), alarm(3))
+    await connection.ask(("DEL", DRIFT, DRIFT_PUBLISHED))
+    assert (NOTHING, 0) == await publish(stream, alarm(4), after=(3, 0, 0))
+    assert ((4, 0, 0), 4) == await publish(stream, alarm(1), alarm(2), alarm(3), alarm(4))
 
 
-async def later(streams):
-    """What has joined each event, as each of the streams has it."""
-    own = await streams.of_model("m", INCARNATION, BEFORE_FIRST, 1000)
-    everything = await streams.of_service(START, 1000)
-    return await streams.later_of_model("m", INCARNATION, own), await streams.later_of_service(everything)
+async def later(stream):
+    """What has joined each event."""
+    found = [known for known in await stream.after(START, 1000) if not known.joined]
+    return await stream.later_alarms(found)
 
 
-async def test_later_alarms_join_their_event_once_and_in_order(streams, model):
-    """More replace fewer, never the other way round, whoever sends them; the event itself is not added again."""
-    assert ((1, 0, 1), ((1, 0, 1), 1)) == await both(streams, batch((1, 0, 1)))
-    assert ((1, 0, 3), ((1, 0, 3), 0)) == await both(streams, batch((1, 0, 3), after=Reached(1, 0, 1)))
-    assert ((1, 0, 3), ((1, 0, 3), 0)) == await both(streams, batch((1, 0, 2)))
-    of_model, of_service = await later(streams)
-    assert of_model == of_service
-    assert [(3, 3)] == [(kept.joined, len(json.loads(kept.alarms))) for kept in of_model]
-    assert ((2, 0, 0), ((2, 0, 0), 1)) == await both(streams, batch((1, 0, 4), (2, 0), after=Reached(1, 0, 3)))
-    assert ([4, 0], [4, 0]) == tuple([kept.joined for kept in side] for side in await later(streams))
-    assert [(1, 0), (2, 0)] == (await places(streams))[0]
+async def test_later_alarms_join_their_event_once_and_in_order(stream, model):
+    """Each is an entry of its own and one of its event's list, whoever sends how many of them."""
+    assert ((1, 0, 1), 2) == await publish(stream, alarm(1, joined=1))
+    assert ((1, 0, 3), 2) == await publish(stream, alarm(1, joined=3), after=(1, 0, 1))
+    assert ((1, 0, 3), 0) == await publish(stream, alarm(1, joined=2))
+    assert ((2, 0, 0), 2) == await publish(stream, alarm(1, joined=4), alarm(2), after=(1, 0, 3))
+    assert (ids((1, 0), (2, 0)), 4 * ids((1, 0))) == await entries(stream)
+    first, second = await later(stream)
+    listed = json.loads(b"[%b]" % first.listed)
+    assert (4, [1, 2, 3, 4], LaterAlarms()) == (first.number, [one["row"] for one in listed], second)
+    shown = [json.loads(known.shown()) for known in await stream.after(START, 1000) if known.joined]
+    assert [{"id": f"{INCARNATION}-1-0", "model": "m", "kind": "joined", "alarms": [one]} for one in listed] == shown
 
 
-async def test_an_event_that_leaves_a_stream_takes_its_later_alarms_with_it(connection, model):
-    """Of those that are gone nothing is kept, and what joins them late is counted and dropped."""
-    streams = DriftStreams(connection, connection, model_max=2, service_max=2, wait_s=0.01)
-    await both(streams, batch(*((version, 0, 2) for version in range(1, 6))))
+async def test_alarms_that_the_outbox_does_not_list_are_counted(stream, connection, model):
+    """They are no entries of the stream; where the list of their event is gone nothing is kept of them."""
+    await publish(stream, alarm(1, joined=3, listed=2))
+    assert ((1, 0, 9), 1) == await publish(stream, alarm(1, joined=9, listed=2), after=(1, 0, 3))
+    assert (ids((1, 0)), 2 * ids((1, 0))) == await entries(stream)
+    assert [9] == [one.number for one in await later(stream)]
+    await publish(stream, alarm(2))
+    assert ((2, 0, 5), 1) == await publish(stream, alarm(2, joined=5, listed=0), after=(2, 0, 0))
+    assert [f"{INCARNATION}-1-0".encode()] == (await connection.ask(("HKEYS", DRIFT_ALARMS)))[0]
+
+
+async def test_an_event_that_leaves_the_stream_takes_its_later_alarms_with_it(connection, model):
+    """Those of events that are gone leave as well, with their own entries."""
+    stream = DriftStream(connection, connection, kept=4, wait_s=0.01)
+    await publish(stream, *(alarm(version, joined=1) for version in range(1, 4)))
+    assert (ids((2, 0), (3, 0)), ids((2, 0), (3, 0))) == await entries(stream)
     await Catalog(connection).create("n", "i2", b"{}")
-    await both(streams, batch((1, 0, 1), (2, 0, 1), name="n", incarnation="i2"))
-    for key, left in ((model.keys.alarms, [b"4-0", b"5-0"]), (DRIFT_ALARMS, None)):
-        (fields,) = await connection.ask(("HKEYS", key))
-        assert 2 == len(fields)
-        assert left is None or left == sorted(fields)
-    assert ((5, 0, 3), ((5, 0, 3), 0)) == await both(streams, batch((5, 0, 3), after=Reached(5, 0, 2)))
-    assert [1, 1] == [kept.joined for kept in (await later(streams))[1]]
-    assert [2, 3] == [kept.joined for kept in (await later(streams))[0]]
+    await publish(stream, alarm(1), alarm(2), name="n", incarnation="i2")
+    await publish(stream, alarm(3, joined=3), after=(3, 0, 1))
+    assert ([], 2 * ids((3, 0))) == await entries(stream)
+    await publish(stream, alarm(3), alarm(4), alarm(5), alarm(6), name="n", incarnation="i2")
+    assert [{}] == await connection.ask(("HGETALL", DRIFT_ALARMS))
 
 
-async def test_what_older_code_stored_is_read_and_gone_on_with(streams, connection, model):
-    """Events and marks without later alarms: they have none, and get those that come."""
-    await both(streams, batch((1, 0)))
-    await connection.ask(("HDEL", DRIFT_MARKS, ModelKeys("m", INCARNATION).member() + " joined"))
-    assert ([Later()], [Later()]) == await later(streams)
-    assert ((1, 0, 1), ((1, 0, 1), 0)) == await both(streams, batch((1, 0, 1)))
-    assert ((2, 0, 1), ((2, 0, 1), 1)) == await both(streams, batch((1, 0, 2), (2, 0, 1), after=Reached(1, 0, 1)))
-    assert [0, 1] == [kept.joined for kept in (await later(streams))[1]]
-
-
-async def test_events_of_a_model_that_is_gone_are_refused(streams, connection, model):
-    """Another incarnation's, and what comes late from a publisher that does not know yet; its mark is swept later."""
-    await both(streams, batch((1, 0)))
-    assert (None, (None, 0)) != await both(streams, batch((2, 0), incarnation="other"))
+async def test_events_of_a_model_that_is_gone_are_refused(stream, connection, model):
+    """What comes late from a publisher that does not know yet; those that are there stay."""
+    await publish(stream, alarm(1))
+    await stream.add_unlabelled("m", INCARNATION, 1, 5, b'{"kind":"unlabelled"}')
     await Catalog(connection).delete("m")
-    assert (None, (None, 0)) == await both(streams, batch((1, 0), (2, 0)))
-    assert [] == (await places(streams))[0]
-    assert [f"{INCARNATION}-1-0"] == [i for i in (await places(streams))[1] if i.startswith(INCARNATION)]
-    await connection.ask(("ZADD", DRIFT_GONE, 1, ModelKeys("m", INCARNATION).member()))
-    await Catalog(connection).create("x", "i2", b"{}")
-    await Catalog(connection).delete("x")
-    marks = (await connection.ask(("HKEYS", DRIFT_MARKS)))[0]
-    assert [b"m other", b"m other joined"] == sorted(marks)
+    assert (None, 0) == await publish(stream, alarm(1), alarm(2))
+    assert not await stream.add_unlabelled("m", INCARNATION, 1, 5, b'{"kind":"unlabelled"}')
+    assert 2 == len((await entries(stream))[0])
+    assert {DRIFT.encode(), TOMBSTONES.encode(), model.keys.deleted.encode()} == {*await model.contents()}
+    await Catalog(connection).create("m", "i2", b"{}")
+    assert ((1, 0, 0), 1) == await publish(stream, alarm(1), incarnation="i2")
 
 
-async def test_a_model_with_events_is_deleted_whole_in_a_full_store(streams, connection, model):
-    """To delete models is what makes room: the list of models and the marks follow, without any."""
-    await both(streams, batch((1, 0)))
+async def test_a_model_with_events_is_deleted_whole_in_a_full_store(stream, connection, model):
+    """To delete models is what makes room: what is kept beside the stream goes, and the tombstone is set."""
+    await publish(stream, alarm(1))
     await connection.ask(("CONFIG", "SET", "maxmemory", "1"))
     catalog = Catalog(connection)
     assert await catalog.delete("m")
     assert 0 == await catalog.count()
-    assert [[b"gone"]] == await connection.ask(("HMGET", DRIFT_MARKS, model.keys.member()))
+    assert [[None]] == await connection.ask(("HMGET", DRIFT_PUBLISHED, model.keys.member()))
+    assert (await connection.ask(("ZSCORE", TOMBSTONES, model.keys.member())))[0] > 0
 
 
-async def test_both_streams_are_capped_and_numbered_without_holes(connection, model):
-    """The newest are kept; positions count on by one."""
-    streams = DriftStreams(connection, connection, model_max=3, service_max=5, wait_s=0.01)
-    for version in range(1, 9):
-        await both(streams, batch((version, 0)))
-    assert [(6, 0), (7, 0), (8, 0)] == (await places(streams))[0]
-    kept = await streams.of_service(START, 1000)
+async def test_the_stream_is_capped_and_numbered_without_holes(connection, model):
+    """The newest are kept; numbers count on by one, and no two entries have the same time."""
+    stream = DriftStream(connection, connection, kept=5, wait_s=0.01)
+    for version in range(1, 9, 2):
+        await publish(stream, alarm(version), alarm(version + 1))
+    kept = await stream.after(START, 1000)
     assert [4, 5, 6, 7, 8] == [known.position.number for known in kept]
-    assert kept[-1].position == await streams.newest()
-    assert kept[1:3] == await streams.of_service(kept[0].position, 10, kept[2].position)
-    assert kept[3] == await streams.last(lambda known: known.id == kept[3].id)
-    assert None is await streams.last(lambda known: known.id == f"{INCARNATION}-1-0")
-    assert kept[2] == await streams.last(lambda _: True, str(kept[2].position))
+    assert 5 == len({known.position.time_ms for known in kept})
+    assert kept[-1].position == await stream.newest()
+    assert kept[1:3] == await stream.after(kept[0].position, 10, kept[2].position)
+    assert kept[3] == await stream.last(lambda known: known.id == kept[3].id)
+    assert None is await stream.last(lambda known: known.id == f"{INCARNATION}-1-0")
+    assert kept[2] == await stream.last(lambda _: True, str(kept[2].position))
 
 
-async def test_news_waits_for_an_event(streams, model):
+async def test_news_waits_for_an_event(stream, model):
     """Nothing comes where there is nothing, and what comes is what is new."""
-    assert START == await streams.newest()
-    assert [] == await streams.news(START, 10)
-    await both(streams, batch((1, 0), (2, 0)))
-    found = await streams.news(START, 1)
-    assert [f"{INCARNATION}-1-0"] == [known.id for known in found]
-    assert 1 == len(await streams.news(found[0].position, 10))
+    assert START == await stream.newest()
+    assert [] == await stream.news(START, 10)
+    await publish(stream, alarm(1), alarm(2))
+    found = await stream.news(START, 1)
+    assert ids((1, 0)) == [known.id for known in found]
+    assert 1 == len(await stream.news(found[0].position, 10))
 
 
-async def test_a_store_without_memory_refuses_events_whole(streams, connection, model):
+async def test_a_store_without_memory_refuses_events_whole(stream, connection, model):
     """StoreFull, nothing half done, and everything once there is room again."""
-    sent = batch(*((version, 0) for version in range(1, 50)))
+    sent = [alarm(version) for version in range(1, 50)]
     await connection.ask(("CONFIG", "SET", "maxmemory", "1"))
-    for send in (streams.to_model, streams.to_service):
-        with pytest.raises(StoreFull):
-            await send(sent)
+    with pytest.raises(StoreFull):
+        await publish(stream, *sent)
+    with pytest.raises(StoreFull):
+        await stream.add_unlabelled("m", INCARNATION, 1, 5, b'{"kind":"unlabelled"}')
     await connection.ask(("CONFIG", "SET", "maxmemory", "0"))
-    assert ([], []) == await places(streams)
-    assert ((49, 0, 0), ((49, 0, 0), 49)) == await both(streams, sent)
+    assert ([], []) == await entries(stream)
+    assert ((49, 0, 0), 49) == await publish(stream, *sent)
 
 
-async def test_positions_grow_where_the_clock_goes_back(streams, connection, model):
+async def test_positions_grow_where_the_clock_goes_back(stream, connection, model):
     """A server that took over with a slower clock goes on behind what it has."""
     future = StreamPosition(2**42, 7)
-    await connection.ask(("XADD", DRIFT, str(future), "m", "x", "i", "x", "t", 1, "e", "{}"))
-    await both(streams, batch((1, 0)))
-    assert StreamPosition(2**42, 8) == await streams.newest()
+    await connection.ask(("XADD", DRIFT, str(future), "m", "x", "i", "x", "t", 1, "k", "", "e", "{}"))
+    await publish(stream, alarm(1))
+    assert StreamPosition(2**42 + 1, 8) == await stream.newest()
 
 
-# ------------------------------------------------------------------------------------------------ consumer groups
+async def test_events_of_unlabelled_rows_are_rare_and_follow_each_other(stream, connection, model, monkeypatch):
+    """One in a while, from whichever replica; each has a place behind the alarms of its version and the one before."""
+    assert await stream.add_unlabelled("m", INCARNATION, 4, 5, b'{"kind":"unlabelled"}')
+    assert not await stream.add_unlabelled("m", INCARNATION, 9, 5, b'{"kind":"unlabelled"}')
+    monkeypatch.setattr(drift, "UNLABELLED_PAUSE_MS", 0)
+    monkeypatch.setattr(drift, "UNLABELLED_KEPT", 2)
+    for version in (3, 6):
+        assert await stream.add_unlabelled("m", INCARNATION, version, 5, b'{"kind":"unlabelled"}')
+    first = drift.FIRST_UNLABELLED
+    assert ids((4, first), (4, first + 1), (6, first)) == (await entries(stream))[0]
+    kept = await stream.unlabelled("m", INCARNATION)
+    assert [(4, first + 1), (6, first)] == [known.position for known in kept]
+    assert {"id": kept[0].id, "kind": "unlabelled"} == json.loads(kept[0].body)
+
+
+# ------------------------------------------------------------------------------------------------ turns of webhooks
 
 
 @pytest.fixture
-def group(connection):
-    """Makes consumers of one group."""
-    return lambda consumer: Deliveries(connection, "g", consumer)
+def hook(connection):
+    """Makes consumers of one webhook."""
+    return lambda consumer: Deliveries(connection, "hook", consumer)
 
 
-async def test_each_event_goes_to_one_consumer(streams, group, model):
-    """From the moment the group exists; settled ones do not come again."""
-    await both(streams, batch((1, 0)))
-    first, second = group("one"), group("two")
-    assert ((), 0) == ((await first.claim(1)).events, (await second.claim(1)).missed)
-    await both(streams, batch((2, 0), (3, 0)))
-    taken = [(await consumer.claim(1)).events[0] for consumer in (first, second)]
-    assert [f"{INCARNATION}-2-0", f"{INCARNATION}-3-0"] == [known.id for known in taken]
-    assert (True, False) == (await first.acknowledge(taken[0]), await first.acknowledge(taken[0]))
-    assert () == (await first.claim(5)).events
+async def test_each_event_goes_to_whose_turn_it_is(stream, hook, model):
+    """From the first turn on; settled ones do not come again."""
+    await publish(stream, alarm(1))
+    first, second = hook("one"), hook("two")
+    assert (0, None) == await first.next()
+    await publish(stream, alarm(2), alarm(3))
+    assert (0, None) == await second.next()
+    due = await first.next()
+    assert (0, ids((2, 0))) == (due.missed, [due.event.id])
+    assert due == await first.next()
+    following = await first.next(due.event)
+    assert ids((3, 0)) == [following.event.id]
+    assert (0, None) == await first.next(following.event)
+    assert (0, None) == await second.next(due.event)
 
 
-async def test_what_a_dead_consumer_owed_is_claimed(streams, group, model, monkeypatch):
-    """After a silence; one that says it is still at it keeps it, and one that has lost it is told so."""
-    dead, heir = group("dead"), group("heir")
-    await dead.claim(1)
-    await both(streams, batch((1, 0)))
-    (known,) = (await dead.claim(1)).events
-    assert () == (await heir.claim(5)).events
-    assert await dead.touch(known)
-    monkeypatch.setattr(deliveries, "IDLE_MS", 1)
+async def test_what_a_dead_consumer_owed_is_delivered_by_another(stream, hook, model, monkeypatch):
+    """After a silence; who has lost its turn settles nothing any more."""
+    dead, heir = hook("dead"), hook("heir")
+    await dead.next()
+    await publish(stream, alarm(1), alarm(2))
+    (_, event) = await dead.next()
+    assert (0, None) == await heir.next()
+    monkeypatch.setattr(deliveries, "TURN_MS", 1)
+    await dead.next()
     await asyncio.sleep(0.01)
-    assert (known,) == (await heir.claim(5)).events
-    assert (False, True) == (await dead.touch(known), await heir.touch(known))
-    assert await heir.acknowledge(known)
+    monkeypatch.undo()
+    assert (0, event) == await heir.next()
+    assert (0, None) == await dead.next(event)
+    assert (0, event) == await heir.next()
+    assert ids((2, 0)) == [(await heir.next(event)).event.id]
 
 
-async def test_what_left_the_stream_is_counted_as_missed(connection, group, model, monkeypatch):
-    """Whether it was owed by a dead consumer, or nobody had got to it."""
-    streams = DriftStreams(connection, connection, model_max=9, service_max=2, wait_s=0.01)
-    dead, heir = group("dead"), group("heir")
-    await dead.claim(1)
-    await both(streams, batch((1, 0)))
-    await dead.claim(1)
-    await both(streams, batch(*((version, 0) for version in range(2, 7))))
-    monkeypatch.setattr(deliveries, "IDLE_MS", 1)
-    await asyncio.sleep(0.01)
-    taken = await heir.claim(5)
-    assert [f"{INCARNATION}-5-0", f"{INCARNATION}-6-0"] == [known.id for known in taken.events]
-    again = await heir.claim(5)
-    assert 4 == taken.missed + again.missed  # 1, which was owed, and 2 to 4, which nobody got to
+async def test_a_reply_that_got_lost_settles_nothing_else(stream, hook, model):
+    """The same word again: the same event is next."""
+    one = hook("one")
+    await one.next()
+    await publish(stream, alarm(1), alarm(2))
+    event = (await one.next()).event
+    following = (await one.next(event)).event
+    assert (0, following) == await one.next(event)
 
 
-async def test_consumers_that_owe_nothing_are_forgotten(connection, streams, group, model, monkeypatch):
-    """A process that restarts often leaves no trail of names."""
-    monkeypatch.setattr(deliveries, "FORGOTTEN_MS", 1)
-    await group("first").claim(1)
-    await both(streams, batch((1, 0)))
-    (known,) = (await group("first").claim(1)).events
-    await group("first").acknowledge(known)
-    await asyncio.sleep(0.01)
-    await both(streams, batch((2, 0)))
-    await group("second").claim(1)
-    (consumers,) = await connection.ask(("XINFO", "CONSUMERS", DRIFT, "g"))
-    assert [b"second"] == [consumer[1] for consumer in consumers]
+async def test_what_left_the_stream_is_counted_as_missed_once(connection, hook, model):
+    """Whether it was owed, or nobody had got to it."""
+    stream = DriftStream(connection, connection, kept=2, wait_s=0.01)
+    one = hook("one")
+    await one.next()
+    await publish(stream, alarm(1))
+    assert ids((1, 0)) == [(await one.next()).event.id]
+    await publish(stream, *(alarm(version) for version in range(2, 7)))
+    missed, event = await one.next()
+    assert (4, ids((5, 0))) == (missed, [event.id])
+    assert (0, event) == await one.next()
+    missed, event = await one.next(event)
+    assert (0, ids((6, 0))) == (missed, [event.id])
+
+
+async def test_a_stream_that_has_begun_anew_is_gone_on_with(stream, connection, hook, model):
+    """Where the store has lost its events the next one is delivered, and none is missed that nobody knows of."""
+    one = hook("one")
+    await one.next()
+    await publish(stream, *(alarm(version) for version in range(1, 4)))
+    due = await one.next()
+    while due.event is not None:
+        due = await one.next(due.event)
+    await connection.ask(("DEL", DRIFT))
+    await asyncio.sleep(0.005)
+    await publish(stream, alarm(4), after=(3, 0, 0))
+    missed, event = await one.next()
+    assert (0, ids((4, 0))) == (missed, [event.id])
+
+
+async def test_a_full_store_lets_webhooks_go_on(stream, connection, hook, model):
+    """What the stream has is delivered, though nothing new is taken."""
+    one = hook("one")
+    await one.next()
+    await publish(stream, alarm(1), alarm(2))
+    await connection.ask(("CONFIG", "SET", "maxmemory", "1"))
+    event = (await one.next()).event
+    assert ids((2, 0)) == [(await one.next(event)).event.id]
+    assert [[b"hook"]] == await connection.ask(("HKEYS", DRIFT_WEBHOOKS))

@@ -50,27 +50,34 @@ async def test_events_come_as_they_are_listed(watched):
         assert sorted(frame.id for frame in frames) == [frame.id for frame in frames]
 
 
-async def test_an_event_is_sent_once_at_its_first_alarm(watched, start):
-    """Later alarms are not sent, and who resumes gets the event as it was; two replicas raise them in turns."""
+async def test_later_alarms_are_events_of_kind_joined(watched, start):
+    """The event is sent as it was at its first alarm, then each later one, once; two replicas raise them in turns."""
     other = await start()
     path = await watched.new()
     async with listening(watched) as client, listening(other) as elsewhere:
         values = await raise_alarms(watched, path, 1)
         for api in (watched, other, watched):
-            await raise_alarms(api, path, 2, JOINS)
+            values += await raise_alarms(api, path, 2, JOINS)
             await settled(api, path)
         values += await raise_alarms(other, path, 1)
-        frames = [await client.next() for _ in range(2)]
-        assert values == [frame.value for frame in frames] == await elsewhere.values(2)
-    assert [([], 0)] * 2 == [(frame.data["alarms"], frame.data["alarm_count"]) for frame in frames]
-    assert [6, 0] == [event["alarm_count"] for event in (await other.get(f"{path}/drift"))["events"]]
-    async with listening(other, last=client.start.id) as again:
-        assert frames[0].data == (await again.next()).data
-        assert frames[1].data == (await again.next()).data
+        frames = [await client.next() for _ in range(8)]
+        assert [frame.data for frame in frames] == [(await elsewhere.next()).data for _ in range(8)]
+    first, *later, last = [frame.data for frame in frames]
+    listed = (await other.get(f"{path}/drift"))["events"]
+    assert [{**event, "alarms": [], "alarm_count": 0} for event in listed] == [first, last]
+    assert [
+        {"id": first["id"], "model": first["model"], "kind": "joined", "alarms": [one]} for one in listed[0]["alarms"]
+    ] == later
+    assert values[1:-1] == [one["alarms"][0]["features"][0]["after"] for one in later]
+    for api in (watched, other):
+        async with listening(api, last=client.start.id) as again:
+            assert [frame.id for frame in frames] == [(await again.next()).id for _ in range(8)]
+        async with listening(api, last=frames[3].id) as again:
+            assert [frame.data for frame in frames[4:]] == [(await again.next()).data for _ in range(4)]
 
 
 async def test_a_stream_resumes_at_whichever_replica(watched, start):
-    """Behind the last id, or behind the id inside an event; nothing twice, nothing missing, then live."""
+    """Behind the last id; nothing twice, nothing missing, then live."""
     other = await start()
     path = await watched.new()
     async with listening(watched) as client:
@@ -79,7 +86,7 @@ async def test_a_stream_resumes_at_whichever_replica(watched, start):
     expected += await raise_alarms(other, path, 2)
     await settled(other, path)
     for api in (watched, other):
-        for at, last in ((2, frames[1].id), (2, frames[1].data["id"]), (5, frames[4].id), (0, client.start.id)):
+        for at, last in ((2, frames[1].id), (5, frames[4].id), (0, client.start.id)):
             async with listening(api, last=last) as again:
                 assert expected[at:] == await again.values(len(expected) - at)
                 expected += await raise_alarms(watched, path, 1)
@@ -105,20 +112,18 @@ async def test_a_replica_that_is_behind_repeats_nothing(watched):
     async with listening(watched) as client:
         await raise_alarms(watched, path, 3)
         [await client.next() for _ in range(3)]
-    streams = watched.app.context.drift
-    known = (await streams.of_service(position(client.start.id), 10))[:3]
+    stream = watched.app.context.drift
+    known = (await stream.after(position(client.start.id), 10))[:3]
     listener = broadcast.Listener(lambda _: True, known[0].position)  # where a reader stands that has read the first
-    resume = event_stream.Resume(str(known[1].position), known[1].position)
     for late in known[1:]:
         listener.put(late)
-    addresses = event_stream.addresses_for(None, streams, listener)
-    sent = await anext(event_stream.events(streams, listener, resume, addresses))
+    sent = await anext(event_stream.events(stream, listener, known[1].position, limited=False))
     assert f"id: {known[2].position}\n" in sent.decode()
 
 
 async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
     """A gap says after which event, how many are missing, and which one is the first; it is not told twice."""
-    monkeypatch.setattr("service.app.EVENTS_ALL_MAX", 4)
+    monkeypatch.setattr("service.app.KEPT", 4)
     small = await start()
     path = await small.new()
     async with listening(small) as client:
@@ -133,15 +138,11 @@ async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
         assert values[4:] == [frame.value for frame in kept]
     async with listening(small, last=gap.id) as client:
         assert values[4:] == await client.values(4)
-    async with listening(small, last=frames[0].data["id"]) as client:
-        gap = await client.next()
-        assert {"after": frames[0].data["id"], "first": kept[0].id, "missed": None} == gap.data
-        assert values[4:] == await client.values(4)
 
 
 async def test_a_reader_that_was_away_too_long_says_so(start, monkeypatch):
     """What left the stream before this replica had read it is announced to its open streams."""
-    monkeypatch.setattr("service.app.EVENTS_ALL_MAX", 4)
+    monkeypatch.setattr("service.app.KEPT", 4)
     small = await start()
     path = await small.new()
     async with listening(small) as client:
@@ -205,7 +206,9 @@ async def test_an_id_that_is_yet_to_come_starts_anew(watched, last):
         assert await raise_alarms(watched, path, 2) == await client.values(2)
 
 
-@pytest.mark.parametrize("last", ["yesterday", "1", "a-b", "1-2-3-4", "-", "1" * 30 + "-1", "é"])
+@pytest.mark.parametrize(
+    "last", ["yesterday", "1", "a-b", "1-2-3-4", "-", "1" * 30 + "-1", "é", "5f3a9c0d1e2b4a68-1-0"]
+)
 async def test_an_id_that_is_none_is_refused(watched, last):
     """With the header that is wrong."""
     answer = await watched.ask("GET", "/drift/stream", headers={"Last-Event-ID": last.encode()})

@@ -8,7 +8,6 @@ import pytest
 
 from service.app import build
 from service.errors import StoreDown
-from service.monitor.left_alarms import LeftAlarms
 from service.runtime import summaries
 from service.settings import Settings
 from service.store.keys import ModelKeys
@@ -18,8 +17,6 @@ from tests.service.test_mended_bug import DEADLY_ROW, break_core
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-UNWATCHED = {**DFOP, "watch": None}
-"""At its start a service loads models that may have alarms to publish; this is none of them."""
 WAIT_S = 30.0
 """Bound of a wait that a failure would leave without an end."""
 
@@ -103,7 +100,7 @@ async def test_the_writer_follows_the_model(api, body):
 async def test_nothing_is_loaded_for_a_list(start):
     """A service that holds none of the models has the figures of all, in every order."""
     api = await start()
-    paths = [await api.learnt(UNWATCHED, rows=rows) for rows in range(4)]
+    paths = [await api.learnt(DFOP, rows=rows) for rows in range(4)]
     for path in paths[1:]:  # a tail behind a snapshot would be searched for events
         await api.post(f"{path}/snapshots", status=201)
     await engine_of(api).models.summaries.flush()
@@ -119,7 +116,7 @@ async def test_nothing_is_loaded_for_a_list(start):
 async def test_a_stop_leaves_no_summary_behind(store_url):
     """The next process lists what the last one has learned."""
     async with running(store_url) as api:
-        path = await api.learnt(UNWATCHED, rows=5)
+        path = await api.learnt(DFOP, rows=5)
         before = await line(api, path)
     async with running(store_url) as api:
         assert (5, before) == (before["rows"], await line(api, path))
@@ -207,11 +204,10 @@ async def test_a_replica_that_follows_writes_when_the_process_that_appended_has_
     assert 4 == (await is_written(other, path, 4)).figures.rows
 
 
-async def test_a_model_of_an_earlier_store_is_listed_without_figures(start, monkeypatch):
+async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
     """What its meta tells, nothing loaded; once it is loaded its summary is written."""
-    monkeypatch.setattr(LeftAlarms, "_publish_for", lambda *_: asyncio.sleep(0))  # it would load the model
     api = await start()
-    path = await api.learnt(UNWATCHED, rows=3)
+    path = await api.learnt(DFOP, rows=3)
     engine = engine_of(api)
     shown = await api.get(path)
     await engine.models.summaries.flush()
@@ -250,7 +246,7 @@ async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_u
         with pytest.MonkeyPatch.context() as bug:
             break_core(bug)
             async with running(store_url) as api:
-                path = await api.learnt(UNWATCHED, rows=5)
+                path = await api.learnt(DFOP, rows=5)
                 await is_written(api, path, 5)
                 problem(await api.ask("POST", f"{path}/feedback", json=DEADLY_ROW), 503)
                 assert ("down", 5) == await standing(api, path)
@@ -271,7 +267,7 @@ async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_u
 async def test_a_model_that_cannot_be_loaded_is_listed_as_down(store_url):
     """The figures are those of its last summary."""
     async with running(store_url) as api:
-        path = await api.learnt(UNWATCHED, rows=4)
+        path = await api.learnt(DFOP, rows=4)
         await api.post(f"{path}/snapshots", status=201)
     with pytest.MonkeyPatch.context() as bug:
         bug.setattr("core.model.save.from_bytes", lambda *_: (_ for _ in ()).throw(RuntimeError("corrupt")))

@@ -6,7 +6,7 @@ import pytest
 
 from service.errors import StoreDown
 from service.monitor import unlabelled as monitor
-from service.store import unlabelled
+from service.store import drift
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import listening
 
@@ -17,7 +17,7 @@ WATCH = {"unlabelled": True, "class_mean": {"batch_size": 20}, "error_rate": Non
 @pytest.fixture
 def hasty(monkeypatch):
     """No pause between two events of a model."""
-    monkeypatch.setattr(unlabelled, "PAUSE_MS", 0)
+    monkeypatch.setattr(drift, "UNLABELLED_PAUSE_MS", 0)
 
 
 async def track(api, path, count, a):
@@ -100,9 +100,8 @@ async def test_a_hint_that_the_store_does_not_take_is_dropped(start, monkeypatch
     api = await start()
     path = await api.new({**DFOP, "watch": {**WATCH, "episode_rows": 0}})
     await track(api, path, 60, 0.0)
-    events = api.app.context.unlabelled._events
     with monkeypatch.context() as patch:
-        patch.setattr(events, "_run", refusing)
+        patch.setattr(api.app.context.drift, "_run", refusing)
         await track(api, path, 40, 5.0)
     await track(api, path, 60, -5.0)
     assert 1 == len((await api.get(f"{path}/drift"))["events"])

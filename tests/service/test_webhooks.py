@@ -14,6 +14,7 @@ from service.app import build
 from service.monitor import webhook_settings
 from service.monitor import webhooks as hooks
 from service.settings import Settings
+from service.store.keys import DRIFT_WEBHOOKS
 from tests.alarms import HELD_BACK, JOINS
 from tests.service.receiver import Receiver
 from tests.service.test_api_drift import raise_alarms
@@ -34,19 +35,18 @@ def hasty():
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def hooked(start):
-    """Starts services that post to receivers, and waits until their groups exist."""
+    """Starts services that post to receivers, and waits until their places in the stream are known."""
 
     async def started(*receivers, **settings):
         urls = ",".join(receiver.url for receiver in receivers)
         api = await start(webhooks=urls, webhook_secret=SecretStr(SECRET), **settings)
         connection = api.app.context.engine.store.connection
-        wanted = {hooks.group_of(receiver.url).encode() for receiver in receivers}
+        wanted = {hooks.name_of(receiver.url).encode() for receiver in receivers}
         async with asyncio.timeout(30):
             while True:
-                if (await connection.ask(("EXISTS", "onepass:drift")))[0]:
-                    (groups,) = await connection.ask(("XINFO", "GROUPS", "onepass:drift"))
-                    if wanted <= {group[1] for group in groups}:
-                        return api
+                (known,) = await connection.ask(("HKEYS", DRIFT_WEBHOOKS))
+                if wanted <= {*known}:
+                    return api
                 await asyncio.sleep(0.005)
 
     return started

@@ -54,7 +54,7 @@ class Branches:
             self._counts["state in several pieces"] += int(call.args[1]) == 1
         elif call.script is snapshots._PUBLISH:
             self._counts["snapshot that existed already"] += reply[0] == b"existed"
-        elif call.script is drift._TO_SERVICE and reply[1]:
+        elif call.script is drift._PUBLISH and reply[1]:
             self._note_events(member, call, reply[1])
 
     def _recognise(self, *args: Any) -> Any:
@@ -72,8 +72,8 @@ class Branches:
         """Whose entries the alarms were found in that this replica was the first to publish."""
         incarnation = str(call.args[0]).split(" ")[1]
         history = self._world.scripts.data.history.get(ModelKeys(FIRST, incarnation).log, {})
-        for at in list(call.args[4::7])[-added:]:
-            entry = history.get(numbers(str(at).encode())[0])
+        for reach in list(call.args[4::5])[-added:]:
+            entry = history.get(numbers(str(reach).encode())[0])
             writer = "" if entry is None else entry[1].decode().split(".")[0]
             self._counts["alarm published by another replica"] += writer not in ("", member.writer)
 

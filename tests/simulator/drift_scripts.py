@@ -1,32 +1,29 @@
-"""What the Lua of service/store/drift.py and unlabelled.py does, said again in Python; test_drift_scripts.py compares.
+"""What the Lua of the drift stream and the index of alarms does, said again in Python; test_drift_scripts.py compares.
 
-A stream is a dict from (left, right), the two numbers of an entry's id, to its names and values in turn; beside it a
-hash has the later alarms of its events.
+A stream is a dict from (left, right), the two numbers of an entry's id, to its names and values in turn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from service.store import drift, unlabelled
-from service.store.redis.connection import Script
+from service.store import alarm_index, catalog, drift
 from tests.simulator.script_parts import Args, Data
 from tests.simulator.scripts import Scripts
 
 Place = tuple[int, int]
 
 
-def teach(scripts: Scripts) -> "DriftScripts":
-    """Let a server know the scripts of the streams of drift events."""
+def teach(scripts: Scripts) -> None:
+    """Let a server know the scripts of the drift events."""
     mine = DriftScripts(scripts)
-    known: dict[Script, Callable[[Sequence[str], Args], Any]] = {
-        drift._TO_MODEL: mine.to_model,
-        drift._TO_SERVICE: mine.to_service,
-        drift._FORGET: mine.forget,
-        unlabelled._TO_MODEL: mine.hint_to_model,
-        unlabelled._TO_SERVICE: mine.hint_to_service,
+    scripts._known |= {
+        drift._PUBLISH: mine.publish,
+        drift._ADD_UNLABELLED: mine.add_unlabelled,
+        catalog._REMEMBER: mine.remember,
+        alarm_index._ENTER: mine.enter,
+        alarm_index._OLDER: mine.older,
+        alarm_index._REMOVE: mine.remove,
     }
-    scripts._known.update(known)
-    return mine
 
 
 class DriftScripts:
@@ -39,118 +36,83 @@ class DriftScripts:
     def _data(self) -> Data:
         return self._scripts.data
 
-    def to_model(self, keys: Sequence[str], args: Args) -> list[Any]:
-        """Add the events, and the later alarms of the last one, that the model's stream does not have."""
-        incarnation, reach, most, *rest = args
-        if self._data.hashes.get(keys[0], {}).get(b"incarnation") != incarnation:
-            return [b"gone", 0]
-        stream = Stream(self._data, keys[1], keys[2], int(most))
-        last, added = max(stream.entries, default=(0, 0)), 0
-        joined = int(stream.alarms.get(_text(last), b"0").split(b" ")[0])
-        if (*last, joined) < numbers(reach):
-            return [_reached(last, joined), 0]
-        for at, time, body, held_back, count, alarms in zip(*(rest[i::6] for i in range(6)), strict=True):
-            if last < numbers(at):
-                last, joined, added = numbers(at), 0, added + 1
-                stream.add(last, [b"t", time, b"e", body], held_back)
-            if last == numbers(at) and joined < int(count):
-                joined = int(count)
-                stream.alarms[_text(last)] = count + b" " + alarms
-        return [_reached(last, joined), added]
+    def _add(self, keys: Sequence[str], args: Args, fields: list[bytes]) -> None:
+        """Add an entry, and drop the oldest ones, with the later alarms of their events."""
+        stream, later = self._data.logs.setdefault(keys[0], {}), self._data.hashes.setdefault(keys[1], {})
+        time, number = max(stream, default=(0, 0))
+        stream[max(self._scripts._now_ms(), time + 1), number + 1] = [b"m", args[1], *fields]
+        for oldest in sorted(stream)[: max(0, len(stream) - int(args[2]))]:
+            later.pop(stream.pop(oldest)[3], None)
 
-    def to_service(self, keys: Sequence[str], args: Args) -> list[Any]:
-        """Add what comes after the mark of their model, and move the mark."""
-        member, reach, most, model, *rest = args
-        marks = self._data.hashes.get(keys[1], {})
-        held = marks.get(member, b"0-0")
-        if held == b"gone":
+    def publish(self, keys: Sequence[str], args: Args) -> list[Any]:
+        """Add the alarms that come after those that are published, and note how far they are."""
+        member, _, _, believed, *rest = args
+        if member in self._data.scores.get(keys[2], {}):
             return [b"gone", 0]
-        last, added, moved = numbers(held), 0, False
-        known, position = marks.get(member + b" joined", b"0 0-0").split(b" ")
-        joined = int(known)
-        if (*last, joined) < numbers(reach):
-            return [_reached(last, joined), 0]
-        stream = Stream(self._data, keys[0], keys[2], int(most))
-        time, number = max(stream.entries, default=(0, 0))
-        time = max(time, self._scripts._now_ms())
-        for at, noted, body, held_back, count, alarms, identity in zip(*(rest[i::7] for i in range(7)), strict=True):
-            if last < numbers(at):
-                number += 1
-                stream.add((time, number), [b"m", model, b"i", identity, b"t", noted, b"e", body], held_back)
-                last, joined, added, moved, position = numbers(at), 0, added + 1, True, _text((time, number))
-            if last == numbers(at) and joined < int(count):
-                joined, moved = int(count), True
-                if numbers(position) in stream.entries:
-                    stream.alarms[position] = count + b" " + alarms
-        if moved:
-            mark = {member: _text(last), member + b" joined": b"%d %b" % (joined, position)}
-            self._data.hashes.setdefault(keys[1], {}).update(mark)
-        return [_reached(last, joined), added]
+        published, later = self._data.hashes.setdefault(keys[3], {}), self._data.hashes.setdefault(keys[1], {})
+        reached, added = published.get(member, b"0-0-0"), 0
+        if numbers(reached) < numbers(believed):
+            return [reached, 0]
+        for reach, event, time, mark, body in zip(*(rest[i::5] for i in range(5)), strict=True):
+            if numbers(reach) <= numbers(reached):
+                continue
+            if body:
+                self._add(keys, args, [b"i", event, b"t", time, b"k", mark, b"e", body])
+            if mark == b"j" and (body or event in later):
+                listed = [part for part in (later.get(event, b" ").partition(b" ")[2], body) if part]
+                later[event] = b"%d %b" % (numbers(reach)[2], b",".join(listed))
+            reached, added = reach, added + 1
+        if added:
+            published[member] = reached
+        return [reached, added]
 
-    def hint_to_model(self, keys: Sequence[str], args: Args) -> list[bytes] | None:
-        """Add an event of unlabelled rows, unless one of the model is too young."""
-        incarnation, given, first, most, pause_ms, time, rest = args
-        if self._data.hashes.get(keys[0], {}).get(b"incarnation") != incarnation:
-            return None
-        stream = Stream(self._data, keys[1], "", int(most))
-        at, now = (int(given), int(first)), self._scripts._now_ms()
-        if stream.entries:
-            top = max(stream.entries)
-            if now - int(stream.entries[top][1]) < int(pause_ms):
-                return None
+    def add_unlabelled(self, keys: Sequence[str], args: Args) -> int:
+        """Add an event of unlabelled rows to the stream and its model's list, unless one of the model is too young."""
+        member, model, _, incarnation, version, first, most, pause_ms, time, rest = args
+        own, now = self._data.logs.setdefault(keys[3], {}), self._scripts._now_ms()
+        at = (int(version), int(first))
+        if member in self._data.scores.get(keys[2], {}):
+            return 0
+        if own:
+            top = max(own)
+            if now - int(own[top][1]) < int(pause_ms):
+                return 0
             at = (top[0], top[1] + 1) if top[0] >= at[0] else at
-        body = b'{"id":"%b-%b",%b' % (incarnation, _text(at), rest)
-        stream.add(at, [b"n", b"%d" % now, b"t", time, b"e", body], b"")
-        return [_text(at), body]
-
-    def hint_to_service(self, keys: Sequence[str], args: Args) -> int:
-        """Add it to the service's stream."""
-        most, model, identity, noted, body = args
-        stream = Stream(self._data, keys[0], keys[1], int(most))
-        time, number = max(stream.entries, default=(0, 0))
-        at = max(time, self._scripts._now_ms()), number + 1
-        stream.add(at, [b"m", model, b"i", identity, b"t", noted, b"e", body], b"")
+        event = b"%b-%d-%d" % (incarnation, *at)
+        fields = [b"i", event, b"t", time, b"k", b"", b"e", b'{"id":"%b",%b' % (event, rest)]
+        self._add(keys, args, fields)
+        own[at] = [b"n", b"%d" % now, b"m", model, *fields]
+        for oldest in sorted(own)[: max(0, len(own) - int(most))]:
+            del own[oldest]
         return 1
 
-    def forget(self, keys: Sequence[str], args: Args) -> int:
-        """Mark a model as gone, and sweep the marks of those that have been gone for long."""
-        marks, gone = self._data.hashes.get(keys[0], {}), self._data.scores.setdefault(keys[1], {})
-        now = self._scripts._now_ms()
-        if args[0] in marks:
-            marks[args[0]] = b"gone"
-            marks.pop(args[0] + b" joined", None)
-            gone[args[0]] = now
-        old = [member for member, since in gone.items() if since <= now - int(args[1])]
-        for member in old:
-            del gone[member]
-            marks.pop(member, None)
-        return len(old)
+    def remember(self, keys: Sequence[str], args: Args) -> list[bytes]:
+        """Set a tombstone, and forget what is kept of the model beside the stream; nobody deletes too many here."""
+        self._data.scores.setdefault(keys[0], {})[args[0]] = self._scripts._now_ms()
+        self._data.hashes.get(keys[1], {}).pop(args[0], None)
+        self._data.unlink(keys[2])
+        return []
 
+    # ---------------------------------------------------------------- the index of unpublished alarms
 
-class Stream:
-    """A stream with the later alarms of its events, of which the newest are kept."""
+    def enter(self, keys: Sequence[str], args: Args) -> None:
+        """Enter models, or renew them."""
+        self._data.scores.setdefault(keys[0], {}).update(dict.fromkeys(args, self._scripts._now_ms()))
 
-    def __init__(self, data: Data, key: str, alarms: str, most: int) -> None:
-        self.entries: dict[Any, Any] = data.logs.setdefault(key, {})
-        self.alarms = data.hashes.setdefault(alarms, {})
-        self._most = most
+    def older(self, keys: Sequence[str], args: Args) -> list[bytes]:
+        """Those entered so long ago, the oldest first."""
+        before = self._scripts._now_ms() - int(float(args[0]))
+        found = self._data.scores.get(keys[0], {})
+        return [member for member, at in sorted(found.items(), key=lambda one: one[::-1]) if at <= before]
 
-    def add(self, at: Place, fields: list[bytes], held_back: bytes) -> None:
-        """Add an event, and drop the oldest ones."""
-        self.entries[at] = [*fields, b"h", b"1"] if held_back == b"1" else fields
-        for oldest in sorted(self.entries)[: max(0, len(self.entries) - self._most)]:
-            del self.entries[oldest]
-            self.alarms.pop(_text(oldest), None)
+    def remove(self, keys: Sequence[str], args: Args) -> None:
+        """Remove some of these."""
+        old = {*self.older(keys, args)}
+        for member in args[1:]:
+            if member in old:
+                del self._data.scores[keys[0]][member]
 
 
 def numbers(text: bytes) -> tuple[int, ...]:
-    """The numbers of an id, or of how far a model has got."""
+    """The numbers of an id, or of a reach."""
     return tuple(map(int, text.split(b"-")))
-
-
-def _text(at: tuple[int, ...]) -> bytes:
-    return b"%d-%d" % at
-
-
-def _reached(last: tuple[int, ...], joined: int) -> bytes:
-    return b"%b-%d" % (_text(last), joined)

@@ -6,6 +6,7 @@ from typing import Any
 
 from core.contract import Buffer
 from core.entry import Segment
+from service.monitor.orphaned_alarms import OrphanedAlarms
 from service.monitor.publisher import Publisher
 from service.runtime import named_states
 from service.runtime.engine import Bounds, Engine
@@ -13,7 +14,7 @@ from service.runtime.jobs import Reply
 from service.runtime.loader import Store
 from service.runtime.replica import Replica
 from service.store.catalog import Catalog
-from service.store.drift import DriftStreams
+from service.store.drift import DriftStream
 from service.store.log import Log
 from service.store.redis.connection import Call
 from service.store.snapshots import Snapshots
@@ -64,9 +65,10 @@ class Member:
         self.engine = Engine(Store(made, Log(made), Catalog(made), Snapshots(made), States(made)), bounds)
         self.engine._dead = self.deaths
         if publishes:
-            streams = DriftStreams(made, made, model_max=EVENTS_MAX, service_max=EVENTS_MAX, wait_s=1.0)
-            self.publisher = Publisher(self.engine, streams, None)
+            stream = DriftStream(made, made, kept=EVENTS_MAX, wait_s=1.0)
+            self.publisher = Publisher(self.engine, stream, None)
             self.engine.companions["drift events"] = self.publisher.run
+            self.engine.companions["orphaned alarms"] = OrphanedAlarms(self.engine, self.publisher.publish).run
 
     # ---------------------------------------------------------------- what its clients ask of it
 

@@ -26,6 +26,7 @@ REACHED = (
     "applied Configure",
     "applied Promote",
     "applied Withdraw",
+    "calm without loads",
     "crash",
     "cut",
     "entries merged",

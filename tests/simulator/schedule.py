@@ -16,8 +16,9 @@ from typing import Any
 from unittest import mock
 
 from service.errors import OnepassError
-from service.monitor import publisher
+from service.monitor import orphaned_alarms, publisher
 from service.runtime import backoff, engine, follower
+from service.store import alarm_index
 from tests.simulator import drift_scripts
 from tests.simulator.branches import Branches
 from tests.simulator.changes import Changes
@@ -30,6 +31,8 @@ from tests.simulator.simulation import ANSWER_S, FIRST, Setting, Simulation
 from tests.simulator.verdict import Verdict
 
 SWEEP_S = 0.4
+INDEX_S = {"RENEWED_S": 0.4, "ABANDONED_S": 1.6, "LOOK_S": 0.3}
+"""How long entries in the index of alarms last, and how often it is looked at."""
 CALM_S = 5.0
 """How long everything is left in peace before the verdict: for a probe, for sweeps that find what is missing and what a
 snapshot covers, for summaries, which a replica that only follows writes once it has seen nobody else do so."""
@@ -124,12 +127,17 @@ class Schedule:
         await event()
 
     async def _calm(self) -> None:
-        """The weather is fair, and every replica holds the first model when the calm begins."""
+        """The weather is fair, and every replica holds the first model when the calm begins; or those that do go on.
+
+        Then alarms that a dead replica has left are found by the index alone.
+        """
         world = self.simulation.world
         world.weather, world.up = Weather(), True
         if not self.simulation.members:
             await self.faults.join()
-        for member in self.simulation.members:
+        alone = "alarms" in self.simulation.setting.themes and self.draw.random() < 0.5
+        self.simulation.counts["calm without loads"] += alone
+        for member in () if alone else self.simulation.members:
             try:
                 async with asyncio.timeout(ANSWER_S):
                     await member.engine.models.get(FIRST)
@@ -148,6 +156,10 @@ def _patched(setting: Setting, seed: int) -> Iterator[None]:
         stack.enter_context(mock.patch.object(follower, "SWEEP_S", SWEEP_S))
         stack.enter_context(mock.patch.object(backoff, "_chance", random.Random(seed)))
         stack.enter_context(mock.patch.object(publisher, "BACKOFF_S_MAX", SWEEP_S))
+        for constant, seconds in INDEX_S.items():
+            for module in (orphaned_alarms, alarm_index):
+                if hasattr(module, constant):
+                    stack.enter_context(mock.patch.object(module, constant, seconds))
         for theme in sorted(setting.themes & THRESHOLDS.keys()):
             for module, threshold in _holders(theme):
                 stack.enter_context(mock.patch.object(module, threshold, THRESHOLDS[theme][threshold]))

@@ -6,7 +6,7 @@ Data are what Redis would hold, by key. Replies are what the client library woul
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from service.store import catalog, copies, drift, expiry, scripts, snapshots, states
+from service.store import alarm_index, catalog, copies, expiry, scripts, snapshots, states
 from service.store.redis.connection import Call, Script
 from tests.simulator.commands import plain
 from tests.simulator.copy_script import copied
@@ -49,7 +49,7 @@ class Scripts:
             catalog._CREATE: self._create,
             catalog._DELETE: self._delete,
             catalog._REMEMBER: lambda *_: [],  # nobody deletes so many here
-            drift._FORGET: lambda *_: 0,  # nobody has published an event here
+            alarm_index._ENTER: lambda *_: None,  # nobody looks at the index here
             snapshots._CHUNK: self._chunk,
             snapshots._PUBLISH: self._publish_snapshot,
             states._PIECE: self._piece,

@@ -1,15 +1,16 @@
-"""The scripts of the drift streams in Python against those in Lua: the same calls, the same replies and streams."""
+"""The scripts of the drift stream in Python against those in Lua: the same calls, the same replies and streams."""
 
 import random
 import re
 
 from core.config import Config
-from service.store import unlabelled
+from service.store import alarm_index, drift
+from service.store.alarm_index import AlarmIndex, Entered
 from service.store.catalog import Catalog
-from service.store.drift import NOTHING, Batch, DriftStreams, forget
-from service.store.events import Event, EventKey, Reached
-from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_MARKS, ModelKeys
-from service.store.unlabelled import UnlabelledEvents
+from service.store.drift import NOTHING, DriftStream
+from service.store.events import HELD_BACK, JOINED, StreamItem
+from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, DRIFT_UNPUBLISHED, TOMBSTONES, ModelKeys
+from service.store.redis.connection import Call
 from tests.service.store_fixtures import connection, server  # noqa: F401  fixtures
 from tests.simulator import drift_scripts
 from tests.simulator.scripts import Scripts
@@ -19,24 +20,20 @@ CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a
 SEQUENCES, CALLS = 40, 30
 
 
-def _batch(draw, name, incarnation):
-    """Some events of a model in their order, with some later alarms, after some of them or from the first one on."""
-    keys = [EventKey(version, index) for version in range(1, 6) for index in range(2)]
-    after = draw.choice([NOTHING, *(Reached(*key, draw.randrange(3)) for key in keys)])
-    sent = [key for key in keys if key >= after[:2]][: draw.randrange(8)]
-    return Batch(name, incarnation, after, tuple(_event(draw, key, incarnation) for key in sent))
+def _alarms(draw, incarnation):
+    """How far some replica believes to have published, and alarms of a model after that, or from before on."""
+    after = draw.choice([NOTHING, *((version, draw.randrange(2), draw.randrange(4)) for version in range(1, 6))])
+    start = draw.choice([NOTHING, after])
+    reaches = [(version, index, joined) for version in range(1, 6) for index in range(2) for joined in range(4)]
+    sent = [reach for reach in reaches if reach > start and draw.random() < 0.9][: draw.randrange(20)]
+    return after, [_item(draw, reach, incarnation) for reach in sent]
 
 
-def _event(draw, key, incarnation):
-    joined, held_back = draw.choice((0, 0, 1, 2, 3)), key.version == 3
-    return Event(
-        key, f"{incarnation}-{key}", "class_mean", 5, f"{key}".encode(), held_back, joined, b"[%d]" % joined
-    )  # fmt: skip
-
-
-def _timeless(held):
-    """A hash without the time of day in its names and values."""
-    return {re.sub(rb"\d{13}", b"time", name): re.sub(rb"\d{13}", b"time", value) for name, value in held.items()}
+def _item(draw, reach, incarnation):
+    version, index, joined = reach
+    mark = JOINED if joined else HELD_BACK if version == 3 else ""
+    body = b"" if joined and draw.random() < 0.3 else b"%d" % (10 * version + joined)
+    return StreamItem(reach, f"{incarnation}-{version}-{index}", "class_mean", 5, mark, body)
 
 
 def _undated(values):
@@ -44,29 +41,42 @@ def _undated(values):
     return [re.sub(rb"\d{13}", b"time", value) for value in values]
 
 
+async def _index(draw, both, name, incarnation):
+    """Something is done with the index of unpublished alarms."""
+    index, entered = AlarmIndex(both), Entered(name, incarnation, "w")
+    await index.left(draw.choice((0, 10**6)))
+    if draw.random() < 0.5:
+        await both.one(Call(alarm_index._ENTER, (DRIFT_UNPUBLISHED,), [str(entered)]))
+    await index.remove([entered, Entered("n", "i", "w")], draw.choice((0, 10**6)))
+
+
 async def test_python_and_lua_publish_alike(connection, monkeypatch):  # noqa: F811  the fixture
-    """Repeated, late and partial batches of alarms, a model that is deleted, streams that are full, and hints."""
+    """Repeated, late and partial alarms, a model that is deleted, a stream that is full, and those without labels."""
     now = int((await connection.ask(("TIME",)))[0][0]) * 1000
     scripts = Scripts(lambda: now)
     drift_scripts.teach(scripts)
     both = Both(connection, scripts)
     for seed in range(SEQUENCES):
         draw, name, incarnation = random.Random(seed), f"m{seed}", f"i{seed}"
-        streams = DriftStreams(both, both, model_max=draw.choice((3, 100)), service_max=100, wait_s=0.1)
-        hints = UnlabelledEvents(both, 100)
+        stream = DriftStream(both, both, kept=draw.choice((7, 100)), wait_s=0.1)
         await Catalog(both).create(name, incarnation, CONFIG)
         for _ in range(CALLS):
-            batch = _batch(draw, name, draw.choice((incarnation, incarnation, "other")))
-            await draw.choice((streams.to_model, streams.to_service))(batch)
+            await stream.publish(name, incarnation, *_alarms(draw, incarnation))
             if draw.random() < 0.2:
-                monkeypatch.setattr(unlabelled, "PAUSE_MS", draw.choice((-(10**9), 10**9)))
-                await hints.put(name, incarnation, draw.randrange(9), 5, b'{"kind":"unlabelled"}')
-            if draw.random() < 0.03:
-                await both.run([forget(name, incarnation)])
-        for key in (DRIFT_MARKS, DRIFT_ALARMS, ModelKeys(name, incarnation).alarms):
+                monkeypatch.setattr(drift, "UNLABELLED_PAUSE_MS", draw.choice((-(10**9), 10**9)))
+                await stream.add_unlabelled(name, incarnation, draw.randrange(9), 5, b'{"kind":"unlabelled"}')
+            if draw.random() < 0.2:
+                await _index(draw, both, name, incarnation)
+            if draw.random() < 0.02:
+                await Catalog(both).delete(name)
+        await AlarmIndex(both).remove([Entered(name, incarnation, "w")], 0)
+        for key in (DRIFT_PUBLISHED, DRIFT_ALARMS):
             (kept,) = await connection.ask(("HGETALL", key))
-            assert _timeless(kept) == _timeless(scripts.data.hashes.get(key, {}))
-        for key in (DRIFT, ModelKeys(name, incarnation).drift, ModelKeys(name, incarnation).unlabelled):
+            assert kept == scripts.data.hashes.get(key, {})
+        for key in (DRIFT_UNPUBLISHED, TOMBSTONES):
+            (kept,) = await connection.ask(("ZRANGE", key, 0, -1))
+            assert {*kept} == {*scripts.data.scores.get(key, {})}
+        for key in (DRIFT, ModelKeys(name, incarnation).unlabelled):
             (real,) = await connection.ask(("XRANGE", key, "-", "+"))
             mine = [fields[1::2] for _, fields in sorted(scripts.data.logs.get(key, {}).items())]
             assert [_undated([*fields.values()]) for _, fields in real] == [*map(_undated, mine)]

@@ -41,6 +41,9 @@ class Both:
             self.compared += 1
         return replies
 
+    def node_key(self, _):
+        return ""
+
     async def lose(self, key):
         """Drop a key from both."""
         await self._real.ask(("UNLINK", key))
