@@ -71,7 +71,7 @@ class AlarmIndex:
     # ---------------------------------------------------------------- what appends call
 
     def calls_before(self, appends: Sequence[Append]) -> list[Call]:
-        """What has to go in front of some appends to one server; ``settle`` takes the results."""
+        """What has to go in front of some appends to one server; ``note`` takes the results."""
         now, due = asyncio.get_running_loop().time(), []
         for each in appends:
             known = self._entered.get(each.incarnation)
@@ -85,19 +85,24 @@ class AlarmIndex:
         node_key = self._connection.node_key
         if node_key(DRIFT_UNPUBLISHED) == node_key(ModelKeys(appends[0].name, "").meta):
             return [call]
-        task = asyncio.get_running_loop().create_task(self._enter(call), context=Context())
+        task = asyncio.get_running_loop().create_task(self._enter(call, appends), context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return []
 
-    async def _enter(self, call: Call) -> None:
-        self.settle([call], await self._connection.run([call], quick=True))
+    async def _enter(self, call: Call, appends: Sequence[Append]) -> None:
+        self.note(appends, await self._connection.run([call], quick=True), appends)
 
-    def settle(self, calls: Sequence[Call], results: Sequence[object]) -> None:
-        """Note what became of the calls: models that could not be entered are entered with their next append."""
-        for call, result in zip(calls, results, strict=True):
-            for member in call.args if isinstance(result, Exception) else ():
-                self._entered.pop(str(member).split(" ")[1], None)
+    def note(self, appends: Sequence[Append], entered: Sequence[object], results: Sequence[object]) -> None:
+        """Note what became of appends, and of the calls in front of them.
+
+        A model that could not be entered is entered with its next append. So is one whose append has failed: that may
+        still be carried out, and this process does not count on its entry, nor remove it.
+        """
+        failed = any(isinstance(one, Exception) for one in entered)
+        for append, result in zip(appends, results, strict=True):
+            if failed or isinstance(result, Exception):
+                self._entered.pop(append.incarnation, None)
 
     # ---------------------------------------------------------------- what the publisher calls
 

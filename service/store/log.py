@@ -106,19 +106,22 @@ class Log:
         calls = [*enter, *itertools.chain(*record), *map(append_call, requests)]
         results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
         told = iter(results)
-        self.alarm_index.settle(enter, [next(told) for _ in enter])
+        entered = [next(told) for _ in enter]
         known = [all_recorded([next(told) for _ in parts]) for parts in record]
-        return [*map(appended_or_unavailable, requests, told)], known
+        appended = [*map(appended_or_unavailable, requests, told)]
+        self.alarm_index.note(requests, entered, appended)
+        return appended, known
 
     async def append_apart(self, request: Append, safety: Safety | None = None) -> Appended | Unavailable:
         """One append in a round trip of its own, on a connection that carries no other model's.
 
         It has more time than the store's timeout, in proportion to its bytes; where it fails, it fails alone.
         """
-        calls = [*(enter := self.alarm_index.calls_before([request])), append_call(request)]
+        calls = [*self.alarm_index.calls_before([request]), append_call(request)]
         *entered, result = await self._connection.run(calls, safety=safety, large_bytes=request.nbytes)
-        self.alarm_index.settle(enter, entered)
-        return appended_or_unavailable(request, result)
+        appended = appended_or_unavailable(request, result)
+        self.alarm_index.note([request], entered, [appended])
+        return appended
 
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.

@@ -62,6 +62,22 @@ async def test_what_could_not_be_entered_is_entered_with_the_next_append(connect
     assert [str(MINE).encode()] == await members(connection)
 
 
+async def test_an_append_that_may_still_come_keeps_its_model_in_the_index(connection, model, monkeypatch):
+    """Its process does not remove it: in the end somebody looks at the log."""
+    await model.append()
+    index = model.log.alarm_index
+
+    async def late(calls, **_):
+        return [StoreDown("no answer in time") for _ in calls]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "run", late)
+        await model.log.exchange([model.asks()])
+    assert ([], [MINE]) == (index.covered(0), await index.left(0))
+    await model.append()
+    assert [MINE] == index.covered(0)
+
+
 async def test_where_the_index_is_on_another_server_no_append_waits_for_it(connection, model, monkeypatch):
     """It is entered all the same; and again with the next append where that server was away."""
     index, run, free = model.log.alarm_index, connection.run, asyncio.Event()
