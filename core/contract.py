@@ -107,29 +107,25 @@ ALARM_COLUMNS_MAX = 10
 
 
 class Alarm(NamedTuple):
-    """One firing of a drift test.
-
-    Attributes:
-        kind: "class_mean" or "error_rate".
-        row: the row that completed the window, as an index within the block just learned.
-        cls: class index; 0 for regression, which has one class.
-        columns: encoded columns whose means differ, largest first, at most ALARM_COLUMNS_MAX; () for error_rate.
-        before: their means in the past window; for error_rate the one error rate.
-        after: the same in the recent window.
-        epsilon: the difference at which the test fires (class_mean: in ranges of the column).
-        n_before: rows in the past window.
-        n_after: rows in the recent window.
-    """
+    """One firing of a drift test."""
 
     kind: str
+    """Which test: "class_mean" or "error_rate"."""
     row: int
+    """The row that completed the window, as an index within the block just learned."""
     cls: int
+    """Class index; 0 for regression, which has one class."""
     columns: tuple[int, ...]
+    """Encoded columns whose means differ, largest first, at most ALARM_COLUMNS_MAX; () for error_rate."""
     before: tuple[float, ...]
+    """Their means in the past window; for error_rate the one error rate."""
     after: tuple[float, ...]
+    """The same in the recent window."""
     epsilon: float
+    """The difference at which the test fires (class_mean: in ranges of the column)."""
     n_before: int
     n_after: int
+    """Rows in the past and in the recent window."""
 
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e3

@@ -180,19 +180,16 @@ class Entry(Struct, frozen=True):
 
 
 class MergedRows(Struct, frozen=True):
-    """The rows of neighbouring entries of plain rows, joined, for ``core.model.apply.apply_merged``.
-
-    Attributes:
-        rows: all of them, of one space; no proposed names, nothing served, nothing to skip; without their ids.
-        version: the version that the first entry makes; each of the others makes the next one.
-        times_ms: of each entry.
-        stops: for each entry the number of rows up to its end.
-    """
+    """The rows of neighbouring entries of plain rows, joined, for ``core.model.apply.apply_merged``."""
 
     rows: Rows
+    """All of them, of one space; no proposed names, nothing served, nothing to skip; without their ids."""
     version: int
+    """The one that the first entry makes; each of the others makes the next one."""
     times_ms: Sequence[int]
+    """Of each entry."""
     stops: Sequence[int]
+    """For each entry the number of rows up to its end."""
 
     def start(self, entry: int) -> int:
         """The number of rows before an entry, which is counted from 0."""

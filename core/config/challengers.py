@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field
 
 from core.config.config import Config, as_text
-from core.features.declaration import parse_features
+from core.features.feature import parse_features
 from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, DEFAULT, find
 from core.problems import Invalid, showing, suggestion

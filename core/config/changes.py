@@ -16,8 +16,7 @@ from pydantic import Field
 from core.config.config import Config, Costs, Description, Ignored, Tags, Unknown, as_text
 from core.config.watch import OnDrift, Watch
 from core.contract import Label
-from core.features.declaration import GivenLabel
-from core.features.feature import Feature, Missing
+from core.features.feature import Feature, GivenLabel, Missing
 from core.features.labels import LabelSet, clashes, distinct, same
 from core.problems import Checked, Invalid, Problem, refuse, suggestion
 

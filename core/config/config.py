@@ -15,9 +15,8 @@ from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_
 from core.config.watch import OnDrift, Watch, check_on_drift, with_tests
 from core.contract import Floats, Label, Spec, Task
 from core.drift.detector import detector_bytes
-from core.features import NAME_MAX, Feature, Schema, Space, SparseSchema, parse_features
-from core.features.declaration import Declared, GivenLabel, Name
-from core.features.feature import Missing
+from core.features import Feature, Schema, Space, SparseSchema, parse_features
+from core.features.feature import NAME_MAX, Declared, GivenLabel, Missing, Name
 from core.features.labels import LabelSet, key, parse_declared
 from core.features.scaling import scaler_bytes
 from core.learners.algorithm import Algorithm

@@ -9,7 +9,6 @@ A missing cell is NaN: null, in CSV an empty text; but for categories also anoth
 learners see of these numbers is computed by core.features.encoder.
 """
 
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
-from core.features.feature import Feature
+from core.features.feature import Feature, declaration
 from core.features.labels import LENGTH_MAX, canonical, key, number_or_text
 from core.features.parsing import (
     EARLIEST,
@@ -81,11 +80,6 @@ def column_of(feature: Feature, others: bool) -> Column:
     if feature.type == "time":
         return _TimeColumn()
     return _BooleanColumn(feature.name) if feature.type == "boolean" else _NumberColumn(feature.name)
-
-
-def declaration(name: str, kind: str) -> str:
-    """How a feature is declared, as it stands in the body of PUT."""
-    return json.dumps({"name": name, "type": kind}, ensure_ascii=False)
 
 
 def _to_take_such(name: str, kind: str) -> str:

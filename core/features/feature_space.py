@@ -16,8 +16,7 @@ import numpy as np
 
 from core.contract import Floats, Ints, Label
 from core.features.columns import OTHER, Limits
-from core.features.declaration import parse_features
-from core.features.feature import Feature, digest
+from core.features.feature import Feature, digest, parse_features
 from core.features.labels import LabelSet, distinct
 from core.features.schema import Schema
 from core.problems import LISTED_MAX, Invalid, Problem, refuse

@@ -30,7 +30,7 @@ NOT_TOLD, BEFORE_ALL = np.nan, np.inf
 
 _READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
 _TABLE, _ROW = "f8[:,::1]", "f8[::1]"
-_NONE_TOLD = np.empty((0, 0))
+_NONE_TOLD, _NO_LABELS = np.empty((0, 0)), np.empty(0)
 
 
 @njit(cache=True, nogil=True)
@@ -62,18 +62,14 @@ def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Flo
             labels[row, j] = labels[row - 1, j] if known and row > 0 else own
 
 
-@njit(f"void({_READ2}, {_READ1}, {_READ2}, {_READ2}, {_TABLE})", cache=True, nogil=True)
-def _lag(X: Floats, known: Floats, features: Floats, labels: Floats, Z: Floats) -> None:
-    """Rows (n, D) with lag columns, each as the next one."""
-    for i in range(X.shape[0]):
-        _write(X, i, known[0] > 0.0, features, labels, Z)
-
-
 @njit(f"void({_READ2}, {_READ1}, {_READ2}, b1, {_ROW}, {_TABLE}, {_TABLE}, {_TABLE})", cache=True, nogil=True)
-def _absorb(
+def _lag(
     X: Floats, y: Floats, told: Floats, classes: bool, known: Floats, features: Floats, labels: Floats, Z: Floats
 ) -> None:
-    """Rows (n, D) with lag columns, those told (n, L) or (0, 0) where they bring some; each then joins the history."""
+    """Rows (n, D) with lag columns, those told (n, L) or (0, 0) where they bring some.
+
+    Each then joins the history with its label y (n,); where there are none, (0,), each row is the next one.
+    """
     D, nothing = X.shape[1], np.zeros(labels.shape)
     for i in range(X.shape[0]):
         if told.shape[0] == 0 or np.isnan(told[i, 0]):
@@ -83,8 +79,9 @@ def _absorb(
         else:
             Z[i, :D] = X[i]
             Z[i, D:] = told[i]
-        _join(X, i, y[i], classes, known[0] > 0.0, features, labels)
-        known[0] = 1.0
+        if y.shape[0]:
+            _join(X, i, y[i], classes, known[0] > 0.0, features, labels)
+            known[0] = 1.0
 
 
 class LagColumns(Holder):
@@ -116,9 +113,7 @@ class LagColumns(Holder):
 
     def lag(self, X: Floats) -> Floats:
         """Rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing."""
-        Z = np.empty((X.shape[0], X.shape[1] + self.width))
-        _lag(X, self.known, self.features, self.labels, Z)
-        return Z
+        return self._lagged(X, _NO_LABELS, None)
 
     def absorb(self, X: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
         """Encoded rows (n, D) that are about to be learned with their lag columns: (n, D + L).
@@ -126,9 +121,11 @@ class LagColumns(Holder):
         ``truth``: (n,) class indices, or numbers; ``told``: (n, L) lag columns that rows bring, ``NOT_TOLD`` or
         ``BEFORE_ALL`` in the first; None: no row does. A block leaves the bits of its rows one by one.
         """
-        Z = np.empty((X.shape[0], X.shape[1] + self.width))
-        y, given = np.ascontiguousarray(truth, dtype=np.float64), _NONE_TOLD if told is None else told
-        _absorb(X, y, given, self._classes, self.known, self.features, self.labels, Z)
+        return self._lagged(X, np.ascontiguousarray(truth, dtype=np.float64), told)
+
+    def _lagged(self, X: Floats, y: Floats, told: Floats | None) -> Floats:
+        Z, given = np.empty((X.shape[0], X.shape[1] + self.width)), _NONE_TOLD if told is None else told
+        _lag(X, y, given, self._classes, self.known, self.features, self.labels, Z)
         return Z
 
     def now(self) -> tuple[float, ...]:

@@ -16,8 +16,7 @@ import numpy as np
 from core.config import Config
 from core.contract import Floats, Header
 from core.features import Space
-from core.features.declaration import parse_features
-from core.features.feature import Feature
+from core.features.feature import Feature, parse_features
 from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
 from core.switching.ensemble import Ensemble

@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, SkipValidation
 from starlette.responses import Response
 
 from core.entry import Switch
-from core.features.declaration import Declared as Features
-from core.features.declaration import FeatureEntry
+from core.features.feature import Declared as Features
+from core.features.feature import FeatureEntry
 from core.model import Model
 from core.problems import Says
 from service.api import bodies, documents, large_bodies, row_requests

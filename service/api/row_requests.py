@@ -11,7 +11,7 @@ import msgspec
 
 from core.contract import Floats
 from core.entry import Overlap, Rows
-from core.features import COLUMNS_MAX
+from core.features.feature import COLUMNS_MAX
 from core.problems import Conflict, Invalid, Problem
 from service.api import json_body, records
 from service.api.identity import ID, OVERLAP, Identity, digests_of, identity_of

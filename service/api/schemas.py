@@ -12,7 +12,7 @@ from pydantic import Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from core.contract import LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN
-from core.features.declaration import Name as Name
+from core.features.feature import Name as Name
 from core.features.labels import LENGTH_MAX
 from service.runtime.rows.row_numbers import DISCOUNT_MIN
 

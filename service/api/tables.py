@@ -14,7 +14,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from core.features import Space, SparseSchema, read_lines
+from core.features import Space, SparseSchema
+from core.features.sparse_schema import read_lines
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import json_body, media, records
 from service.api.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of

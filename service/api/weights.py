@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from core.contract import Weights
-from core.features import SparseSchema, check_names
+from core.features import SparseSchema
 from core.features.labels import key
+from core.features.sparse_schema import check_names
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
 from core.model import Model, read
 from core.problems import Invalid, Problem

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
-from core.features import COLUMNS_MAX, Schema, Space, SparseSchema
+from core.features import Schema, Space, SparseSchema
+from core.features.feature import COLUMNS_MAX
 from core.problems import Invalid
 from service.api import json_body
 from service.api.identity import Identity, printable

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.contract import Spec
 from core.entry import Entry, Reset, Rows
-from core.features import Schema, SparseSchema, read_lines
+from core.features import Schema, SparseSchema
+from core.features.sparse_schema import read_lines
 from core.learners.catalogue import find
 from core.learners.dfop.sparse import names_bound, recover, recover_all, sparsity_bound
 from core.model import Model, read, save
