@@ -20,14 +20,14 @@ from typing import Any
 from core.entry import Outcome, Segment
 from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
+from service.runtime.batches import Batch, small_batches
 from service.runtime.committer import DOWN
-from service.runtime.jobs import Commit, Job, JobQueue, Reply, own_step, resolve, sent, size_of
+from service.runtime.jobs import Commit, Job, JobQueue, Reply, own_entry, resolve, sent, size_of
 from service.runtime.joined_rows import JoinedRows, can_join, joined, members_of, row_of
 from service.runtime.named_states import in_pieces
 from service.runtime.replica import Inbox, Replica
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.shared import Shared
-from service.runtime.steps import Step, few
 from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
 from service.store import codec
 from service.store.entries import OTHER
@@ -186,12 +186,12 @@ class Actor:
         elif self._syncs:
             self._spawn(self._read_on())
 
-    def _spawn(self, step: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Go on in a task; nobody else waits for it."""
 
         async def run() -> None:
             try:
-                await step
+                await work
             finally:
                 self._task = None
                 self._shared.committer.answer_writer.note(self._replica)
@@ -286,30 +286,30 @@ class Actor:
 
     # ---------------------------------------------------------------- little work: at once
 
-    def _little(self, commit: Commit, appended: Appended) -> list[Step] | None:
+    def _little(self, commit: Commit, appended: Appended) -> list[Batch] | None:
         """What is to be applied, where it takes so little that nobody need have a turn before."""
         replica = self._replica
         if not appended.complete or replica.lock.locked() or commit.size > LITTLE_BYTES:
             return None
-        steps: list[Step] = []
+        batches: list[Batch] = []
         if appended.entries:
             others = [raw for raw in appended.entries if raw.version > replica.version]
-            steps = few(others, replica.machine)
-            if others and not steps:
+            batches = small_batches(others, replica.machine)
+            if others and not batches:
                 return None
-        flops = sum([step.flops(replica.machine) for step in steps])
-        if (own := own_step(commit, appended, replica.version)) is not None:
-            steps.append(own)
+        flops = sum([batch.flops(replica.machine) for batch in batches])
+        if (own := own_entry(commit, appended, replica.version)) is not None:
+            batches.append(own)
             flops += sum([job.flops for job in commit.jobs])
-        return None if is_long(flops) else steps
+        return None if is_long(flops) else batches
 
-    def _finish_now(self, commit: Commit, appended: Appended, steps: list[Step]) -> None:
+    def _finish_now(self, commit: Commit, appended: Appended, batches: list[Batch]) -> None:
         """``_finish`` for little work."""
         replica = self._replica
         try:
             answers: list[Outcome] = []
-            for step in steps:  # its own is the last one
-                answers = replica.apply_now(step)
+            for batch in batches:  # its own is the last one
+                answers = replica.apply_now(batch)
             self._answer(commit, appended, answers)
         except OnepassError as error:
             self._end(commit, error)
@@ -361,7 +361,7 @@ class Actor:
         replica, reader = self._replica, self._shared.reader
         await reader.apply(replica, appended.entries)
         await reader.up_to(replica, appended.head if appended.made is None else appended.made - 1)
-        own = own_step(commit, appended, replica.version)
+        own = own_entry(commit, appended, replica.version)
         answers = [] if own is None else await replica.apply(own)
         self._answer(commit, appended, answers)
 

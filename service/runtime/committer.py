@@ -24,7 +24,7 @@ from msgspec import Struct
 from service.errors import StoreDown, Unavailable
 from service.runtime.stats import Stats
 from service.runtime.unstored_answers import Answered, AnswerWriter
-from service.store.log import APART_BYTES, Append, Appended, Log
+from service.store.log import LARGE_APPEND_BYTES, Append, Appended, Log
 from service.store.redis.connection import Safety
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ PROBE_S = 0.2
 """How often a store that is down is pinged."""
 BACKOFF_S = 0.02
 """Pause after a pipeline that failed."""
-APART_BYTES_PER_S = 4 * 2**20
+LARGE_BYTES_PER_S = 4 * 2**20
 """What an append that travels apart is allowed to take, beside the time of every append."""
 
 
@@ -251,16 +251,16 @@ class Committer:
             return None
         now = self._now()
         ticket = Ticket(source, append, now + self._timeout_s)
-        if append.size <= APART_BYTES or append.nbytes <= APART_BYTES:
+        if append.size <= LARGE_APPEND_BYTES or append.nbytes <= LARGE_APPEND_BYTES:
             return ticket
-        ticket.deadline += append.nbytes / APART_BYTES_PER_S
-        self._spawn(self._send_apart(ticket), lambda: None, ticket)
+        ticket.deadline += append.nbytes / LARGE_BYTES_PER_S
+        self._spawn(self._send_large(ticket), lambda: None, ticket)
         return None
 
-    async def _send_apart(self, ticket: Ticket) -> None:
+    async def _send_large(self, ticket: Ticket) -> None:
         """Send one large append by itself, until its fate is known or its time is up."""
         while True:
-            result = await self._log.append_apart(ticket.append, self._safety)
+            result = await self._log.append_large(ticket.append, self._safety)
             if isinstance(result, Appended):
                 ticket.source.landed(result, ticket.resent)
                 return

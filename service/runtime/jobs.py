@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from core.entry import Entry, Outcome, Overlap, Restore, Rows, Segment
 from core.model import Model
 from service.errors import OnepassError, QueueFull, StoreDown
+from service.runtime.batches import SingleEntry
 from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
-from service.runtime.steps import One
 from service.store.appends import NamedState
 from service.store.log import Append, Appended, SegmentIn
 
@@ -170,7 +170,7 @@ def sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pendi
     return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
 
 
-def own_step(commit: Commit, appended: Appended, version: int) -> One | None:
+def own_entry(commit: Commit, appended: Appended, version: int) -> SingleEntry | None:
     """The entry that an append has made, from the requests as they were sent.
 
     Args:
@@ -186,7 +186,7 @@ def own_step(commit: Commit, appended: Appended, version: int) -> One | None:
         if out.status == "added":
             segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
             size += job.sent.nbytes
-    return One(Entry(appended.made, appended.time_ms, tuple(segments)), commit.append.new_uid, size, own=True)
+    return SingleEntry(Entry(appended.made, appended.time_ms, tuple(segments)), commit.append.new_uid, size, own=True)
 
 
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:

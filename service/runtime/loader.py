@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from core.config import Config
 from core.model import STATE_VERSION, Model, cost, save
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
+from service.runtime.batches import MERGED_FLOPS, Batch, MergedEntries, SingleEntry
 from service.runtime.named_states import with_segments, with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
-from service.runtime.steps import MERGED_FLOPS, Many, One, Step
 from service.runtime.summaries import SummaryState
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm
 from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
 from service.store.entries import OTHER, RawEntry
+from service.store.entry_runs import EntryRun, entry_runs
 from service.store.log import Log
 from service.store.redis.connection import Connection
 from service.store.snapshots import SnapshotInfo, Snapshots
 from service.store.states import States
-from service.store.stretches import Stretch, stretches
 
 logger = logging.getLogger(__name__)
 
@@ -118,29 +118,29 @@ class Loader:
             ModelDown: apply raised.
         """
         waited = 0
-        for stretch in stretches(entries, lambda: cost.rows_to_merge(replica.machine, MERGED_FLOPS)):
-            await replica.apply(await self._step(replica, stretch))
-            waited += len(stretch.entries)
+        for run in entry_runs(entries, lambda: cost.rows_to_merge(replica.machine, MERGED_FLOPS)):
+            await replica.apply(await self._step(replica, run))
+            waited += len(run.entries)
             if waited >= TURN_ENTRIES:
                 waited = 0
                 await asyncio.sleep(0)
 
-    async def _step(self, replica: Replica, stretch: Stretch) -> Step:
-        """A stretch to be applied, with the segments and states that it names.
+    async def _step(self, replica: Replica, run: EntryRun) -> Batch:
+        """A run to be applied, with the segments and states that it names.
 
         Raises:
             ValueError, StoreDown: as for ``apply``.
         """
-        if len(stretch.entries) > 1:
-            return Many(stretch)
-        raw = stretch.entries[0]
-        if stretch.decoded:
-            entry = stretch.entry()
+        if len(run.entries) > 1:
+            return MergedEntries(run)
+        raw = run.entries[0]
+        if run.decoded:
+            entry = run.entry()
         else:
             whole = await with_segments(self._store.states, replica, raw)
             entry = await in_thread_if_large(raw.size, codec.entry, whole)
-        return One(
-            await with_states(self._store.states, replica.name, replica.incarnation, entry), raw.uid, stretch.size
+        return SingleEntry(
+            await with_states(self._store.states, replica.name, replica.incarnation, entry), raw.uid, run.size
         )
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:

@@ -19,10 +19,10 @@ from core.drift.outbox import Reach
 from core.entry import Outcome, Segment
 from core.model import Model
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
+from service.runtime.batches import Applied, Batch
 from service.runtime.jobs import Reply
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
-from service.runtime.steps import Applied, Step
 from service.runtime.summaries import SummaryState
 from service.runtime.threads import in_thread_if_long
 from service.runtime.unstored_answers import UnstoredAnswers
@@ -251,11 +251,11 @@ class Replica:
 
     # ---------------------------------------------------------------- entries
 
-    async def apply(self, step: Step) -> list[Outcome]:
+    async def apply(self, batch: Batch) -> list[Outcome]:
         """Apply what follows, in a thread where it is much work, and move to its version.
 
         Args:
-            step: an entry, or several; it must begin with ``version + 1``.
+            batch: an entry, or several; it must begin with ``version + 1``.
 
         Returns:
             The answers to its segments where it is this process's own.
@@ -265,39 +265,39 @@ class Replica:
         """
         async with self.lock:
             try:
-                applied = await in_thread_if_long(step.flops(self.machine), self._applied, step)
+                applied = await in_thread_if_long(batch.flops(self.machine), self._applied, batch)
             except Exception as error:
-                raise self._failed(step, error) from error
-            return self._move(step, applied)
+                raise self._failed(batch, error) from error
+            return self._move(batch, applied)
 
-    def apply_now(self, step: Step) -> list[Outcome]:
+    def apply_now(self, batch: Batch) -> list[Outcome]:
         """``apply`` without a thread, and without waiting: for little work, while nobody holds the machine."""
         try:
-            applied = self._applied(step)
+            applied = self._applied(batch)
         except Exception as error:
-            raise self._failed(step, error) from error
-        return self._move(step, applied)
+            raise self._failed(batch, error) from error
+        return self._move(batch, applied)
 
-    def _applied(self, step: Step) -> Applied:
-        """Apply a step; may run in a thread that holds the machine."""
-        if step.first != self.version + 1:
+    def _applied(self, batch: Batch) -> Applied:
+        """Apply a batch; may run in a thread that holds the machine."""
+        if batch.first != self.version + 1:
             raise RuntimeError(f"it does not follow version {self.version}")
-        return step.apply(self.machine)
+        return batch.apply(self.machine)
 
-    def _failed(self, step: Step, error: Exception) -> ModelDown:
-        return self.quarantine(f"applying {step} failed: {error!r}")
+    def _failed(self, batch: Batch, error: Exception) -> ModelDown:
+        return self.quarantine(f"applying {batch} failed: {error!r}")
 
-    def _move(self, step: Step, applied: Applied) -> list[Outcome]:
-        """Move to the version of a step; count what was learned, keep the answers to its ids."""
+    def _move(self, batch: Batch, applied: Applied) -> list[Outcome]:
+        """Move to the version of a batch; count what was learned, keep the answers to its ids."""
         self.path.append((self.version, self.uid))
-        self.path.extend(step.inner())
-        self.version, self.uid, self.time_ms = step.version, step.uid, step.time_ms
-        self.saved.log_bytes += step.size + applied.states_bytes
+        self.path.extend(batch.inner())
+        self.version, self.uid, self.time_ms = batch.version, batch.uid, batch.time_ms
+        self.saved.log_bytes += batch.size + applied.states_bytes
         self.stats.rows += applied.rows
         self.stats.refused += applied.refused
         if applied.items:
-            self.answers.put(applied.items, step.own)
-        often = (step.first - 2) // MEASURED_ENTRIES != (step.version - 1) // MEASURED_ENTRIES
+            self.answers.put(applied.items, batch.own)
+        often = (batch.first - 2) // MEASURED_ENTRIES != (batch.version - 1) // MEASURED_ENTRIES
         if often or applied.rebuilt or self.machine.rows == 0:
             self.measure()
         if self.unpublished:

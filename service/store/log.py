@@ -52,8 +52,8 @@ from service.store.keys import ModelKeys, cached_keys, raw
 from service.store.redis.connection import Call, Connection, Safety
 from service.store.scripts import LOOKUP, READ_AFTER
 
-APART_BYTES = 2**20
-"""Appends larger than this travel by themselves (``append_apart``): what they take, the others need not wait for."""
+LARGE_APPEND_BYTES = 2**20
+"""Appends larger than this travel by themselves (``append_large``): what they take, the others need not wait for."""
 _RECORDS_AT_ONCE = 4
 """Pieces of answers in one round trip; they change a thousand ids each."""
 _READ_BYTES_MAX = 4 * 2**20
@@ -112,7 +112,7 @@ class Log:
         self.alarm_index.note(requests, entered, appended)
         return appended, known
 
-    async def append_apart(self, request: Append, safety: Safety | None = None) -> Appended | Unavailable:
+    async def append_large(self, request: Append, safety: Safety | None = None) -> Appended | Unavailable:
         """One append in a round trip of its own, on a connection that carries no other model's.
 
         It has more time than the store's timeout, in proportion to its bytes; where it fails, it fails alone.
@@ -243,7 +243,7 @@ def _read_call(name: str, incarnation: str, *position: str | int) -> Call:
 
 
 __all__ = [
-    "APART_BYTES",
+    "LARGE_APPEND_BYTES",
     "SEGMENTS_MAX",
     "Answers",
     "Append",

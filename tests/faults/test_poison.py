@@ -10,9 +10,9 @@ from core.config import Config
 from core.entry import Entry, Rows
 from core.model import Model, save
 from service.errors import ModelDown
+from service.runtime.batches import SingleEntry
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
-from service.runtime.steps import One
 from service.store import codec
 from service.store.keys import ModelKeys
 from service.store.log import Append, Appended, Log, SegmentIn
@@ -144,7 +144,7 @@ async def test_what_a_failed_apply_has_left_is_never_read():
             return save.to_bytes(replica.machine)
 
     async with replica.lock:
-        waiting = [asyncio.create_task(replica.apply(One(poison, "uid", 1))), asyncio.create_task(read())]
+        waiting = [asyncio.create_task(replica.apply(SingleEntry(poison, "uid", 1))), asyncio.create_task(read())]
         await asyncio.sleep(0)
     assert [ModelDown, ModelDown] == [type(found) for found in await asyncio.gather(*waiting, return_exceptions=True)]
     assert 0 == replica.version

@@ -42,7 +42,7 @@ async def test_a_model_is_entered_before_its_first_append(connection, model, mon
     assert [str(MINE).encode()] == await members(connection)
     monkeypatch.setattr(alarm_index, "RENEWED_S", 0)
     sent.clear()
-    assert isinstance(await model.log.append_apart(model.asks()), Appended)
+    assert isinstance(await model.log.append_large(model.asks()), Appended)
     assert [[True, False]] == sent
 
 

@@ -11,9 +11,9 @@ from core.model.apply import apply
 from core.problems import Conflict, Invalid
 from core.switching.phases import mapping_bytes
 from service.runtime import admission, changes
+from service.runtime.batches import SingleEntry
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
-from service.runtime.steps import One
 from service.runtime.threads import THREAD_FLOPS
 
 OLD = ["a", "b"]
@@ -135,12 +135,12 @@ async def test_the_memory_of_a_change_is_counted_at_once():
     """Two models and a mapping take the room of several: that is known as soon as they are there, and when they go."""
     machine = model()
     own = replica(machine)
-    await own.apply(One(Entry(1, 0, (rows(machine, 3),)), "u1", 10))
+    await own.apply(SingleEntry(Entry(1, 0, (rows(machine, 3),)), "u1", 10))
     before = own.nbytes
     wide = Switch("begin", tuple(Feature(f"n{at}") for at in range(200)), "linear")
-    await own.apply(One(Entry(2, 0, (wide,)), "u2", 10))
+    await own.apply(SingleEntry(Entry(2, 0, (wide,)), "u2", 10))
     assert 8 * 200**2 < own.nbytes - before
-    await own.apply(One(Entry(3, 0, (Switch("abort"),)), "u3", 10))
+    await own.apply(SingleEntry(Entry(3, 0, (Switch("abort"),)), "u3", 10))
     assert 1000 > own.nbytes - before  # two marks
 
 

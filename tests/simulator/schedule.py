@@ -39,7 +39,7 @@ snapshot covers, for summaries, which a replica that only follows writes once it
 THRESHOLDS = {
     "threads": {"THREAD_FLOPS": 0, "THREAD_BYTES": 0, "LITTLE_BYTES": 0},
     "merged": {"MERGED_ENTRIES_MAX": 3, "MERGED_BYTES_MAX": 400},
-    "states": {"PIECE_BYTES": 2000, "APART_BYTES": 300, "NAMED_BYTES": 200},
+    "states": {"PIECE_BYTES": 2000, "LARGE_APPEND_BYTES": 300, "NAMED_BYTES": 200},
 }
 """Constants of the service for three themes: where work leaves the event loop, how many entries are applied as one
 block, where values and appends are large."""

@@ -1,6 +1,6 @@
 """What a replica applies in one go: one entry, or neighbouring entries of plain rows, merged.
 
-A step may run in a thread that holds the machine. It counts what came of it, and makes the answers that are to be kept.
+A batch may run in a thread that holds the machine. It counts what came of it, and makes the answers to be kept.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from service.runtime.threads import THREAD_FLOPS
 from service.store import codec
 from service.store.codec import Item
 from service.store.entries import RawEntry
-from service.store.stretches import Stretch, stretches
+from service.store.entry_runs import EntryRun, entry_runs
 
 FEW_BYTES = 16 * 2**10
 """Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
@@ -25,7 +25,7 @@ MERGED_FLOPS = THREAD_FLOPS
 
 
 class Applied(Struct):
-    """What has become of a step.
+    """What has become of a batch.
 
     Attributes:
         rows: how many were learned.
@@ -62,7 +62,7 @@ class Applied(Struct):
                 self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, outcome)]
 
 
-class Step(ABC):
+class Batch(ABC):
     """What a replica applies in one go.
 
     Attributes:
@@ -91,10 +91,10 @@ class Step(ABC):
 
     @abstractmethod
     def apply(self, machine: Model) -> Applied:
-        """Apply it. Where that raises, the step as text says which entry, or entries, it was at."""
+        """Apply it. Where that raises, the batch as text says which entry, or entries, it was at."""
 
 
-class One(Step):
+class SingleEntry(Batch):
     """One entry.
 
     Args:
@@ -125,24 +125,24 @@ class One(Step):
         return f"entry {self.version}"
 
 
-class Many(Step):
+class MergedEntries(Batch):
     """Neighbouring entries of plain rows, applied as one block as far as that gives the bits of one by one.
 
     Args:
-        stretch: the entries, more than one.
+        run: the entries, more than one.
     """
 
-    __slots__ = ("_at", "_merged", "_stretch")
+    __slots__ = ("_at", "_merged", "_run")
 
-    def __init__(self, stretch: Stretch) -> None:
-        self._stretch, self._merged, self._at = stretch, stretch.merged(), 0
-        last = stretch.entries[-1]
+    def __init__(self, run: EntryRun) -> None:
+        self._run, self._merged, self._at = run, run.merged(), 0
+        last = run.entries[-1]
         self.first, self.version, self.uid, self.time_ms = self._merged.version, last.version, last.uid, last.time_ms
-        self.size, self.own = stretch.size, False
+        self.size, self.own = run.size, False
 
     def inner(self) -> Iterable[tuple[int, str]]:
         """Version and uid of every entry but the last."""
-        return [(raw.version, raw.uid) for raw in self._stretch.entries[:-1]]
+        return [(raw.version, raw.uid) for raw in self._run.entries[:-1]]
 
     def flops(self, machine: Model) -> float:
         """See ``core.model.cost.flops_to_learn``."""
@@ -155,10 +155,10 @@ class Many(Step):
             stop, learned = apply_merged(machine, self._merged, self._at)
             if learned is None:
                 stop += 1
-                applied.entry(self._stretch.entry(self._at), machine)
+                applied.entry(self._run.entry(self._at), machine)
             else:
                 applied.rows += len(learned.losses)
-                applied.items += self._stretch.answers(self._at, stop, learned)
+                applied.items += self._run.answers(self._at, stop, learned)
             self._at = stop
         return applied
 
@@ -166,17 +166,17 @@ class Many(Step):
         return f"one of the entries {self.first + self._at} to {self.version}"
 
 
-def few(entries: Sequence[RawEntry], machine: Model) -> list[Step]:
+def small_batches(entries: Sequence[RawEntry], machine: Model) -> list[Batch]:
     """Entries of other processes that are few rows; none where they are more, or something else than rows."""
     if sum([raw.size for raw in entries]) > FEW_BYTES:
         return []
-    steps: list[Step] = []
-    for stretch in stretches(entries, lambda: cost.rows_to_merge(machine, MERGED_FLOPS)):
-        if len(stretch.entries) > 1:
-            steps.append(Many(stretch))
+    batches: list[Batch] = []
+    for run in entry_runs(entries, lambda: cost.rows_to_merge(machine, MERGED_FLOPS)):
+        if len(run.entries) > 1:
+            batches.append(MergedEntries(run))
             continue
-        entry = stretch.entry() if stretch.decoded else None
+        entry = run.entry() if run.decoded else None
         if entry is None or not all(isinstance(segment, Rows) for segment in entry.segments):
             return []
-        steps.append(One(entry, stretch.entries[0].uid, stretch.size))
-    return steps
+        batches.append(SingleEntry(entry, run.entries[0].uid, run.size))
+    return batches

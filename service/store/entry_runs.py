@@ -1,7 +1,7 @@
 """Neighbouring entries of plain rows, merged: what whoever applies many entries applies at once.
 
     1 2 3 ... 40     41: a switch     42 43 ... 90     91: with rows to skip     92 ...
-    one stretch      one by itself    one stretch      one by itself
+    one run      one by itself    one run      one by itself
 
 Entries are merged where every segment is rows that propose no names, answer no tracked prediction and have nothing to
 skip, and where all rows are of one space and width, all or none with discounts, and all or none with weights. The bytes
@@ -22,9 +22,9 @@ from service.store.entries import RawEntry
 from service.store.records import Record, RowsRecord
 
 MERGED_ENTRIES_MAX = 1000
-"""Most entries of a stretch."""
+"""Most entries of a run."""
 MERGED_BYTES_MAX = 131_072
-"""Most bytes of a stretch: decoding them takes a millisecond or two. A larger entry is not decoded here."""
+"""Most bytes of a run: decoding them takes a millisecond or two. A larger entry is not decoded here."""
 
 _Kind = tuple[str, int, bool, bool, bool]
 """Space, bytes of a row, whether labels are numbers, whether there are discounts, and weights: equal where rows may be
@@ -34,7 +34,7 @@ _Decoded = tuple[list[Record], _Kind | None, int, int]
 where it goes by itself; its bytes on the log; how many rows it has, 0 where it goes by itself."""
 
 
-class Stretch:
+class EntryRun:
     """One entry, or neighbouring ones whose rows are merged.
 
     Args:
@@ -103,12 +103,12 @@ class Stretch:
         return items
 
 
-def stretches(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator[Stretch]:
-    """Cut entries into stretches, lazily, while the state moves.
+def entry_runs(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator[EntryRun]:
+    """Cut entries into entry_runs, lazily, while the state moves.
 
     Args:
         raws: entries that follow each other.
-        rows_max: how many rows may be merged as the model stands when a stretch begins.
+        rows_max: how many rows may be merged as the model stands when a run begins.
     """
     begun: _Kind | None = None
     entries: list[RawEntry] = []
@@ -126,7 +126,7 @@ def stretches(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator
             or size > MERGED_BYTES_MAX
             or rows > most
         ):
-            yield Stretch(begun, entries, records, ends, stops, size - own_size)
+            yield EntryRun(begun, entries, records, ends, stops, size - own_size)
             entries, records, ends, stops = [], [], [], []
         if not entries:
             begun, rows, size, most = kind, own_rows, own_size, rows_max()
@@ -135,10 +135,10 @@ def stretches(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator
         ends.append(len(records))
         stops.append(rows)
         if kind is None:
-            yield Stretch(begun, entries, records, ends, stops, size)
+            yield EntryRun(begun, entries, records, ends, stops, size)
             entries, records, ends, stops = [], [], [], []
     if entries:
-        yield Stretch(begun, entries, records, ends, stops, size)
+        yield EntryRun(begun, entries, records, ends, stops, size)
 
 
 def _decoded(raw: RawEntry) -> _Decoded:

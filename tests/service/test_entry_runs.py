@@ -21,12 +21,12 @@ from core.model.apply import apply
 from core.switching.pipeline import Pipeline
 from service.errors import ModelDown
 from service.runtime import loader, steps
+from service.runtime.batches import SingleEntry
 from service.runtime.loader import Loader
 from service.runtime.named_states import with_states
 from service.runtime.replica import Replica
 from service.runtime.stats import Stats
-from service.runtime.steps import One
-from service.store import codec, stretches
+from service.store import codec, entry_runs
 from service.store.entries import RawEntry
 from service.store.pieces import digest
 from tests.core.life.logs import single_rows, written
@@ -81,7 +81,7 @@ def one_by_one(config, raws, wanted):
     found, seen = replica(config), {}
     for each in raws:
         entry = asyncio.run(with_states(STATES, "m", "inc", codec.entry(each)))
-        found.apply_now(One(entry, each.uid, each.size))
+        found.apply_now(SingleEntry(entry, each.uid, each.size))
         if each.version in wanted:
             seen[each.version] = visible(found)
     return seen
@@ -109,14 +109,14 @@ def merged(config, raws, seed):
 
     reader = Loader(SimpleNamespace(states=STATES), Stats(), 1)
     while model.version < len(raws):
-        count, bounds = len(raws), {"MERGED_ENTRIES_MAX": stretches.MERGED_ENTRIES_MAX}
+        count, bounds = len(raws), {"MERGED_ENTRIES_MAX": entry_runs.MERGED_ENTRIES_MAX}
         if seed is not None:
             count = int(rng.choice(READ))
             bounds = {
                 "MERGED_ENTRIES_MAX": int(rng.choice([2, 5, 1000])),
                 "MERGED_BYTES_MAX": int(rng.choice([400, 2000, 10**6])),
             }
-        with mock.patch.multiple(stretches, **bounds), mock.patch.object(steps, "apply_merged", counted):
+        with mock.patch.multiple(entry_runs, **bounds), mock.patch.object(steps, "apply_merged", counted):
             asyncio.run(reader.apply(model, raws[model.version : model.version + count]))
         seen[model.version] = visible(model)
     return seen, counts["entries"]
@@ -174,7 +174,7 @@ def _rows(space, Z):
 
 def together(config, log):
     """Compare one reading, merged between bounds so large that only the model limits it; how many were merged."""
-    with mock.patch.object(loader, "MERGED_FLOPS", 1e12), mock.patch.object(stretches, "MERGED_BYTES_MAX", 10**9):
+    with mock.patch.object(loader, "MERGED_FLOPS", 1e12), mock.patch.object(entry_runs, "MERGED_BYTES_MAX", 10**9):
         return agree(config, log, None)
 
 
@@ -247,7 +247,7 @@ def test_every_id_is_told_of_its_own_entry():
 
 
 def test_readers_of_a_version_within_wake_once_it_is_applied():
-    """They see the version at the end of the stretch, which has theirs."""
+    """They see the version at the end of the run, which has theirs."""
 
     async def wait():
         model = replica(NARROW)
@@ -291,8 +291,8 @@ def test_blocks_are_bounded():
     raws = narrow(10)
 
     def cut(most=10**9, **bounds):
-        with mock.patch.multiple(stretches, **{"MERGED_ENTRIES_MAX": 1000, **bounds}):
-            return [len(stretch.entries) for stretch in stretches.stretches(raws, lambda: most)]
+        with mock.patch.multiple(entry_runs, **{"MERGED_ENTRIES_MAX": 1000, **bounds}):
+            return [len(run.entries) for run in entry_runs.entry_runs(raws, lambda: most)]
 
     assert [10] == cut()
     assert [4, 4, 2] == cut(MERGED_ENTRIES_MAX=4)
