@@ -31,14 +31,12 @@ COMMANDS = {
     "export": ("states", "Write a model's state to a file, or all states to a tar."),
     "import": ("states", "Make or replace a model by a state file, or many by a tar."),
     "delete": ("rows", "Delete models."),
-    "replay": ("replay.replay", "Send a file through a model, row by row, and show how good it was."),
-    "compare": ("replay.compare", "Send a file through several algorithms at once, and show the best."),
+    "replay": ("replay.commands", "Send a file through a model, row by row, and show how good it was."),
+    "compare": ("replay.commands", "Send a file through several algorithms at once, and show the best."),
     "keys": ("keys", "Make a secret for a key of the service."),
     "settings": ("serving", "Print every setting: its value, its default, what it means."),
 }
 """What each command does, and the module of service.client that has a function of its name."""
-OLD = ("demo", "replay", "compare")
-"""Commands that service.cli still carries out."""
 EPILOG = "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings, 128 + n ended by signal n."
 LOOKS: dict[str, Any] = {
     "add_completion": False,
@@ -51,8 +49,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit status."""
     given = sys.argv[1:] if arguments is None else [*arguments]
-    if given and given[0] in OLD:
-        return int(import_module("service.cli").main(given))
     said = " ".join(["onepass", *given[:1]]) if given and given[0] in COMMANDS else "onepass"
     try:
         with _interruptible():

@@ -24,7 +24,8 @@ def table(rows: Sequence[Mapping[str, object]], left: Sequence[str] = (), spare:
         left: columns of words.
         spare: columns that a narrow terminal goes without, in this order.
     """
-    columns = {head: [head, *(clean(row.get(head, "")) for row in rows)] for head in rows[0]}
+    heads = dict.fromkeys(head for row in rows for head in row)
+    columns = {head: [head, *(clean(row.get(head, "")) for row in rows)] for head in heads}
     for name in spare:
         if sum(2 + max(map(len, cells)) for cells in columns.values()) <= width():
             break

@@ -1,10 +1,12 @@
 """How a command ends early: ``app`` prints the message and makes the exit status of it.
 
-TyperException        exit status
-└── Failed            1
-    ├── Misused       2
-    └── Refused       1, in session
-Interrupted           128 + the signal's number
+    TyperException        exit status
+    └── Failed            1
+        ├── Misused       2
+        └── Refused       1, in session
+    Interrupted           128 + the signal's number
+
+All commands end in the same way.
 """
 
 import typer

@@ -52,7 +52,7 @@ def params_of(texts: Sequence[str] | None) -> dict[str, Any]:
         if not (name and equals):
             raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--param")
         if name in FLAGS:
-            raise typer.BadParameter(f"{name} is not a parameter of an algorithm: {FLAGS[name]} sets it")
+            raise typer.BadParameter(f"{name} is no parameter: {FLAGS[name]} sets it", param_hint="--param")
         found[name] = value
         with suppress(ValueError):
             found[name] = json.loads(value, parse_constant=str)

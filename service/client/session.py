@@ -38,7 +38,8 @@ IN_FLAGS = (
 """What the service says to clients that write JSON, and how a command does the same."""
 
 
-def _url(text: str | None) -> str | None:
+def service_url(text: str | None) -> str | None:
+    """The address of a service, without a slash at its end."""
     with suppress(ValueError):
         parts = urlsplit(text or "http://localhost")
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
@@ -50,6 +51,20 @@ def _pem(envvar: str, what: str) -> Any:
     return typer.Option(envvar=envvar, exists=True, dir_okay=False, metavar="FILE", help=f"PEM file of {what}.")
 
 
+def default_port() -> int:
+    """The port that ``onepass serve`` takes: ONEPASS_PORT, unless Kubernetes has set it for a service of this name."""
+    port = os.environ.get("ONEPASS_PORT", "")
+    return int(port) if port.isdecimal() and 0 < int(port) < 65536 else PORT
+
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url", envvar="ONEPASS_URL", metavar="URL", callback=service_url, help="Default: port ONEPASS_PORT here."
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """Which service a command is a client of.
@@ -59,12 +74,7 @@ class Service:
         ca, client_cert: files for https.
     """
 
-    url: Annotated[
-        str | None,
-        typer.Option(
-            "--url", envvar="ONEPASS_URL", metavar="URL", callback=_url, help="Default: port ONEPASS_PORT here."
-        ),
-    ] = None
+    url: Url = None
     key: Annotated[str | None, typer.Option(envvar="ONEPASS_API_KEY", metavar="SECRET", help="API key.")] = None
     ca: Annotated[Path | None, _pem("ONEPASS_CA", "authorities to trust")] = None
     client_cert: Annotated[Path | None, _pem("ONEPASS_CLIENT_CERT", "a certificate and its key")] = None
@@ -72,8 +82,7 @@ class Service:
     @property
     def address(self) -> str:
         """Where it is: what was asked for, else this machine and the port of ``onepass serve``."""
-        port = os.environ.get("ONEPASS_PORT", "")
-        return self.url or f"http://127.0.0.1:{int(port) if port.isdecimal() and int(port) else PORT}"
+        return self.url or f"http://127.0.0.1:{default_port()}"
 
     def session(self, patience_s: float = 0.0) -> "Session":
         """A session with it.
@@ -96,6 +105,15 @@ class Service:
             reason = "is not PEM, or not all of it" if isinstance(error, ssl.SSLError) else error.strerror
             raise Failed(f"{at}: {reason}") from None
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Running(Service):
+    """A service that is named on the command line; without --url the command starts one of its own."""
+
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", callback=service_url, help="Default: a private service.")
+    ] = None
 
 
 class Refused(Failed):

@@ -2,16 +2,17 @@
 
 from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
-from tests.service.client.fixtures import run, shell, url
+from tests.service.client.fixtures import compare, replay, shell, url
 from tests.service.store_fixtures import connection, model, server
 
 __all__ = [
     "alarming",
     "api",
+    "compare",
     "connection",
     "model",
     "own_settings",
-    "run",
+    "replay",
     "server",
     "shell",
     "start",

@@ -40,7 +40,7 @@ def test_a_mistyped_choice_of_a_setting(
         assert capsys.readouterr().err.endswith(said)
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS if name not in app.OLD)], ids=" ".join)
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)
 def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Every command explains itself and its exit status."""
     assert 0 == app.main([*command, "--help"])

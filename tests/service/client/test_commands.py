@@ -10,24 +10,9 @@ import pytest
 
 from service.client import display, models, rows
 from service.client.display import POINTS, ago, sparkline
-from service.client.session import Service, Session
 from tests.service.client.fixtures import Shell
 
 README = Path(__file__).parents[3] / "README.md"
-
-
-@pytest.mark.parametrize(
-    ("error", "named"),
-    [
-        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "--ca"),
-        ("Server disconnected without sending a response.", "https://"),
-        ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] certificate required", "--client-cert"),
-        ("[Errno 111] Connection refused", "onepass serve"),
-    ],
-)
-def test_trouble_with_tls_names_the_option(error, named):
-    """What OpenSSL and httpx say, with what to do about it."""
-    assert named in str(Session("http://nobody.invalid")._unreachable(httpx.ConnectError(error)))
 
 
 def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
@@ -128,14 +113,6 @@ def test_a_narrow_terminal_goes_without_some_columns(width: int, without: int, m
     monkeypatch.setattr(display, "width", lambda: width)
     head = display.table([models._listed(model)], models.WORDS, models.SPARE).splitlines()[0]
     assert [*models.SPARE[:without]] == [name for name in models.SPARE if f" {name}" not in head]
-
-
-def test_where_a_service_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked for, else the port of onepass serve on this machine, and no port that is none."""
-    for port, address in (("8123", "8123"), ("", "8000"), ("0", "8000"), ("tcp://10.0.0.1:80", "8000")):
-        monkeypatch.setenv("ONEPASS_PORT", port)
-        assert f"http://127.0.0.1:{address}" == Service().address
-        assert "http://there" == Service("http://there").address
 
 
 def test_json_is_the_api_s_document(shell: Shell, url: str) -> None:
@@ -245,29 +222,6 @@ def test_usage(arguments: list[str], shell: Shell) -> None:
     status, said, complained = shell(*arguments)
     assert (2, "") == (status, said)
     assert complained
-
-
-def test_a_service_that_is_not_there(shell: Shell) -> None:
-    """One line says how to start one, or how to name another."""
-    status, _, complained = shell("models", "--url", "http://127.0.0.1:9")
-    assert (1, 1) == (status, len(complained.splitlines()))
-    assert "onepass serve" in complained
-    assert "--url or ONEPASS_URL" in complained
-
-
-def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By --key or ONEPASS_API_KEY, as a bearer token in UTF-8."""
-    sent = []
-    monkeypatch.setattr(
-        httpx.Client,
-        "request",
-        lambda self, *_, **__: sent.append(dict(self.headers.raw)[b"Authorization"].decode()) or 1 / 0,
-    )
-    monkeypatch.setenv("ONEPASS_API_KEY", "from-variable")
-    for arguments in ([], ["--key", "from-flag"], ["--key", "schlüssel"]):
-        with pytest.raises(ZeroDivisionError):
-            shell("models", *arguments)
-    assert ["Bearer from-variable", "Bearer from-flag", "Bearer schlüssel"] == sent
 
 
 @pytest.mark.parametrize(

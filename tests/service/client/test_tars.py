@@ -22,6 +22,13 @@ NAMES = ["a", "b", "c"]
 
 
 @pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A service of these tests alone: all of its models are exported."""
+    with private.service() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def filled(url: str) -> str:
     """A service with three models: a regression, a classification with a challenger, one without rows."""
     for name, task in zip(NAMES, ("regression", "classification", "regression"), strict=True):

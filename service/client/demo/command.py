@@ -1,0 +1,127 @@
+"""``onepass demo``: a service, its models, rows in time, what happened, and the end."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
+from typing import Annotated
+
+import httpx
+import typer
+
+from service.client import private
+from service.client.demo.feeding import Fed
+from service.client.demo.models import DemoModel, demo_models
+from service.client.display import grid
+from service.client.failures import Failed, Interrupted
+from service.client.session import Refused, Running, Session, default_port, path_of
+
+PATIENCE_S, LEAVE_S = 60.0, 2.0
+"""How long a request is repeated where the service does not answer, and the deletion of the models at the end."""
+STEP_S, FASTEST_S = 1.0, 0.05
+"""Between two requests to a model: at most as often as the pages change, and with --speed."""
+LOOK_EVERY = 3
+"""Steps between two looks at what has happened to a model."""
+
+
+def demo(
+    *,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Of the page; default: ONEPASS_PORT.")] = None,
+    speed: Annotated[float, typer.Option(min=0.01, max=1000, help="So many times as many rows a second.")] = 1.0,
+    seconds: Annotated[float, typer.Option("--for", min=0, help="End after so many seconds.")] = math.inf,
+    service: Running,
+) -> None:
+    """Run a service with models that learn drifting streams, to look at. Ctrl-C ends it.
+
+    Five models learn generated streams: a boundary that jumps, a plane that turns, sensors that are replaced, frauds
+    that change their pattern, and parcels whose labels come late. Within ten seconds the page moves; within two minutes
+    there is a drift, a change of features and a promotion. Each is told in a line.
+
+    Without --url a service of its own is started, on that port or the next one that is free, with its data in a
+    temporary directory. With --url a service that runs already is fed; the demo deletes its models at the end.
+    """
+    with suppress(Interrupted), ExitStack() as ends:
+        if service.url is None:
+            wanted = default_port() if port is None else port
+            listener = private.listener(private.HOST, wanted)
+            if wanted not in (0, listener.getsockname()[1]):
+                print(f"Port {wanted} is taken, so the demo is on port {listener.getsockname()[1]}.")
+            print(
+                "Starting a service for the demo (a minute, where its kernels are still to be compiled) ...", flush=True
+            )
+            session = ends.enter_context(Session(ends.enter_context(private.service(listener)), private=True))
+        else:
+            session = ends.enter_context(service.session(PATIENCE_S))
+        models = demo_models()
+        ends.enter_context(_models(session, models, delete=service.url is not None))
+        _introduce(session.url, models, speed)
+        _feed([Fed(session, model, speed) for model in models], session, speed, time.monotonic() + seconds)
+
+
+@contextmanager
+def _models(session: Session, models: Sequence[DemoModel], delete: bool) -> Iterator[None]:
+    """Make the models; at the end delete those that were made, where the service goes on without them."""
+    taken = [model.name for model in models if session.found(model.name) is not None]
+    if taken:
+        raise Failed(
+            f"{session.url} has {', '.join(taken)} already, of a demo that runs or was killed; this deletes them:\n"
+            f"  onepass delete {' '.join(taken)} --yes --url {session.url}"
+        )
+    made: list[str] = []
+    try:
+        for model in models:
+            made.append(model.name)  # before it is there: a signal may come in between
+            try:
+                session.ask("PUT", path_of(model.name), json={**model.body, "tags": {"demo": "onepass"}})
+            except Failed:
+                made.remove(model.name)
+                raise
+            for name, body in model.challengers.items():
+                session.ask("PUT", path_of(model.name, "challengers", name), json=body)
+        yield
+    finally:
+        if delete:
+            _delete(session, made)
+
+
+def _delete(session: Session, names: Sequence[str]) -> None:
+    """Delete models; where the service is gone the first one tells, and the others are not tried."""
+    session.patience_s = LEAVE_S
+    for at, name in enumerate(names):
+        try:
+            session.send("DELETE", path_of(name))
+        except Failed as failed:
+            if not (isinstance(failed, Refused) and failed.status == httpx.codes.NOT_FOUND):
+                print(f"not deleted: {', '.join(names[at:])}")
+                return
+
+
+def _introduce(url: str, models: Sequence[DemoModel], speed: float) -> None:
+    lines = []
+    for model in models:
+        seconds = [int(row / model.rows_per_s / speed) for row in model.at_rows]
+        times = [f"at {at // 60}:{at % 60:02}" for at in seconds]
+        lines += [(model.name, model.shows), ("", model.look.format(*times))]
+    print(f"\nOpen {url}/ and watch:\n\n{grid(lines)}\n\nCtrl-C ends it. What happens is told here:\n", flush=True)
+
+
+def _feed(fed: list[Fed], session: Session, speed: float, end_at: float) -> None:
+    """Send to each model what is due, evenly over time; the models take turns."""
+    began, step_s = time.monotonic(), max(FASTEST_S, STEP_S / max(1.0, speed)) / len(fed)
+    for turn in count():
+        now = time.monotonic()
+        if now >= end_at or not fed:
+            return
+        one = fed[turn % len(fed)]
+        try:
+            told = one.step(now, look=turn // len(fed) % LOOK_EVERY == 0)
+        except Failed:
+            if session.found(one.model.name) is not None:
+                raise
+            fed.remove(one)
+            told = ["was deleted by somebody else, and is fed no longer"]
+        minutes, seconds = divmod(int(now - began), 60)
+        for text in told:
+            print(f"{minutes:3}:{seconds:02}  {one.model.name:<16}  {text}", flush=True)
+        time.sleep(max(0.0, now + step_s - time.monotonic()))

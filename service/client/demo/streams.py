@@ -1,0 +1,117 @@
+"""The streams of the demo: seeded, endless, each with a concept that changes at known rows.
+
+sea          x1 + x2 <= theta, where theta jumps          Street, Kim (KDD 2001)
+hyperplane   w x >= 0, where w turns by a little each row    Hulten, Spencer, Domingos (KDD 2001)
+sensors      a heat demand seen by one set of sensors, later by another one
+payments     a few of them frauds, which change their pattern
+parcels      late or not, by carrier and distance; the carriers swap roles
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import count
+from random import Random
+from typing import Any, NamedTuple
+
+SEA_THETAS, SEA_STAGE_ROWS, SEA_NOISE = (5.0, 15.0, 7.0, 12.0), 700, 0.03
+DIMENSIONS, TURN, JUMP_ROWS = 5, math.tau / 6000, 1000
+"""Of the hyperplane: how far it turns in a row, and rows after which it jumps by a quarter of a turn."""
+FRAUDS, PATTERN_ROWS = 0.04, 1500
+CARRIERS, ROLES_ROWS = ("north", "rail", "swift"), 600
+HIDDEN_WEIGHTS = (-3.0, 2.0, 1.0, -0.5)
+"""Of the quantities that each set of sensors shows, mixed in another way."""
+BEGIN_ROW, OVERLAP_ROWS, LIFE_ROWS = 300, 150, 1500
+"""Rows of the first sensors alone, of both, and of later ones alone."""
+
+
+class Row(NamedTuple):
+    """Values by name, and what there is to learn."""
+
+    features: dict[str, Any]
+    label: str | float
+
+
+class Switch(NamedTuple):
+    """A step of a change of features, between two rows."""
+
+    action: str
+    features: list[str]
+
+
+def sea(seed: int) -> Iterator[Row]:
+    """Three numbers from 0 to 10, of which the third one says nothing; theta jumps every SEA_STAGE_ROWS rows."""
+    rng = Random(seed)
+    for number in count():
+        theta = SEA_THETAS[number // SEA_STAGE_ROWS % len(SEA_THETAS)]
+        x = [round(rng.uniform(0.0, 10.0), 3) for _ in range(3)]
+        below = (x[0] + x[1] <= theta) ^ (rng.random() < SEA_NOISE)
+        yield Row({f"x{at}": value for at, value in enumerate(x, 1)}, "below" if below else "above")
+
+
+def hyperplane(seed: int) -> Iterator[Row]:
+    """Normal numbers; the boundary turns in the plane of the first two, and jumps every JUMP_ROWS rows."""
+    rng = Random(seed)
+    for number in count():
+        angle = number * TURN + number // JUMP_ROWS * math.tau / 4
+        x = [round(rng.gauss(0.0, 1.0), 3) for _ in range(DIMENSIONS)]
+        score = math.cos(angle) * x[0] + math.sin(angle) * x[1] + 0.3 * x[2] + rng.gauss(0.0, 0.1)
+        yield Row({f"x{at}": value for at, value in enumerate(x, 1)}, "front" if score >= 0 else "back")
+
+
+def sensor_names(generation: int) -> list[str]:
+    """The sensors of a generation, counted from 0."""
+    return [f"g{generation + 1}_s{at + 1}" for at in range(5 if generation else 4)]
+
+
+def sensors(seed: int) -> Iterator[Row | Switch]:
+    """A heat demand by sensors that are replaced: it depends on what all of them show, so what was learned holds."""
+    rng = Random(seed)
+
+    def row(*generations: int) -> Row:
+        hidden = [rng.gauss(0.0, 1.0) for _ in HIDDEN_WEIGHTS]
+        demand = 60 + 5 * sum(w * h for w, h in zip(HIDDEN_WEIGHTS, hidden, strict=True)) + rng.gauss(0.0, 1.0)
+        seen = {}
+        for one in generations:
+            mix = Random(one)  # of the sensors, not of the rows
+            for name in sensor_names(one):
+                seen[name] = round(sum(mix.gauss(0.0, 1.0) * h for h in hidden) + rng.gauss(0.0, 0.05), 3)
+        return Row(seen, round(demand, 2))
+
+    for generation in count():
+        for _ in range(LIFE_ROWS if generation else BEGIN_ROW):
+            yield row(generation)
+        yield Switch("begin", sensor_names(generation + 1))
+        for _ in range(OVERLAP_ROWS):
+            yield row(generation, generation + 1)
+        yield Switch("complete", [])
+
+
+def payments(seed: int) -> Iterator[Row]:
+    """A share of FRAUDS is fraud: large sums at night, later many small ones by day from abroad, and so on."""
+    rng = Random(seed)
+    for number in count():
+        fraud = rng.random() < FRAUDS
+        amount, hour, abroad, per_hour = 40, 14.0, 0.05, 1.0
+        if fraud and number // PATTERN_ROWS % 2 == 0:
+            amount, hour, abroad, per_hour = 300, 2.5, 0.3, 1.5
+        elif fraud:
+            amount, hour, abroad, per_hour = 8, 13.0, 0.9, 9.0
+        features = {
+            "amount": round(rng.lognormvariate(math.log(amount), 0.7), 2),
+            "hour": round(rng.gauss(hour, 3.0) % 24, 1),
+            "per_hour": round(rng.expovariate(1 / per_hour), 2),
+            "abroad": rng.random() < abroad,
+        }
+        yield Row(features, "fraud" if fraud else "fine")
+
+
+def parcels(seed: int) -> Iterator[Row]:
+    """Late with far ways and the slow carrier, which is another one after ROLES_ROWS rows."""
+    rng = Random(seed)
+    for number in count():
+        at, distance = rng.randrange(len(CARRIERS)), round(rng.uniform(5, 900))
+        express = rng.random() < 0.2
+        slowness = (at + number // ROLES_ROWS) % len(CARRIERS) - 1
+        delay = 1.8 * slowness + (distance - 450) / 250 + rng.gauss(0.0, 0.5)
+        features = {"carrier": CARRIERS[at], "distance_km": distance, "express": express}
+        yield Row(features, "late" if delay > (2 if express else 0) else "in time")

@@ -1,0 +1,153 @@
+"""How the columns of a file are written, told by their first cells: numbers, booleans, times or strings."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import isfinite
+from typing import Any, NamedTuple
+
+from service.client.display import grid, shortened
+
+SHARE = 0.9
+"""A column is of a kind if so many of its cells are: a few odd ones are found then, and not learned as categories."""
+CLASSES_MAX = 100
+"""Different whole numbers in the first rows up to which a label is a class: as many as a model learns."""
+ID_SHARE, ID_ROWS = 0.9, 20
+"""A column of strings looks like an id where so many cells differ, in so many rows or more."""
+NAMES_SHOWN = 8
+MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"})
+"""Cells that are missing values where no string is expected, in any case."""
+_BOOLEANS = frozenset({"true", "false", "True", "False", "TRUE", "FALSE"})
+_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")
+_DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(.*)")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?", re.IGNORECASE)
+
+
+class Notation(NamedTuple):
+    """A way to write values.
+
+    Attributes:
+        kind: number, boolean, time or string.
+        words: what is said of it, where it is not the usual one.
+        fits: whether a cell is written so.
+        plain: the cell as the service reads it.
+    """
+
+    kind: str
+    words: str
+    fits: Callable[[str], object]
+    plain: Callable[[str], str]
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell is empty, or a word for it."""
+    return len(cell) <= 4 and cell.lower() in MISSING
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return cell.isascii() and "_" not in cell and isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+def _is_time(cell: str) -> bool:
+    try:
+        return _TIME.fullmatch(cell) is not None and datetime.fromisoformat(cell.upper()) is not None
+    except ValueError:
+        return False
+
+
+def _with_point(cell: str) -> str:
+    return cell.replace(".", "").replace(",", ".") if _COMMA.fullmatch(cell) else cell
+
+
+def _year_first(cell: str) -> str:
+    return _DOTTED.sub(lambda found: f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}{found[4]}", cell)
+
+
+NUMBER = Notation("number", "", _is_number, str)
+COMMAS = Notation("number", "decimal comma", _COMMA.fullmatch, _with_point)
+BOOLEAN = Notation("boolean", "", _BOOLEANS.__contains__, str)
+TIME = Notation("time", "", _is_time, str)
+DATES = Notation("time", "DD.MM.YYYY", lambda cell: _is_time(_year_first(cell)), _year_first)
+STRING = Notation("string", "", bool, str)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a file.
+
+    Attributes:
+        name: of the column.
+        notation: how its values are written.
+        cells: its first cells.
+    """
+
+    name: str
+    notation: Notation
+    cells: Sequence[str]
+
+    def is_gap(self, cell: str) -> bool:
+        """Whether a cell is a missing value: words for it are strings where strings are expected."""
+        return not cell.strip() if self.notation is STRING else is_missing(cell)
+
+    @property
+    def given(self) -> list[str]:
+        """The first cells that are not missing."""
+        return [cell for cell in self.cells if not self.is_gap(cell)]
+
+    @property
+    def gaps(self) -> int:
+        """How many of the first cells are missing."""
+        return len(self.cells) - len(self.given)
+
+    @property
+    def is_id(self) -> bool:
+        """Whether it looks like an id, which teaches nothing of rows to come: strings that nearly always differ."""
+        given = self.given
+        return self.notation is STRING and len(given) >= ID_ROWS and len({*given}) >= ID_SHARE * len(given)
+
+    @property
+    def feature(self) -> Any:
+        """The column as a feature of a configuration."""
+        kind = self.notation.kind
+        return self.name if kind == "number" else {"name": self.name, "type": {"string": "categorical"}.get(kind, kind)}
+
+    @property
+    def task(self) -> str:
+        """What labels of this kind are: classes, or where they are any numbers, or very many, numbers to predict."""
+        if self.notation.kind != "number" or not self.given:
+            return "classification"
+        numbers = {self.notation.plain(cell) for cell in self.given}
+        whole = all(_is_number(cell) and float(cell).is_integer() for cell in numbers)
+        return "classification" if whole and len(numbers) <= CLASSES_MAX else "regression"
+
+
+def columns_of(cells: Mapping[str, Sequence[str]]) -> dict[str, Column]:
+    """The columns of a file by their names; where one has decimal commas, points part thousands in all of them."""
+    found = {name: Column(name, _notation(own, (NUMBER, COMMAS)), own) for name, own in cells.items()}
+    if COMMAS in (column.notation for column in found.values()):
+        found = {name: Column(name, _notation(own, (COMMAS, NUMBER)), own) for name, own in cells.items()}
+    return found
+
+
+def _notation(cells: Sequence[str], numbers: Sequence[Notation]) -> Notation:
+    """The notation of most cells that are not missing; numbers where all are."""
+    given = [cell for cell in cells if not is_missing(cell)]
+    known = (*numbers, BOOLEAN, TIME, DATES)
+    return next((one for one in known if sum(map(bool, map(one.fits, given))) >= SHARE * len(given)), STRING)
+
+
+def described(columns: Mapping[str, Column], apart: Mapping[str, str], dropped: Sequence[str]) -> str:
+    """How each column is read, those of one kind in a line; then gaps, and strings that nearly always differ."""
+    lines: dict[str, list[str]] = {}
+    for column in columns.values():
+        words = f" ({column.notation.words})" if column.notation.words else ""
+        lines.setdefault(apart.get(column.name, column.notation.kind), []).append(column.name + words)
+    lines["left out"] = [*dropped]
+    lines["missing values"] = [f"{one.name} ({one.gaps:,})" for one in columns.values() if one.gaps]
+    ids = [one.name for one in columns.values() if one.is_id and one.name not in apart]
+    lines["an id?"] = [f"{name}: nearly every row has another one; --drop {name} leaves it out" for name in ids]
+    return grid([(kind, ", ".join(shortened(names, NAMES_SHOWN))) for kind, names in lines.items() if names])

@@ -1,0 +1,243 @@
+"""A file as rows of texts: CSV, plain or gzip, from a path or standard input; Parquet.
+
+Delimiter, encoding and how each column is written are told by the beginning of the file; the service gets numbers with
+a decimal point and times as RFC 3339, whatever the file has. No more rows are held than one batch and the first ones.
+"""
+
+import csv
+import gzip
+import io
+import re
+import sys
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from service.client.display import shortened, suggested
+from service.client.failures import Failed
+from service.client.replay.columns import NAMES_SHOWN, Column, columns_of
+
+SAMPLE_ROWS, SAMPLE_BYTES = 1000, 2**20
+"""The first rows tell what columns hold, the first bytes delimiter and encoding."""
+STDIN = Path("-")
+GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+CELL_SHOWN = 40
+_PLACE = re.compile(r"row (\d+)(?:, column (.*))?", re.DOTALL)
+
+Row = tuple[list[str], int]
+"""The cells, and the line of the file on which they end; of Parquet the number of the row."""
+
+
+class Batch(NamedTuple):
+    """Some rows.
+
+    Attributes:
+        columns: the header.
+        cells: of each row, as the file has them.
+        lines: for each row, where it ends, such as "line 17".
+        first: number of the first row, from 1.
+        body: header and rows as the service reads them, CSV in UTF-8.
+    """
+
+    columns: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    lines: Sequence[str]
+    first: int
+    body: bytes
+
+    def located(self, errors: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Problems of the body by lines and cells of the file."""
+        return [{**error, "field": _PLACE.sub(self._place, str(error.get("field")), count=1)} for error in errors]
+
+    def _place(self, found: re.Match[str]) -> str:
+        number, column = int(found[1]) - 1, found[2]
+        if not 0 <= number < len(self.lines):
+            return found[0]
+        if column not in self.columns:
+            return self.lines[number]
+        cell = self.cells[number][self.columns.index(column)]
+        return f"column {column}, {cell[:CELL_SHOWN]!r} in {self.lines[number]}"
+
+
+class Table:
+    """A file with a header and rows.
+
+    Args:
+        path: the file; ``-`` is standard input.
+        apart: what columns are used for that are not features: "label", "id".
+        drop: columns that are left out.
+        sep: between cells of CSV; None: as the header tells.
+        encoding: of CSV; None: UTF-8, UTF-16 with its mark, or else Windows-1252.
+
+    Attributes:
+        name: of the file.
+        form: how it is read, in words.
+        columns: all but those that are left out.
+        skipped: rows that were left out, having no label.
+
+    Raises:
+        Failed: it cannot be read, or has no such columns.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        apart: Mapping[str, str],
+        drop: Sequence[str] = (),
+        sep: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        self.name, self.form, self.skipped = "standard input" if path == STDIN else path.name, "Parquet", 0
+        self._unit, self._apart, self._size = "row", apart, 0
+        self._file: io.BufferedReader | None = None
+        self._skips: Callable[[Sequence[str]], bool] = lambda _: False
+        self._rows = self._readable(path, sep, encoding)
+        (self._header, _), *self._sample = [*islice(self._rows, 1 + SAMPLE_ROWS)] or [([], 0)]
+        if not self._sample:
+            raise Failed(f"{self.name} has no rows: a header line and at least one row are needed")
+        used = [name for name in self._header if name not in drop]
+        self._need(self._header, drop)
+        self._need(used, [*apart])
+        whole = [cells for cells, _ in self._sample if len(cells) == len(self._header)]
+        self._kept = [at for at, name in enumerate(self._header) if name not in drop]
+        self.columns = columns_of({self._header[at]: [cells[at] for cells in whole] for at in self._kept})
+
+    def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
+        for name in names:
+            if columns.count(name) != 1:
+                times, shown = "several columns" if name in columns else "no column", shortened(columns, NAMES_SHOWN)
+                meant = suggested(name, columns)
+                raise Failed(f"{self.name} has {times} {name!r}; its columns are {', '.join(shown)}{meant}")
+
+    def skip_unlabelled(self, label: str) -> None:
+        """Leave out rows without a label.
+
+        Raises:
+            Failed: none of the first rows has one.
+        """
+        column, at = self.columns[label], self._header.index(label)
+        self._skips = lambda cells: len(cells) == len(self._header) and column.is_gap(cells[at])
+        if not column.given:
+            raise Failed(f"{self.name}: none of its first {len(self._sample):,} rows has a label in column {label!r}")
+
+    def batches(self, size: int, limit: int | None = None) -> Iterator[Batch]:
+        """The rows, ``size`` at a time and at most ``limit`` of them, read on demand, once.
+
+        Raises:
+            Failed: a row of another length, or the file turns out to be damaged.
+        """
+        names = [self._header[at] for at in self._kept]
+        plain = [self.columns[name].notation.plain for name in names]
+        rows, first = islice(self._whole(), limit), 1
+        while some := [*islice(rows, size)]:
+            cells = [[cells[at] for at in self._kept] for cells, _ in some]
+            body = io.StringIO(newline="")
+            writer = csv.writer(body)
+            writer.writerow(names)
+            writer.writerows([read(cell) for read, cell in zip(plain, row, strict=True)] for row in cells)
+            lines = [f"{self._unit} {line}" for _, line in some]
+            yield Batch(names, cells, lines, first, body.getvalue().encode())
+            first += len(some)
+        self._rows.close()  # what is left of the file is not read
+
+    @property
+    def features(self) -> list[Column]:
+        """The columns that are neither labels nor ids."""
+        return [column for name, column in self.columns.items() if name not in self._apart]
+
+    @property
+    def part(self) -> float | None:
+        """The part of the file that has been read, 0 to 1; None where nobody knows."""
+        if self._file is None or not self._size:
+            return None
+        return 1.0 if self._file.closed else self._file.tell() / self._size
+
+    def _whole(self) -> Iterator[Row]:
+        for cells, line in chain(self._sample, self._rows):
+            if self._skips(cells):
+                self.skipped += 1
+                continue
+            if len(cells) != len(self._header):
+                width = len(self._header)
+                raise Failed(f"{self.name}, {self._unit} {line}: {len(cells)} cells; the header has {width}")
+            yield cells, line
+
+    def _readable(self, path: Path, sep: str | None, encoding: str | None) -> Generator[Row]:
+        try:
+            with cast("io.BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb") as file:
+                if path != STDIN and file.read(len(PARQUET)) == PARQUET:
+                    yield from _parquet(path)
+                    return
+                if path != STDIN:
+                    file.seek(0)
+                self._file, self._size, self._unit = file, path.stat().st_size if path.is_file() else 0, "line"
+                yield from self._csv(file, sep, encoding)
+        except UnicodeError as error:
+            raise Failed(f"{self.name} cannot be read: {error}; --encoding names another one, e.g. latin-1") from None
+        except (OSError, EOFError, ValueError, zlib.error, csv.Error, LookupError) as error:
+            raise Failed(f"{self.name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+    def _csv(self, file: io.BufferedReader, sep: str | None, encoding: str | None) -> Iterator[Row]:
+        """Header and rows, without blank lines."""
+        packed = file.peek(len(GZIP)).startswith(GZIP)
+        buffered = io.BufferedReader(gzip.GzipFile(fileobj=file) if packed else file, SAMPLE_BYTES)
+        head = buffered.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
+        encoding = encoding or _encoding(head)
+        sep = sep or _delimiter(head.decode(encoding, "ignore"))
+        self.form = f"{DELIMITERS.get(sep, repr(sep))} between cells, {encoding.removesuffix('-sig')}"
+        with io.TextIOWrapper(buffered, encoding, newline="") as text:
+            reader = csv.reader(text, strict=True, delimiter=sep)
+            for cells in reader:
+                if cells:
+                    yield cells, reader.line_num
+
+
+def _encoding(head: bytes) -> str:
+    """The encoding of a text by its beginning, which may end within a character."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return "utf-8-sig" if error.start > len(head) - 4 and error.reason == "unexpected end of data" else "cp1252"
+    return "utf-8-sig"
+
+
+def _delimiter(text: str) -> str:
+    """What parts the names of the header; in the rows a comma may be a decimal one."""
+    try:
+        return csv.Sniffer().sniff(text.partition("\n")[0], "".join(DELIMITERS)).delimiter
+    except csv.Error:
+        return ","
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    """The names of the columns, then the rows."""
+    try:
+        from pyarrow import parquet  # noqa: PLC0415  an extra
+    except ImportError:
+        raise Failed(f"{path} is a Parquet file: pip install '.[parquet]' in a checkout reads it") from None
+    file, number = parquet.ParquetFile(path), 0
+    yield [*file.schema_arrow.names], number
+    for batch in file.iter_batches(SAMPLE_ROWS, use_threads=False):
+        for cells in zip(*map(_texts, batch.columns), strict=True):
+            number += 1
+            yield [*cells], number
+
+
+def _texts(column: Any) -> list[str]:
+    """A column as the texts of CSV: null as an empty cell, times as RFC 3339, lists and the like as Python has them."""
+    import pyarrow as pa  # noqa: PLC0415  an extra
+
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    return [_text(value) for value in column.to_pylist()]
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "true", False: "false"}[value]
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,269 @@
+"""``onepass compare``: real files through a real service, several algorithms at once; and what the figures mean."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import httpx
+import pytest
+from typer import BadParameter
+
+from core.learners.catalogue import ALGORITHMS
+from service.client import options, private
+from service.client.replay import chart, commands, report
+from service.client.replay.commands import USUAL
+from service.client.replay.report import Entrant
+from tests.service.client.fixtures import Shell, stream
+
+ROWS = 230
+
+
+def entrant(name: str, score: float | None, **params: object) -> Entrant:
+    """One with few metrics."""
+    overall = {"accuracy": score, "balanced_accuracy": score, "log_loss": 0.5, "per_class": {}}
+    baselines = {"no_change": {"accuracy": 0.5, "balanced_accuracy": 0.5}, "majority": {"accuracy": 0.6}}
+    window = {"size": 1000, "accuracy": score, "baselines": baselines}
+    metrics = {"rows": 5, "overall": overall, "window": window, "baselines": baselines, "history": []}
+    return Entrant(name, name, params, metrics)
+
+
+def of_classes(name: str, score: float, recall: float, **supports: int) -> Entrant:
+    """One whose last class is found so often."""
+    one, last = entrant(name, score), [*supports][-1]
+    one.metrics["overall"]["per_class"] = {
+        label: {"support": rows, "recall": recall if label == last else 0.9, "precision": None}
+        for label, rows in supports.items()
+    }
+    return one
+
+
+@pytest.mark.slow
+def test_each_does_as_it_does_alone(tmp_path: Path, compare: Shell, shell: Shell, url: str) -> None:
+    """The result names the best; the request that creates it makes a model that a replay brings to the same score."""
+    file = stream(tmp_path / "my stream.csv")
+    asked = "rls,dfop:forgetting_rate=0.05:scaling=standard,dfop"
+    status, said, _ = compare(file, "--algorithms", asked, "--drop", "day", "--json", "--batch", 50)
+    result = json.loads(said)
+    assert (0, ROWS, "classification") == (status, result["rows"], result["task"])
+    lines = {line["name"]: line for line in result["algorithms"]}
+    assert {"rls", "dfop", "dfop-2"} == {*lines}
+    scores = [line["accuracy"] for line in result["algorithms"]]
+    assert sorted(scores, reverse=True) == scores
+    assert result["winner"] == result["algorithms"][0]["name"]
+    assert ["rls"] == [name for name, line in lines.items() if line["difference"] is None]
+    assert all(line["difference"]["rows"] > 0 for name, line in lines.items() if name != "rls")
+    assert ET.parse(result["chart"]).getroot().tag.endswith("svg")
+    create = result["create"]
+    assert {"UP", "DOWN"} == {*create["body"]["labels"]}, "a mistyped label would be a class"
+    assert 201 == httpx.put(f"{url}{create['path']}-2", json=create["body"]).status_code
+    for name, line in lines.items():
+        params = [f"--param={key}={json.dumps(value)}" for key, value in line.get("params", {}).items()]
+        own = ["--label", "y", "--algorithm", line["algorithm"], *params, "--drop", "day", "--url", url]
+        assert 0 == shell("replay", file, *own, "--name", f"alone-{name}", "--batch", "50")[0]
+        alone = httpx.get(f"{url}/models/alone-{name}/metrics").json()
+        assert alone["overall"] == line["metrics"]["overall"]
+
+
+def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Shell) -> None:
+    """Without algorithms the usual ones; any numbers are a regression; the table, and the last line to copy."""
+    file = stream(tmp_path / "load.csv", regression=True)
+    status, said, complained = compare(file, "--drop", "day", "--no-plot")
+    assert (0, "") == (status, complained)
+    assert [] == [*tmp_path.glob("*.svg")]
+    table = said.replace("last value", "last_value").splitlines()
+    first = next(at for at, line in enumerate(table) if "──" in line) + 1
+    lines = [line.split() for line in table[first:] if line.startswith("  ")]
+    expected = [own for own, _ in USUAL if "regression" in ALGORITHMS[own].tasks]
+    assert sorted([*expected, "last_value"]) == sorted(line[0].partition(":")[0] for line in lines)
+    assert sorted(float(line[1]) for line in lines) == [float(line[1]) for line in lines]
+    assert f"{lines[0][0]} was the best algorithm; this creates it:" in said
+    last = said.rstrip().splitlines()[-1]
+    assert last.startswith("curl -X PUT 127.0.0.1:8000/models/load --json '{")
+    body = json.loads(last.partition(" --json ")[2].strip("'"))
+    assert (lines[0][0].partition(":")[0], "regression") == (body["algorithm"], body["task"])
+    assert ["a", "b"] == body["features"], "a mistyped name would be a feature"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--algorithms", "rls,forest"], "forest: "),
+        (["--algorithms", "rls,dfop:rate=3"], "params.rate"),
+        (["--algorithms", "rls,sparse_dfop"], "sparse_dfop cannot challenge"),
+        (["--task", "regression"], "is not a finite number"),
+    ],
+)
+def test_what_is_refused_is_said(tmp_path: Path, compare: Shell, arguments: list[str], problem: str) -> None:
+    """With the algorithm at fault, or the line."""
+    file = stream(tmp_path / f"{arguments[-1].translate(str.maketrans(',:=', '---'))}.csv")
+    status, _, complained = compare(file, "--drop", "day", *arguments)
+    assert (1, True) == (status, complained.startswith("onepass compare: "))
+    assert problem in complained
+
+
+def test_a_column_that_is_not_there(tmp_path: Path, compare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before a service is started."""
+    monkeypatch.setattr(private, "service", None)
+    file = tmp_path / "x.csv"
+    file.write_text("a,b\n1,2\n")
+    assert (1, "onepass compare: x.csv has no column 'y'; its columns are a, b\n") == compare(file)[::2]
+
+
+def test_costs_decide_table_and_chart(tmp_path: Path, compare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What answers cost is the score, the curves and the request; the cheapest constant answer is beside it."""
+    monkeypatch.setenv("ONEPASS_URL", "https://models.example/onepass")
+    monkeypatch.setenv("ONEPASS_API_KEY", "hush-hush")
+    file = tmp_path / "dear.csv"
+    file.write_text("x,y\n" + "".join(f"{at % 7},{'fail' if at % 7 == 6 else 'ok'}\n" for at in range(210)))
+    dear = ["--cost", "fail=20", "--cost", "fial=3"]
+    status, said, complained = compare(file, "--algorithms", "dfop,rls", *dear)
+    assert (0, "") == (status, complained)
+    assert "no row is labelled `fial`, so its cost has had no effect; did you mean fail?" in said
+    table = said[said.index("mean cost") :].splitlines()
+    assert ["always", "dfop", "rls"] == sorted(line.split()[0] for line in table[2:5])
+    drawn = (tmp_path / "compare-dear.svg").read_text()
+    assert all(words in drawn for words in ("mean cost of an answer", "dfop", "cheapest constant answer"))
+    assert "accuracy" not in drawn
+    last = said.rstrip().splitlines()[-1]
+    address = "https://models.example/onepass/models/dear"
+    assert last.startswith(f'curl -X PUT {address} -H "Authorization: Bearer $ONEPASS_API_KEY" --json ')
+    assert {"fail": 20, "fial": 3} == json.loads(last.partition(" --json ")[2].strip("'"))["class_costs"]
+
+
+def test_where_no_algorithm_beats_a_constant_answer(tmp_path: Path, compare: Shell) -> None:
+    """The last words do not praise the best of them; how much of a rare class each finds has a column."""
+    file = tmp_path / "noise.csv"
+    file.write_text("x,y\n" + "".join(f"{at * at % 11},{'fail' if at % 20 == 7 else 'ok'}\n" for at in range(200)))
+    status, said, complained = compare(file, "--no-plot", "--algorithms", "vigo,rls")
+    assert (0, "") == (status, complained)
+    assert "recall of fail" in said
+    assert "is no better than majority (accuracy 9" in said
+    assert "no algorithm is better than an answer that needs no model; " in said
+    assert "was the best algorithm" not in said
+    assert "--cost fail=19 makes missing one 19 times as dear" in said
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_usual_algorithms_are_in_the_catalogue(task: str) -> None:
+    """With the parameters that they are given; what the catalogue lacks is left out."""
+    catalogue = [own.describe() for own in ALGORITHMS.values()]
+    expected = [own for own in USUAL if task in ALGORITHMS[own[0]].tasks]
+    assert expected == [(one.algorithm, one.params) for one in commands._usual(catalogue, task)]
+    assert [] == commands._usual([], task)
+
+
+def test_the_better_is_first() -> None:
+    """What has no score is last; errors are of the rows of the baseline: a first row far from 0 decides nothing."""
+    given = [entrant("none", None), entrant("worse", 0.7), entrant("better", 0.8)]
+    assert ["better", "worse", "none"] == [one.name for one in report.ranked(given, "classification")]
+
+    def of(name: str, first: float, later: float) -> Entrant:
+        paired = {"overall": {"mse": later, "mae": later}}
+        baselines = {"last_value": {"mse": 0.5, "mae": 0.5}}
+        metrics = {"overall": {"mse": first + later, "mae": 1.0, "r2": 0.0}, "paired": paired, "baselines": baselines}
+        return Entrant(name, name, {}, metrics)
+
+    better, worse = report.ranked([of("worse", 1e6, 0.7), of("better", 3e6, 0.4)], "regression")
+    assert ("better", "worse") == (better.name, worse.name)
+    assert [[], ["last value (mse 0.5)"]] == [report.not_beaten(one.metrics, "regression") for one in (better, worse)]
+    shown = [line.split()[:1] for line in report.scores([better, worse], "regression").splitlines()[2:]]
+    assert [["better"], ["last"], ["worse"]] == shown
+
+
+@pytest.mark.parametrize(
+    ("score", "rivals"),
+    [(0.4, ["no change", "majority"]), (0.5, ["no change", "majority"]), (0.55, ["majority"]), (0.7, [])],
+)
+def test_baselines_that_are_as_good_are_said(score: float, rivals: list[str]) -> None:
+    """Of the best algorithm; equal is not better."""
+    found = report.not_beaten(entrant("one", score).metrics, "classification")
+    assert rivals == [one.partition(" (")[0] for one in found]
+
+
+def test_a_rare_class_that_is_missed_is_told() -> None:
+    """In plain words, with the label and its cost; a class of many rows, or one that is found, is not."""
+    said = report.notes([of_classes("dfop", 0.7, 0.0, ok=951, fail=49)], "classification", {})
+    proposed = "--cost fail=19 makes missing one 19 times as dear"
+    assert [f"dfop finds only 0.0% of the rows labelled `fail`; {proposed}"] == said
+    for fine in (of_classes("a", 0.9, 0.1, ok=60, fail=40), of_classes("a", 0.9, 0.4, ok=99, fail=1)):
+        assert [] == report.notes([fine], "classification", {})
+    many = of_classes("a", 0.9, 0.1, **{f"c{at}": 10 for at in range(report.CLASSES_SHOWN + 1)})
+    table = report.classes(many.metrics).splitlines()
+    assert (report.CLASSES_SHOWN, f"c{report.CLASSES_SHOWN}") == (len(table) - 3, table[3].split()[0])
+
+
+@pytest.mark.parametrize(("low", "tied"), [(-0.1, True), (0.1, False)])
+def test_a_tie_is_said(low: float, tied: bool) -> None:
+    """Between the model's own algorithm and another, whichever is the best."""
+    difference = {"mean": 0.2, "low": low, "high": 0.5}
+    own, other = entrant("own", 0.9), entrant("other", 0.8)._replace(difference=difference)
+    for pair in ([own, other], [other._replace(metrics=own.metrics), own]):
+        said = [f"{pair[0].name} is not distinguishable from {pair[1].name}: the interval holds 0"]
+        assert (said if tied else []) == report.notes(pair, "classification", {})
+
+
+@pytest.mark.parametrize(("mean", "warned"), [(0.3, False), (0.95, True)])
+def test_with_costs_these_are_what_counts(mean: float, warned: bool) -> None:
+    """Neither a low accuracy, nor a class that is not found, nor a tie of errors: only what a row has cost."""
+    one, other = (of_classes(name, 0.1, 0.0, ok=951, fail=49) for name in ("own", "other"))
+    other = other._replace(difference={"mean": 0.0, "low": -1.0, "high": 1.0})
+    one.metrics["overall"]["costs"] = {"mean": mean, "constant": 0.9, "label": "ok"}
+    other.metrics["overall"]["costs"] = {"mean": 0.2, "constant": 0.9, "label": "ok"}
+    said = report.notes([one, other], "classification", {"fail": 2})
+    assert (["own is no better than always ok (mean cost 0.9)"] if warned else []) == said
+    assert ["other", "own"] == [each.name for each in report.ranked([one, other], "classification")]
+
+
+@pytest.mark.parametrize("measure", ["accuracy", "mse", "mean_cost"])
+@pytest.mark.parametrize("points", [1, 300])
+def test_charts_of_any_length(measure: str, points: int, tmp_path: Path) -> None:
+    """One point or many, more curves than colours, undefined scores, marks, names that look like formulas."""
+    curve: list[tuple[int, Any]] = [
+        (10 * at, None if at < 2 and points > 1 else at / 300) for at in range(1, points + 1)
+    ]
+    marks = [{"row": at, "kind": kind} for kind in ("drift", "switch", "import") for at in range(points // 10)]
+    curves = {f"number {at} $x_1^2$": curve for at in range(20)}
+    for suffix in (".svg", ".png"):
+        path = tmp_path / f"chart{suffix}"
+        chart.write(path, ("$x_1^2$ & <b>: " + "long " * 40, "below"), measure, curves, {"known": curve}, marks)
+        assert path.stat().st_size > 10_000
+    assert all(f"number {at} " in (tmp_path / "chart.svg").read_text() for at in range(20))
+
+
+def test_algorithms_are_named_with_their_parameters() -> None:
+    """As the table names them; each once."""
+    asked = commands._asked("dfop:forgetting_rate=0.01:scaling=robust,auto,dfop")
+    assert [("dfop", {"forgetting_rate": 0.01, "scaling": "robust"}), ("auto", {}), ("dfop", {})] == [
+        (one.algorithm, one.params) for one in asked
+    ]
+    assert ["dfop", "auto", "dfop-2"] == [one.name for one in asked]
+    assert "dfop:forgetting_rate=0.01:scaling=robust" == asked[0].line
+    for wrong in ("a,,b", "a,a", "a:b", ",".join(f"a{at}" for at in range(40)), 'dfop:class_costs={"a"=3}'):
+        with pytest.raises(BadParameter):
+            commands._asked(wrong)
+
+
+def test_costs_are_named_by_labels() -> None:
+    """A label may hold a sign of equality; a cost is a finite number above 0."""
+    assert {"fail": 20.0, "a=b": 0.5, "": 1.0} == options.costs_of(["fail=20", "a=b=.5", "=1"])
+    for wrong in ("fail", "fail=", "fail=0", "fail=-1", "fail=nan", "fail=1e999", "fail=dear"):
+        with pytest.raises(BadParameter):
+            options.costs_of([wrong])
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("data/my stream.csv.gz", "my-stream"),
+        ("electricity.csv", "electricity"),
+        ("__x__.csv", "x"),
+        ("é.csv", "replay"),
+        (f"{'n' * 80}.csv", "n" * 64),
+    ],
+)
+def test_default_names(file: str, name: str) -> None:
+    """A file's name makes a name that a model can have."""
+    from service.client.replay.file_options import FileOptions
+
+    assert name == FileOptions(file=Path(file), label="y").model

@@ -1,0 +1,325 @@
+"""``onepass replay``: real files through a real service."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree as ET
+
+import httpx
+import psutil
+import pytest
+
+from service.client import sources
+from service.client.replay import file_pass
+from tests.service.client.fixtures import Shell, stream
+
+ROWS = 230
+HEADER = ["load", "plan", "open", "at", "y"]
+
+
+def cells(at: int) -> list[str]:
+    """A row of numbers, strings, booleans and times, with its label."""
+    plan = ("basic", "gold", "3")[at % 3]
+    when = f"2026-01-{1 + at % 28:02}T{at % 24:02}:30:00Z"
+    return [str(at % 7 / 7), plan, "True" if at % 2 else "False", when, "yes" if plan == "gold" else "no"]
+
+
+def text(rows: int = 60) -> str:
+    """A file of such rows."""
+    return "\n".join([",".join(HEADER), *(",".join(cells(at)) for at in range(rows))]) + "\n"
+
+
+def test_a_replay_of_its_own(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --url a private service does the work, whatever the environment says, and leaves nothing behind."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("ONEPASS_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ONEPASS_API_KEYS", "me:secret:admin")
+    monkeypatch.setenv("ONEPASS_WEBHOOKS_FILE", "no-such-file")
+    file, plot = stream(tmp_path / "my stream.csv.gz"), tmp_path / "chart.svg"
+    before = {*psutil.Process().children()}  # those of other tests' services
+    options = ["--label", "y", "--algorithm", "dfop", "--drop", "day", "--plot", plot, "--batch", 50]
+    status, said, complained = shell("replay", file, *options)
+    assert (0, "") == (status, complained)
+    assert f"{ROWS} rows in" in said
+    words = ("balanced accuracy", "kappa temporal", "log loss", "brier", "no change", "majority", "rows/s", "recall")
+    assert all(word in said for word in words)
+    assert "{http://www.w3.org/2000/svg}svg" == ET.parse(plot).getroot().tag
+    assert [] == [*(tmp_path / "temporary").iterdir()]
+    assert [] == [child for child in psutil.Process().children() if child not in before]
+
+
+def test_the_table_says_what_the_service_says(tmp_path: Path, replay: Shell, url: str) -> None:
+    """The figures are the service's, over all rows, whatever the batches were."""
+    file, plot = stream(tmp_path / "told.csv"), tmp_path / "chart.png"
+    options = ["--algorithm", "dfop", "--param", "forgetting_rate=0.05", "--drop", "day"]
+    status, said, _ = replay(file, *options, "--plot", plot, "--batch", 64)
+    metrics = httpx.get(f"{url}/models/told/metrics").json()
+    assert (0, ROWS) == (status, metrics["rows"])
+    assert f"{metrics['overall']['accuracy']:.2%}" in said
+    assert f"{metrics['baselines']['no_change']['accuracy']:.2%}" in said
+    assert metrics["overall"]["accuracy"] > 0.8
+    assert plot.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert 0.05 == httpx.get(f"{url}/models/told").json()["config"]["params"]["forgetting_rate"]
+
+
+def test_labels_that_are_numbers(tmp_path: Path, replay: Shell, url: str) -> None:
+    """Any numbers are predicted as such, a few whole ones are classes; how, and how otherwise, is said."""
+    options = ["--algorithm", "rls", "--drop", "day"]
+    status, said, _ = replay(stream(tmp_path / "any.csv", regression=True), *options, "--plot", tmp_path / "c.svg")
+    assert (0, True) == (status, "y holds numbers, which makes a regression; --task classification" in said)
+    assert all(word in said for word in ("mse", "mae", "median ae", "bias", "r2", "last value"))
+    assert "regression" == httpx.get(f"{url}/models/any").json()["config"]["task"]
+    whole = tmp_path / "whole.csv"
+    whole.write_text("x,y\n" + "".join(f"{at},{at % 3}\n" for at in range(9)))
+    status, said, _ = replay(whole, *options[:2])
+    assert (0, True) == (status, "y holds numbers, which makes a classification; --task regression" in said)
+    assert [0, 1, 2] == httpx.get(f"{url}/models/whole").json()["info"]["labels"]
+    assert 0 == replay(whole, *options[:2], "--task", "regression", "--name", "counts")[0]
+    assert 0 == replay(whole, *options[:2], "--name", "counts")[0], "a model that is there says the task"
+    assert 18 == httpx.get(f"{url}/models/counts").json()["rows"]
+    assert "regression" == httpx.get(f"{url}/models/counts").json()["config"]["task"]
+
+
+def test_a_model_is_taken_up_again(tmp_path: Path, replay: Shell, url: str) -> None:
+    """The same configuration goes on where it was; another one is refused."""
+    file = stream(tmp_path / "again.csv")
+    assert 0 == replay(file, "--algorithm", "dfop", "--drop", "day", "--limit", 40)[0]
+    status, said, _ = replay(file, "--algorithm", "dfop", "--drop", "day", "--limit", 40)
+    assert (0, 80) == (status, httpx.get(f"{url}/models/again").json()["rows"])
+    assert "again has learned 40 rows already" in said
+    assert "of all 80 rows" in said
+    status, _, complained = replay(file, "--algorithm", "rls", "--drop", "day")
+    assert (1, True) == (status, "another configuration" in complained)
+
+
+def test_columns_are_declared_by_what_they_hold(tmp_path: Path, replay: Shell, url: str) -> None:
+    """Numbers, strings, booleans and times in one file, which standard input, gzip and Parquet are alike."""
+    pa = pytest.importorskip("pyarrow", reason="the extra onepass[parquet] is not installed: Parquet is NOT tested")
+    from pyarrow import parquet
+
+    (tmp_path / "kinds.csv").write_text(text())
+    columns = dict(zip(HEADER, zip(*map(cells, range(60)), strict=True), strict=True))
+    typed = {
+        "load": [float(cell) for cell in columns["load"]],
+        "plan": pa.array(columns["plan"]).dictionary_encode(),
+        "open": [cell == "True" for cell in columns["open"]],
+        "at": pa.array([cell[:-1] for cell in columns["at"]]).cast(pa.timestamp("ns")),
+        "y": columns["y"],
+    }
+    parquet.write_table(pa.table(typed), tmp_path / "rows.parquet")
+    options = ["--algorithm", "dfop"]
+    assert (0, "") == replay(tmp_path / "kinds.csv", *options)[::2]
+    assert (0, "") == replay(tmp_path / "rows.parquet", *options)[::2]
+    assert (0, "") == replay("-", *options, "--name", "piped", stdin=text().encode())[::2]
+    assert (0, "") == replay("-", *options, "--name", "packed", stdin=gzip.compress(text().encode()))[::2]
+    shown = [httpx.get(f"{url}/models/{name}").json() for name in ("kinds", "rows", "piped", "packed")]
+    features = shown[0]["config"]["features"]
+    assert ["load", "categorical", "boolean", "time"] == [one if one == "load" else one["type"] for one in features]
+    assert all(one["config"]["features"] == features for one in shown)
+    assert all(one["metrics"]["overall"] == shown[0]["metrics"]["overall"] for one in shown)
+    (tmp_path / "broken.parquet").write_bytes((tmp_path / "rows.parquet").read_bytes()[:-20])
+    assert "cannot be read" in replay(tmp_path / "broken.parquet", *options)[2]
+
+
+def test_one_run_reads_a_german_file(tmp_path: Path, replay: Shell, url: str) -> None:
+    """Semicolons, Latin-1, decimal commas, dates and gaps, without an option but the label."""
+    file = tmp_path / "german.csv"
+    lines = [f"{1 + at % 28:02}.03.2025;{at % 7},5;{'ja' if at % 7 > 3 else 'nein'}" for at in range(60)]
+    lines[20] = "01.04.2025;NA;nein"
+    file.write_text("\n".join(["Datum;Größe;y", *lines]), encoding="latin-1")
+    status, said, complained = replay(file, "--algorithm", "dfop")
+    assert (0, "") == (status, complained)
+    assert "Größe (decimal comma)" in said
+    config = httpx.get(f"{url}/models/german").json()["config"]
+    assert [{"name": "Datum", "type": "time"}, "Größe"] == config["features"]
+    assert ("mean", ["ja", "nein"]) == (
+        config["missing"],
+        sorted(httpx.get(f"{url}/models/german").json()["info"]["labels"]),
+    )
+
+
+def test_what_is_refused_is_told_by_lines(tmp_path: Path, replay: Shell, url: str) -> None:
+    """A text in a column of numbers, with what was learned before; an empty cell; labels that are none."""
+    file = tmp_path / "odd.csv"
+    file.write_text("a,y\n" + "1,u\n2,v\n" * 10 + "\nthree,u\nfour,v\n5,v\n")
+    status, _, complained = replay(file, "--algorithm", "dfop", "--batch", 20)
+    assert (1, True) == (status, complained.startswith("onepass replay: rows 21 to 23: refused with HTTP 422\n"))
+    assert "\n  column a, 'three' in line 23: is not a number" in complained
+    assert "\n  column a, 'four' in line 24: is not a number" in complained
+    assert "\n  20 rows before that: learned by model odd\n" in complained
+    assert 20 == httpx.get(f"{url}/models/odd").json()["rows"]
+    file.write_text("a,b,y\n1,2,u\n,2,v\n1,,u\n")
+    assert 0 == replay(file, "--algorithm", "dfop", "--name", "filled")[0]
+    said = replay(file, "--algorithm", "dfop", "--name", "unfilled", "--missing", "error")[2]
+    assert "column a, '' in line 3: is missing; --missing mean or --missing zero" in said
+    file.write_text("a,y\n1,u\n2,\n3,v\n")
+    assert "--skip-unlabelled leaves them out" in replay(file, "--name", "unlabelled")[2]
+    status, said, _ = replay(file, "--name", "labelled", "--skip-unlabelled", "--json")
+    assert (0, 2, 1) == (status, json.loads(said)["rows"], json.loads(said)["skipped"])
+
+
+def test_ids_are_learned_once(tmp_path: Path, replay: Shell, url: str) -> None:
+    """With a column of ids the same file again teaches nothing."""
+    file = tmp_path / "ids.csv"
+    file.write_text("id,a,y\n" + "".join(f"r{at},{at % 7},{at % 2}\n" for at in range(60)))
+    for known in ("", "60 rows of them had been learned before"):
+        status, said, _ = replay(file, "--algorithm", "dfop", "--id", "id", "--batch", 25)
+        assert (0, True) == (status, known in said)
+    model = httpx.get(f"{url}/models/ids").json()
+    assert (60, ["a"]) == (model["rows"], model["config"]["features"])
+
+
+def test_costs_change_what_is_said(tmp_path: Path, replay: Shell, url: str) -> None:
+    """The table has them, with the cheapest constant answer; a cost of no label is told; the chart is of costs."""
+    file = tmp_path / "rare.csv"
+    file.write_text("x,y\n" + "".join(f"{at % 7},{'fail' if at % 7 == 6 else 'ok'}\n" for at in range(210)))
+    dear = ["--cost", "fail=20", "--cost", "Ok=2"]
+    status, said, _ = replay(file, "--algorithm", "rls", *dear, "--plot", tmp_path / "cost.svg")
+    assert 0 == status
+    model = httpx.get(f"{url}/models/rare").json()
+    assert {"fail": 20, "Ok": 2} == model["config"]["class_costs"]
+    costs = model["metrics"]["overall"]["costs"]
+    assert f"cost a row: {costs['mean']:.4g}; {costs['constant']:.4g} with fail as the answer to all" in said
+    assert "always fail" in said
+    assert "no row is labelled `Ok`, so its cost has had no effect; did you mean ok?" in said
+    drawn = (tmp_path / "cost.svg").read_text()
+    assert "mean cost of an answer" in drawn
+    assert "accuracy" not in drawn
+
+
+def test_a_rare_class_that_is_missed_is_told_with_its_cost(tmp_path: Path, replay: Shell) -> None:
+    """A recall near 0 looks fine by accuracy; the option that mends it is named."""
+    file = tmp_path / "missed.csv"
+    file.write_text("x,y\n" + "".join(f"{at * at % 11},{'fail' if at % 20 == 7 else 'ok'}\n" for at in range(200)))
+    said = replay(file, "--algorithm", "rls")[1]
+    assert (
+        "note: rls finds only 0.0% of the rows labelled `fail`; --cost fail=19 makes missing one 19 times as dear"
+        in said
+    )
+
+
+def test_the_result_as_json(tmp_path: Path, replay: Shell, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One object on standard output and nothing else; progress goes to the other one."""
+    monkeypatch.setattr(file_pass, "LINE_EVERY_S", 0.0)
+    file = tmp_path / "json.csv"
+    file.write_text(text())
+    status, said, complained = replay(file, "--algorithm", "dfop", "--json")
+    found = json.loads(said)
+    assert (0, 1) == (status, said.count("\n"))
+    names = ("rows", "known", "model", "task", "skipped", "score")
+    assert (60, 0, "json", "classification", 0, "accuracy") == tuple(found[name] for name in names)
+    assert httpx.get(f"{url}/models/json/metrics").json()["overall"] == found["metrics"]["overall"]
+    assert "100%  60 rows in" in complained
+    assert "rows/s  accuracy" in complained
+
+
+def test_an_endless_input_is_read_no_further_than_asked(
+    replay: Shell, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first rows tell the kinds; what is held does not grow with what comes."""
+    ours, theirs = os.pipe()
+
+    def write() -> None:
+        try:
+            with os.fdopen(theirs, "wb", buffering=0) as file:
+                file.write((",".join(HEADER) + "\n").encode())
+                for at in range(10**9):
+                    file.write((",".join(cells(at)) + "\n").encode())
+        except BrokenPipeError:
+            pass
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=os.fdopen(ours, "rb")))
+    status, _, complained = replay("-", "--algorithm", "dfop", "--name", "endless", "--limit", 2000)
+    thread.join()
+    assert (0, "") == (status, complained)
+    assert 2000 == httpx.get(f"{url}/models/endless").json()["rows"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--param", "rate"],
+        ["--batch", "0"],
+        ["--url", "localhost"],
+        ["--plot", "chart.pdf"],
+        ["--plot", "no/such/place.svg"],
+        ["--name", "-x"],
+        ["--task", "ranking"],
+        ["--sep", ";;"],
+        ["--param", 'class_costs={"a":2}'],
+        ["--cost", "fail=0"],
+        ["--lags", "11"],
+    ],
+    ids=" ".join,
+)
+def test_usage(options: list[str], shell: Shell, tmp_path: Path) -> None:
+    """An option that cannot be is status 2, before anything starts, with the option and what is allowed."""
+    status, said, complained = shell("replay", stream(tmp_path / "f.csv", 9), "--label", "y", *options)
+    assert (2, "") == (status, said)
+    assert options[0] in complained
+
+
+def test_what_is_not_there(tmp_path: Path, shell: Shell, url: str) -> None:
+    """No file, no column, no encoding, no service, no algorithm: status 1 and a reason, before a model is made."""
+    some = stream(tmp_path / "some.csv")
+    for arguments, reason in (
+        ([tmp_path / "none.csv"], "No such file"),
+        ([some, "--drop", "day", "--id", "day"], "some.csv has no column 'day'; its columns are a, b, y"),
+        ([some, "--encoding", "nonsense"], "unknown encoding: nonsense"),
+        ([some, "--url", "http://127.0.0.1:9"], "cannot reach http://127.0.0.1:9"),
+        ([some, "--algorithm", "no", "--url", url], "algorithm: is not known (auto, "),
+        ([some, "--algorithm", "dfop", "--param", "forgetting_rate=7", "--url", url], "params.forgetting_rate"),
+    ):
+        status, _, complained = shell("replay", *arguments, "--label", "y", "--name", "never")
+        assert (1, True) == (status, reason in complained), complained
+    assert 404 == httpx.get(f"{url}/models/never").status_code
+
+
+@pytest.mark.parametrize("command", ["replay", "compare"])
+def test_a_chart_without_the_extra(command: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what it draws with is not installed one line says how to get it, before anything starts."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, _, complained = shell(command, "some.csv", "--label", "y", "--plot", "chart.svg")
+    assert (1, 1) == (status, len(complained.splitlines()))
+    assert "pip install '.[replay]' in a checkout" in complained
+
+
+def test_a_private_service_refuses_workers(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONEPASS_WORKERS in the environment gives the sentence that onepass serve gives, in one line."""
+    monkeypatch.setenv("ONEPASS_WORKERS", "2")
+    status, _, complained = shell("replay", stream(tmp_path / "some.csv"), "--label", "y")
+    assert (1, True) == (status, sources.WORKERS in complained)
+    assert 1 == len(complained.splitlines())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_replay_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    """A signal ends the replay, its service and its directory, with the status that says which signal."""
+    places = tmp_path / "temporary"
+    places.mkdir()
+    command = [sys.executable, "-m", "service.client", "replay", str(stream(tmp_path / "long.csv", 20_000))]
+    command += ["--label", "y", "--algorithm", "dfop", "--drop", "day", "--batch", "1"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": str(places)}
+    ) as child:
+        deadline = time.monotonic() + 60
+        while not [*places.glob("onepass-*/data")]:
+            assert child.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        family = psutil.Process(child.pid).children(recursive=True)
+        child.send_signal(number)
+        _, complained = child.communicate(timeout=60)
+    assert (128 + number, b"onepass replay: interrupted\n") == (child.returncode, complained)
+    assert [] == [*places.iterdir()]
+    assert [] == [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]

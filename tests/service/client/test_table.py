@@ -1,0 +1,229 @@
+"""Files of rows: how they are read, what their columns hold, and what is said of both. No service is started."""
+
+import csv
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.client.failures import Failed
+from service.client.replay.columns import CLASSES_MAX, columns_of, described
+from service.client.replay.table import Batch, Table
+from tests.service.client.fixtures import stream
+
+
+def rows(table: Table) -> list[list[str]]:
+    """The header and all rows as the service reads them."""
+    batches = [*table.batches(100)]
+    bodies = [[*csv.reader(batch.body.decode().splitlines(keepends=True))] for batch in batches]
+    return [bodies[0][0], *(row for body in bodies for row in body[1:])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "cells"),
+    [
+        ("number", "", "1 2.5 -3e4 .5 NA 0".split()),
+        ("number", "", ["0", "1", "", "1"]),
+        ("number", "", ["1"] * 9 + ["odd"]),
+        ("string", "", ["1"] * 8 + ["odd"]),
+        ("number", "", ["", "NA", "null"]),
+        ("number", "decimal comma", ["1,5", "1.234,50", "NA", "-7"]),
+        ("string", "", ["1,5,2", "1.23,5"]),
+        ("boolean", "", ["true", "False", "TRUE", "nan"]),
+        ("time", "", ["2026-01-31", "2026-01-31T12:00:00Z", "2026-01-31 12:00", "2026-01-31t12:00:00.25+01:00"]),
+        ("time", "DD.MM.YYYY", ["31.01.2026", "1.2.2026", "31.12.2025 23:59"]),
+        ("string", "", ["2026-13-31"] * 3),
+        ("string", "", ["31.13.2026"] * 3),
+        ("string", "", ["mon", "tue", "1", "2"]),
+        ("string", "", ["1_000", "٣", "inf"]),
+    ],
+)
+def test_how_a_column_is_written(kind: str, words: str, cells: list[str]) -> None:
+    """Nine in ten of its cells decide; missing ones do not count."""
+    found = columns_of({"x": cells})["x"].notation
+    assert (kind, words) == (found.kind, found.words)
+
+
+def test_kinds_are_those_of_the_service() -> None:
+    """What is taken for a number, a boolean, a time or a missing value, the service takes so."""
+    from core.features import Schema, parse_features
+    from core.problems import Invalid
+    from service.client.replay.columns import BOOLEAN, NUMBER, TIME, is_missing
+
+    texts = ["1", "-2.5e3", "inf", "1_0", "٣", "true", "False", "TRUE", "tRue", "yes", "2026-01-31", "2026-1-31"]
+    texts += ["2026-01-31T12:00:00Z", "2026-01-31 12:00:00+01:00", "2026-01-31T25:00", "x", "NA", "null", "None", "-"]
+    for notation, kind in ((NUMBER, "numeric"), (BOOLEAN, "boolean"), (TIME, "time")):
+        space = Schema(parse_features([{"name": "a", "type": kind}]))
+        for text in texts:
+            try:
+                space.block(["a"], [[text]], missing_allowed=False, texts=True)
+                said = ""
+            except Invalid as refused:
+                said = str(refused)
+            assert not (notation.fits(text) and said), (kind, text)
+            assert kind == "boolean" or is_missing(text) == ("is missing" in said), (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("cells", "task"),
+    [
+        (["UP", "DOWN", "3"], "classification"),
+        (["1", "2.0", "1"], "classification"),
+        (["true", "false"], "classification"),
+        ([str(number) for number in range(CLASSES_MAX)], "classification"),
+        ([str(number) for number in range(CLASSES_MAX + 1)], "regression"),
+        (["1.5", "2", "", "na"], "regression"),
+        (["1,5", "2"], "regression"),
+        ([""], "classification"),
+    ],
+)
+def test_the_label_tells_the_task(cells: list[str], task: str) -> None:
+    """Numbers that cannot be classes are to be predicted."""
+    assert task == columns_of({"y": cells})["y"].task
+
+
+def test_one_run_reads_a_german_file(tmp_path: Path) -> None:
+    """Semicolons, Latin-1, decimal commas, points that part thousands, dates and gaps; each is said."""
+    file = tmp_path / "german.csv"
+    lines = ["Datum;Größe;Betrag;Stück;Ort;y"]
+    lines += [f"{at:02}.03.2025;1,{at};1.23{at % 10},50;1.000;Köln;ja" for at in range(1, 29)]
+    lines += ["29.03.2025;NA;;950;Bonn;nein"]
+    file.write_text("\n".join(lines), encoding="latin-1")
+    table = Table(file, {"y": "label"})
+    said = described(table.columns, {"y": "label"}, [])
+    assert "semicolons between cells, cp1252" == table.form
+    for words in ("time", "Datum (DD.MM.YYYY)", "Betrag (decimal comma)", "Größe (1), Betrag (1)", "string", "Ort"):
+        assert words in said
+    found = rows(table)
+    assert ["2025-03-01", "1.1", "1231.50", "1000", "Köln", "ja"] == found[1]
+    assert ["2025-03-29", "NA", "", "950", "Bonn", "nein"] == found[-1]
+
+
+def test_what_is_said_of_columns() -> None:
+    """Each kind with its columns, then what is no feature; strings that nearly always differ look like ids."""
+    cells = {"x": ["1", "2"] * 15, "shop": ["a", "b"] * 15, "key": [f"k{at}" for at in range(30)], "y": ["UP"] * 30}
+    said = described(columns_of(cells), {"y": "label"}, ["note"]).splitlines()
+    expected = ["number x", "string shop, key", "label y", "left out note"]
+    expected.append("an id? key: nearly every row has another one; --drop key leaves it out")
+    assert expected == [" ".join(line.split()) for line in said]
+    few = {"key": [f"k{at}" for at in range(10)]}
+    assert "an id?" not in described(columns_of(few), {}, [])
+
+
+@pytest.mark.parametrize(
+    ("separator", "encoding", "form"),
+    [
+        (";", "utf-8", "semicolons between cells, utf-8"),
+        ("\t", "utf-8-sig", "tabs between cells, utf-8"),
+        ("|", "latin-1", "bars between cells, cp1252"),
+        (",", "utf-16", "commas between cells, utf-16"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_other_forms_of_csv(separator: str, encoding: str, form: str, packed: bool, tmp_path: Path) -> None:
+    """Separator and encoding are found, also in gzip."""
+    text = separator.join(["größe", "b", "y"]) + "\n" + separator.join(["1", "früh", "2"]) + "\n"
+    content = text.encode(encoding)
+    file = tmp_path / "file.csv"
+    file.write_bytes(gzip.compress(content) if packed else content)
+    table = Table(file, {"y": "label"})
+    assert (form, [["größe", "b", "y"], ["1", "früh", "2"]]) == (table.form, rows(table))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "has no rows"),
+        (b"a,y\n", "has no rows"),
+        (b"a,b,c\n1,2,3\n", "has no column 'y'; its columns are a, b, c"),
+        (b"a,b,Y\n1,2,3\n", "did you mean Y?"),
+        (b"y,y\n1,2\n", "has several columns 'y'"),
+        (b"a,y\n1,0\n1,0,7\n", "line 3: 3 cells; the header has 2"),
+        (gzip.compress(b"a,y\n1,0\n", mtime=0)[:-9], "cannot be read"),
+        (b'a,y\n"1,0\n', "cannot be read"),
+        (b"a,y\n" + b"1,0\n" * 400_000 + b"\xff,0\n", "--encoding names another one"),
+        (b"PAR1 and more", "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_read(content: bytes, reason: str, tmp_path: Path) -> None:
+    """One line says what is wrong with it."""
+    file = tmp_path / "broken.csv"
+    file.write_bytes(content)
+    with pytest.raises(Failed) as failed:
+        rows(Table(file, {"y": "label"}))
+    assert reason in str(failed.value)
+    assert 1 == len(str(failed.value).splitlines())
+
+
+def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra is named."""
+    (tmp_path / "some.parquet").write_bytes(b"PAR1 and more")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(Failed, match=r"pip install '\.\[parquet\]'"):
+        Table(tmp_path / "some.parquet", {"y": "label"})
+
+
+@pytest.mark.parametrize("name", ["long.csv", "long.csv.gz"])
+def test_a_file_is_read_a_batch_at_a_time(name: str, tmp_path: Path) -> None:
+    """Nothing much beyond the batches that were asked for is read, compressed or not."""
+    table = Table(stream(tmp_path / name, rows=100_000), {"y": "label"})
+    batch = next(table.batches(100))
+    assert (100, 1) == (len(batch.lines), batch.first)
+    assert table.part < 0.9
+
+
+def test_quoted_cells_survive(tmp_path: Path) -> None:
+    """Commas, quotes and line ends in a cell arrive as they are; lines are counted as an editor does."""
+    file = tmp_path / "quoted.csv"
+    file.write_bytes(b'\xef\xbb\xbfa,b,y\r\n"1;5","x ""y""\r\nz",0\r\n"",2,1\r\n')
+    (batch,) = Table(file, {"y": "label"}).batches(10)
+    found = [*csv.reader(batch.body.decode().splitlines(keepends=True))]
+    assert [["a", "b", "y"], ["1;5", 'x "y"\r\nz', "0"], ["", "2", "1"]] == found
+    assert ["line 3", "line 4"] == batch.lines
+
+
+def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
+    """Empty cells, and words for a missing value where labels are numbers; a file of none is refused."""
+    file = tmp_path / "gaps.csv"
+    for labels, left in ((["", "UP", " ", "NA"], ["UP", "NA"]), (["", "1.5", "nan", "NA", "2"], ["1.5", "2"])):
+        file.write_text("x,y\n" + "".join(f"{at},{label}\n" for at, label in enumerate(labels)))
+        table = Table(file, {"y": "label"})
+        table.skip_unlabelled("y")
+        assert left == [row[1] for row in rows(table)[1:]]
+        assert len(labels) - len(left) == table.skipped
+    file.write_text("x,y\n1,\n2,\n")
+    with pytest.raises(Failed, match="none of its first 2 rows has a label in column 'y'"):
+        Table(file, {"y": "label"}).skip_unlabelled("y")
+
+
+def test_errors_are_told_by_lines_and_cells() -> None:
+    """Of the file, as it has them; what is of no row stays as it is."""
+    batch = Batch(["a", "b"], [["1", "x" * 100], ["odd", "y"]], ["line 10", "line 12"], 1, b"")
+    fields = ["row 2, column a", "row 1, column b", "row 2: label", "row 2", "row 7, column a", "header[1]"]
+    assert [
+        "column a, 'odd' in line 12",
+        f"column b, {'x' * 40!r} in line 10",
+        "line 12: label",
+        "line 12",
+        "row 7, column a",
+        "header[1]",
+    ] == [one["field"] for one in batch.located([{"field": field} for field in fields])]
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    """Of a file of forty megabytes a batch is held, and the first rows: a process of its own tells its peak."""
+    file = tmp_path / "long.csv"
+    code = (
+        "import resource, sys; from pathlib import Path; from service.client.replay.table import Table; "
+        "table = Table(Path(sys.argv[1]), {'b': 'label'}); "
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
+        "rows = sum(len(batch.lines) for batch in table.batches(500)); "
+        "print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    file.write_text("a,b\n" + "0.123456789,abcdefghijklmnopqrst\n" * 1_200_000)
+    told = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    total, grown_kib = map(int, told.stdout.split())
+    assert 1_200_000 == total
+    assert 8_192 > grown_kib
