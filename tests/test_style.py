@@ -43,7 +43,7 @@ ONLY = {
 STATUS_MAY = ("service/api/problems.py", "service/api/health.py")
 """The only files that may name an error status: problems maps every error to one, readiness is 503."""
 
-MAY_PRINT = ("service/main.py", "service/cli/*", "service/client/*")
+MAY_PRINT = ("service/main.py", "service/client/*")
 LOOSE_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
 """Names of modules and packages that say nothing about what is in them."""
