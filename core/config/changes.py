@@ -79,7 +79,9 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
     Raises:
         Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
     """
-    refuse([Problem(name, _refusal(name), CHANGEABLE) for name in asked if name not in CHANGEABLE])
+    other = "is not a field of a model that can be changed"
+    strange = {name: _INSTEAD.get(name, other + suggestion(name, CHANGEABLE)) for name in {*asked} - {*CHANGEABLE}}
+    refuse([Problem(name, strange[name], CHANGEABLE) for name in asked if name in strange])
     body = config.without_features
     for name in REPLACEABLE:
         if name not in asked:
@@ -90,10 +92,6 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
     if asked.get(LABELS) is not None:
         body["labels"] = _with_labels(config, asked[LABELS])
     return Config.parse(body).model_copy(update={"features": config.features})
-
-
-def _refusal(name: str) -> str:
-    return _INSTEAD.get(name, f"is not a field of a model that can be changed{suggestion(name, CHANGEABLE)}")
 
 
 def _with_labels(config: Config, added: object) -> list[Label]:

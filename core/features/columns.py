@@ -298,12 +298,11 @@ class Limits(NamedTuple):
             Invalid: numbers that are refused; the first 20 of them.
         """
         found: Floats = np.clip(raw, self.low, self.high)
-        wrong: NDArray[Any] = np.argwhere((found != raw) & ~np.isnan(raw) & self.refused)[:PROBLEMS_MAX]
-        refuse([self._problem(place(int(i), int(j)), int(j)) for i, j in wrong])
+        said = 'is outside the declared range; declare "outside": "clip" or "accept" to take such values'
+        problems = []
+        for i, j in np.argwhere((found != raw) & ~np.isnan(raw) & self.refused)[:PROBLEMS_MAX].tolist():
+            ends = [(">=", self.low[j]), ("<=", self.high[j])]
+            allowed = " and ".join(f"{sign} {end:g}" for sign, end in ends if np.isfinite(end))
+            problems.append(Problem(place(i, j), said, allowed))
+        refuse(problems)
         return found
-
-    def _problem(self, field: str, column: int) -> Problem:
-        ends = [(">=", self.low[column]), ("<=", self.high[column])]
-        allowed = " and ".join(f"{sign} {end:g}" for sign, end in ends if np.isfinite(end))
-        way_out = 'declare "outside": "clip" or "accept" to take such values'
-        return Problem(field, f"is outside the declared range; {way_out}", allowed)

@@ -201,25 +201,21 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: 
     def read(cell: str, field: str) -> Label:
         if cell in known:
             return known[cell]
-        if declared is not None:
-            return _declared_number(cell, field, declared)
-        if cell == "":
+        if declared is None and cell == "":
             raise Invalid.of(field, 'is missing; a label "" must be declared to be read from an empty cell')
-        return number_or_text(cell, field)
+        if declared is None:
+            return number_or_text(cell, field)
+        with suppress(Invalid):
+            label = number_or_text(cell, field)
+            if isinstance(label, int) and any(same(label, one) for one in declared):
+                return label
+        raise Invalid.of(field, "is not one of the declared labels", list(declared))
 
     try:
         found = {cell: read(cell, "") for cell in {*cells}}
     except Invalid:  # again, to name them
         raise Invalid(*_problems(cells, read, place)) from None
     return [*map(found.__getitem__, cells)]
-
-
-def _declared_number(cell: str, field: str, declared: tuple[Label, ...]) -> Label:
-    with suppress(Invalid):
-        label = number_or_text(cell, field)
-        if isinstance(label, int) and any(same(label, one) for one in declared):
-            return label
-    raise Invalid.of(field, "is not one of the declared labels", list(declared))
 
 
 def _problems(values: Sequence[T], read: Callable[[T, str], object], place: Callable[[int], str]) -> list[Problem]:

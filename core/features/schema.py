@@ -35,6 +35,7 @@ from core.problems import (
 _Place = Callable[[int, int], str]
 """How errors name a cell, from its row and its feature's column."""
 _ROWS_AT_ONCE = 2048
+_MISSING = f"is missing; {FILLED}"
 
 
 class _Table(NamedTuple):
@@ -197,12 +198,10 @@ class Schema:
                 coded[:, at] = codes
         place: _Place = lambda row, column: f"{field}[{row}][{column}]"  # noqa: E731
         if bad.any():
-            refuse([self._misfit(raw, int(i), int(j), place) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]])
+            cells = [(int(i), int(j)) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]]
+            said = [(_MISSING, None) if np.isnan(raw[cell]) else self._columns[cell[1]].misfit for cell in cells]
+            refuse([Problem(place(*cell), *misfit) for cell, misfit in zip(cells, said, strict=True)])
         return self._within(coded, place)
-
-    def _misfit(self, raw: Floats, row: int, column: int, place: _Place) -> Problem:
-        missing = np.isnan(raw[row, column])
-        return Problem(place(row, column), *((_missing().problem,) if missing else self._columns[column].misfit))
 
     def _order(self, columns: Sequence[str], missing_allowed: bool, field: str) -> list[int]:
         """Where each feature stands in the client's columns; -1 where it is absent."""
@@ -304,14 +303,10 @@ class Schema:
                 if not (cell in column.missing if texts else cell is None):
                     raw[at] = column.read(cell, texts)
                 elif not missing_allowed:
-                    raise _missing()
+                    problems.append(Problem(place(at), _MISSING))
             except Unfit as unfit:
                 problems.append(unfit.at(place(at)))
         return raw
-
-
-def _missing() -> Unfit:
-    return Unfit(f"is missing; {FILLED}")
 
 
 def _ends(ranges: Iterable[list[tuple[float, float]]]) -> Floats:

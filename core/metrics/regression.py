@@ -281,46 +281,37 @@ class RegressionMetrics(PrequentialMetrics):
         """What ``last_value`` predicts now, None before the first row."""
         return (float(self.scalars[LAST]) if self.rows else None,)
 
-    def headline(self, costs: Floats | None = None) -> Header:
+    def headline(self) -> Header:
         """The overall mean squared errors of the model, of ``last_value``, and of the model on the rows of that."""
-        del costs
         errors = [mse if rows else None for rows, mse in self.series[:, : SQUARE + 1].tolist()]
         return dict(zip(("score", "baseline", "paired_score"), errors, strict=True))
 
     def report(self) -> Header:
         """The answer of ``GET /models/{name}/metrics``; undefined numbers are None."""
-        spans = {"overall": self._overall, "window": self._window, "fading": self._fading}
+        spans = self._spans()
         found = self._report(**{name: span.report() for name, span in spans.items()})
         return found | {"paired": {name: {"rows": span.rows, **span.errors(PAIRED)} for name, span in spans.items()}}
 
-    def quality(self, costs: Floats | None = None) -> Quality:
-        """How well the model did in the window; there are no classes."""
-        del costs
+    def quality(self) -> Quality:
+        """How well the model did in the window."""
         mse, baseline, paired = window_means(self.ring, min(self.rows, WINDOW))[:, SQUARE].tolist()
         return Quality(mse, baseline, error_ratio(paired, baseline), math.nan, 0)
 
-    @property
-    def _overall(self) -> Span:
-        rows = self.series[:, SERIES_ROWS]
+    def _spans(self) -> dict[str, Span]:
+        rows, weights, s = self.series[:, SERIES_ROWS], self.series[:, SERIES_FADING], self.scalars
         means = np.where(rows[:, None] > 0.0, self.series[:, SQUARE:SERIES_FADING], math.nan)
-        return Span(means, means[MODEL, 2], self.scalars[VAR], self._median(0), int(rows[BASELINE]))
+        overall = Span(means, means[MODEL, 2], s[VAR], median(self.errors[0], int(s[OCTAVE])), int(rows[BASELINE]))
 
-    @property
-    def _window(self) -> Span:
         errors, truth, _ = self.ring[: min(self.rows, WINDOW)].T
         means = window_means(self.ring, len(errors))
         bias, middle = (errors.mean(), np.median(np.abs(errors))) if len(errors) else (math.nan, math.nan)
-        return Span(means[:, SQUARE:], bias, variance(truth), middle, int(means[BASELINE, SERIES_ROWS]))
+        window = Span(means[:, SQUARE:], bias, variance(truth), middle, int(means[BASELINE, SERIES_ROWS]))
 
-    @property
-    def _fading(self) -> Span:
-        weights = self.series[:, SERIES_FADING]
-        known = np.where(weights > 0.0, weights, math.nan)
-        means, rows = self.series[:, SERIES_FADING + SQUARE :] / known[:, None], round(float(weights[BASELINE]), DIGITS)
-        return Span(means, means[MODEL, 2], self.scalars[F_DEV] / known[MODEL], self._median(1), rows)
-
-    def _median(self, kind: int) -> float:
-        return median(self.errors[kind], int(self.scalars[OCTAVE]))
+        known, baseline = np.where(weights > 0.0, weights, math.nan), round(float(weights[BASELINE]), DIGITS)
+        means = self.series[:, SERIES_FADING + SQUARE :] / known[:, None]
+        middle = median(self.errors[1], int(s[OCTAVE]))
+        fading = Span(means, means[MODEL, 2], s[F_DEV] / known[MODEL], middle, baseline)
+        return {"overall": overall, "window": window, "fading": fading}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         """Counts within the rows; bins of whole octaves."""
