@@ -20,19 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Ints
+from core.features import parsing
 from core.features.feature import Feature, declaration
 from core.features.labels import LENGTH_MAX, canonical, key, number_or_text
-from core.features.parsing import (
-    EARLIEST,
-    LATEST,
-    MISSING_TEXTS,
-    Unfit,
-    number,
-    reads,
-    seconds_of,
-    text_number,
-    vectorised,
-)
+from core.features.parsing import EARLIEST, LATEST, MISSING_TEXTS, Unfit
 from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, refuse
 
 OTHER = -1.0
@@ -96,12 +87,13 @@ class _NumberColumn(Column):
 
     def read(self, cell: Any, texts: bool) -> float:
         try:
-            return text_number(cell) if texts else number(cell)
+            return parsing.number(cell, texts)
         except Unfit as unfit:
             way_out = ""
             if isinstance(cell, bool | str):  # a declaration that takes such cells
-                kind = "boolean" if isinstance(cell, bool) else "time" if reads(seconds_of, cell) else "categorical"
-                way_out = _to_take_such(self._name, kind)
+                kind = "boolean" if isinstance(cell, bool) else "categorical"
+                is_time = isinstance(cell, str) and parsing.reads(parsing.seconds_of, cell)
+                way_out = _to_take_such(self._name, "time" if is_time else kind)
             raise Unfit(unfit.problem + way_out, "a finite number") from None
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
@@ -114,9 +106,9 @@ class _TimeColumn(Column):
     misfit = _OUT_OF_YEARS, _TIME
 
     def read(self, cell: Any, texts: bool) -> float:
-        by_number = reads(text_number, cell) if texts else not isinstance(cell, str)
+        by_number = parsing.reads(parsing.number, cell, True) if texts else not isinstance(cell, str)
         try:
-            seconds = (text_number(cell) if texts else number(cell)) if by_number else seconds_of(cell)
+            seconds = parsing.number(cell, texts) if by_number else parsing.seconds_of(cell)
         except (ValueError, Unfit):
             raise Unfit("is not a time", _TIME) from None
         if not EARLIEST <= seconds <= LATEST:
@@ -124,7 +116,7 @@ class _TimeColumn(Column):
         return seconds
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
-        found = vectorised(cells, texts)
+        found = parsing.vectorised(cells, texts)
         if found is None:
             return super().vectorised(cells, texts)
         return None if self.numbers(found)[1].any() else found

@@ -25,7 +25,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from core.contract import Label
 from core.features.labels import LENGTH_MAX, distinct, key
-from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, reads, text_number
+from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, number, reads
 from core.problems import (
     PROBLEMS_MAX,
     SUGGESTED_MAX,
@@ -307,7 +307,7 @@ def _proposed(name: str, value: Any, texts: bool) -> Feature:
         way_out = f'declare "features", of which this may be {declaration(name, "numeric")}'
         raise Unfit(f"is missing in the first row, which fixes the features; {way_out}", kinds)
     if isinstance(value, str):
-        numeric = texts and reads(text_number, value)
+        numeric = texts and reads(number, value, True)
         return Feature(name) if numeric else Feature(name, "categorical", buckets=BUCKETS)
     if isinstance(value, bool):
         return Feature(name, "boolean")

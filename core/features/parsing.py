@@ -39,27 +39,22 @@ class Unfit(Exception):
         return Problem(field, self.problem, self.allowed)
 
 
-def number(value: Any) -> float:
-    """A JSON value as a number; raises ``Unfit`` where it is none, or not finite as a double."""
-    if type(value) not in NUMBERS:
-        raise Unfit("is not a number")
+def number(cell: Any, texts: bool = False) -> float:
+    """A JSON value or a CSV text as a number; raises ``Unfit`` where it is none, or not finite as a double.
+
+    Of texts "nan", "inf", "1_000" and a decimal comma are none.
+    """
     try:
-        found = float(value)
+        if type(cell) not in NUMBERS and not (texts and cell.isascii() and "_" not in cell):
+            raise Unfit("is not a number")
+        found = float(cell)
     except OverflowError:
         found = math.inf
+    except ValueError:
+        raise Unfit("is not a number; a decimal comma is not read" if "," in cell else "is not a number") from None
     if not math.isfinite(found):
         raise Unfit("is not a finite number")
     return found
-
-
-def text_number(cell: str) -> float:
-    """A CSV text as a number; raises ``Unfit`` where it is none: "nan", "inf", "1_000" and a decimal comma are not."""
-    if not cell.isascii() or "_" in cell:
-        raise Unfit("is not a number")
-    try:
-        return number(float(cell))
-    except ValueError:
-        raise Unfit("is not a number; a decimal comma is not read" if "," in cell else "is not a number") from None
 
 
 def seconds_of(text: str) -> float:
@@ -73,10 +68,10 @@ def seconds_of(text: str) -> float:
     return (found - _EPOCH) / _SECOND
 
 
-def reads(read: Callable[[str], float], cell: str) -> bool:
-    """Whether a text is what ``read`` reads."""
+def reads(read: Callable[..., float], *cell: Any) -> bool:
+    """Whether a cell is what ``read`` reads."""
     try:
-        read(cell)
+        read(*cell)
     except (ValueError, Unfit):
         return False
     return True

@@ -28,7 +28,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.features.feature import NAME_MAX, Feature, digest
-from core.features.parsing import Unfit, number, text_number, vectorised
+from core.features.parsing import Unfit, number, vectorised
 from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
 
 if TYPE_CHECKING:
@@ -197,7 +197,6 @@ def _sound(rows: _Rows, names: Sequence[Any]) -> bool:
 
 def _one_by_one(rows: _Rows) -> Floats:
     """All values (m,) one by one; or the first invalid names and values, in their order."""
-    read: Callable[[Any], float] = text_number if rows.texts else number
     numbers: list[float] = []
     problems: list[Problem] = []
     for row, (names, values) in enumerate(zip(rows.names, rows.values, strict=True)):
@@ -209,7 +208,7 @@ def _one_by_one(rows: _Rows) -> Floats:
                 where = rows.place(row, first[name], "names")
                 problems.append(Problem(rows.place(row, at, "names"), f"is the same name as {where}"))
             try:
-                numbers.append(read(value))
+                numbers.append(number(value, rows.texts))
             except Unfit as unfit:
                 problems.append(Problem(rows.place(row, at, "values"), unfit.problem, _VALUE))
         if len(problems) >= PROBLEMS_MAX:
