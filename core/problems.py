@@ -44,17 +44,18 @@ class Problem(NamedTuple):
     """What would be right (a range, a list of names), or None where nothing short says it."""
 
 
-def unknown_feature(field: str, names: Sequence[str], given: str = "") -> Problem:
-    """A name in a row, or a column of a table, that none of the features of these names has; of ``given``, a similar
-    one is suggested.
-    """
-    way_out = suggestion(given, names) or PASSED_OVER
+def unknown_feature(field: str, names: Sequence[str], given: object = "", told: int = 0) -> Problem:
+    """A name in a row, or a column of a table, that none of the features of these names has; see ``suggestion``."""
+    way_out = suggestion(given, names, told) or PASSED_OVER
     return Problem(field, f"is not a feature of this model{way_out}", list(names[:LISTED_MAX]))
 
 
-def suggestion(given: object, names: Sequence[str]) -> str:
-    """``; did you mean load?`` where one of the first names is like a given one but for a few letters, else nothing."""
-    if not isinstance(given, str) or not 0 < len(given) <= SUGGESTED_LENGTH_MAX:
+def suggestion(given: object, names: Sequence[str], told: int = 0) -> str:
+    """``; did you mean load?`` where one of the first names is like a given one but for a few letters, else nothing.
+
+    ``told``: problems that are told before it; after ``SUGGESTED_MAX`` nothing is suggested.
+    """
+    if told >= SUGGESTED_MAX or not isinstance(given, str) or not 0 < len(given) <= SUGGESTED_LENGTH_MAX:
         return ""
     by_letters = {name.lower(): name for name in names[:LISTED_MAX] if len(name) <= SUGGESTED_LENGTH_MAX}
     found = get_close_matches(given.lower(), by_letters, 1)
@@ -257,19 +258,19 @@ def refusal(error: ValidationError) -> Invalid:
     return Invalid(*_told(error.errors(include_url=False)[0]))
 
 
-def problems_of(error: ValidationError, near: bool) -> list[Problem]:
-    """The problems of all fields, by paths that begin with a dot; ``near``: with suggestions."""
-    found = [told for one in error.errors(include_url=False) for told in _told(one, near)]
+def problems_of(error: ValidationError, told: int) -> list[Problem]:
+    """The problems of all fields, by paths that begin with a dot; ``told``: as of ``suggestion``."""
+    found = [problem for one in error.errors(include_url=False) for problem in _told(one, told)]
     return [one._replace(field=f".{one.field}") for one in found]
 
 
-def _told(error: ErrorDetails, near: bool = True) -> list[Problem]:
+def _told(error: ErrorDetails, told: int = 0) -> list[Problem]:
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"])
     context = error.get("ctx", {})
     if isinstance(own := context.get("error"), Invalid):
-        return [told._replace(field=_joined(path, told.field)) for told in own.problems]
+        return [one._replace(field=_joined(path, one.field)) for one in own.problems]
     allowed = context.get("allowed")
-    meant = suggestion(error["input"], allowed) if near and isinstance(allowed, list) else ""
+    meant = suggestion(error["input"], allowed, told) if isinstance(allowed, list) else ""
     return [Problem(path.removeprefix("."), error["msg"] + meant, allowed)]
 
 

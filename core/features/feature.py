@@ -26,18 +26,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from core.contract import Label
 from core.features.labels import LENGTH_MAX, distinct, key
 from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, number, reads
-from core.problems import (
-    PROBLEMS_MAX,
-    SUGGESTED_MAX,
-    Checked,
-    Invalid,
-    Problem,
-    Says,
-    by,
-    problems_of,
-    refuse,
-    suggestion,
-)
+from core.problems import PROBLEMS_MAX, Checked, Invalid, Problem, Says, by, problems_of, refuse, suggestion
 
 NAME_MAX = 200
 """Characters in a feature's name."""
@@ -236,12 +225,12 @@ def _feature(item: object, field: str, problems: list[Problem]) -> Feature:
     foreign = [own for own in given if _TYPE_OF[own] != whole["type"]] if whole["type"] in get_args(Type) else []
     known = FeatureEntry.names()
     for strange in [name for name in item if name not in known][:PROBLEMS_MAX]:
-        meant = suggestion(strange, known) if len(problems) < SUGGESTED_MAX else ""
+        meant = suggestion(strange, known, len(problems))
         problems.append(Problem(f"{field}.{strange}", FeatureEntry.strange + meant, known))
     try:
         found = FeatureEntry.model_validate({own: whole[own] for own in known if own in whole.keys() - foreign}).feature
     except (ValidationError, Invalid) as refused:
-        own = refused.problems if isinstance(refused, Invalid) else problems_of(refused, len(problems) < SUGGESTED_MAX)
+        own = refused.problems if isinstance(refused, Invalid) else problems_of(refused, len(problems))
         problems.extend(one._replace(field=f"{field}{one.field}") for one in own)
         found = Feature(item["name"] if isinstance(item.get("name"), str) else "")
     problems.extend(Problem(f"{field}.{own}", f"is only for {_TYPE_OF[own]} features") for own in foreign)

@@ -20,17 +20,7 @@ from core.contract import Floats
 from core.features.columns import Limits, column_of
 from core.features.feature import Feature, digest
 from core.features.parsing import NUMBERS, Unfit, vectorised
-from core.problems import (
-    FILLED,
-    LISTED_MAX,
-    PROBLEMS_MAX,
-    SUGGESTED_MAX,
-    Invalid,
-    Problem,
-    lacking,
-    refuse,
-    unknown_feature,
-)
+from core.problems import FILLED, LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, lacking, refuse, unknown_feature
 
 _Place = Callable[[int, int], str]
 """How errors name a cell, from its row and its feature's column."""
@@ -133,15 +123,12 @@ class Schema:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
         strange = [] if self._known.issuperset(values) else [name for name in values if name not in self._known]
-        problems = [self._unknown(f"{field}.{name}", name, at) for at, name in enumerate(strange[:PROBLEMS_MAX])]
+        told = enumerate(strange[:PROBLEMS_MAX])
+        problems = [unknown_feature(f"{field}.{name}", self.names, name, at) for at, name in told]
         place, cells = (lambda at: f"{field}.{self.names[at]}"), enumerate(map(values.get, self.names))
         raw = self._read_cells(cells, missing_allowed, False, place, problems)
         refuse(problems)
         return np.array((raw,), np.float64)
-
-    def _unknown(self, field: str, name: object, problems: int) -> Problem:
-        """A name that is none of the schema's; the first few problems suggest another one."""
-        return unknown_feature(field, self.names, name if isinstance(name, str) and problems < SUGGESTED_MAX else "")
 
     def block(
         self, columns: Sequence[str], rows: Sequence[Sequence[Any]], missing_allowed: bool, texts: bool = False
@@ -216,7 +203,7 @@ class Schema:
             if len(problems) == PROBLEMS_MAX:
                 break
             if column < 0:
-                problems.append(self._unknown(f"{field}[{position}]", name, len(problems)))
+                problems.append(unknown_feature(f"{field}[{position}]", self.names, name, len(problems)))
             elif order[column] >= 0:
                 problems.append(Problem(f"{field}[{position}]", "is there twice"))
             else:
