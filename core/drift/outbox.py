@@ -237,21 +237,15 @@ class Outbox:
         return {}, {"total": self.total, "kept": [to_builtins(drift) for drift in self._kept]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: no outbox can have it; the state is unchanged.
-        """
+        """Take over a state that ``to_arrays`` gave; after a ``ValueError`` nothing has changed."""
         try:
-            kept, total = convert(header["kept"], list[Drift]), header["total"]
+            kept, total = convert(header["kept"], Annotated[list[Drift], Meta(max_length=KEPT)]), header["total"]
         except (KeyError, ValidationError) as error:
             raise ValueError(f"not the state of an outbox: {error!r}") from error
-        places = [drift.place for drift in kept]
-        listed = sum(len(drift.alarms) for drift in kept)
-        if arrays or type(total) is not int or total < len(kept) or len(kept) > KEPT or listed > LISTED_KEPT:
+        places, listed = [drift.place for drift in kept], sum(len(drift.alarms) for drift in kept)
+        complete = all(len(raw) == len(Drift.__struct_fields__) for raw in header["kept"])
+        if arrays or type(total) is not int or total < len(kept) or listed > LISTED_KEPT or not complete:
             raise ValueError("not the state of an outbox")
-        if any(len(raw) < len(Drift.__struct_fields__) for raw in header["kept"]):
-            raise ValueError("not the state of an outbox: an event lacks a field")
         if sorted(set(places)) != places or any(len(one.alarms) > min(one.joined, LISTED_MAX) for one in kept):
             raise ValueError("not the state of an outbox: events out of order, or with more alarms than have joined")
         self.total, self._kept = total, deque(kept, maxlen=KEPT)

@@ -151,13 +151,11 @@ class Encoder:
 
     def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
         self.schema = schema
-        self.missing = missing
+        self.missing: Missing = "error"
         self.starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
         self._kinds = np.array([_KINDS[feature.type] for feature in schema.features], dtype=np.int64)
-        self.moments = self._no_moments()
-
-    def _no_moments(self) -> Floats:
-        return np.zeros((2, self.schema.width if self.missing == "mean" else 0))
+        self.moments = np.zeros((2, 0))
+        self.configure(missing)
 
     def encode(self, raw: Floats) -> Floats:
         """Rows as the learner sees them (n, D), filled with the present means. Changes nothing.
@@ -190,10 +188,9 @@ class Encoder:
 
     def configure(self, missing: Missing) -> None:
         """Treat missing values otherwise from now on; means begin with the next row."""
-        if missing in ("error", self.missing):
-            return
-        self.missing = missing
-        self.moments = self._no_moments()
+        if missing not in ("error", self.missing):
+            self.missing = missing
+            self.moments = np.zeros((2, self.schema.width if missing == "mean" else 0))
 
     def adopt(self, other: "Encoder") -> None:
         """Copy the means of the columns that another space's encoder has, too."""
