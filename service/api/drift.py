@@ -229,7 +229,8 @@ async def stream_drift(
     (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a
     position; sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica. A key of some
     models only is told the times of positions, and of a `gap` no numbers: those would count the events of others. A
-    comment is sent after 15 s without an event. A client that does not keep up is dropped and may come back.
+    comment is sent after 15 s without an event. A client that is slow is waited for; one that does not read for ten
+    seconds is disconnected and may come back.
     """
     if model is not None:
         if NAME.fullmatch(model) is None:
@@ -242,9 +243,11 @@ async def stream_drift(
     resume = located(last, limited) if last else None
     if last and resume is None:
         raise Invalid.of("Last-Event-ID", "is not the id of an event", "an id of this stream")
-    listener = await ctx.broadcast.listen(wanted_by(caller) if model is None else lambda name: name == model)
-    sent = events(ctx.drift, listener, resume, limited)
-    return EventStream(sent, listener.over, partial(ctx.broadcast.leave, listener))
+    wanted = wanted_by(caller) if model is None else lambda name: name == model
+    newest = await ctx.drift.newest()
+    subscription = ctx.broadcast.subscribe()
+    sent = events(ctx.drift, subscription, wanted, newest, resume, limited)
+    return EventStream(sent, subscription.over, partial(ctx.broadcast.leave, subscription))
 
 
 class _Listed(NamedTuple):

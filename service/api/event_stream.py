@@ -27,9 +27,9 @@ from starlette.types import Receive, Scope, Send
 from service.api.keys import Key, Keys
 from service.api.lines import lines_of
 from service.errors import StoreDown, Unauthorized
-from service.runtime.broadcast import Gap, Listener
+from service.runtime.broadcast import EventSubscription
 from service.store.drift import DriftStream
-from service.store.events import START, StoredEvent, StreamPosition, position
+from service.store.events import START, StreamPosition, position
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,8 @@ KEEP_ALIVE_S = 15.0
 """How often something is sent where there is no event."""
 PAGE = 100
 """Events read in one round trip while a client catches up."""
+AGAIN_S = 1.0
+"""Pause before a store that did not answer is asked again."""
 LAST_WORD_S = 1.0
 """How long the end of a stream may take to be written."""
 EXAMPLE = (
@@ -77,80 +79,65 @@ def located(text: str, limited: bool) -> StreamPosition | None:
 
 
 async def events(
-    stream: DriftStream, listener: Listener, resume: StreamPosition | None, limited: bool
+    stream: DriftStream,
+    subscription: EventSubscription,
+    wanted: Callable[[str], bool],
+    newest: StreamPosition,
+    after: StreamPosition | None,
+    limited: bool,
 ) -> AsyncIterator[bytes]:
-    """What the client is sent, until the listener is over: what it has missed, then what comes."""
-    try:
-        reached = START
-        if resume is None or await _is_ahead(stream, listener, resume, limited):
-            begin = await _begin(stream, listener) if limited else str(listener.start)
-            yield _event("start", begin, msgspec.json.encode({"position": begin}))
-        else:
-            reached = resume
-            async for item in _missed(stream, listener, resume, limited):
-                yield _shown(item, listener, limited)
-        while True:
-            new = await listener.take(KEEP_ALIVE_S)
-            if listener.over.is_set():
-                return
-            if new is None:
-                yield KEEPALIVE_COMMENT
-            elif isinstance(new, Gap) or new.position > reached:  # another replica's reader may have been ahead of ours
-                yield _shown(new, listener, limited)
-    except StoreDown as error:
-        logger.info("a stream of drift events ends, its client comes back: %s", error.detail)
+    """What a client is sent, until the subscription is over: what it has missed, then what comes.
+
+    Args:
+        stream: what is read.
+        subscription: says that there is more.
+        wanted: whether the client is to hear of a model.
+        newest: where the stream is.
+        after: where the client goes on; None: there.
+        limited: whether it may not count the events of others.
+    """
+    if after is None or (after.time_ms > time() * 1000 + SKEW_MS if limited else after > newest):
+        after = newest  # what is yet to come begins here; a limited key is not told how far the stream is
+        begin = await _begin(stream, wanted, newest) if limited else str(newest)
+        yield _event("start", begin, msgspec.json.encode({"position": begin}))
+    elif limited and await _may_have_missed(stream, after):
+        yield _gap(after, None, limited)
+    while not subscription.over.is_set():
+        try:
+            page = await stream.after(after, PAGE)
+        except StoreDown:
+            await asyncio.sleep(AGAIN_S)
+            continue
+        for item in page:
+            if item.position.number != after.number + 1 and after.number != NUMBER_MAX:
+                yield _gap(after, item.position, limited)
+            after = item.position
+            if wanted(item.model):
+                yield _event("drift", address(after, limited), item.shown())
+        if len(page) < PAGE and not await subscription.wait(KEEP_ALIVE_S):
+            yield KEEPALIVE_COMMENT
 
 
-async def _is_ahead(stream: DriftStream, listener: Listener, after: StreamPosition, limited: bool) -> bool:
-    """Whether a position is yet to come; another replica's reader may be before this one's."""
-    if limited:  # by the clock: how far the stream is tells of the others
-        return after.time_ms > time() * 1000 + SKEW_MS
-    return after > listener.start and after > await stream.newest()
-
-
-async def _begin(stream: DriftStream, listener: Listener) -> str:
+async def _begin(stream: DriftStream, wanted: Callable[[str], bool], newest: StreamPosition) -> str:
     """Behind the newest event of these models, or at a time that is past for every server."""
-    newest = await stream.last(lambda known: listener.wanted(known.model), str(listener.start))
+    known = await stream.last(lambda event: wanted(event.model), str(newest))
     before = StreamPosition(int(time() * 1000) - SKEW_MS, 0)
-    return address(before if newest is None else newest.position, limited=True)
+    return address(before if known is None else known.position, limited=True)
 
 
-async def _missed(
-    stream: DriftStream, listener: Listener, after: StreamPosition, limited: bool
-) -> AsyncIterator[StoredEvent | Gap]:
-    """The events between where the client was and where the listener begins."""
-    if after < listener.start and (gap := await _gap(stream, after, listener.start, limited)) is not None:
-        yield gap
-    while after < listener.start:
-        page = await stream.after(after, PAGE, listener.start)
-        for known in page:
-            if listener.wanted(known.model):
-                yield known
-        if not page:
-            return
-        after = page[-1].position
+async def _may_have_missed(stream: DriftStream, after: StreamPosition) -> bool:
+    """Whether entries have left the stream that may have come after a time."""
+    oldest = await stream.after(START, 1)
+    return bool(oldest) and oldest[0].position.number > 1 and oldest[0].position > after
 
 
-async def _gap(stream: DriftStream, after: StreamPosition, until: StreamPosition, limited: bool) -> Gap | None:
-    """What is no longer kept, found by counting; where only a time is known, there may be some before the oldest."""
-    found = await stream.after(after, 1, until)
-    first = found[0].position if found else None
-    if limited:
-        oldest = await stream.after(START, 1) if first is not None and first.number > 1 else []
-        return Gap("", first, None) if oldest[:1] == found != [] else None
-    missed = (until.number if first is None else first.number - 1) - after.number
-    return None if missed == 0 else Gap(str(after), first, missed if missed > 0 else None)  # or it has begun again
-
-
-def _shown(item: StoredEvent | Gap, listener: Listener, limited: bool) -> bytes:
-    if isinstance(item, StoredEvent):
-        return _event("drift", address(item.position, limited), item.shown())
-    if limited:
+def _gap(after: StreamPosition, first: StreamPosition | None, limited: bool) -> bytes:
+    """What is no longer kept between two positions; of a stream that has begun again nobody knows how much that is."""
+    if limited or first is None:
         return _event("gap", None, msgspec.json.encode({"after": None, "first": None, "missed": None}))
-    first = item.first
-    before = listener.start if first is None else StreamPosition(first.time_ms, first.number - 1)
-    data = {"after": item.after, "first": None if first is None else str(first), "missed": item.missed}
-    return _event("gap", str(before), msgspec.json.encode(data))
+    missed = first.number - after.number - 1
+    data = {"after": str(after), "first": str(first), "missed": missed if missed > 0 else None}
+    return _event("gap", f"{first.time_ms}-{first.number - 1}", msgspec.json.encode(data))
 
 
 def _event(kind: str, where: str | None, data: bytes) -> bytes:

@@ -38,7 +38,9 @@ class DriftMonitor:
         consumer = secrets.token_hex(8)
         quiet(urls)
         self.hooks = [
-            Webhook(number, url, key, Deliveries(engine.store.connection, name_of(url), consumer), self.broadcast)
+            Webhook(
+                number, url, key, Deliveries(engine.store.connection, name_of(url), consumer), self.broadcast.follow()
+            )
             for number, url in enumerate(urls, 1)
         ]
         engine.companions |= {"drift events": self.publisher.run, "drift news": self.broadcast.run}

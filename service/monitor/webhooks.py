@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from service.errors import Unavailable
 from service.runtime.backoff import Backoff
-from service.runtime.broadcast import Broadcast
+from service.runtime.broadcast import EventSubscription
 from service.store.deliveries import TURN_MS, Deliveries
 from service.store.events import StoredEvent, iso
 
@@ -72,16 +72,14 @@ class Webhook:
         url: where to.
         key: signs; empty: nothing is signed.
         deliveries: what is owed.
-        broadcast: signals new events.
+        news: says that there are new events.
 
     Attributes:
         outcomes: attempts that failed, events delivered, dropped, and held back by their model's cool-down.
     """
 
-    def __init__(self, number: int, url: str, key: bytes, deliveries: Deliveries, broadcast: Broadcast) -> None:
-        self.number, self._url, self._key = number, url, key
-        self._deliveries, self._broadcast = deliveries, broadcast
-        self._news = asyncio.Event()
+    def __init__(self, number: int, url: str, key: bytes, deliveries: Deliveries, news: EventSubscription) -> None:
+        self.number, self._url, self._key, self._deliveries, self._news = number, url, key, deliveries, news
         self._settled: StoredEvent | None = None
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0, held_back=0)
 
@@ -89,17 +87,12 @@ class Webhook:
         """Deliver for ever; the supervisor restarts it should it die."""
         import httpx  # noqa: PLC0415  only where there are webhooks
 
-        self._broadcast.waiters.add(self._news)
         limits = httpx.Timeout(ATTEMPT_S, connect=CONNECT_S)
-        try:
-            async with httpx.AsyncClient(timeout=limits, follow_redirects=False) as client:
-                while True:
-                    await self._next(client)
-        finally:
-            self._broadcast.waiters.discard(self._news)
+        async with httpx.AsyncClient(timeout=limits, follow_redirects=False) as client:
+            while True:
+                await self._next(client)
 
     async def _next(self, client: "httpx.AsyncClient") -> None:
-        self._news.clear()
         try:
             missed, event = await self._deliveries.next(self._settled)
             self.outcomes["dropped"] += missed
@@ -110,14 +103,7 @@ class Webhook:
             await asyncio.sleep(BACKOFF_S)
             return
         if event is None:
-            await self._wait(LOOK_S)
-
-    async def _wait(self, most_s: float) -> None:
-        try:
-            async with asyncio.timeout(most_s):
-                await self._news.wait()
-        except TimeoutError:
-            return
+            await self._news.wait(LOOK_S)
 
     async def _is_settled(self, client: "httpx.AsyncClient", event: StoredEvent) -> bool:
         """Post an event until it is taken or its budget ends; False where it is another replica's turn by now."""

@@ -1,189 +1,123 @@
-"""New drift events for the clients of this process: one reader of the service's stream, any number of listeners.
+"""News of the drift stream for everybody in this process who follows it: clients of /drift/stream, and webhooks.
 
-A listener has a bounded queue. One that does not keep up is dropped, neither waited for nor buffered without bound: its
-client reconnects and resumes where it was, since the stream has everything it missed. One owner, a key of the API, has
-at most half of the listeners there may be: the others are left to everybody else.
+One reader waits for the stream to grow and wakes them; each reads on from its own position. So nothing is kept for one
+that is slow, and it delays no other. There are so many client streams at most; one owner, a key of the API, has at most
+half of them: the others are left to everybody else.
 """
 
 import asyncio
-import logging
-from collections import deque
-from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.errors import StoreDown, StreamsFull
 from service.runtime.backoff import Backoff
-from service.store.events import StoredEvent, StreamPosition
+from service.store.events import StreamPosition
 
 if TYPE_CHECKING:
     from service.store.drift import DriftStream  # it imports kernels, which those who read keys have no need of
 
-logger = logging.getLogger(__name__)
-
 OWNER: ContextVar[str | None] = ContextVar("onepass_owner", default=None)
 """Whose request is answered; None: nobody's in particular."""
 STREAMS_MAX = 100
-"""Most listeners of a service."""
-QUEUE_MAX = 1000
-"""Events that may wait for one listener."""
+"""Most client streams of a service."""
 READ_MAX = 200
 """Events read in one round trip."""
-BEGIN_S = 1.0
-"""How long a listener waits for the reader's first read."""
 BACKOFF_S, BACKOFF_S_MAX = 0.1, 2.0
 """Pause after a failure; it doubles up to the second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Events after one position and before another that are no longer kept.
+class EventSubscription:
+    """One follower of the stream.
 
     Attributes:
-        after: the last event that was seen, as the listener or its client knows it.
-        first: the first one that is kept after it; None where none is.
-        missed: how many are missing, of any model; None where that cannot be known.
+        over: set when the follower has to end.
     """
 
-    after: str
-    first: StreamPosition | None
-    missed: int | None
+    def __init__(self) -> None:
+        self._news, self.over = asyncio.Event(), asyncio.Event()
 
-
-class Listener:
-    """The events that one client has not been sent yet.
-
-    Args:
-        wanted: whether a model's events are for it.
-        start: the position after which every event passes through it.
-
-    Attributes:
-        over: set when it was dropped, or the service stops.
-    """
-
-    def __init__(self, wanted: Callable[[str], bool], start: StreamPosition) -> None:
-        self.wanted, self.start = wanted, start
-        self.over = asyncio.Event()
-        self._queue: deque[StoredEvent | Gap] = deque()
-        self._more = asyncio.Event()
-
-    def put(self, item: StoredEvent | Gap) -> None:
-        """Add an item; the listener ends where there is no room."""
-        if isinstance(item, StoredEvent) and not self.wanted(item.model):
-            return
-        if len(self._queue) >= QUEUE_MAX:
-            self.end()
-            return
-        self._queue.append(item)
-        self._more.set()
-
-    async def take(self, wait_s: float) -> StoredEvent | Gap | None:
-        """The next item; None where none came within ``wait_s``, or the listener has ended."""
-        if not self._queue:
-            self._more.clear()
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._more.wait()
-            except TimeoutError:
-                return None
-        return self._queue.popleft() if self._queue else None
+    def wake(self) -> None:
+        """The stream has grown."""
+        self._news.set()
 
     def end(self) -> None:
-        """End the listener; nothing more will come."""
-        self._queue.clear()
+        """The follower has to end."""
         self.over.set()
-        self._more.set()
+        self.wake()
+
+    async def wait(self, most_s: float) -> bool:
+        """Wait for news since the last time; False where none came."""
+        try:
+            async with asyncio.timeout(most_s):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        self._news.clear()
+        return True
 
 
 class Broadcast:
-    """The reader and its listeners.
+    """The reader and its followers.
 
     Args:
         stream: what is read.
-
-    Attributes:
-        waiters: events that are set whenever something was read; each waiter clears its own.
     """
 
     def __init__(self, stream: "DriftStream") -> None:
         self._stream = stream
-        self._listeners: dict[Listener, str | None] = {}  # with their owners
+        self._followers: dict[EventSubscription, str | None] = {}  # client streams, with their owners
+        self._own: set[EventSubscription] = set()
         self._stopping = False
-        self._position: StreamPosition | None = None
-        self._begun = asyncio.Event()
-        self.waiters: set[asyncio.Event] = set()
 
     @property
     def open(self) -> int:
-        """How many listeners there are."""
-        return len(self._listeners)
+        """How many client streams there are."""
+        return len(self._followers)
 
-    async def listen(self, wanted: Callable[[str], bool]) -> Listener:
-        """A new listener; ``leave`` ends it.
+    def follow(self) -> EventSubscription:
+        """A follower of the service itself, until it ends."""
+        self._own.add(following := EventSubscription())
+        return following
+
+    def subscribe(self) -> EventSubscription:
+        """A client stream of the present owner; ``leave`` ends it.
 
         Raises:
             StreamsFull: there are as many as there may be, or the service stops.
-            StoreDown: the stream could not be read yet.
         """
-        await self._begin()
-        self._check_room()
-        if self._position is None:
-            raise StoreDown("the store does not answer; there is nothing to stream yet")
-        listener = Listener(wanted, self._position)
-        self._listeners[listener] = OWNER.get()
-        return listener
-
-    def _check_room(self) -> None:
         if self._stopping or self.open >= STREAMS_MAX:
             raise StreamsFull("the service stops" if self._stopping else "as many streams are open as may be")
         owner = OWNER.get()
-        if owner is not None and [*self._listeners.values()].count(owner) >= max(1, STREAMS_MAX // 2):
+        if owner is not None and [*self._followers.values()].count(owner) >= max(1, STREAMS_MAX // 2):
             raise StreamsFull(f"as many streams of key {owner} are open as one key may have")
+        subscription = EventSubscription()
+        self._followers[subscription] = owner
+        return subscription
 
-    async def _begin(self) -> None:
-        """Wait for the first read of a service that has just started."""
-        try:
-            async with asyncio.timeout(BEGIN_S):
-                await self._begun.wait()
-        except TimeoutError:
-            return
-
-    def leave(self, listener: Listener) -> None:
-        """Remove a listener whose client is gone."""
-        listener.end()
-        self._listeners.pop(listener, None)
+    def leave(self, subscription: EventSubscription) -> None:
+        """Remove a stream whose client is gone."""
+        subscription.end()
+        self._followers.pop(subscription, None)
 
     def stop(self) -> None:
-        """End all listeners: a service that stops must not wait for connected clients."""
+        """End all client streams: a service that stops must not wait for connected clients."""
         self._stopping = True
-        for listener in self._listeners:
-            listener.end()
+        for subscription in self._followers:
+            subscription.end()
 
     async def run(self) -> None:
-        """Read for ever; the supervisor restarts it should it die, and it goes on where it was."""
+        """Read for ever; the supervisor restarts it should it die."""
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
+        reached: StreamPosition | None = None
         while True:
             try:
-                if self._position is None:
-                    self._position = await self._stream.newest()
-                    self._begun.set()
-                self._tell(self._position, await self._stream.news(self._position, READ_MAX))
+                reached = reached or await self._stream.newest()
+                found = await self._stream.news(reached, READ_MAX)
                 backoff.reset()
             except StoreDown:
                 await backoff.wait()
-
-    def _tell(self, position: StreamPosition, found: list[StoredEvent]) -> None:
-        if not found:
-            return
-        first = found[0].position
-        if first.number > position.number + 1:
-            gap = Gap(str(position), first, first.number - position.number - 1)
-            for listener in self._listeners:
-                listener.put(gap)
-        for listener in self._listeners:
-            for known in found:
-                listener.put(known)
-        self._position = found[-1].position
-        for waiter in self.waiters:
-            waiter.set()
+                continue
+            if found:
+                reached = found[-1].position
+                for follower in (*self._followers, *self._own):
+                    follower.wake()

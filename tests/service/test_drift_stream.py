@@ -7,8 +7,7 @@ import pytest_asyncio
 from fastapi.sse import KEEPALIVE_COMMENT
 
 from service.api import event_stream
-from service.runtime import broadcast
-from service.store.events import position
+from service.errors import StoreDown
 from service.store.keys import DRIFT
 from tests.alarms import JOINS
 from tests.service.api_fixtures import DFOP, problem
@@ -106,21 +105,6 @@ async def test_more_than_a_page_is_caught_up_with(watched, monkeypatch):
         assert expected == await client.values(20)
 
 
-async def test_a_replica_that_is_behind_repeats_nothing(watched):
-    """A client that has heard elsewhere of an event which this reader reads only now is not told again."""
-    path = await watched.new()
-    async with listening(watched) as client:
-        await raise_alarms(watched, path, 3)
-        [await client.next() for _ in range(3)]
-    stream = watched.app.context.drift
-    known = (await stream.after(position(client.start.id), 10))[:3]
-    listener = broadcast.Listener(lambda _: True, known[0].position)  # where a reader stands that has read the first
-    for late in known[1:]:
-        listener.put(late)
-    sent = await anext(event_stream.events(stream, listener, known[1].position, limited=False))
-    assert f"id: {known[2].position}\n" in sent.decode()
-
-
 async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
     """A gap says after which event, how many are missing, and which one is the first; it is not told twice."""
     monkeypatch.setattr("service.app.KEPT", 4)
@@ -163,8 +147,8 @@ async def test_a_stream_that_has_begun_anew_is_a_gap(watched):
         await watched.app.context.engine.store.connection.ask(("DEL", DRIFT))
         await asyncio.sleep(0.002)
         values = await raise_alarms(watched, path, 1)
-        new = await client.next()
-    assert values == [new.value]
+        gap, new = await client.next(), await client.next()
+    assert ("gap", None, values) == (gap.event, gap.data["missed"], [new.value])
     async with listening(watched, last=last.id) as client:
         gap = await client.next()
         assert ("gap", None) == (gap.event, gap.data["missed"])
@@ -247,10 +231,10 @@ async def test_there_are_only_so_many_streams(start, monkeypatch):
     assert "onepass_drift_streams 0.0" in (await small.ask("GET", "/metrics")).text
 
 
-async def test_a_client_that_does_not_read_is_dropped_and_comes_back(start, monkeypatch):
-    """What waits for it is bounded, the others go on, and it finds the rest where it left off."""
-    monkeypatch.setattr(broadcast, "QUEUE_MAX", 5)
-    monkeypatch.setattr(event_stream, "LAST_WORD_S", 0.05)
+async def test_a_client_that_is_slow_delays_nobody_and_misses_nothing(start, monkeypatch):
+    """Nothing is kept for it here: it reads on from where it is, and is told what the stream does not keep any more."""
+    monkeypatch.setattr("service.app.KEPT", 20)
+    monkeypatch.setattr(event_stream, "PAGE", 2)
     api = await start()
     path, values = await api.new(), []
     async with listening(api) as quick, listening(api) as slow:
@@ -258,11 +242,51 @@ async def test_a_client_that_does_not_read_is_dropped_and_comes_back(start, monk
         for _ in range(10):
             values += await raise_alarms(api, path, 1)
             assert values[-1:] == await quick.values(1)
-        await slow.over()
-        assert not slow.ended
-        assert 1 == api.app.context.broadcast.open
-    async with listening(api, last=slow.start.id) as again:
-        assert values == await again.values(10)
+        slow.reading.set()
+        assert values == await slow.values(10)
+        slow.reading.clear()
+        for _ in range(3):
+            values += await raise_alarms(api, path, 10)
+            assert values[-10:] == await quick.values(10)
+        slow.reading.set()
+        frames = [await slow.next() for _ in range(21)]
+        while frames[0].event == "drift":  # what was under way when it stopped reading
+            frames = [*frames[1:], await slow.next()]
+        assert ("gap", values[-20:]) == (frames[0].event, [frame.value for frame in frames[1:]])
+
+
+async def test_a_client_that_never_reads_is_cut_when_the_service_stops(start, monkeypatch):
+    """It has little time to read the end."""
+    monkeypatch.setattr(event_stream, "LAST_WORD_S", 0.05)
+    api = await start()
+    path = await api.new()
+    async with listening(api) as client:
+        client.reading.clear()
+        await raise_alarms(api, path, 1)
+        await asyncio.sleep(0.05)
+        api.app.context.broadcast.stop()
+        await client.over()
+        assert not client.ended
+        assert 0 == api.app.context.broadcast.open
+
+
+async def test_a_store_that_is_away_for_a_while_ends_no_stream(start, monkeypatch):
+    """The stream goes on where it was."""
+    monkeypatch.setattr(event_stream, "AGAIN_S", 0.01)
+    api = await start()
+    path, stream = await api.new(), api.app.context.drift
+    after, failures = stream.after, []
+
+    async def failing(*asked):
+        if len(failures) < 3:
+            failures.append(asked)
+            raise StoreDown("the store does not answer")
+        return await after(*asked)
+
+    async with listening(api) as client:
+        monkeypatch.setattr(stream, "after", failing)
+        assert await raise_alarms(api, path, 2) == await client.values(2)
+    assert 3 == len(failures)
 
 
 async def test_silence_is_filled(watched, monkeypatch):

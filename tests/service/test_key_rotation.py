@@ -16,7 +16,6 @@ from service.client import app, sources
 from service.errors import Forbidden, StreamsFull, TooManyRequests, Unauthorized
 from service.runtime.broadcast import OWNER, Broadcast
 from service.settings import Settings
-from service.store.events import START
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import EventClient
 
@@ -225,31 +224,19 @@ async def test_what_needs_admin_is_in_the_audit_log(start, caplog):
     assert {"/models/{name}"} == {record.route for record in said}
 
 
-class Silent:
-    """A stream without events."""
-
-    async def newest(self):
-        """Where it ends."""
-        return START
-
-    async def news(self, _position, _most):
-        """None for ever."""
-        await asyncio.Event().wait()
-
-
 @in_loop
 async def test_one_key_takes_half_of_the_streams(monkeypatch):
     """The attack: one key opens streams until nobody else can; now the rest is left to others, and comes back."""
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 10)
-    broadcast = Broadcast(Silent())
-    reading, held = asyncio.create_task(broadcast.run()), {}
+    broadcast = Broadcast(None)
+    held = {}
 
     async def taken(owner):
         OWNER.set(owner)
         held[owner] = []
         while len(held[owner]) < 20:
             try:
-                held[owner].append(await broadcast.listen(lambda _: True))
+                held[owner].append(broadcast.subscribe())
             except StreamsFull:
                 break
         return len(held[owner])
@@ -267,7 +254,6 @@ async def test_one_key_takes_half_of_the_streams(monkeypatch):
         assert 1 == await taken("only")
     finally:
         OWNER.set(None)
-        reading.cancel()
 
 
 @in_loop
@@ -278,7 +264,7 @@ async def test_one_key_leaves_streams_to_others(start, monkeypatch):
     context = api.app.context
     OWNER.set("one")
     for _ in range(2):
-        await context.broadcast.listen(lambda _: True)
+        context.broadcast.subscribe()
     OWNER.set(None)
     found = problem(await api.ask("GET", "/drift/stream", headers={"X-API-Key": "s1"}), 503)
     assert "key one" in found["detail"]
