@@ -1,7 +1,7 @@
 """Drift events: of one model, of all, and live."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
@@ -42,15 +42,17 @@ class DriftWindows(BaseModel):
 
 
 class JoinedAlarm(BaseModel):
-    """A later alarm of an event."""
+    """An alarm of an event."""
 
-    kind: str = Field(examples=["error_rate"], description="Which test fired.")
-    label: Label | float | None = Field(alias="class", examples=["DOWN"], description="The class; null for regression.")
-    row: int = Field(examples=[1431], description="The row that raised it.")
+    kind: str = Field(examples=["class_mean"], description="Which test fired: class_mean, error_rate or unlabelled.")
+    label: Label | float | None = Field(
+        alias="class", examples=["UP"], description="The class whose rows were compared; null for regression."
+    )
+    row: int = Field(examples=[1204], description="The row that raised it; the first one learned is 1.")
     features: list[DriftFeature] = Field(description="class_mean: the features that moved, most first.")
 
 
-class DriftEvent(BaseModel):
+class DriftEvent(JoinedAlarm):
     """One drift: its first alarm, and what has joined it."""
 
     id: str = Field(
@@ -59,13 +61,7 @@ class DriftEvent(BaseModel):
     )
     model: str = Field(examples=["demo"])
     time: Time = Field(description="When the row that raised it was committed.")
-    kind: str = Field(examples=["class_mean"], description="Which test found it: class_mean, error_rate or unlabelled.")
-    label: Label | float | None = Field(
-        alias="class", examples=["UP"], description="The class whose rows were compared; null for regression."
-    )
     version: int = Field(examples=[1204], description="The entry that raised it.")
-    row: int = Field(examples=[1204], description="The row that raised it; the first one learned is 1.")
-    features: list[DriftFeature] = Field(description="class_mean: the features that moved, most first.")
     before: float | None = Field(
         examples=[None],
         description="error_rate: the share of wrong rows before; for regression those whose squared error is above the "
@@ -88,7 +84,7 @@ class DriftEvent(BaseModel):
     )
     alarms: list[JoinedAlarm] = Field(
         description="Later alarms, in the `watch.episode_rows` rows after it; the first 20. Streams and webhooks send "
-        "an event once, at its first alarm, when there is none."
+        "an event at its first alarm, when there is none."
     )
     alarm_count: int = Field(ge=0, examples=[3], description="How many later alarms there are by now.")
 
@@ -108,8 +104,6 @@ class ModelDriftList(DriftList):
 
 
 router = APIRouter(route_class=Route, tags=["drift"])
-EVENT_BYTES = 4096
-"""What an event takes, about."""
 MS_MIN = 10**12
 """A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
 Order = Literal["oldest", "newest"]
@@ -197,7 +191,7 @@ async def list_drift(
     listed = found[: page.limit]
     following = address(listed[-1].position, limited) if len(found) > page.limit else None
     later = await ctx.drift.later_alarms(listed)
-    shown = [partial(one.shown, alarms) for one, alarms in zip(listed, later, strict=True)]
+    shown = [one.shown(alarms) for one, alarms in zip(listed, later, strict=True)]
     return await _answer(shown, form, "drift", {"next": following})
 
 
@@ -251,31 +245,31 @@ async def stream_drift(
 
 
 class _Listed(NamedTuple):
-    """An event of a model: its version and index, the time of its entry, and what makes its JSON."""
+    """An event of a model: its version and index, the time of its entry, its JSON."""
 
     key: StreamPosition
     time_ms: int
-    shown: Callable[[], bytes]
+    shown: bytes
 
 
 async def _of_model(replica: Replica, stream: DriftStream) -> tuple[int, list[_Listed]]:
     """The version of a model, and its events, oldest first."""
     async with replica.held():
-        version, drifts = replica.version, replica.machine.outbox.after(NOTHING)
-    of = replica.name, replica.incarnation
-    found = [_Listed(StreamPosition(*one.place), one.time_ms, partial(shown_of, *of, one)) for one in drifts]
-    found += [_Listed(one.position, one.time_ms, one.shown) for one in await stream.unlabelled(*of)]
-    return version, sorted(found, key=lambda one: one.key)
+        version, drifts, size = replica.version, replica.machine.outbox.after(NOTHING), replica.machine.outbox.nbytes
+    name, incarnation = replica.name, replica.incarnation
+
+    def listed() -> list[_Listed]:
+        return [_Listed(StreamPosition(*one.place), one.time_ms, shown_of(name, incarnation, one)) for one in drifts]
+
+    found = await in_thread_if_large(size, listed)
+    found += [_Listed(one.position, one.time_ms, one.shown()) for one in await stream.unlabelled(name, incarnation)]
+    return version, sorted(found)
 
 
-async def _answer(shown: Sequence[Callable[[], bytes]], form: str, name: str, more: dict[str, Any]) -> Response:
+async def _answer(shown: Sequence[bytes], form: str, name: str, more: dict[str, Any]) -> Response:
     """Events and what else is told, as JSON or as a table."""
-    body = await in_thread_if_large(EVENT_BYTES * len(shown), _written, shown, more)
+    body = _encode({"events": [*map(msgspec.Raw, shown)], **more})
     return Response(body, media_type=JSON) if form == "json" else await csv_answer(body, drift_table, name)
-
-
-def _written(shown: Sequence[Callable[[], bytes]], more: dict[str, Any]) -> bytes:
-    return _encode({"events": [msgspec.Raw(of()) for of in shown], **more})
 
 
 def _cursor(found: StreamPosition | None) -> StreamPosition:

@@ -39,9 +39,10 @@ class Publisher:
     """
 
     def __init__(self, engine: Engine, stream: DriftStream, failpoint: Callable[[str], None] | None) -> None:
-        self._alarms, self._stream, self._pass = engine.models.alarms, stream, failpoint or (lambda _: None)
+        self._models, self._alarms, self._stream = engine.models, engine.models.alarms, stream
+        self._pass = failpoint or (lambda _: None)
         self._slots = asyncio.Semaphore(AT_ONCE)
-        self._tasks: dict[Replica, asyncio.Task[None]] = {}
+        self._busy: set[Replica] = set()
         self.published: Counter[str] = Counter()
         self._alarms.listen(self.publish)
 
@@ -52,13 +53,13 @@ class Publisher:
             Unavailable: the store did not answer, or has no room; nothing is lost.
             ModelDown: the model is out of service.
         """
-        if replica.published == NOTHING and replica.unpublished:  # just loaded: most of its alarms may be published
-            replica.note_published(await self._stream.published(replica.name, replica.incarnation))
+        asking = replica.published == NOTHING  # just loaded: most of its alarms may be published
         while replica.unpublished:
             after = replica.published
-            alarms = await self._after(replica, after)
+            alarms, asking = [] if asking else await self._after(replica, after), False
             async with self._slots:
                 last, added = await self._stream.publish(replica.name, replica.incarnation, after, alarms)
+            if alarms:
                 self._pass("published")
             self.published.update(each.kind for each in alarms[len(alarms) - added :] if each.kind != "joined")
             # Where the model was deleted its alarms are gone with it.
@@ -75,32 +76,28 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish for ever; the supervisor restarts it should it die."""
-        try:
+        for replica in self._models.loaded:
+            replica.notify()
+        async with asyncio.TaskGroup() as publishing:
             while True:
                 await self._alarms.wake.wait()
                 for replica in self._alarms.take():
-                    if replica not in self._tasks:
+                    if replica not in self._busy:
                         self._pass("alarmed")
-                        task = asyncio.get_running_loop().create_task(self._until_out(replica))
-                        self._tasks[replica] = task
-                        task.add_done_callback(lambda _, replica=replica: self._ended(replica))  # type: ignore[misc]
-        finally:
-            for task in self._tasks.values():
-                task.cancel()
-
-    def _ended(self, replica: Replica) -> None:
-        self._tasks.pop(replica, None)
-        if not replica.gone and replica.down is None:
-            replica.notify()  # what came after the last look
+                        self._busy.add(replica)
+                        publishing.create_task(self._until_out(replica))
 
     async def _until_out(self, replica: Replica) -> None:
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
-        while replica.unpublished and not replica.gone:
-            try:
-                await self.publish(replica)
-            except ModelDown:
-                return  # what a failed apply has left is no state
-            except Unavailable as error:
-                if backoff.first:
-                    logger.warning("model %s: its drift events wait: %s", replica.name, error.detail)
-                await backoff.wait()
+        try:
+            while replica.unpublished and not replica.gone and replica.down is None:
+                try:
+                    await self.publish(replica)
+                except ModelDown:
+                    return  # what a failed apply has left is no state
+                except Unavailable as error:
+                    if backoff.first:
+                        logger.warning("model %s: its drift events wait: %s", replica.name, error.detail)
+                    await backoff.wait()
+        finally:
+            self._busy.discard(replica)

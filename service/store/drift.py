@@ -20,7 +20,7 @@ from typing import Any
 
 from core.drift.outbox import Reach
 from service.store.appends import failed
-from service.store.events import NONE_LATER, START, LaterAlarms, StoredEvent, StreamItem, StreamPosition, position
+from service.store.events import NONE_LATER, START, StoredEvent, StreamItem, StreamPosition, position
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, TOMBSTONES, ModelKeys
 from service.store.redis.connection import Call, Connection, Script
 from service.store.scripts import BASICS
@@ -129,20 +129,15 @@ class DriftStream:
 
     # ---------------------------------------------------------------- adding
 
-    async def published(self, name: str, incarnation: str) -> Reach:
-        """How far the alarms of a model are published."""
-        (found,) = await self._connection.ask(("HGET", DRIFT_PUBLISHED, ModelKeys(name, incarnation).member()))
-        return NOTHING if found is None else _reach(found)
-
     async def publish(
         self, name: str, incarnation: str, after: Reach, alarms: Sequence[StreamItem]
     ) -> tuple[Reach | None, int]:
-        """Add the alarms that are new.
+        """Add the alarms that are new; without any, ask how far they are published.
 
         Args:
             name: of the model.
             incarnation: likewise.
-            after: how far its alarms are believed to be published.
+            after: how far its alarms are believed to be published; NOTHING: not known.
             alarms: those after it, in order.
 
         Returns:
@@ -152,7 +147,10 @@ class DriftStream:
         for each in alarms:
             args += (_text(each.reach), each.event_id, each.time_ms, each.mark, each.body)
         reached, added = await self._run(Call(_PUBLISH, (DRIFT, DRIFT_ALARMS, TOMBSTONES, DRIFT_PUBLISHED), args))
-        return None if reached == b"gone" else _reach(reached), added
+        if reached == b"gone":
+            return None, 0
+        version, index, joined = map(int, reached.split(b"-"))
+        return (version, index, joined), added
 
     async def add_unlabelled(self, name: str, incarnation: str, version: int, time_ms: int, body: bytes) -> bool:
         """Add an event of unlabelled rows, whose JSON lacks the id; False: its model is gone, or had one just now."""
@@ -182,12 +180,12 @@ class DriftStream:
         (found,) = await self._connection.ask(("XRANGE", DRIFT, f"({reached}", end, "COUNT", limit))
         return [stored_event(item) for item in found]
 
-    async def later_alarms(self, events: Sequence[StoredEvent]) -> list[LaterAlarms]:
-        """What has joined each of these events."""
+    async def later_alarms(self, events: Sequence[StoredEvent]) -> list[bytes]:
+        """What has joined each of these events, as ``StoredEvent.shown`` takes it."""
         if not events:
             return []
         (kept,) = await self._connection.ask(("HMGET", DRIFT_ALARMS, *(event.id for event in events)))
-        return [NONE_LATER if value is None else _later_alarms(value) for value in kept]
+        return [value or NONE_LATER for value in kept]
 
     async def newest(self) -> StreamPosition:
         """The position of the newest entry."""
@@ -216,16 +214,6 @@ class DriftStream:
 
 def _text(reach: Reach) -> str:
     return "-".join(map(str, reach))
-
-
-def _reach(text: bytes) -> Reach:
-    version, index, joined = map(int, text.split(b"-"))
-    return version, index, joined
-
-
-def _later_alarms(value: bytes) -> LaterAlarms:
-    count, _, listed = value.partition(b" ")
-    return LaterAlarms(int(count), listed)
 
 
 def stored_event(item: Any) -> StoredEvent:

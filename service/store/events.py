@@ -58,14 +58,8 @@ class StreamItem(NamedTuple):
     body: bytes
 
 
-class LaterAlarms(NamedTuple):
-    """The alarms that have joined an event: their number, and the JSON of those listed, separated by commas."""
-
-    number: int = 0
-    listed: bytes = b""
-
-
-NONE_LATER = LaterAlarms()
+NONE_LATER = b"0 "
+"""The alarms that have joined an event, as the store holds them: their number, and the JSON of those listed."""
 
 
 class StoredEvent(NamedTuple):
@@ -88,8 +82,8 @@ class StoredEvent(NamedTuple):
         """Whether no webhook is sent it."""
         return self.mark == HELD_BACK
 
-    def shown(self, later: LaterAlarms = NONE_LATER) -> bytes:
-        """The JSON that a client is sent, or shown once ``later`` have joined it."""
+    def shown(self, later: bytes = NONE_LATER) -> bytes:
+        """The JSON that a client is sent, or shown once ``later`` alarms have joined it."""
         if self.joined:
             name = (self.id.encode(), self.model.encode(), self.body)
             return b'{"id":"%b","model":"%b","kind":"joined","alarms":[%b]}' % name
@@ -116,7 +110,7 @@ def event_id(incarnation: str, drift: Drift) -> str:
 def shown_of(model: str, incarnation: str, drift: Drift) -> bytes:
     """The JSON of an event that a model has in its outbox."""
     listed = b",".join(_encode(alarm.to_json()) for alarm in drift.alarms)
-    return _shown(_body(model, incarnation, drift), drift.held_back, LaterAlarms(drift.joined, listed))
+    return _shown(_body(model, incarnation, drift), drift.held_back, b"%d %b" % (drift.joined, listed))
 
 
 def _body(model: str, incarnation: str, drift: Drift) -> bytes:
@@ -124,9 +118,10 @@ def _body(model: str, incarnation: str, drift: Drift) -> bytes:
     return _encode({**known, **drift.to_json()})
 
 
-def _shown(body: bytes, held_back: bool, later: LaterAlarms) -> bytes:
-    known = (body[:-1], b"true" if held_back else b"false", later.listed, later.number)
-    return b'%b,"held_back":%b,"alarms":[%b],"alarm_count":%d}' % known
+def _shown(body: bytes, held_back: bool, later: bytes) -> bytes:
+    number, _, listed = later.partition(b" ")
+    known = (body[:-1], b"true" if held_back else b"false", listed, number)
+    return b'%b,"held_back":%b,"alarms":[%b],"alarm_count":%b}' % known
 
 
 def position(text: str) -> StreamPosition | None:

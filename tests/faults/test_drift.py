@@ -109,6 +109,7 @@ def test_a_crash_loses_no_later_alarm_and_repeats_none(serve, store):
     with contextlib.suppress(OSError, http.client.HTTPException):
         for at, part in enumerate(parts):
             learn(service, part, key=f"part {at}")
+            service.get("/models/m/drift")  # its alarms are published by then
     assert -9 == service.died()
     (event,) = _everything(store)
     assert {event} == {*_everything(store, JOINED)}
