@@ -59,25 +59,17 @@ def joined(predictions: Sequence[Prediction]) -> Prediction:
     return Prediction(*columns)
 
 
-def in_chunks(learn: Callable[..., Prediction], first: int, size: int, X: Floats, *given: Any) -> Prediction:
-    """Predict, or test and train, in chunks that end at absolute row numbers divisible by their size.
+def chunks(first: int, size: int, rows: int) -> list[slice]:
+    """Rows behind the first ones, cut into chunks that end at absolute row numbers divisible by their size."""
+    begins = range(size - first % size, rows, size)
+    return [slice(begin, min(end, rows)) for begin, end in zip((0, *begins), (*begins, rows), strict=True)]
 
-    Args:
-        learn: takes a chunk of all that follows.
-        first: rows before X.
-        size: rows of a whole chunk.
-        X: (n, d) rows.
-        given: what else there is of the rows, (n,) or None.
-    """
-    n, begin, end = len(X), 0, size - first % size
-    if n <= end:
-        return learn(X, *given)
-    predictions = []
-    while begin < n:
-        part = slice(begin, end)
-        predictions.append(learn(X[part], *(None if one is None else one[part] for one in given)))
-        begin, end = end, end + size
-    return joined(predictions)
+
+def in_chunks(learn: Callable[..., Prediction], parts: Sequence[slice], *given: Any) -> Prediction:
+    """Rows predicted, or tested and trained, chunk by chunk; ``given`` is what there is of them, (n, ...) or None."""
+    if len(parts) == 1:
+        return learn(*given)
+    return joined([learn(*(None if one is None else one[part] for one in given)) for part in parts])
 
 
 class Weights(NamedTuple):

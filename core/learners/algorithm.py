@@ -3,46 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, cast
 
 from core.contract import Header, Learner, Spec, Task
+from core.learners.learner import CLASS_BOUND, Listed
 from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.problems import Invalid, Param, suggestion
-from core.state.layout import Layout
 
-CLASS_BOUND = 100
-"""Classes that a model learns at most, if its algorithm says nothing else."""
 COSINE_COST = 20.0
 """What a random feature costs beyond its inner product, in floating-point operations."""
-_NUMBER_COST = 6.0
-
-
-class Listed(Protocol):
-    """What a class of learners says of itself to the catalogue, before one is built."""
-
-    layout: ClassVar[Layout]
-    object_bytes: ClassVar[int] = 0
-    """Memory of the objects around the arrays."""
-
-    @classmethod
-    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
-        """The sizes of the layout."""
-
-    @classmethod
-    def state_bytes(cls, spec: Spec, classes: int) -> int:
-        """Bytes of memory that a state takes."""
-        return cls.layout.bytes(**cls.sizes(spec, classes)) + cls.object_bytes
-
-    @classmethod
-    def row_cost(cls, spec: Spec, classes: int) -> float:
-        """Floating-point operations of learning one row (coarse): some for every number of the state."""
-        return _NUMBER_COST * cls.state_bytes(spec, classes) / 8
-
-    @classmethod
-    def row_exact(cls, spec: Spec) -> bool:
-        """Whether a block is its rows bit for bit, however it is cut; else to round-off only."""
-        del spec
-        return True
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ the slope. It starts from a = 1, H = 1. A row of weight c adds c times its curva
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -30,7 +31,6 @@ PROBABILITY_MIN = 1e-6
 SLOPE_MIN, SLOPE_MAX = 0.05, 25.0
 _CURVATURE_FIRST, _CURVATURE_MAX = 1.0, 50.0
 _SCORE_MAX = 2.0
-_NONE = np.empty(0)
 
 CALIBRATION = Array(
     2,
@@ -106,19 +106,12 @@ def classify_rows(scores: Floats, y: Floats, weights: Floats, calibration: Float
             _fit_row(scores, i, y[i], p, calibration, weights[i] if weights.shape[0] else 1.0)
 
 
-def classify(scores: Floats, classes: int, calibration: Floats) -> tuple[Ints, Floats]:
-    """Most probable classes (n,), -1 where K = 0, and probabilities (n, K) from scores (n, m); changes nothing."""
-    return classify_and_fit(scores, _NONE, classes, calibration, _NONE)
-
-
-def classify_and_fit(
-    scores: Floats, y: Floats, classes: int, calibration: Floats, weights: Floats
-) -> tuple[Ints, Floats]:
-    """``classify`` for each row before its label y (n,), an index as a float, moves the slope.
-
-    Weights are (n,), or (0,): every row counts once.
-    """
-    n = scores.shape[0]
-    value, p = np.empty(n, np.int64), np.empty((n, classes))
-    classify_rows(scores, y, weights, calibration, value, p)
-    return value, p
+@njit(cache=True, nogil=True)
+def report_row(p: Floats, i: int, P: Floats, value: Any) -> None:
+    """Row i's reported probabilities, from p (K,) into P (n, K), and the first most probable class into value (n,)."""
+    K, best = P.shape[1], 0
+    for k in range(K):
+        P[i, k] = p[k] * (1.0 - K * PROBABILITY_MIN) + PROBABILITY_MIN if K > 1 else 1.0
+        if P[i, k] > P[i, best]:
+            best = k
+    value[i] = best

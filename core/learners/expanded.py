@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Learner, Prediction, Spec, in_chunks
+from core.contract import Floats, Header, Learner, Prediction, Spec, chunks, in_chunks
 from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.numerics.random_features import RandomFeatures
 
@@ -49,13 +49,14 @@ class Expanded:
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        return in_chunks(lambda part: self.learner.predict(self._features.expand(part)), 0, CHUNK_ROWS, X)
+        parts = chunks(0, CHUNK_ROWS, len(X))
+        return in_chunks(lambda part: self.learner.predict(self._features.expand(part)), parts, X)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
-        return in_chunks(self._learn, self.learner.rows, CHUNK_ROWS, X, y, discounts, weights)
+        return in_chunks(self._learn, chunks(self.learner.rows, CHUNK_ROWS, len(X)), X, y, discounts, weights)
 
     def _learn(self, X: Floats, *given: Any) -> Prediction:
         return self.learner.learn(self._features.expand(X), *given)

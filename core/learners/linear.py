@@ -1,4 +1,9 @@
-"""What linear learners share: weight columns that grow with the classes, and a state that is saved and checked."""
+"""What linear learners share: weight columns that grow with the classes, and a state that is saved and checked.
+
+Up to two classes share one column w, whose score is high for class 1 and low for class 0. The third class makes it two,
+(a w, b w) with (a, b) = (-1, 1) or what a learner's loss asks for, and appends a column of its own, as every class
+after it does. So a column per class exists from the third class on, and no score of the first two changes its order.
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar, Self
@@ -6,32 +11,70 @@ from typing import ClassVar, Self
 import numpy as np
 
 from core.contract import Floats, Ints, Spec, Weights
-from core.learners.algorithm import CLASS_BOUND, Listed
-from core.learners.classes import OPPOSITE, column_count, linear_model, with_bias_place, with_class
-from core.state.layout import Counts, Holder
+from core.learners.learner import RowLearner
+from core.numerics.rows import eighths
+
+OPPOSITE = (-1.0, 1.0)
+"""(a, b): the columns of two classes in terms of their common one."""
 
 
-class LinearLearner(Holder, Listed):
-    """All of a linear learner but ``predict``, ``learn`` and ``info``.
+def column_count(classes: int) -> int:
+    """Columns for a number of classes, 0 for regression."""
+    return classes if classes > 2 else 1
+
+
+def with_class(columns: Floats, classes: int, newcomer: Floats, first_two: tuple[float, float] = OPPOSITE) -> Floats:
+    """The columns when the last of ``classes`` has just appeared.
+
+    Args:
+        columns: (m, ...) those of the classes before it; itself returned where nothing changes.
+        classes: K, the new class included.
+        newcomer: (1, ...) its column.
+        first_two: (a, b).
+    """
+    if classes < 3:
+        return columns
+    if classes == 3:
+        columns = np.concatenate([share * columns for share in first_two])
+    return np.concatenate([columns, newcomer])
+
+
+def linear_model(
+    columns: Floats, dimension: int, classes: int | None, first_two: tuple[float, float] = OPPOSITE
+) -> Weights:
+    """Columns (m, d) or (m, d + 1), the bias last, as copies in the terms of ``core.contract.Weights``.
+
+    Args:
+        columns: the weights.
+        dimension: d.
+        classes: K; None for regression.
+        first_two: (a, b).
+    """
+    if classes is not None and classes < 3:
+        columns = np.concatenate([share * columns for share in first_two])[:classes]
+    bias = columns[:, dimension] if columns.shape[1] > dimension else np.zeros(len(columns))
+    return Weights(columns[:, :dimension].copy(), bias.copy())
+
+
+class LinearLearner(RowLearner):
+    """All of a linear learner but its rows and ``info``.
 
     A subclass declares its arrays in ``layout``, whose sizes are "columns" and "D": d, plus one where there is a bias
     column (the last one).
 
     Attributes:
-        spec: what it is built from.
         W: (columns, D) weights, or of the sizes that a subclass says.
-        classes: classes seen, 0 for regression.
     """
 
     object_bytes: ClassVar[int] = 1000
     """Memory of the objects around the arrays, measured with 10 000 models in one process."""
     first_two: ClassVar[tuple[float, float]] = OPPOSITE
-    """See ``core.learners.classes``."""
+    """(a, b)."""
     further_columns: ClassVar[int] = 0
     """Columns of a classifier that are no class's own."""
 
     def __init__(self, spec: Spec) -> None:
-        self.spec, self.regression, self.classes = spec, spec.task == "regression", 0
+        super().__init__(spec)
         self.W = np.zeros(tuple(self.sizes(spec, 0).values()))
 
     @classmethod
@@ -49,7 +92,9 @@ class LinearLearner(Holder, Listed):
 
     def extend(self, other: Self, places: Ints) -> None:
         """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
-        self.layout.extend(self, other, with_bias_place(places, self.spec.dimension, self.W.shape[-1]))
+        D = self.W.shape[-1]
+        biased = np.append(places, D - 1) if self.spec.dimension < D else places  # the bias is the last column
+        self.layout.extend(self, other, biased)
         self.classes = other.classes
 
     def weights(self) -> Weights | None:
@@ -61,12 +106,6 @@ class LinearLearner(Holder, Listed):
         """The weight columns (columns, D) of the model in use."""
         return self.W
 
-    def _counts(self) -> Counts:
-        return {"classes": 0 if self.regression else CLASS_BOUND}
-
-    def _sizes(self, found: Counts) -> Counts:
-        return self.sizes(self.spec, found["classes"])
-
 
 def as_views(holder: object, shared: Sequence[str], of_members: Sequence[str]) -> Floats:
     """All numbers of a holder in one array, of which its arrays become views: a kernel takes one sooner than many.
@@ -75,13 +114,17 @@ def as_views(holder: object, shared: Sequence[str], of_members: Sequence[str]) -
         holder: what the arrays are attributes of. One that is assigned later on is no part of the whole any more.
         shared: names of arrays that come first, one behind another.
         of_members: names of arrays (K, ...); what they have of the first member follows, then what of the next one.
+            Each begins at a multiple of 8 numbers, where vectors are loaded fastest.
     """
     arrays = {name: getattr(holder, name) for name in (*shared, *of_members)}
-    begin, ends = sum(arrays[name].size for name in shared), np.cumsum([arrays[name].size for name in shared])
-    whole = np.empty(sum(array.size for array in arrays.values()))
-    parts = np.split(whole[:begin], ends[:-1])
-    members = whole[begin:].reshape(len(arrays[of_members[0]]), -1)
-    parts += np.split(members, np.cumsum([arrays[name][0].size for name in of_members])[:-1], axis=1)
+    K, sizes = len(arrays[of_members[0]]), {name: array.size for name, array in arrays.items()}
+    begins = np.cumsum([0, *(sizes[name] for name in shared)])
+    places = np.cumsum([0, *(eighths(sizes[name] // K) for name in of_members)])
+    first = eighths(int(begins[-1]))
+    whole = np.zeros(first + K * int(places[-1]))
+    members = whole[first:].reshape(K, -1)
+    parts = [whole[begin : begin + sizes[name]] for name, begin in zip(shared, begins, strict=False)]
+    parts += [members[:, at : at + sizes[name] // K] for name, at in zip(of_members, places, strict=False)]
     for (name, array), part in zip(arrays.items(), parts, strict=True):
         view = part.reshape(array.shape)
         view[...] = array

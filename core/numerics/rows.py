@@ -14,6 +14,12 @@ HELD = 8
 """Rows that ``add_outers`` adds together."""
 
 
+@njit("i8(i8)", cache=True, nogil=True)
+def eighths(count: int) -> int:
+    """The multiple of 8 from a count on."""
+    return (count + 7) // 8 * 8
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def load(X: Floats, i: int, x: Floats, row_max: float) -> float:
     """Row i of X (n, d) into x (D,), ones behind it as its bias; scaled to at most ``row_max``. Returns the scale."""

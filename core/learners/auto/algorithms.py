@@ -1,7 +1,8 @@
 """What the catalogue lists of `auto`; its parameter, costs."""
 
-from core.learners.algorithm import Algorithm, Listed
+from core.learners.algorithm import Algorithm
 from core.learners.auto.experts import SIZES
+from core.learners.learner import Listed
 from core.problems import Param
 
 

@@ -68,7 +68,7 @@ _CHOICE_RATE, _TOP_RATE, _RATE, _CAP = 0.5, 0.2, 0.3, 4.0
 _ORDER_DECAYS = np.array([0.999, 0.98])
 _SHARE_DECAYS = np.array([1.0, 0.99])
 
-_MATRIX_IN, _VECTOR_IN = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
+_VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
 
 
 @njit(cache=True, nogil=True)
@@ -234,20 +234,18 @@ def mix_classes(
 
 
 @njit(
-    f"void({_MATRIX_IN}, {_MATRIX_IN}, {_VECTOR_IN}, {_VECTOR_IN}, i8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1])",
+    f"void(f8[:,:,::1], {_VECTOR_IN}, {_VECTOR_IN}, i8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1])",
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def mix_numbers(
-    P: Floats, S: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, value: Floats,
-    std: Floats,
+    P: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, value: Floats, std: Floats
 ) -> None:  # fmt: skip
     """Numbers (n,) with deviations (n,) of n rows; where they have labels y, each then moves the weights.
 
     Args:
-        P: (A - 1, n) numbers of those experts awake that read columns.
-        S: (A - 1, n) their deviations.
+        P: (A - 1, 2, n) numbers and deviations of those experts awake that read columns.
         y: (n,), or (0,): nothing is learned.
         weights: (n,) of the rows, or (0,): every row counts once.
         awake: (A,) columns of the table.
@@ -259,12 +257,12 @@ def mix_numbers(
     A, last = awake.shape[0], P.shape[0]
     own, numbers, variances, losses = np.empty((5, A)), np.empty(A), np.empty(A), np.empty(A)
     _copy(table, awake, own, False)
-    for i in range(P.shape[1]):
+    for i in range(P.shape[2]):
         t, mixed = counters[ROWS], 0.0
         for a in range(A):
-            number = counters[LAST] if a == last else P[a, i]
+            number = counters[LAST] if a == last else P[a, 0, i]
             numbers[a] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
-            variances[a] = own[FIGURE, a] if a == last else bounded_square(S[a, i])
+            variances[a] = own[FIGURE, a] if a == last else bounded_square(P[a, 1, i])
             mixed += own[WEIGHT, a] * numbers[a]
         value[i] = mixed = min(max(mixed, -VALUE_MAX), VALUE_MAX)
         std[i] = deviation(own[WEIGHT], variances, numbers, mixed)

@@ -8,22 +8,22 @@ equations: core.learners.auto.kernels.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Extensible, Floats, Forgetful, Header, Ints, Learner, Prediction, Spec, in_chunks
+from core.contract import Extensible, Floats, Forgetful, Header, Ints, Prediction, Spec, chunks, in_chunks
 from core.features.lags import LagColumns
 from core.features.scaling import scaler_bytes
-from core.learners.algorithm import COSINE_COST, Listed
+from core.learners.algorithm import COSINE_COST
 from core.learners.auto.columns import Columns
 from core.learners.auto.experts import LAGGED, LAGGED_LABELS, RANDOM, expert_spec, random_features, recipes
 from core.learners.auto.mixture import Mixture
 from core.learners.auto.resting import REST_ROWS
+from core.learners.learner import NONE_GIVEN, Listed, RowLearner
 from core.state.envelope import Nested
 
-_NONE = np.empty(0)
 _CHUNK_ROWS = 1024
 """Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do. Where experts
 may rest they are REST_ROWS."""
@@ -63,9 +63,8 @@ class Auto(Nested, Listed):
         experts = recipes(spec)
         own = sum(recipe.family.row_cost(expert_spec(spec, recipe), classes) for recipe in experts)
         drawn = random_features(spec) if any(recipe.columns == RANDOM for recipe in experts) else 0
-        return (
-            own + drawn * (2.0 * spec.dimension + COSINE_COST) + _MIXING_COST * (len(experts) + 4.0) * max(classes, 1)
-        )
+        mixed = _MIXING_COST * (len(experts) + 4.0) * max(classes, 1)
+        return own + drawn * (2.0 * spec.dimension + COSINE_COST) + mixed
 
     @classmethod
     def row_exact(cls, spec: Spec) -> bool:
@@ -76,35 +75,44 @@ class Auto(Nested, Listed):
         self._spec = spec
         self._recipes = recipes(spec)
         self.columns = Columns(spec, self._recipes)
-        self.experts: dict[str, Learner] = {
-            recipe.name: recipe.family.build(expert_spec(spec, recipe)) for recipe in self._recipes
+        self.experts: dict[str, RowLearner] = {
+            recipe.name: cast(RowLearner, recipe.family.build(expert_spec(spec, recipe))) for recipe in self._recipes
         }
         self.mixture = Mixture([*self.experts], regression=spec.task == "regression")
+        self._label_type = np.float64 if self.mixture.regression else np.int64
         self._chunk = REST_ROWS if self.row_exact(spec) else _CHUNK_ROWS
         self._take_turns()
 
     def _take_turns(self) -> None:
-        """What every row needs of the experts awake, and which column sets they read."""
+        """What every row needs of the experts awake: where each writes, and which column sets they read."""
         awake = {self.mixture.names[place] for place in self.mixture.awake}
         recipes_awake = [recipe for recipe in self._recipes if recipe.name in awake]
         self._turns = [
             (self.experts[recipe.name], recipe.columns, recipe.family.row_weights) for recipe in recipes_awake
         ]
+        self._told_of_one = self._room(1)
+        self._views_of_one = [*self._told_of_one]
         self.columns.read = {recipe.columns for recipe in recipes_awake}
 
-    def _ask(self, X: Floats) -> list[Prediction]:
-        """What the experts awake predict."""
-        sets = self.columns.of(X)
-        return [expert.predict(sets[columns]) for expert, columns, _ in self._turns]
+    def _room(self, n: int) -> Floats:
+        """Room for what the experts awake say: numbers and deviations (A, 2, n), or probabilities (A, n, K)."""
+        return np.empty((len(self._turns), *((2, n) if self.mixture.regression else (n, self.mixture.classes))))
 
-    def _learn(self, X: Floats, y: NDArray[Any], weights: Floats | None) -> Prediction:
+    def _ask(self, X: Floats) -> Floats:
+        """What the experts awake predict, as of ``_room``."""
+        sets, told, value = self.columns.of(X), self._room(len(X)), np.empty(len(X), dtype=np.int64)
+        for (expert, columns, _), own in zip(self._turns, told if told.size else (), strict=False):
+            expert.predict_into(sets[columns], value, own)
+        return told
+
+    def _learn(self, X: Floats, y: NDArray[Any], numbers: Floats, weights: Floats) -> Prediction:
         """Test, then train on one chunk, after which experts may rest."""
-        sets = self.columns.absorb(X, y)
-        predictions = [
-            expert.learn(sets[columns], y, None, weights if weighs else None) for expert, columns, weighs in self._turns
-        ]
-        mixed = self.mixture.learn(predictions, y, _NONE if weights is None else weights)
-        if len(X) and self._chunk == REST_ROWS and self.mixture.rows % REST_ROWS == 0:
+        sets, n, value = self.columns.absorb(X, numbers), len(X), np.empty(len(X), dtype=np.int64)
+        told = self._told_of_one if n == 1 else self._room(n)
+        for (expert, columns, weighs), own in zip(self._turns, self._views_of_one if n == 1 else told, strict=True):
+            expert.learn_into(sets[columns], numbers, NONE_GIVEN, weights if weighs else NONE_GIVEN, value, own)
+        mixed = self.mixture.learn(told, y, weights)
+        if n and self._chunk == REST_ROWS and self.mixture.rows % REST_ROWS == 0:
             self.mixture.decide()
             self._take_turns()
         return mixed
@@ -114,18 +122,22 @@ class Auto(Nested, Listed):
         for expert in self.experts.values():
             expert.add_class()
         self.mixture.add_class()
+        self._take_turns()
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        return in_chunks(lambda part: self.mixture.predict(self._ask(part)), 0, _CHUNK_ROWS, X)
+        return in_chunks(lambda part: self.mixture.predict(self._ask(part)), chunks(0, _CHUNK_ROWS, len(X)), X)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
-        y = np.ascontiguousarray(y, dtype=np.float64 if self.mixture.regression else np.int64)
-        return in_chunks(self._learn, self.mixture.rows, self._chunk, X, y, weights)
+        own, numbers = np.ascontiguousarray(y, dtype=self._label_type), np.ascontiguousarray(y, dtype=np.float64)
+        weights = NONE_GIVEN if weights is None else weights
+        if len(X) == 1:
+            return self._learn(X, own, numbers, weights)
+        return in_chunks(self._learn, chunks(self.mixture.rows, self._chunk, len(X)), X, own, numbers, weights)
 
     def forget(self) -> None:
         """Every expert that can discounts its past, and all are weighed anew."""
@@ -191,13 +203,14 @@ class Auto(Nested, Listed):
             ``experts``: for each that is awake and reads columns its name, its weight, and its probabilities of the
             ``classes``, in their order, or its ``prediction``; ``classes``: their indices; ``ambiguity``: None.
         """
-        weights = self.mixture.weights.tolist()
+        weights, told = self.mixture.weights.tolist(), self._ask(x)
+        told = (told[:, 0] if len(told) else told).tolist()
         return {
             "classes": [*range(self.mixture.classes)],
             "experts": [
                 {"expert": self.mixture.names[at], "weight": weights[at]}
-                | ({"prediction": float(value[0])} if p is None else {"probabilities": p[0].tolist()})
-                for at, (value, p, _) in zip(self.mixture.awake, self._ask(x), strict=False)
+                | ({"prediction": own[0]} if self.mixture.regression else {"probabilities": own})
+                for at, own in zip(self.mixture.awake, told, strict=False)
             ],
             "ambiguity": None,
         }

@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction
-from core.learners.algorithm import CLASS_BOUND
 from core.learners.auto import kernels as mixing
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, REST_ROWS, SPELL_MAX, decide, goes_worse
+from core.learners.learner import CLASS_BOUND, NO_VALUE, NONE_GIVEN
 from core.numerics.weighting import POOL_MAX
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 
 _SUM_ERROR = 1e-6
-_NONE = np.empty(0)
 _UNIT, _LOSS = Range(0.0, 1.0), Range(0.0, mixing.LOSS_MAX)
 _ANY = {
     mixing.WEIGHT: _UNIT,
@@ -99,23 +98,26 @@ class Mixture(Holder):
         self.classes += 1
         self.labels = np.pad(self.labels, ((0, 0), (0, 1), (0, 1)))
 
-    def predict(self, predictions: Sequence[Prediction]) -> Prediction:
-        """The prediction of n rows from those of the experts awake that read columns. Changes nothing."""
-        return self.learn(predictions, predictions[0].value[:0], _NONE)
+    def predict(self, told: Floats) -> Prediction:
+        """The prediction of n rows from those of the experts awake that read columns. Changes nothing.
 
-    def learn(self, predictions: Sequence[Prediction], y: NDArray[Any], weights: Floats) -> Prediction:
+        Args:
+            told: (A, n, K) their probabilities, or (A, 2, n) their numbers and deviations.
+        """
+        return self.learn(told, NONE_GIVEN if self.regression else NO_VALUE, NONE_GIVEN)
+
+    def learn(self, told: Floats, y: NDArray[Any], weights: Floats) -> Prediction:
         """The same for each row before its label y (n,) moves the weights; the rows' own are (n,), or (0,): 1."""
-        A, n = len(predictions), len(predictions[0].value)
         if self.regression:
-            P = np.concatenate([one.value for one in predictions]).reshape(A, n)
-            S = np.concatenate([one.std for one in predictions]).reshape(A, n)
-            number, std = np.empty((2, n))
-            mixing.mix_numbers(P, S, y, weights, self.awake, self.table, self.counters, number, std)
+            number, std = np.empty((2, told.shape[2]))
+            mixing.mix_numbers(told, y, weights, self.awake, self.table, self.counters, number, std)
             return Prediction(number, None, std)
-        Ps = np.concatenate([one.probabilities for one in predictions]).reshape(A, n, self.classes)
-        value, p = np.full(n, -1), np.empty((n, self.classes))
+        n = told.shape[1]
+        value, p = np.empty(n, dtype=np.int64), np.empty((n, self.classes))
         if self.classes:
-            mixing.mix_classes(Ps, y, weights, self.awake, self.table, self.labels, self.counters, value, p)
+            mixing.mix_classes(told, y, weights, self.awake, self.table, self.labels, self.counters, value, p)
+        else:
+            value.fill(-1)
         return Prediction(value, p)
 
     def decide(self) -> None:

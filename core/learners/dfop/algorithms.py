@@ -3,7 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-from core.learners.algorithm import Algorithm, Listed
+from core.learners.algorithm import Algorithm
+from core.learners.learner import Listed
 from core.learners.parameters import BIAS, RANDOM_FEATURES, UNSCALED
 from core.problems import Param
 

@@ -38,7 +38,7 @@ from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import ROWS, SCRATCH, State
-from core.numerics.rows import HELD
+from core.numerics.rows import HELD, eighths
 from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
 
 MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, SPAN, CALIBRATED, MIXING = 0, 1, 2, 3, 4, 5, 6, 8, 10
@@ -59,11 +59,19 @@ _VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
 def _member(bank: Floats, k: int) -> State:
     """The state of member k."""
     K, D = int(bank[MEMBERS]), int(bank[COLUMNS])
-    size, square = (bank.shape[0] - MIXING - K) // K, D * D
-    begin = MIXING + K + k * size
-    Q, R, W, end = begin + 8 + D, begin + 8 + D + square, begin + 8 + D + 2 * square, begin + size
-    matrices = bank[W:end].reshape((end - W) // D, D), bank[Q:R].reshape(D, D), bank[R:W].reshape(D, D)
-    return (*matrices, bank[begin + 8 : Q], bank[begin : begin + 8])
+    columns, first, square = int(bank[OUTPUTS] + 1.0 - bank[REGRESSION]), eighths(MIXING + K), D * D
+    counters = first + k * ((bank.shape[0] - first) // K)
+    squares = counters + 8
+    Q = squares + eighths(D)
+    R = Q + eighths(square)
+    W = R + eighths(square)
+    return (
+        bank[W : W + columns * D].reshape(columns, D),
+        bank[Q : Q + square].reshape(D, D),
+        bank[R : R + square].reshape(D, D),
+        bank[squares : squares + D],
+        bank[counters:squares],
+    )
 
 
 @njit("void(f8[::1], i8)", cache=True, nogil=True)
@@ -74,15 +82,20 @@ def leak(bank: Floats, k: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def predicted_by_members(bank: Floats, told: Floats, n: int) -> tuple[Floats, Floats]:
-    """Where the scores (K, n, m) and deviations (K, n), or (K, 0), of the members are among all that is predicted.
+def predicted_by_members(bank: Floats, scores: Floats, told: Floats, n: int) -> tuple[Floats, Floats]:
+    """Where the members' scores (K, n, m) and deviations (K, n), or (K, 0), are written.
 
-    In ``told`` the mixture's come first, its deviations behind its scores; those of a single member are the mixture's.
+    Args:
+        bank: theirs.
+        scores: room for all of them; (0,) for the regression of a single member, whose are those of the bank.
+        told: (2, n) numbers and deviations of a regression.
+        n: rows.
     """
-    K, m, deviations = int(bank[MEMBERS]), int(bank[OUTPUTS]), n * int(bank[REGRESSION])
-    begin = n * m + deviations if K > 1 else 0
-    end = begin + K * n * m
-    return told[begin:end].reshape(K, n, m), told[end : end + K * deviations].reshape(K, deviations)
+    K, m = int(bank[MEMBERS]), int(bank[OUTPUTS])
+    if K == 1 and bank[REGRESSION]:
+        return told[:1].reshape(1, n, 1), told[1:]
+    end = K * n * m
+    return scores[:end].reshape(K, n, m), scores[end:].reshape(K, n * int(bank[REGRESSION]))
 
 
 @njit(cache=True, nogil=True)
@@ -98,8 +111,14 @@ def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regressio
             S[k, i] = min(S[k, i], DEVIATION_MAX * (span[1] - span[0]))
 
 
-@njit(f"void(f8[::1], {_VECTOR_IN}, {_VECTOR_IN}, f8[:,:,::1], f8[:,::1], f8, f8[::1])", cache=True, nogil=True)
-def _mix_rows(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, rows: float, told: Floats) -> None:
+@njit(
+    f"void(f8[::1], {_VECTOR_IN}, {_VECTOR_IN}, f8[:,:,::1], f8[:,::1], f8, f8[:,::1], f8[::1])",
+    cache=True,
+    nogil=True,
+)
+def _mix_rows(
+    bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, rows: float, scores: Floats, std: Floats
+) -> None:
     """Mix the predictions of n rows; where they have labels, each then moves the weights.
 
     Args:
@@ -109,12 +128,13 @@ def _mix_rows(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, ro
         P: (K, n, m) the members' scores, clipped in place.
         S: (K, n) their deviations, clipped in place; (K, 0) for classification.
         rows: learned before.
-        told: mixed scores (n m,) and deviations (n,), written.
+        scores: (n, m) mixed scores, written.
+        std: deviations (n,) of the mixture, written; (0,) for classification.
     """
     K, n, m = P.shape
-    regression = S.shape[1] > 0
+    regression = std.shape[0] > 0
     span, mixing = bank[SPAN:CALIBRATED], bank[MIXING : MIXING + K]
-    scores, losses, numbers, variances = told[: n * m].reshape(n, m), np.empty(K), np.empty(K), np.empty(K)
+    losses, numbers, variances = np.empty(K), np.empty(K), np.empty(K)
     for i in range(n):
         _clip_row(P, S, i, rows, span, regression)
         for j in range(m):
@@ -125,7 +145,7 @@ def _mix_rows(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, ro
         if regression:
             for k in range(K):
                 numbers[k], variances[k] = P[k, i, 0], bounded_square(S[k, i])
-            told[n + i] = deviation(mixing, variances, numbers, scores[i, 0])
+            std[i] = deviation(mixing, variances, numbers, scores[i, 0])
         if not y.shape[0]:
             continue
         mixed = 0.0
@@ -143,6 +163,22 @@ def _mix_rows(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, ro
         rows += 1.0
 
 
+@njit(cache=True, nogil=True)
+def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, told: Floats) -> None:
+    """What a bank says of n rows, whose members have said P (K, n, m) and S; with labels y, not (0,), it learns."""
+    if P.shape[0] == 1 and bank[REGRESSION]:
+        return
+    if not bank[REGRESSION]:
+        scores = np.empty(P.shape[1:]) if P.shape[0] > 1 else P[0]
+        std = told[0, :0]
+    else:
+        scores, std = told[:1].reshape(P.shape[1:]), told[1]
+    if P.shape[0] > 1:
+        _mix_rows(bank, y, weights, P, S, _member(bank, 0)[-1][ROWS] - y.shape[0], scores, std)
+    if not bank[REGRESSION]:
+        classify_rows(scores, y, weights, bank[CALIBRATED:MIXING], value, told)
+
+
 @njit(
     f"UniTuple(i8, 3)(f8[::1], {_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_VECTOR_IN}, f8[::1], i8[::1], f8[:,::1], "
     "i8, i8, b1, b1)",
@@ -150,7 +186,7 @@ def _mix_rows(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, ro
     nogil=True,
 )
 def learn_rows(
-    bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, told: Floats, value: Ints, p: Floats,
+    bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, scores: Floats, value: Ints, told: Floats,
     member: int, row: int, refreshed: bool, only: bool,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Test, then train on n rows, until a member must be refreshed.
@@ -161,10 +197,9 @@ def learn_rows(
         y: numbers, or class indices.
         discounts: of the rows.
         weights: of the rows.
-        told: a-priori scores (n m,) and, of a regression, deviations (n,), written; behind them room for those of the
-            members (``predicted_by_members``).
-        value: (n,) the classes, written; (0,) for regression.
-        p: (n, classes) their probabilities, written; (0, 0) for regression.
+        scores: room for what the members predict (``predicted_by_members``).
+        value: see ``core.learners.learner.RowLearner.predict_into``; written.
+        told: likewise.
         member: the member to begin with, at ``row``; those after it begin at the first row. K: all have learned all.
         row: see ``member``.
         refreshed: whether that member has just been refreshed because this row found it spoiled.
@@ -175,8 +210,9 @@ def learn_rows(
         there, after SPOILED with ``refreshed``. DONE, where all members have learned all rows.
     """
     K, D, m, n = int(bank[MEMBERS]), int(bank[COLUMNS]), int(bank[OUTPUTS]), X.shape[0]
-    P, S = predicted_by_members(bank, told, n)
-    rows, scratch = (X, y, discounts, weights), (np.empty((SCRATCH, D)), np.empty(m + 1), np.empty(HELD))
+    P, S = predicted_by_members(bank, scores, told, n)
+    rows, vectors = (X, y, discounts, weights), np.empty((SCRATCH, eighths(D)))
+    scratch = vectors, np.empty(m + 1), np.empty((HELD, D)), np.empty(HELD)
     for k in range(member, member + 1 if only else K):
         if row < n:
             predicted, refresh_rows = (P[k], S[k]), int(bank[REFRESH_ROWS])
@@ -184,22 +220,32 @@ def learn_rows(
             if reason != kernels.DONE:
                 return k, row, reason
         row, refreshed = 0, False
-    if K > 1 and not only:
-        _mix_rows(bank, y, weights, P, S, _member(bank, 0)[-1][ROWS] - n, told)
-    if p.shape[0]:
-        classify_rows(told[: n * m].reshape(n, m), y, weights, bank[CALIBRATED:MIXING], value, p)
+    if not only:
+        _combine(bank, y, weights, P, S, value, told)
     return K, 0, kernels.DONE
 
 
-@njit(f"void(f8[::1], {_ROWS_IN}, f8[::1], i8[::1], f8[:,::1])", cache=True, nogil=True)
-def predict_rows(bank: Floats, X: Floats, told: Floats, value: Ints, p: Floats) -> None:
-    """The predictions of n rows under the members' states, written as by ``learn_rows``."""
-    K, m, n, none = int(bank[MEMBERS]), int(bank[OUTPUTS]), X.shape[0], np.empty(0)
-    P, S = predicted_by_members(bank, told, n)
-    for k in range(K):
+@njit(cache=True, nogil=True)
+def _predict_chunk(bank: Floats, X: Floats, value: Ints, told: Floats) -> None:
+    """``predict_rows`` of one chunk."""
+    none, outputs = np.empty(0), int(bank[OUTPUTS] + bank[REGRESSION])
+    P, S = predicted_by_members(bank, np.empty(int(bank[MEMBERS]) * outputs * X.shape[0]), told, X.shape[0])
+    for k in range(P.shape[0]):
         W, Q, _, _, counters = _member(bank, k)
         kernels.predict_rows(X, W, Q, counters, P[k], S[k])
-    if K > 1:
-        _mix_rows(bank, none, none, P, S, _member(bank, 0)[-1][ROWS], told)
-    if p.shape[0]:
-        classify_rows(told[: n * m].reshape(n, m), none, none, bank[CALIBRATED:MIXING], value, p)
+    _combine(bank, none, none, P, S, value, told)
+
+
+@njit(f"void(f8[::1], {_ROWS_IN}, i8[::1], f8[:,::1])", cache=True, nogil=True)
+def predict_rows(bank: Floats, X: Floats, value: Ints, told: Floats) -> None:
+    """The predictions of n rows under the members' states, written as by ``learn_rows``."""
+    n = X.shape[0]
+    if n <= CHUNK_ROWS:
+        _predict_chunk(bank, X, value, told)
+        return
+    for begin in range(0, n, CHUNK_ROWS):
+        end = min(begin + CHUNK_ROWS, n)
+        own = np.empty((2, end - begin)) if bank[REGRESSION] else told[begin:end]
+        _predict_chunk(bank, X[begin:end], value[begin:end], own)
+        if bank[REGRESSION]:
+            told[:, begin:end] = own

@@ -190,9 +190,10 @@ State = tuple[Floats, Floats, Floats, Floats, Floats]
 """W (columns, D), Q (D, D), R (D, D), of which only the upper triangle is read, mean_square (D,), counters (8,)."""
 Predicted = tuple[Floats, Floats]
 """Scores (n, m), and deviations (n,), or (0,) for classification."""
-Scratch = tuple[Floats, Floats, Floats]
-"""What a row needs room for: vectors (SCRATCH, D), a number per output (columns,), and per held row (HELD,)."""
-SCRATCH = 5 + HELD
+Scratch = tuple[Floats, Floats, Floats, Floats]
+"""What a row needs room for: vectors (SCRATCH, at least D), a number per output (columns,), held rows (HELD, D), and
+their discounts (HELD,)."""
+SCRATCH = 5
 
 
 @njit(cache=True, nogil=True)
@@ -227,9 +228,9 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
     columns, D = W.shape
     stop = X.shape[0]
     regression = std.shape[0] > 0
-    vectors, f, lams = scratch
-    x, q, diagonal, held, count = vectors[0], vectors[1], vectors[2], vectors[5:], 0
-    coming, ahead = vectors[3], vectors[4]  # the next row's x and Q x, which the downdate of this row gives
+    (vectors, f, held, lams), count = scratch, 0
+    x, q, diagonal = vectors[0, :D], vectors[1, :D], vectors[2, :D]
+    coming, ahead = vectors[3, :D], vectors[4, :D]  # the next row's x and Q x, which the downdate of this row gives
     lam, step, inverse = lam0, step0, 1.0 / lam0
     scale = load(X, start, x, _ROW_MAX) if start < stop else 1.0
     g = times_vector(Q, x, q) if start < stop else 0.0

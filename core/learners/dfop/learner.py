@@ -4,7 +4,7 @@ r"""The learner behind the DFOP family; kernels.py has the papers' equations and
 bits however calls are cut. Otherwise blocks are learned by matrix products (blocks.py): the same calls give the same
 bits, another cut the same numbers to round-off.
 
-**Classes.** One Q serves all columns, since it depends on x only; columns grow as in core.learners.classes. Beside them
+**Classes.** One Q serves all columns, since it depends on x only; columns grow as in core.learners.linear. Beside them
 is the column u of a class not seen yet, trained on the constant target -1: a class that appears starts from u, which is
 exactly what one-versus-rest would have learned for it.
 
@@ -19,9 +19,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints, Prediction, Spec, in_chunks
+from core.contract import Floats, Header, Ints, Spec, chunks
 from core.learners.calibration import CALIBRATION, fresh_calibration
-from core.learners.classes import with_class
 from core.learners.dfop import bank, kernels
 from core.learners.dfop.blocks import (
     COLUMNS_MIN,
@@ -45,7 +44,8 @@ from core.learners.dfop.kernels import (
     Predicted,
     Rows,
 )
-from core.learners.linear import LinearLearner, as_views
+from core.learners.learner import NO_VALUE, NONE_GIVEN
+from core.learners.linear import LinearLearner, as_views, with_class
 from core.numerics.linalg import mirror_upper, spd_inverse
 from core.state.layout import POSITIVE, WHOLE, Array, Counts, Layout, Range, Shares, Symmetric
 
@@ -59,9 +59,6 @@ FORGOTTEN_ROWS = 0.1
 FORGET_MIN = 1e-9
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
-
-_NONE = np.empty(0)
-_NO_VALUE, _NO_SHARES = np.empty(0, dtype=np.int64), np.empty((0, 0))
 
 
 def refresh_rows(columns: int) -> int:
@@ -131,12 +128,12 @@ class Dfop(LinearLearner):
         K, columns, D = self.W.shape
         outputs = columns - (0 if self.regression else self.further_columns)
         self._head = np.array([K, D, outputs, self.regression, self._refresh_rows], dtype=np.float64)
-        self._bank = as_views(
-            self,
-            ("_head", "loss", "span", "calibration", "mixing"),
-            ("counters", "constants", "mean_square", "Q", "R", "W"),
-        )
-        self._room = (outputs + self.regression) * (1 if K == 1 else K + 1)
+        self._numbers = np.hstack([self.counters, self.constants])
+        shared = "_head", "loss", "span", "calibration", "mixing"
+        self._bank = as_views(self, shared, ("_numbers", "mean_square", "Q", "R", "W"))
+        self.counters = self._numbers[:, :4]
+        self._rows_at_once = 1 if K > 1 else math.inf
+        self._scores = K * (outputs + self.regression) if K > 1 or not self.regression else 0
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
@@ -168,51 +165,33 @@ class Dfop(LinearLearner):
         super().extend(other, places)
         self._join()
 
-    def predict(self, X: Floats) -> Prediction:
-        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        return self._predict(X) if len(X) == 1 else in_chunks(self._predict, 0, bank.CHUNK_ROWS, X)
+    deviates: ClassVar = True
 
-    def _predict(self, X: Floats) -> Prediction:
-        """Predict one chunk."""
-        n = X.shape[0]
-        told = np.empty(n * self._room)
-        if self.regression:
-            bank.predict_rows(self._bank, X, told, _NO_VALUE, _NO_SHARES)
-            return Prediction(told[:n], None, told[n : 2 * n])
-        value, p = np.empty(n, np.int64), np.empty((n, self.classes))
-        bank.predict_rows(self._bank, X, told, value, p)
-        return Prediction(value, p)
+    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+        """Predict rows."""
+        bank.predict_rows(self._bank, X, value, told)
 
-    def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
-        numbers = np.ascontiguousarray(y, dtype=np.float64)
-        if discounts is None:
-            discounts = _NONE
-        if weights is None:
-            weights = _NONE
-        if len(X) == 1 or len(self.rates) == 1:
-            return self._learn(X, numbers, discounts, weights)
-        return in_chunks(self._learn, self.rows, bank.CHUNK_ROWS, X, numbers, discounts, weights)
-
-    def _learn(self, X: Floats, y: Floats, discounts: Floats, weights: Floats) -> Prediction:
-        """Learn one chunk; (0,) discounts or weights: the default."""
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+        """Learn rows; of several members in chunks."""
         n, member, row, reason = X.shape[0], 0, 0, REFRESH
-        told, value, p = np.empty(n * self._room), _NO_VALUE, _NO_SHARES
-        if not self.regression:
-            value, p = np.empty(n, np.int64), np.empty((n, self.classes))
+        if n > self._rows_at_once and len(parts := chunks(self.rows, bank.CHUNK_ROWS, n)) > 1:
+            for part in parts:
+                own = np.empty((2, part.stop - part.start)) if self.regression else told[part]
+                self.learn_into(X[part], y[part], discounts[part], weights[part], value[part], own)
+                if self.regression:
+                    told[:, part] = own
+            return
+        scores = np.empty(n * self._scores) if self._scores else NONE_GIVEN
         if n >= self.block_rows_min:
             member = len(self.rates)
-            for k, predicted in enumerate(zip(*bank.predicted_by_members(self._bank, told, n), strict=True)):
+            for k, predicted in enumerate(zip(*bank.predicted_by_members(self._bank, scores, told, n), strict=True)):
                 self._learn_blocks(k, (X, y, discounts, weights), predicted)
         while reason != DONE:  # above 32 columns Q of a member is refreshed here
             member, row, reason = bank.learn_rows(
-                self._bank, X, y, discounts, weights, told, value, p, member, row, reason == SPOILED, False
+                self._bank, X, y, discounts, weights, scores, value, told, member, row, reason == SPOILED, False
             )
             if reason != DONE:
                 self._refresh(member, leaks=reason == LEAK)
-        return Prediction(told[:n], None, told[n : 2 * n]) if self.regression else Prediction(value, p)
 
     def _member(self, k: int) -> kernels.State:
         return self.W[k], self.Q[k], self.R[k], self.mean_square[k], self.counters[k]
@@ -255,13 +234,13 @@ class Dfop(LinearLearner):
     def _learn_one_by_one(self, k: int, rows: Rows, predicted: Predicted) -> None:
         """Learn rows one after another by one member."""
         n, row, reason = len(rows[0]), 0, REFRESH
-        told = np.empty(n * self._room)
+        scores, told = np.empty(n * self._scores), np.empty((2, n) if self.regression else (0, 0))
         while reason != DONE:
             at = k, row, reason == SPOILED, True
-            _, row, reason = bank.learn_rows(self._bank, *rows, told, _NO_VALUE, _NO_SHARES, *at)
+            _, row, reason = bank.learn_rows(self._bank, *rows, scores, NO_VALUE, told, *at)
             if reason != DONE:
                 self._refresh(k, leaks=reason == LEAK)
-        for into, own in zip(predicted, bank.predicted_by_members(self._bank, told, n), strict=True):
+        for into, own in zip(predicted, bank.predicted_by_members(self._bank, scores, told, n), strict=True):
             into[:] = own[k]
 
     def _refresh(self, k: int, leaks: bool) -> None:

@@ -6,7 +6,8 @@ leaves behind predicts (core.switching.mixture): combined, or one expert drawn p
 
 from dataclasses import replace
 
-from core.learners.algorithm import Algorithm, Listed
+from core.learners.algorithm import Algorithm
+from core.learners.learner import Listed
 from core.learners.parameters import BIAS, SCALING
 from core.problems import Param
 

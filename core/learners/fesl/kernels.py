@@ -45,7 +45,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats
-from core.learners.classes import report_row
+from core.learners.calibration import report_row
 
 ROWS, GRADIENTS, SQUARES = range(3)
 """Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
@@ -135,13 +135,13 @@ def predict_classes(X: Floats, W: Floats, P: Floats, value: Any) -> None:
         report_row(p, i, P, value)
 
 
-@njit(f"void({_READ2}, f8[:,::1], f8[::1])", cache=True, nogil=True)
-def predict_numbers(X: Floats, W: Floats, value: Floats) -> None:
-    """Predictions (n,) of rows X (n, d), written into the last."""
+@njit(f"void({_READ2}, f8[:,::1], f8[:,::1])", cache=True, nogil=True)
+def predict_numbers(X: Floats, W: Floats, told: Floats) -> None:
+    """Predictions of rows X (n, d), written into the first row of the last."""
     s = np.empty(1)
     for i in range(X.shape[0]):
         _scores(X, i, _row_scale(X, i), W, s)
-        value[i] = s[0]
+        told[0, i] = s[0]
 
 
 @njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[:,::1], i8[::1])", cache=True, nogil=True)
@@ -171,16 +171,16 @@ def learn_classes(
         _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, 1.0, rate, paper))
 
 
-@njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[::1])", cache=True, nogil=True)
+@njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[:,::1])", cache=True, nogil=True)
 def learn_numbers(
-    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Floats
+    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, told: Floats
 ) -> None:
-    """Test then train on rows X (n, d) with numbers y (n,); value as ``predict_numbers``, weights as above."""
+    """Test then train on rows X (n, d) with numbers y (n,); told as ``predict_numbers``, weights as above."""
     s, e = np.empty(1), np.empty(1)
     for i in range(X.shape[0]):
         scale = _row_scale(X, i)
         _scores(X, i, scale, W, s)
-        value[i] = s[0]
+        told[0, i] = s[0]
         label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
         e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
         if weights.shape[0]:

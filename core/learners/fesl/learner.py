@@ -4,12 +4,11 @@ When a switch is complete, G of a classifier starts again at zero. That of a reg
 the start would undo what was learned.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Prediction, Spec, Weights
+from core.contract import Floats, Header, Ints, Spec, Weights
 from core.learners.fesl.kernels import (
     ROWS,
     WEIGHT_MAX,
@@ -20,8 +19,6 @@ from core.learners.fesl.kernels import (
 )
 from core.learners.linear import LinearLearner
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
-
-_NONE = np.empty(0)
 
 
 class GradientDescent(LinearLearner):
@@ -55,35 +52,21 @@ class GradientDescent(LinearLearner):
         columns, D = cls.sizes(spec, classes).values()
         return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
 
-    def predict(self, X: Floats) -> Prediction:
-        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        value, P = self._empty(X.shape[0])
+    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+        """Predict rows."""
         if self.regression:
-            predict_numbers(X, self.W, value)
-            return Prediction(value)
-        if self.classes:
-            predict_classes(X, self.W, P, value)
-        return Prediction(value, P)
+            predict_numbers(X, self.W, told)
+        else:
+            predict_classes(X, self.W, told, value)
 
-    def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+        """Learn rows. Takes no discounts."""
         del discounts
-        given = _NONE if weights is None else weights
-        value, P = self._empty(X.shape[0])
-        numbers = np.ascontiguousarray(y, dtype=np.float64)
+        state = self.W, self.counters, self.rate, self.paper
         if self.regression:
-            learn_numbers(X, numbers, given, self.W, self.counters, self.rate, self.paper, value)
-            return Prediction(value)
-        learn_classes(X, numbers, given, self.W, self.counters, self.rate, self.paper, P, value)
-        return Prediction(value, P)
-
-    def _empty(self, n: int) -> tuple[NDArray[Any], Floats]:
-        """Room for the values and probabilities of n rows; without a class the value is -1."""
-        if self.regression:
-            return np.empty(n), np.empty((n, 0))
-        return np.full(n, -1, dtype=np.int64), np.empty((n, self.classes))
+            learn_numbers(X, y, weights, *state, told)
+        else:
+            learn_classes(X, y, weights, *state, told, value)
 
     def start_at(self, weights: Weights) -> None:
         """Take over a linear model in the terms of ``weights``; see ``core.contract.Transferable``."""

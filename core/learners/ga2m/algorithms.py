@@ -1,6 +1,7 @@
 """What the catalogue lists of additive models: ``ga2m``; parameters, costs."""
 
-from core.learners.algorithm import Algorithm, Listed
+from core.learners.algorithm import Algorithm
+from core.learners.learner import Listed
 from core.learners.parameters import SCALING
 from core.problems import Param
 

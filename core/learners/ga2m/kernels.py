@@ -37,7 +37,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
-from core.learners.classes import report_row
+from core.learners.calibration import report_row
 
 WEIGHT_MAX = 100.0
 MOVE_MAX = 4.0

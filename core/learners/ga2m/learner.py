@@ -1,18 +1,16 @@
 """The learner behind GA2M; kernels.py has its equations."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints, Prediction, Spec
-from core.learners.algorithm import CLASS_BOUND, Listed
-from core.learners.classes import column_count, with_class
+from core.contract import Floats, Header, Ints, Spec
 from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout
+from core.learners.learner import RowLearner
+from core.learners.linear import column_count, with_class
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
 _FIRST_TWO = (-0.5, 0.5)
-_NONE = np.empty(0)
 
 _SINGLE = ((32, 32), (256, 8))
 """Columns up to a number, and bins of each of them; beyond, WIDE."""
@@ -44,7 +42,7 @@ def active(spec: Spec) -> int:
     return d + (d * (d - 1) // 2 if pair_bins(spec) else 0) + 1
 
 
-class Ga2m(Holder, Listed):
+class Ga2m(RowLearner):
     """The learner behind ``ga2m``.
 
     State, for m columns (one up to two classes, else one per class):
@@ -63,9 +61,9 @@ class Ga2m(Holder, Listed):
     object_bytes: ClassVar = 500
 
     def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
         self._shape = column_bins(spec.dimension), pair_bins(spec), active(spec)
         self.rate = float(spec.params["learning_rate"])
-        self.classes = 0
         self.W, self.G = np.zeros((2, cells(spec), 1))
         self.rows = np.zeros(1)
 
@@ -86,27 +84,15 @@ class Ga2m(Holder, Listed):
         self.W = np.ascontiguousarray(with_class(self.W.T, self.classes, fresh, _FIRST_TWO).T)
         self.G = np.ascontiguousarray(with_class(self.G.T, self.classes, fresh, (1.0, 1.0)).T)
 
-    def predict(self, X: Floats) -> Prediction:
-        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        value, P = self._room(X.shape[0])
-        if self.classes:
-            predict_rows(X, *self._shape, self.W, P, value)
-        return Prediction(value, P)
+    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+        """Predict rows."""
+        predict_rows(X, *self._shape, self.W, told, value)
 
-    def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+        """Learn rows. Takes no discounts."""
         del discounts
-        value, P = self._room(X.shape[0])
-        numbers, given = np.ascontiguousarray(y, dtype=np.float64), _NONE if weights is None else weights
-        learn_rows(X, numbers, given, *self._shape, self.rate, self.W, self.G, P, value)
+        learn_rows(X, y, weights, *self._shape, self.rate, self.W, self.G, told, value)
         self.rows += X.shape[0]
-        return Prediction(value, P)
-
-    def _room(self, n: int) -> tuple[Ints, Floats]:
-        """Room for the classes and probabilities of n rows; without a class the value is -1."""
-        return np.full(n, -1, dtype=np.int64), np.empty((n, self.classes))
 
     def forget(self) -> None:
         """Steps are as long again as at the start; the weights stay."""
@@ -119,9 +105,3 @@ class Ga2m(Holder, Listed):
     def info(self) -> Header:
         """Rows learned, and the number of cells."""
         return {"rows": int(self.rows[0]), "cells": len(self.W)}
-
-    def _counts(self) -> Counts:
-        return {"classes": CLASS_BOUND}
-
-    def _sizes(self, found: Counts) -> Counts:
-        return {"cells": len(self.W), "columns": column_count(found["classes"])}

@@ -3,7 +3,7 @@ r"""The rows of (dynamic) ODM, compiled: everything that happens once per row. T
 Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
 the same bits. The GIL is released. What LLVM would leave as calls, at twice the time per row, is inlined by Numba.
 
-**Classes.** Two share one column w. From the third on each has a column w_c (core.learners.classes), a candidate is all
+**Classes.** Two share one column w. From the third on each has a column w_c (core.learners.linear), a candidate is all
 of them, and beta weighs whole candidates. With y the class of a row, its margin is half the distance to the mean of its
 rivals, each counted by the share p_c that exp(w_c'x) has among them:
 
@@ -70,14 +70,18 @@ _CUBE, _MATRIX, _VECTOR, _INTS = "f8[:,:,::1]", "f8[:,::1]", "f8[::1]", "i8[::1]
 
 
 @njit(
-    f"void({_ROWS_IN}, {_CUBE}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_MATRIX})",
+    f"void({_ROWS_IN}, {_CUBE}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_INTS}, {_MATRIX})",
     cache=True,
     nogil=True,
     error_model="numpy",
 )
-def predict_rows(X: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats, scores: Floats) -> None:
-    """Mixed scores (n, m) of n rows under the state as it is."""
+def predict_rows(
+    X: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats, calibration: Floats, value: Ints,
+    p: Floats,
+) -> None:  # fmt: skip
+    """Classes (n,) and probabilities (n, classes) of n rows under the state as it is, written."""
     m, K = W.shape[0], int(counters[COUNT])
+    scores, none = np.empty((X.shape[0], m)), np.empty(0)
     x, F = np.empty(W.shape[2]), np.empty((m, K))
     for i in range(X.shape[0]):
         scale = load(X, i, x, ROW_MAX)
@@ -91,6 +95,7 @@ def predict_rows(X: Floats, W: Floats, shares: Floats, constants: Floats, counte
             for k in range(K):
                 o += vote(F[0, k], shares[k], constants)
             scores[i, 0] = bounded(o, scale, constants)
+    classify_rows(scores, none, none, calibration, value, p)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Prediction, Spec, Weights
-from core.learners.calibration import CALIBRATION, classify, fresh_calibration
-from core.learners.classes import with_class
-from core.learners.linear import LinearLearner
+from core.contract import Floats, Header, Ints, Spec, Weights
+from core.learners.calibration import CALIBRATION, fresh_calibration
+from core.learners.linear import LinearLearner, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
 from core.learners.odm.steps import CANDIDATE_MAX, LOSS_MAX, RADIUS, SQUARE_MAX
@@ -29,7 +28,6 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range,
 _SHARE_RATE = 3.0
 _TYPICAL_ROWS = 1e6
 """Rows for which a growing bank's cost is estimated."""
-_NONE = np.empty(0)
 
 
 def constants(params: Mapping[str, Any]) -> Floats:
@@ -126,23 +124,15 @@ class DynamicOdm(LinearLearner):
         mean = self.W.mean(axis=0, keepdims=True) if len(self.W) > 1 else np.zeros_like(self.W)
         self.W = with_class(self.W, self.classes, mean)
 
-    def predict(self, X: Floats) -> Prediction:
-        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        scores = np.empty((X.shape[0], self.W.shape[0]))
-        kernels.predict_rows(X, self.W, self.shares, self.constants, self.counters, scores)
-        return Prediction(*classify(scores, self.classes, self.calibration))
+    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+        """Predict rows."""
+        kernels.predict_rows(X, self.W, self.shares, self.constants, self.counters, self.calibration, value, told)
 
-    def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+        """Learn rows. Takes no discounts."""
         del discounts
-        given = _NONE if weights is None else weights
-        numbers = np.ascontiguousarray(y, dtype=np.float64)
-        value, p = np.empty(X.shape[0], np.int64), np.empty((X.shape[0], self.classes))
         state = self.W, self.shares, self.losses, self.epochs, self.constants, self.counters, self.calibration
-        kernels.learn_rows(X, numbers, given, *state, value, p)
-        return Prediction(value, p)
+        kernels.learn_rows(X, y, weights, *state, value, told)
 
     def forget(self) -> None:
         """All candidates step as at the start of an epoch, tau = 1 in the next row, from where they are."""

@@ -2,7 +2,8 @@
 
 from functools import partial
 
-from core.learners.algorithm import Algorithm, Listed
+from core.learners.algorithm import Algorithm
+from core.learners.learner import Listed
 from core.learners.parameters import UNSCALED
 from core.problems import Param
 

@@ -1,4 +1,4 @@
-r"""The state of VIGO's classes, and their densities; kernels.py has the paper's equations and the letters.
+r"""The densities of VIGO's classes; kernels.py has the paper's equations and the letters.
 
 With q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
 
@@ -18,45 +18,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import fdtrc
 
-from core.contract import Floats, Spec
+from core.contract import Floats
 from core.learners.vigo import kernels as at
 from core.learners.vigo.cholesky import DISTANCE_MAX
-from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
-
-STATS, FEATURES, COUNTERS = 14, 5, 3
-STATE_MAX = 1e200
-
-LAYOUT = Layout(
-    {
-        "scatter": Triangle("K", "D", within=STATE_MAX, at="A"),
-        "factor": Triangle("K", "D", within=STATE_MAX, diagonal=POSITIVE, at="L"),
-        "waiting": Triangle("K", "D", within=STATE_MAX, at="S"),
-        "means": Array("K", 2, "D", within=STATE_MAX),
-        "classes": Array(
-            "K",
-            STATS,
-            within=STATE_MAX,
-            places={at.NU: Range(1.0), at.ROWS: WHOLE, at.WAITING: WHOLE}
-            | dict.fromkeys((at.BETA, at.SHARE, at.EXPONENT, at.RATIO), NOT_NEGATIVE),
-            at="stats",
-        ),
-        "features": Array(
-            FEATURES,
-            "D",
-            within=STATE_MAX,
-            places={at.SQUARES: NOT_NEGATIVE, at.KNOWN: NOT_NEGATIVE},
-            axis=0,
-            ordered=[(at.LOW, at.HIGH)],
-        ),
-        "tally": Array(
-            COUNTERS,
-            within=Range(0.0, STATE_MAX),
-            places={at.SEEN: WHOLE, at.STAGE: Range(0.0, 1.0, whole=True)},
-            at="counters",
-        ),
-    }
-)
-"""The arrays of ``core.learners.vigo.kernels.State`` but the constants."""
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
@@ -77,26 +41,6 @@ class Densities(NamedTuple):
     expected: Floats
     distance: Floats
     tail: Floats
-
-
-def fresh(spec: Spec, constants: Floats) -> at.State:
-    """No classes yet; the declared ranges are known."""
-    D = spec.dimension
-    features = np.zeros((FEATURES, D))
-    for column, declared in enumerate(spec.ranges):
-        if declared is not None:
-            features[at.LOW, column], features[at.HIGH, column] = np.clip(declared, -at.ROW_MAX, at.ROW_MAX)
-    features[at.KNOWN] = features[at.HIGH] - features[at.LOW]
-    A, L, S = (np.zeros((0, D, D)) for _ in range(3))
-    return at.State(A, L, S, np.zeros((0, 2, D)), np.zeros((0, STATS)), features, np.zeros(COUNTERS), constants)
-
-
-def with_class(state: at.State) -> at.State:
-    """One class more, before its first row."""
-    A, L, S, means, stats = (np.concatenate([part, np.zeros((1, *part.shape[1:]))]) for part in state[:5])
-    larger = state._replace(A=A, L=L, S=S, means=means, stats=stats)
-    at.start_class(larger, len(state.stats))
-    return larger
 
 
 def densities(state: at.State, x: Floats) -> Densities:

@@ -313,7 +313,7 @@ def _complete(s: State, k: int, building: bool, d: Floats, report: Floats) -> in
 
 
 _CUBE, _TABLE, _VECTOR = float64[:, :, ::1], float64[:, ::1], float64[::1]
-_ROWS_IN, _LABELS = types.Array(float64, 2, "C", readonly=True), types.Array(int64, 1, "C", readonly=True)
+_ROWS_IN, _LABELS = types.Array(float64, 2, "C", readonly=True), types.Array(float64, 1, "C", readonly=True)
 _PARTS = (_CUBE, _CUBE, _CUBE, _CUBE, _TABLE, _TABLE, _VECTOR, _VECTOR)
 _STATE = types.NamedTuple(_PARTS, State)  # type: ignore[no-untyped-call]
 _FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
@@ -330,7 +330,7 @@ def predict_rows(X: Floats, L: Floats, means: Floats, stats: Floats, value: Ints
 
 @njit(_FOUND(_ROWS_IN, _LABELS, *_PARTS, int64[::1], _TABLE, _TABLE, int64), cache=True, nogil=True)
 def learn_rows(
-    X: Floats, y: Ints, A: Floats, L: Floats, S: Floats, means: Floats, stats: Floats, features: Floats,
+    X: Floats, y: Floats, A: Floats, L: Floats, S: Floats, means: Floats, stats: Floats, features: Floats,
     counters: Floats, constants: Floats, value: Ints, p: Floats, report: Floats, start: int
 ) -> tuple[int, int]:  # fmt: skip
     """Test, then train on rows start, start + 1, ... until one fires an alarm.
@@ -343,7 +343,7 @@ def learn_rows(
     kind, batch, paper = constants[KIND], constants[BATCH], constants[PAPER] == 1.0
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(start, X.shape[0]):
-        k = y[i]
+        k = int(y[i])
         _load(X, i, x)
         value[i] = _classify(L, means, stats, x, z, p, i)
         building = stats[k, ROWS] < batch

@@ -1,4 +1,4 @@
-r"""The learner behind VIGO, VIGOd and VIGOw; kernels.py has the paper's equations and the letters.
+r"""The learner behind VIGO, VIGOd and VIGOw; at.py has the paper's equations and the letters.
 
     class predicted   (1), with c_k N_k(x), N_k the class's Gaussian
     probabilities     p_k ~ c_k t_k(x), t_k the Student-t density that is expected under N_k's posterior (gaussians.py)
@@ -16,21 +16,22 @@ sees those.
 **Ranges** are the declared ones and grow when exceeded; without a declaration those of the rows so far. One outlier
 stays in the range and in the class's covariance for good: use ``scaling`` robust, or vigow.
 
-All rows go through one compiled loop (kernels.py): the same bits however calls are cut.
+All rows go through one compiled loop (at.py): the same bits however calls are cut.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Prediction, Spec, Weights
-from core.learners.algorithm import CLASS_BOUND, Listed
-from core.learners.vigo import kernels
-from core.learners.vigo.gaussians import LAYOUT, densities, fresh, with_class
+from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Spec
+from core.learners.learner import RowLearner
+from core.learners.vigo import kernels as at
+from core.learners.vigo.gaussians import densities
+from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
 
+STATS, FEATURES, COUNTERS = 14, 5, 3
+STATE_MAX = 1e200
 PRIOR_RANGES = 0.1
 FLOOR = 0.01
 ERROR_DELTA = 0.05
@@ -47,20 +48,45 @@ def nu_max(batch: float, D: int) -> float:
     return max(2.0 * batch, D + batch)
 
 
-class Vigo(Listed):
-    """The learner behind ``vigo``.
+class Vigo(RowLearner):
+    """The learner behind ``vigo``; the ranges of its spec are the declared ones.
 
-    Args:
-        spec: what it is built from; ``ranges`` are the declared ones.
-
-    Attributes:
-        state: K classes (core.learners.vigo.kernels.State).
+    State: see ``core.learners.vigo.kernels.State``.
     """
 
-    layout: ClassVar = LAYOUT
+    layout: ClassVar = Layout(
+        {
+            "scatter": Triangle("K", "D", within=STATE_MAX, at="A"),
+            "factor": Triangle("K", "D", within=STATE_MAX, diagonal=POSITIVE, at="L"),
+            "waiting": Triangle("K", "D", within=STATE_MAX, at="S"),
+            "means": Array("K", 2, "D", within=STATE_MAX),
+            "classes": Array(
+                "K",
+                STATS,
+                within=STATE_MAX,
+                places={at.NU: Range(1.0), at.ROWS: WHOLE, at.WAITING: WHOLE}
+                | dict.fromkeys((at.BETA, at.SHARE, at.EXPONENT, at.RATIO), NOT_NEGATIVE),
+                at="stats",
+            ),
+            "features": Array(
+                FEATURES,
+                "D",
+                within=STATE_MAX,
+                places={at.SQUARES: NOT_NEGATIVE, at.KNOWN: NOT_NEGATIVE},
+                axis=0,
+                ordered=[(at.LOW, at.HIGH)],
+            ),
+            "tally": Array(
+                COUNTERS,
+                within=Range(0.0, STATE_MAX),
+                places={at.SEEN: WHOLE, at.STAGE: Range(0.0, 1.0, whole=True)},
+                at="counters",
+            ),
+        }
+    )
     object_bytes: ClassVar = 2000
     kind: ClassVar = "vigo"
-    number: ClassVar = kernels.VIGO
+    number: ClassVar = at.VIGO
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
@@ -80,9 +106,24 @@ class Vigo(Listed):
         return max(classes, 1) * (D * D + 2 * D + 50) + D * D + 10 * D + factored * (D**3 + 3 * D * D)
 
     def __init__(self, spec: Spec) -> None:
-        self.state = fresh(spec, self._constants(spec))
-        self._report = np.zeros((4, max(spec.dimension, 6)))
+        super().__init__(spec)
+        D = spec.dimension
+        self.A, self.L, self.S = np.zeros((3, 0, D, D))
+        self.means, self.stats, self.counters = np.zeros((0, 2, D)), np.zeros((0, STATS)), np.zeros(COUNTERS)
+        self.features = np.zeros((FEATURES, D))
+        for column, declared in enumerate(spec.ranges):
+            if declared is not None:
+                low, high = np.clip(declared, -at.ROW_MAX, at.ROW_MAX)
+                self.features[[at.LOW, at.HIGH, at.KNOWN], column] = low, high, high - low
+        self.constants = self._constants(spec)
+        self._report = np.zeros((4, max(D, 6)))
         self._alarms: list[Alarm] = []
+
+    @property
+    def state(self) -> at.State:
+        """All of it."""
+        arrays = self.A, self.L, self.S, self.means, self.stats, self.features, self.counters, self.constants
+        return at.State(*arrays)
 
     def _constants(self, spec: Spec) -> Floats:
         """The constants of ``core.learners.vigo.kernels``, in its order."""
@@ -105,55 +146,48 @@ class Vigo(Listed):
 
     def add_class(self) -> None:
         """One more class, which scores from its first row on."""
-        self.state = with_class(self.state)
+        self.classes += 1
+        for name in ("A", "L", "S", "means", "stats"):
+            setattr(self, name, np.pad(getattr(self, name), [(0, 1)] + [(0, 0)] * (getattr(self, name).ndim - 1)))
+        at.start_class(self.state, self.classes - 1)
 
-    def predict(self, X: Floats) -> Prediction:
-        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        value, p = self._room(X.shape[0])
-        kernels.predict_rows(X, self.state.L, self.state.means, self.state.stats, value, p)
-        return Prediction(value, p)
+    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+        """Predict rows."""
+        at.predict_rows(X, self.L, self.means, self.stats, value, told)
 
-    def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
-    ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. There are no discounts or weights."""
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+        """Learn rows. Takes no discounts or weights."""
         del discounts, weights
-        n = X.shape[0]
-        labels = np.ascontiguousarray(y, dtype=np.int64)
-        value, p = self._room(n)
+        n, row = X.shape[0], 0
         self._alarms = []
-        row = 0
+        state = self.A, self.L, self.S, self.means, self.stats, self.features, self.counters, self.constants
         while row < n:
-            row, fired = kernels.learn_rows(X, labels, *self.state, value, p, self._report, row)
+            row, fired = at.learn_rows(X, y, *state, value, told, self._report, row)
             if fired:
-                self._add_alarms(fired, row - 1, int(labels[row - 1]))
-        return Prediction(value, p)
-
-    def _room(self, n: int) -> tuple[Ints, Floats]:
-        return np.empty(n, dtype=np.int64), np.empty((n, self.state.stats.shape[0]))
+                self._add_alarms(fired, row - 1, int(y[row - 1]))
 
     def _add_alarms(self, fired: int, row: int, k: int) -> None:
         """The alarms that the last test reported."""
         last = self._report[3]
-        sizes = int(last[kernels.PAST]), int(last[kernels.RECENT])
-        if fired & kernels.MEAN_ALARM:
-            before, after, apart = self._report[:3, : self.state.features.shape[1]]
+        sizes = int(last[at.PAST]), int(last[at.RECENT])
+        if fired & at.MEAN_ALARM:
+            before, after, apart = self._report[:3, : self.spec.dimension]
             order = np.argsort(-apart, kind="stable")[:ALARM_COLUMNS_MAX]
-            moved = order[apart[order] >= last[kernels.CUT_MEAN]]
+            moved = order[apart[order] >= last[at.CUT_MEAN]]
             means = tuple(before[moved].tolist()), tuple(after[moved].tolist())
             self._alarms.append(
-                Alarm("class_mean", row, k, tuple(moved.tolist()), *means, float(last[kernels.CUT_MEAN]), *sizes)
+                Alarm("class_mean", row, k, tuple(moved.tolist()), *means, float(last[at.CUT_MEAN]), *sizes)
             )
-        if fired & kernels.ERROR_ALARM:
-            rates = (float(last[kernels.RATE_BEFORE]),), (float(last[kernels.RATE_AFTER]),)
-            self._alarms.append(Alarm("error_rate", row, k, (), *rates, float(last[kernels.CUT_ERROR]), *sizes))
+        if fired & at.ERROR_ALARM:
+            rates = (float(last[at.RATE_BEFORE]),), (float(last[at.RATE_AFTER]),)
+            self._alarms.append(Alarm("error_rate", row, k, (), *rates, float(last[at.CUT_ERROR]), *sizes))
 
     @property
     def own_tests(self) -> tuple[str, ...]:
         """The tests inside VIGOd; see ``core.contract.Watchful``."""
         if self.kind != "vigod":
             return ()
-        return ("class_mean", "error_rate") if self.state.constants[kernels.ERROR_CUT] else ("class_mean",)
+        return ("class_mean", "error_rate") if self.constants[at.ERROR_CUT] else ("class_mean",)
 
     def take_alarms(self) -> list[Alarm]:
         """The alarms of the last learn call, rows within its block; given once, and no part of the state."""
@@ -166,22 +200,21 @@ class Vigo(Listed):
         building step again, where mistakes update it. VIGOw, which never counts more than that, forgets down to a
         quarter of it. No density changes its place or shape by this; the rows that follow move it sooner.
         """
-        state, batch = self.state, float(self.state.constants[kernels.BATCH])
-        stats = state.stats
+        stats, batch = self.stats, float(self.constants[at.BATCH])
         if self.kind == "vigow":
             batch = max(1.0, batch / 4.0)
-        nu = nu_max(batch, state.A.shape[1])
-        stats[:, kernels.MISTAKES] *= np.minimum(1.0, batch / np.maximum(stats[:, kernels.BETA], 1.0))
-        stats[:, kernels.BETA] = np.minimum(stats[:, kernels.BETA], batch)
-        factor = np.minimum(1.0, nu / stats[:, kernels.NU])
-        state.A[:] *= factor[:, None, None]
-        stats[:, kernels.SHARE] *= factor
-        stats[:, kernels.NU] = np.minimum(stats[:, kernels.NU], nu)
-        stats[:, kernels.ROWS] = np.minimum(stats[:, kernels.ROWS], 1.0)
-        if state.constants[kernels.PAPER] == 1.0:
-            state.counters[kernels.STAGE] = 0.0
-        stats[:, kernels.COUNT] *= min(1.0, batch / max(float(stats[:, kernels.COUNT].sum()), 1.0))
-        kernels.refresh_densities(state)
+        nu = nu_max(batch, self.spec.dimension)
+        stats[:, at.MISTAKES] *= np.minimum(1.0, batch / np.maximum(stats[:, at.BETA], 1.0))
+        stats[:, at.BETA] = np.minimum(stats[:, at.BETA], batch)
+        factor = np.minimum(1.0, nu / stats[:, at.NU])
+        self.A[:] *= factor[:, None, None]
+        stats[:, at.SHARE] *= factor
+        stats[:, at.NU] = np.minimum(stats[:, at.NU], nu)
+        stats[:, at.ROWS] = np.minimum(stats[:, at.ROWS], 1.0)
+        if self.constants[at.PAPER] == 1.0:
+            self.counters[at.STAGE] = 0.0
+        stats[:, at.COUNT] *= min(1.0, batch / max(float(stats[:, at.COUNT].sum()), 1.0))
+        at.refresh_densities(self.state)
 
     def explain(self, x: Floats) -> Header:
         """Why one row x (1, d) is predicted as it is.
@@ -195,7 +228,7 @@ class Vigo(Listed):
             largest tail, and its ``typicality``, that tail: near 0 for a row like none so far, whatever the entropy.
         """
         found = densities(self.state, x[0])
-        seen = np.flatnonzero(self.state.stats[:, kernels.ROWS] > 0.0)
+        seen = np.flatnonzero(self.stats[:, at.ROWS] > 0.0)
         if not len(seen):
             return {"classes": [], "ambiguity": None}
         share, p = _normalised(found.prior), _normalised(found.prior + found.expected)
@@ -215,56 +248,33 @@ class Vigo(Listed):
             },
         }
 
-    def weights(self) -> Weights | None:
+    def weights(self) -> None:
         """None: the boundaries are quadratic."""
-        return None
+        return
 
     def info(self) -> Header:
         """Rows learned, and per class the rows that its mean (beta) and its covariance (nu - D) count for."""
-        stats, D = self.state.stats, self.state.features.shape[1]
+        D = self.spec.dimension
         return {
-            "rows": int(self.state.counters[kernels.SEEN]),
+            "rows": int(self.counters[at.SEEN]),
             "gaussians": [
-                {"mean_rows": float(own[kernels.BETA]), "covariance_rows": float(own[kernels.NU] - D)} for own in stats
+                {"mean_rows": float(own[at.BETA]), "covariance_rows": float(own[at.NU] - D)} for own in self.stats
             ],
         }
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return self.layout.held_bytes(self.state) + self.object_bytes
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state, copied."""
-        return self.layout.to_arrays(self.state), {"kind": self.kind}
-
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this spec can be; nothing has changed.
-        """
-        if header != {"kind": self.kind}:
-            raise ValueError("the header does not fit the learner")
-        found = self.layout.read(arrays, D=self.state.features.shape[1])
-        if len(found["stats"]) > CLASS_BOUND:
-            raise ValueError(f"the state must be one of at most {CLASS_BOUND} classes")
-        self.state = self.state._replace(**found)
-        self._alarms = []
 
 
 class Vigod(Vigo):
     """The learner behind ``vigod``."""
 
     kind: ClassVar = "vigod"
-    number: ClassVar = kernels.VIGOD
+    number: ClassVar = at.VIGOD
 
 
 class Vigow(Vigo):
     """The learner behind ``vigow``."""
 
     kind: ClassVar = "vigow"
-    number: ClassVar = kernels.VIGOW
+    number: ClassVar = at.VIGOW
 
 
 KINDS: dict[str, type[Vigo]] = {one.kind: one for one in (Vigo, Vigod, Vigow)}

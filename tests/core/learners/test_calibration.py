@@ -7,13 +7,25 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.learners.calibration import CALIBRATION, CURVATURE, SLOPE, classify, classify_and_fit, fresh_calibration
+from core.learners.calibration import CALIBRATION, CURVATURE, SLOPE, classify_rows, fresh_calibration
 from core.state.layout import Layout
 
 LAYOUT = Layout({"slope": CALIBRATION})
 WILD = arrays(np.float64, (3, 4), elements=st.floats(-1e300, 1e300))
 NO_WEIGHTS = np.empty(0)
 SLOPES = st.sampled_from([0.05, 1.0, 25.0])
+
+
+def classify_and_fit(scores, y, classes, calibration, weights):
+    """Classes and probabilities, of rows that have labels before each moves the slope."""
+    value, p = np.empty(len(scores), np.int64), np.empty((len(scores), classes))
+    classify_rows(scores, y, weights, calibration, value, p)
+    return value, p
+
+
+def classify(scores, classes, calibration):
+    """The same of rows without labels."""
+    return classify_and_fit(scores, NO_WEIGHTS, classes, calibration, NO_WEIGHTS)
 
 
 def literal(scores, y):

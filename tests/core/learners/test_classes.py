@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_array_equal
 
-from core.learners.classes import column_count, linear_model, with_class
+from core.learners.linear import column_count, linear_model, with_class
 
 
 def test_columns_from_one_class_to_four():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.contract import Prediction, Spec
+from core.contract import Spec
 from core.learners.auto import kernels as mixing
 from core.learners.auto.experts import PRODUCTS, RANDOM, expert_spec, recipes
 from core.learners.auto.mixture import Mixture
@@ -40,7 +40,7 @@ def said(rows, classes, experts=3, seed=0):
 
 
 def predictions(P):
-    return [Prediction(p.argmax(axis=1), p) for p in P]
+    return np.ascontiguousarray(P)
 
 
 def mixture(classes, experts=3):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from core.contract import Prediction, Spec
+from core.contract import Spec
 from core.learners.auto.mixture import Mixture
 from core.learners.catalogue import find
 from tests.core.state.hostile import hostile
@@ -52,7 +52,7 @@ def mixture(names):
 
 
 def predictions(P, S):
-    return [Prediction(*own) for own in zip(P, [None] * len(P), S, strict=True)]
+    return np.stack([P, S], axis=1)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

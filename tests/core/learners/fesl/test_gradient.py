@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec, Transferable, Weights
+from core.learners.calibration import PROBABILITY_MIN
 from core.learners.catalogue import find
-from core.learners.classes import PROBABILITY_MIN
 
 D = 3
 

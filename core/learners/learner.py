@@ -1,0 +1,124 @@
+"""What the learners of all families share: what they tell the catalogue, and the frame around their compiled rows."""
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats, Ints, Prediction, Spec
+from core.state.layout import Counts, Holder, Layout
+
+CLASS_BOUND = 100
+"""Classes that a model learns at most, if its algorithm says nothing else."""
+NONE_GIVEN = np.empty(0)
+"""Discounts or weights of rows that have none: the default discount, and every row counts once."""
+NO_VALUE = np.empty(0, dtype=np.int64)
+_NUMBER_COST = 6.0
+
+
+class Listed(Protocol):
+    """What a class of learners says of itself to the catalogue, before one is built."""
+
+    layout: ClassVar[Layout]
+    object_bytes: ClassVar[int] = 0
+    """Memory of the objects around the arrays."""
+
+    @classmethod
+    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout."""
+
+    @classmethod
+    def state_bytes(cls, spec: Spec, classes: int) -> int:
+        """Bytes of memory that a state takes."""
+        return cls.layout.bytes(**cls.sizes(spec, classes)) + cls.object_bytes
+
+    @classmethod
+    def row_cost(cls, spec: Spec, classes: int) -> float:
+        """Floating-point operations of learning one row (coarse): some for every number of the state."""
+        return _NUMBER_COST * cls.state_bytes(spec, classes) / 8
+
+    @classmethod
+    def row_exact(cls, spec: Spec) -> bool:
+        """Whether a block is its rows bit for bit, however it is cut; else to round-off only."""
+        del spec
+        return True
+
+
+class RowLearner(Holder, Listed):
+    """A learner whose predictions are written into arrays, by what a subclass compiles.
+
+    Attributes:
+        spec: what it is built from.
+        regression: whether its labels are numbers.
+        classes: classes seen, 0 for regression.
+    """
+
+    deviates: ClassVar[bool] = False
+    """Whether a regression has deviations."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec, self.regression, self.classes = spec, spec.task == "regression", 0
+
+    def add_class(self) -> None:
+        """See ``core.contract.Learner``."""
+        raise NotImplementedError
+
+    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+        """Predict n rows; changes nothing but what is written.
+
+        Args:
+            X: (n, d) rows.
+            value: (n,) the most probable classes, written; (0,) for regression.
+            told: (n, K) their probabilities, K >= 1, written; for regression (2, n) numbers and deviations.
+        """
+        raise NotImplementedError
+
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+        """Test, then train on n rows.
+
+        Args:
+            X: (n, d) rows.
+            y: (n,) numbers, or class indices as floats.
+            discounts: (n,), or ``NONE_GIVEN``.
+            weights: likewise.
+            value: as of ``predict_into``.
+            told: likewise.
+        """
+        raise NotImplementedError
+
+    def predict(self, X: Floats) -> Prediction:
+        """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
+        n = X.shape[0]
+        if self.regression:
+            told = np.empty((2, n))
+            self.predict_into(X, NO_VALUE, told)
+            return Prediction(told[0], None, told[1] if self.deviates else None)
+        value, told = np.empty(n, np.int64), np.empty((n, self.classes))
+        if self.classes:
+            self.predict_into(X, value, told)
+        else:
+            value.fill(-1)
+        return Prediction(value, told)
+
+    def learn(
+        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+    ) -> Prediction:
+        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
+        n, numbers = X.shape[0], np.ascontiguousarray(y, dtype=np.float64)
+        if discounts is None:
+            discounts = NONE_GIVEN
+        if weights is None:
+            weights = NONE_GIVEN
+        if self.regression:
+            told = np.empty((2, n))
+            self.learn_into(X, numbers, discounts, weights, NO_VALUE, told)
+            return Prediction(told[0], None, told[1] if self.deviates else None)
+        value, told = np.empty(n, np.int64), np.empty((n, self.classes))
+        self.learn_into(X, numbers, discounts, weights, value, told)
+        return Prediction(value, told)
+
+    def _counts(self) -> Counts:
+        return {"classes": 0 if self.regression else CLASS_BOUND}
+
+    def _sizes(self, found: Counts) -> Counts:
+        return self.sizes(self.spec, found["classes"])
