@@ -11,8 +11,8 @@ import pytest
 from core.drift.outbox import Change, Drift, Joined
 from core.entry import Entry, Outcome, Rows
 from core.model import Model
-from service.runtime import steps
-from service.store import stretches
+from service.runtime import batches
+from service.store import entry_runs
 
 LOUD = 1000.0
 """A row whose first feature is at least this raises an alarm."""
@@ -53,6 +53,6 @@ def _alarm(machine: Model, entry: Entry, row: int, value: float, held_back: bool
 def alarming():
     """Let every machine of this process raise them, for the tests of a module; no entries are merged meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "apply", raising(steps.apply))
-        patch.setattr(stretches, "MERGED_ENTRIES_MAX", 1)
+        patch.setattr(batches, "apply", raising(batches.apply))
+        patch.setattr(entry_runs, "MERGED_ENTRIES_MAX", 1)
         yield

@@ -8,7 +8,7 @@ import pytest
 
 from core.entry import Entry, Switch
 from core.model.apply import apply
-from service.runtime import steps as applying
+from service.runtime import batches as applying
 from service.runtime import threads
 from service.store.events import StoredEvent, StreamPosition
 from tests.service.api_fixtures import DFOP, columnar

@@ -20,7 +20,7 @@ from core.model import STATE_VERSION, Model, save
 from core.model.apply import apply
 from core.switching.pipeline import Pipeline
 from service.errors import ModelDown
-from service.runtime import loader, steps
+from service.runtime import batches, loader
 from service.runtime.batches import SingleEntry
 from service.runtime.loader import Loader
 from service.runtime.named_states import with_states
@@ -100,7 +100,7 @@ def merged(config, raws, seed):
     """
     rng = np.random.default_rng(seed)
     model, seen, counts = replica(config), {}, Counter()
-    apply_merged = steps.apply_merged
+    apply_merged = batches.apply_merged
 
     def counted(machine, rows, first):
         stop, learned = apply_merged(machine, rows, first)
@@ -116,7 +116,7 @@ def merged(config, raws, seed):
                 "MERGED_ENTRIES_MAX": int(rng.choice([2, 5, 1000])),
                 "MERGED_BYTES_MAX": int(rng.choice([400, 2000, 10**6])),
             }
-        with mock.patch.multiple(entry_runs, **bounds), mock.patch.object(steps, "apply_merged", counted):
+        with mock.patch.multiple(entry_runs, **bounds), mock.patch.object(batches, "apply_merged", counted):
             asyncio.run(reader.apply(model, raws[model.version : model.version + count]))
         seen[model.version] = visible(model)
     return seen, counts["entries"]

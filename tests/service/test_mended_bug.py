@@ -12,7 +12,7 @@ from core.entry import Rows
 from core.model import save
 from service.app import build
 from service.errors import ModelDown
-from service.runtime import steps
+from service.runtime import batches
 from service.settings import Settings
 from tests.service.api_fixtures import Api, features, problem
 
@@ -48,8 +48,8 @@ def failing_merged(apply_merged):
 
 def break_core(bug):
     """Put the bug in."""
-    bug.setattr(steps, "apply", failing(steps.apply))
-    bug.setattr(steps, "apply_merged", failing_merged(steps.apply_merged))
+    bug.setattr(batches, "apply", failing(batches.apply))
+    bug.setattr(batches, "apply_merged", failing_merged(batches.apply_merged))
 
 
 @asynccontextmanager

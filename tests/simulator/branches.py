@@ -8,7 +8,7 @@ from unittest import mock
 from core.contract import Buffer
 from core.entry import Entry, Overlap, Restore, Rows
 from core.model import Model, save
-from service.runtime import steps
+from service.runtime import batches
 from service.runtime.loader import Loader
 from service.runtime.replica import Replica
 from service.store import drift, snapshots, states
@@ -22,7 +22,7 @@ from tests.simulator.network import World
 from tests.simulator.script_parts import Args
 from tests.simulator.simulation import FIRST, Simulation
 
-LARGE_WORK = ((steps, "apply"), (steps, "apply_merged"), (save, "to_bytes"))
+LARGE_WORK = ((batches, "apply"), (batches, "apply_merged"), (save, "to_bytes"))
 """What takes long for a large model: functions of core, where the service finds them."""
 
 
