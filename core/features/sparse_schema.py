@@ -2,24 +2,15 @@
 
 A row is some names with their values; an absent name is 0, and new names may come at any time. A raw row is psi (d,),
 the row's random projection (projection.py), computed only here: the log, the machine and the learner see psi alone.
-Rows are given by name (``row``), as lists (``lists``) or as SVMlight (``lines``). All three apply the same rules:
+Rows are given by name (``row``) or as lists of names and of JSON values or texts (``lists``). The same rules apply:
 names of 1 to 200 printable characters, none twice in a row, at most 100 000; values finite and of a number type.
 A row without any name is the zero row.
-
-SVMlight text has one row per line, a label and then the nonzero values:
-
-    <label> <name>:<value> <name>:<value> ... # comment
-
-A name is the text before the last colon of its cell, uninterpreted: ``1`` and ``01`` are two names. Comments and lines
-without cells are skipped. ``qid:`` belongs to rankings, which Onepass does not learn: it is refused as a name.
 
 Like tables (parsing.py), rows are read vectorised; where a name or value is unusual, they are read again one by one,
 which names what is wrong.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -41,38 +32,8 @@ WORK_MAX: dict[Kind, float] = {"sign": 2e9, "gaussian": 1e8}
 """Most names times d in one request: about half a second, and one and a half."""
 _NAME = f"1 to {NAME_MAX} printable characters"
 _VALUE = "a finite number; a name left out is 0"
-_PAIR, _QUERY = ("is no name with a value", "name:value"), ("is a qid; rankings are not learned", "name:value")
-_CELL = re.compile(r"\S+")
-_Place = Callable[[int, int, str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One row: its line's number in the text, from 1, and the line without its comment; its first cell, if that has no
-    colon, and the others.
-    """
-
-    number: int
-    text: str
-    label: str | None
-    cells: list[str]
-
-    def place(self, at: int) -> str:
-        """The place of cell ``at`` (-1: the label) in the text, e.g. ``line 3, column 7``, both from 1."""
-        starts = [found.start() for found in _CELL.finditer(self.text)]
-        position = at + (self.label is not None)
-        return f"line {self.number}, column {1 + (starts[position] if 0 <= position < len(starts) else 0)}"
-
-
-def read_lines(text: str) -> Iterator[Line]:
-    """The rows of an SVMlight text, one after the other, their cells not looked at yet."""
-    for at, raw in enumerate(text.split("\n"), 1):
-        line = raw.partition("#")[0]
-        cells = line.split()
-        if not cells:
-            continue
-        label = cells.pop(0) if ":" not in cells[0] else None
-        yield Line(at, line, label, cells)
+Place = Callable[[int, int, str], str]
+"""How errors name a name or a value, from its row, its position there, and "names" or "values"."""
 
 
 class SparseSchema:
@@ -121,8 +82,15 @@ class SparseSchema:
         rows = _Rows([names], [[*values.values()]], lambda _row, at, _part: f"{field}.{names[at]}")
         return self._projected(rows, field)
 
-    def lists(self, names: Sequence[Sequence[str]], values: Sequence[Sequence[object]], field: str = "rows") -> Floats:
-        """Rows, each a list of names and one of values, as psi (n, d).
+    def lists(
+        self,
+        names: Sequence[Sequence[str]],
+        values: Sequence[Sequence[object]],
+        field: str = "rows",
+        texts: bool = False,
+        place: Place | None = None,
+    ) -> Floats:
+        """Rows, each a list of names and one of values, as psi (n, d); ``texts``: values are numbers in a text.
 
         Raises:
             Invalid: lists of different lengths, a name twice in its row, invalid names or values, e.g.
@@ -131,22 +99,8 @@ class SparseSchema:
         pairs = zip(names, values, strict=True)
         uneven = [(i, len(row), len(own)) for i, (row, own) in enumerate(pairs) if len(row) != len(own)]
         refuse([Problem(f"{field}[{i}].values", f"has {n} items for {m} names", m) for i, m, n in uneven])
-        return self._projected(_Rows(names, values, lambda row, at, part: f"{field}[{row}].{part}[{at}]"), field)
-
-    def lines(self, lines: Sequence[Line], field: str = "body") -> Floats:
-        """Rows of SVMlight text, without their labels, as psi (n, d); raises as ``lists``, naming line and column."""
-        cells = [[cell.rpartition(":") for cell in line.cells] for line in lines]
-        names = [[name for name, _, _ in row] for row in cells]
-        texts = [[text for _, _, text in row] for row in cells]
-        problems = [
-            Problem(line.place(at), *(_PAIR if colon == "" else _QUERY))
-            for line, row in zip(lines, cells, strict=True)
-            for at, (name, colon, _) in enumerate(row)
-            if colon == "" or (at == 0 and name == "qid")
-        ]
-        refuse(problems)
-        place: _Place = lambda row, at, _part: lines[row].place(at)  # noqa: E731
-        return self._projected(_Rows(names, texts, place, texts=True), field)
+        own_place: Place = lambda row, at, part: f"{field}[{row}].{part}[{at}]"  # noqa: E731
+        return self._projected(_Rows(names, values, place or own_place, texts), field)
 
     def _projected(self, rows: "_Rows", field: str) -> Floats:
         """The psi (n, d) of rows; refuses too large and invalid ones."""
@@ -167,14 +121,11 @@ class SparseSchema:
 
 
 class _Rows(NamedTuple):
-    """Rows as received: for each a list of names and one of values, equally long.
-
-    ``place``: how errors name a name or value, from its row, its position there, and "names" or "values".
-    """
+    """Rows as received: for each a list of names and one of values, equally long."""
 
     names: Sequence[Sequence[Any]]
     values: Sequence[Sequence[Any]]
-    place: _Place
+    place: Place
     texts: bool = False
 
 

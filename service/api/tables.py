@@ -15,12 +15,12 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from core.features import Space, SparseSchema
-from core.features.sparse_schema import read_lines
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api import json_body, media, records
 from service.api.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.errors import NotTable, TooLarge
 from service.runtime.rows.row_numbers import FieldPath
+from service.runtime.rows.svmlight import read_lines
 from service.runtime.rows.table import Table
 
 TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)

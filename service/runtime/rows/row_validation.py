@@ -16,7 +16,7 @@ from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import LabelSet, canonical_all, clashes, from_texts
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, suggestion
 from service.errors import RequestConflict
-from service.runtime.rows import number_tables, row_numbers
+from service.runtime.rows import number_tables, row_numbers, svmlight
 from service.runtime.rows.named_rows import first_lacking, read_ragged
 from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.table import Table, first_row, names_field, names_of
@@ -186,7 +186,7 @@ class RowValidator:
             return self._row(space, data)
         if isinstance(space, SparseSchema):
             if table.texts:
-                return space.lines(data)
+                return svmlight.projected(space, data)
             return space.lists([row.names for row in data], [row.values for row in data])
         if isinstance(data, list) and table.columns is None:
             return read_ragged(table, space.names, lambda part: self._named(space, part, part.columns or ()))

@@ -10,7 +10,6 @@ from core.config import Config
 from core.contract import Spec
 from core.entry import Entry, Reset, Rows
 from core.features import Schema, SparseSchema
-from core.features.sparse_schema import read_lines
 from core.learners.catalogue import find
 from core.learners.dfop.sparse import names_bound, recover, recover_all, sparsity_bound
 from core.model import Model, read, save
@@ -156,15 +155,13 @@ def test_the_configuration_goes_round():
 
 
 def test_all_forms_of_a_row_agree():
-    """By name, as lists and as SVMlight: the same bits; a name left out is 0, a row without names the zero row."""
+    """By name, as lists and as texts: the same bits; a name left out is 0, a row without names the zero row."""
     schema = SparseSchema(0, d, "sign")
     names, values, _ = sparse_rows(40)
     expected = schema.lists(names, values)
     single = [schema.row(dict(zip(*row, strict=True))) for row in zip(names, values, strict=True)]
     assert_array_equal(expected, np.concatenate(single))
-    text = [" ".join(f"{n}:{x!r}" for n, x in zip(*row, strict=True)) for row in zip(names, values, strict=True)]
-    lines = "\r\n".join(f"+1 {line}  # {at}" for at, line in enumerate(text))
-    assert_array_equal(expected, schema.lines([*read_lines(lines)]))
+    assert_array_equal(expected, schema.lists(names, [[*map(repr, row)] for row in values], texts=True))
     assert_array_equal(np.zeros((2, d)), schema.lists([[], ["a"]], [[], [0]]))
     assert_array_equal(np.zeros((1, d)), schema.row({}))
     assert (0, d) == schema.lists([], []).shape
@@ -174,7 +171,7 @@ def test_names_are_texts():
     """Numbers are names by their text, letters of any script and colons are all right, order does not matter."""
     schema = SparseSchema(0, d, "sign")
     assert not np.array_equal(schema.row({"1": 1}), schema.row({"01": 1}))
-    assert_array_equal(schema.row({"größe": 2, "a:b": 1}), schema.lines([*read_lines("größe:2 a:b:1")]))
+    assert_array_equal(schema.row({"größe": 2, "a:b": 1}), schema.lists([["größe", "a:b"]], [[2, 1]]))
     assert_allclose(schema.row({"a": 1, "b": 2.5, "c": 3}), schema.row({"c": 3, "b": 2.5, "a": 1}), rtol=1e-12)
 
 
@@ -217,34 +214,6 @@ def test_lists_that_cannot_be(names, values, named):
     with pytest.raises(Invalid) as refused:
         SparseSchema(0, d, "sign").lists(names, values)
     assert named == fields(refused)
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("1 a:1\n\n# nothing\n1 a:1 b:2 a:3", "line 4, column 11"),
-        ("1 :5", "line 1, column 3"),
-        ("  1   word", "line 1, column 7"),
-        ("1 a:", "line 1, column 3"),
-        ("1 a:nan", "line 1, column 3"),
-        ("1 a:1_0", "line 1, column 3"),
-        ("1 a:1e999", "line 1, column 3"),
-        ("a:1 b:x", "line 1, column 5"),
-        ("3 qid:1 a:1", "line 1, column 3"),
-    ],
-)
-def test_svmlight_that_cannot_be(text, place):
-    """Each is named by line and column, from 1, blank lines and comments counted."""
-    with pytest.raises(Invalid) as refused:
-        SparseSchema(0, d, "sign").lines([*read_lines(text)])
-    assert [place] == fields(refused)
-
-
-def test_svmlight_lines():
-    """Labels are the first cells without a value; blank lines and comments are passed over."""
-    lines = [*read_lines("+1 a:1 # x:9\n\n#\n-1\nb:2\n")]
-    assert [(1, "+1", ["a:1"]), (4, "-1", []), (5, None, ["b:2"])] == [(x.number, x.label, x.cells) for x in lines]
-    assert ["line 1, column 1", "line 5, column 1"] == [lines[0].place(-1), lines[2].place(0)]
 
 
 def test_a_request_that_would_take_seconds_is_refused():

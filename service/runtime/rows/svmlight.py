@@ -1,0 +1,61 @@
+"""SVMlight text: one sparse row per line, a label and then the nonzero values.
+
+    <label> <name>:<value> <name>:<value> ... # comment
+
+A name is the text before the last colon of its cell, uninterpreted: ``1`` and ``01`` are two names. Comments and lines
+without cells are skipped. ``qid:`` belongs to rankings, which Onepass does not learn: it is refused as a name.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from core.contract import Floats
+from core.features import SparseSchema
+from core.problems import Problem, refuse
+
+_PAIR, _QUERY = ("is no name with a value", "name:value"), ("is a qid; rankings are not learned", "name:value")
+_CELL = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row: its line's number in the text, from 1, and the line without its comment; its first cell, if that has no
+    colon, and the others.
+    """
+
+    number: int
+    text: str
+    label: str | None
+    cells: list[str]
+
+    def place(self, at: int) -> str:
+        """The place of cell ``at`` (-1: the label) in the text, e.g. ``line 3, column 7``, both from 1."""
+        starts = [found.start() for found in _CELL.finditer(self.text)]
+        position = at + (self.label is not None)
+        return f"line {self.number}, column {1 + (starts[position] if 0 <= position < len(starts) else 0)}"
+
+
+def read_lines(text: str) -> Iterator[Line]:
+    """The rows of a text, one after the other, their cells not looked at yet."""
+    for at, raw in enumerate(text.split("\n"), 1):
+        line = raw.partition("#")[0]
+        cells = line.split()
+        if not cells:
+            continue
+        label = cells.pop(0) if ":" not in cells[0] else None
+        yield Line(at, line, label, cells)
+
+
+def projected(space: SparseSchema, lines: Sequence[Line]) -> Floats:
+    """Rows, without their labels, as psi (n, d); raises as ``SparseSchema.lists``, naming line and column."""
+    cells = [[cell.rpartition(":") for cell in line.cells] for line in lines]
+    problems = [
+        Problem(line.place(at), *(_PAIR if colon == "" else _QUERY))
+        for line, row in zip(lines, cells, strict=True)
+        for at, (name, colon, _) in enumerate(row)
+        if colon == "" or (at == 0 and name == "qid")
+    ]
+    refuse(problems)
+    names, texts = [[name for name, _, _ in row] for row in cells], [[text for _, _, text in row] for row in cells]
+    return space.lists(names, texts, "body", texts=True, place=lambda row, at, _part: lines[row].place(at))
