@@ -59,7 +59,7 @@ class Publisher:
             alarms, asking = [] if asking else await self._after(replica, after), False
             async with self._slots:
                 last, added = await self._stream.publish(replica.name, replica.incarnation, after, alarms)
-            if alarms:
+            if added:
                 self._pass("published")
             self.published.update(each.kind for each in alarms[len(alarms) - added :] if each.kind != "joined")
             # Where the model was deleted its alarms are gone with it.
