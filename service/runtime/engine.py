@@ -150,7 +150,7 @@ class Engine:
         try:
             await self._look()
         except StoreDown as error:
-            await self._missed(error)
+            self._missed(error)
         runs = {
             "committer": self.committer.run,
             "follower": self.follower.run,
@@ -203,14 +203,13 @@ class Engine:
             try:
                 await self._look()
             except StoreDown as error:
-                await self._missed(error)
+                self._missed(error)
             self._meter.note(asyncio.get_running_loop().time(), self.stats.rows)
             await asyncio.sleep(POLL_S)
 
-    async def _missed(self, error: StoreDown) -> None:
+    def _missed(self, error: StoreDown) -> None:
         if self.store_ok is not False:
-            why = await self.store.connection.refusal() or error.detail
-            logger.warning("the store does not answer, feedback gets 503 until it does: %s", why)
+            logger.warning("the store does not answer, feedback gets 503 until it does: %s", error.detail)
         self.store_ok = False
 
     async def _look(self) -> None:

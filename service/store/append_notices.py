@@ -6,13 +6,14 @@ just been subscribed, and compares that model's head itself; a slow sweep compar
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
-
-from redis import exceptions
 
 from service.errors import StoreDown, StoreFull
 from service.store.keys import ModelKeys
-from service.store.redis.connection import Connection, translated, unavailable
+from service.store.redis.connection import Connection, unavailable
+from service.store.redis.line import Line
 
 QUIET_S = 2.0
 """A connection that has been silent for this long is pinged."""
@@ -84,55 +85,58 @@ class AppendNotices:
         Raises:
             StoreDown, StoreFull: always, in the end.
         """
-        with translated():
-            line = await self._connection.subscriber(self._own)
-            self._asked.clear()
-            self._changed.set()
-            asking = asyncio.create_task(self._keep_asking(line))
-            try:
-                _check_cancelled()
-                await self._read(line, heard, begun)
-            finally:
-                self.hearing = False
-                asking.cancel()
-                await line.disconnect(nowait=True)  # before anything that waits: a second cancellation would end it
-                await asyncio.gather(asking, return_exceptions=True)
+        loop = asyncio.get_running_loop()
+        failure: asyncio.Future[Exception] = loop.create_future()
+        failure.add_done_callback(lambda _: self._changed.set())
+        line = await self._connection.subscriber(partial(self._hear, heard, begun, failure))
+        self._asked.clear()
+        self._changed.set()
+        count, since, pinged = self.heard, loop.time(), False
+        try:
+            while not failure.done():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(QUIET_S):
+                        await self._changed.wait()
+                self._ask(line)
+                if self.heard > count:
+                    count, since, pinged = self.heard, loop.time(), False
+                elif loop.time() >= since + QUIET_S:
+                    if pinged:
+                        raise StoreDown("the store did not answer in time")
+                    line.tell(("PING",))
+                    since, pinged = loop.time(), True
+        finally:
+            self.hearing = False
+            line.end(ConnectionError("closed"))
+        raise unavailable(failure.result()) or failure.result()
 
-    async def _read(self, line: Any, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
-        asked = False
-        while True:
-            try:
-                said = await line.read_response(timeout=QUIET_S, disconnect_on_error=False)
-            except exceptions.ResponseError as error:
-                if not isinstance(unavailable(error), StoreFull):
-                    raise
-                said = [b"pong"]  # it refuses the ping while it cannot write to its disk, and publishes all the same
-            if said is None:
-                if asked:
-                    raise StoreDown("the store did not answer in time")
-                asked = True
-                await line.send_command("PING")
-                _check_cancelled()
-                continue
-            asked = False
-            self.heard += 1
-            if said[0] == b"message" and self._own not in said[2]:
-                heard(_notice(said[1], said[2]))
-            elif said[0] == b"subscribe":
-                self.hearing = True
-                begun(_name(said[1]))
+    def _hear(
+        self,
+        heard: Callable[[AppendNotice], None],
+        begun: Callable[[str], None],
+        failure: "asyncio.Future[Exception]",
+        message: Any,
+    ) -> None:
+        """Take in what the connection has received, or the error that ends it."""
+        self.heard += 1
+        if isinstance(message, Exception):
+            # It refuses the ping while it cannot write to its disk, and publishes all the same.
+            if not isinstance(unavailable(message), StoreFull) and not failure.done():
+                failure.set_result(message)
+        elif message[0] == b"message" and self._own not in message[2]:
+            heard(_notice(message[1], message[2]))
+        elif message[0] == b"subscribe":
+            self.hearing = True
+            begun(_name(message[1]))
 
-    async def _keep_asking(self, line: Any) -> None:
+    def _ask(self, line: Line) -> None:
         """Subscribe to the models that are wanted, and unsubscribe from the others."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            new, old = self._wanted - self._asked, self._asked - self._wanted
-            for verb, names in (("SUBSCRIBE", new), ("UNSUBSCRIBE", old)):
-                for part in _parts([ModelKeys(name, "").notices for name in sorted(names)]):
-                    await line.send_command(verb, *part)
-                    _check_cancelled()
-            self._asked = (self._asked | new) - old
+        self._changed.clear()
+        new, old = self._wanted - self._asked, self._asked - self._wanted
+        for verb, names in (("SUBSCRIBE", new), ("UNSUBSCRIBE", old)):
+            for part in _parts([ModelKeys(name, "").notices for name in sorted(names)]):
+                line.tell((verb, *part))
+        self._asked = (self._asked | new) - old
 
 
 def _parts(channels: list[str]) -> Iterable[list[str]]:
@@ -148,10 +152,3 @@ def _notice(channel: bytes, text: bytes) -> AppendNotice:
     if not rest:
         return AppendNotice(_name(channel), incarnation)
     return AppendNotice(_name(channel), incarnation, int(rest[0]), rest[1], int(rest[2]) if len(rest) > 2 else None)
-
-
-def _check_cancelled() -> None:
-    """Raise a cancellation that got lost: asyncio.wait_for, which the client library uses, loses some before 3.12."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError

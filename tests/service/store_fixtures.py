@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -157,9 +157,14 @@ class Model:
         return tuple(await self.connection.ask(*commands))
 
 
-def _ordered(value: bytes | dict[bytes, bytes]) -> bytes:
+def by_name(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Fields and values, which a reply has in turn."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _ordered(value: bytes | list[bytes]) -> bytes:
     """A dump as it is; fields and values, which come in any order, by name."""
-    return value if isinstance(value, bytes) else repr(sorted(value.items())).encode()
+    return value if isinstance(value, bytes) else repr(sorted(by_name(value).items())).encode()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import time
 
 from service.errors import WritersFull
 from service.store.scripts import WRITER_LIFE_MS, WRITERS_MAX
-from tests.service.store_fixtures import Model, one
+from tests.service.store_fixtures import Model, by_name, one
 
 
 async def _others(model: Model, count: int) -> None:
@@ -17,7 +17,7 @@ async def _others(model: Model, count: int) -> None:
 
 async def _writers(model: Model) -> dict[str, list[int]]:
     (flat,) = await model.connection.ask(("HGETALL", model.keys.meta))
-    found = zip(flat[::2], flat[1::2], strict=True) if isinstance(flat, list) else flat.items()
+    found = by_name(flat).items()
     return {key.decode()[2:]: [*map(int, value.split(b":"))] for key, value in found if key.startswith(b"w:")}
 
 

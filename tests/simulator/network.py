@@ -69,7 +69,7 @@ class World:
     def _publish(self, channel: str, text: bytes) -> None:
         for line in self.lines:
             if channel in line.channels and self.draw.random() >= self.weather.notice:
-                self.loop.call_later(self.draw.uniform(0, 0.005), line.tell, [b"message", channel.encode(), text])
+                self.loop.call_later(self.draw.uniform(0, 0.005), line.receive, [b"message", channel.encode(), text])
 
 
 class Way:
@@ -90,9 +90,6 @@ class Way:
 
     def node_key(self, key: str) -> str:
         return ""
-
-    async def refusal(self) -> None:
-        """No server of the simulation says why it does not answer."""
 
     async def run(
         self, calls: Sequence[Call], *, quick: bool = False, safety: Safety | None = None, large_bytes: int = 0
@@ -133,9 +130,9 @@ class Way:
     async def eviction_ok(self) -> bool:
         return True
 
-    async def subscriber(self, ignored: bytes) -> "Line":
+    async def subscriber(self, hear: Callable[[Any], None]) -> "Line":
         await self._trip(list)
-        line = Line(self._world)
+        line = Line(self._world, hear)
         self._world.lines.append(line)
         return line
 
@@ -178,36 +175,26 @@ class Way:
 class Line:
     """A connection that hears notices."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, hear: Callable[[Any], None]) -> None:
+        self._world, self._hear = world, hear
         self.channels: set[str] = set()
-        self._said: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def send_command(self, verb: str, *channels: str) -> None:
+    def tell(self, command: tuple[str, ...]) -> None:
+        verb, *channels = command
         if verb == "PING":
-            self.tell([b"pong", b""])
+            self.receive([b"pong", b""])
         for channel in channels:
             (self.channels.add if verb == "SUBSCRIBE" else self.channels.discard)(channel)
-            self.tell([verb.lower().encode(), channel.encode(), len(self.channels)])
+            self.receive([verb.lower().encode(), channel.encode(), len(self.channels)])
 
-    async def read_response(self, timeout: float, disconnect_on_error: bool) -> Any:
-        try:
-            async with asyncio.timeout(timeout):
-                said = await self._said.get()
-        except TimeoutError:
-            return None
-        if said is None:
-            raise exceptions.ConnectionError("cut")
-        return said
-
-    def tell(self, said: Any) -> None:
-        self._said.put_nowait(said)
+    def receive(self, message: Any) -> None:
+        self._world.loop.call_soon(self._hear, message)
 
     def cut(self) -> None:
         """Break."""
         self.channels.clear()
-        self.tell(None)
+        self.receive(ConnectionError("cut"))
 
-    async def disconnect(self, nowait: bool) -> None:
+    def end(self, _: Exception) -> None:
         if self in self._world.lines:
             self._world.lines.remove(self)

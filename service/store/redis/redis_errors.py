@@ -3,8 +3,6 @@ unchanged where they are a bug of ours.
 """
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from redis import exceptions
 
@@ -27,55 +25,45 @@ _CANNOT = {
     "ASK": "the store is moving its data",
     "NOAUTH": "the store asks for credentials",
     "WRONGPASS": "the store refuses the credentials",
+    "ERR AUTH": "the store refuses the credentials",
     "NOPERM": "the store's user lacks a permission",
     "NOSCRIPT": "the store does not keep its scripts",
 }
-# The client library turns some words into classes and cuts them from the message; the others it leaves in place.
-_CLASSES: tuple[tuple[type[exceptions.RedisError], str], ...] = (
-    (exceptions.OutOfMemoryError, "OOM"),
-    (exceptions.ReadOnlyError, "READONLY"),
-    (exceptions.BusyLoadingError, "LOADING"),
-    (exceptions.MasterDownError, "MASTERDOWN"),  # before its base
-    (exceptions.ClusterDownError, "CLUSTERDOWN"),
-    (exceptions.TryAgainError, "TRYAGAIN"),
-    (exceptions.MovedError, "MOVED"),
-    (exceptions.AskError, "ASK"),
-    (exceptions.AuthenticationError, "WRONGPASS"),
-    (exceptions.NoPermissionError, "NOPERM"),
-    (exceptions.NoScriptError, "NOSCRIPT"),
-)
 # At the start, or behind "-" where Redis before 7 wraps what a script ran into.
 _WORD = re.compile(rf"(?:^|[\s:]-)({'|'.join({**_FULL, **_CANNOT})})\b")
+_CLASSES: dict[str, type[exceptions.ResponseError]] = {
+    "NOSCRIPT": exceptions.NoScriptError,
+    "MOVED": exceptions.MovedError,
+    "ASK": exceptions.AskError,
+    "READONLY": exceptions.ReadOnlyError,
+    "CLUSTERDOWN": exceptions.ClusterDownError,
+}
+_WORDS = {kind: word for word, kind in _CLASSES.items()}
+
+
+def reply_error(text: str) -> exceptions.ResponseError:
+    """A server's error, as the client library would raise it where that makes a difference here."""
+    word, _, rest = text.partition(" ")
+    return _CLASSES[word](rest) if word in _CLASSES else exceptions.ResponseError(text)
+
+
+def word_of(error: BaseException) -> str | None:
+    """The word by which a server says what it cannot do; None for any other error."""
+    if not isinstance(error, exceptions.ResponseError):
+        return None
+    found = _WORD.search(str(error))
+    return _WORDS.get(type(error)) or (None if found is None else found[1])
 
 
 def unavailable(error: BaseException) -> StoreDown | StoreFull | None:
-    """What ``error`` means for whoever asked, or None where the store is neither down nor full nor unable.
+    """What ``error`` means for a caller, or None where the store is neither down nor full nor unable.
 
-    Its text is never the library's own message, which names hosts and paths.
+    Its text is never the server's own message, which names hosts and paths.
     """
-    for kind, word in _CLASSES:
-        # What goes wrong while connecting comes wrapped in a ConnectionError.
-        if isinstance(error, kind) or isinstance(error.__cause__, kind):
-            return _meaning(word)
+    if (word := word_of(error)) is not None:
+        return StoreFull(_FULL[word]) if word in _FULL else StoreDown(_CANNOT[word])
     if isinstance(error, exceptions.TimeoutError | TimeoutError):
         return StoreDown("the store did not answer in time")
     if isinstance(error, exceptions.ConnectionError | OSError):
         return StoreDown("the store cannot be reached")
-    if isinstance(error, exceptions.ResponseError) and (found := _WORD.search(str(error))):
-        return _meaning(found[1])
     return None
-
-
-def _meaning(word: str) -> StoreDown | StoreFull:
-    return StoreFull(_FULL[word]) if word in _FULL else StoreDown(_CANNOT[word])
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Raise StoreDown or StoreFull for every error that means it; let all others through."""
-    try:
-        yield
-    except (exceptions.RedisError, OSError) as error:
-        if (meant := unavailable(error)) is not None:
-            raise meant from error
-        raise

@@ -1,18 +1,20 @@
 """Which server has a key: the only one, the primary that Sentinels name, or a node of a cluster.
 
-A topology is looked up again, in a task of its own and at a bounded rate, when a server cannot be reached, is no
-primary, or reports that a slot has moved. Until then callers that need that server get StoreDown.
+The client library finds the servers. They are looked up again, in a task of its own and at a bounded rate, when one
+cannot be reached, is no primary, or reports that a slot has moved. Until then callers that need that server get
+StoreDown.
 """
 
 import asyncio
 import logging
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from contextvars import Context
 from typing import Any
 
 from redis import exceptions
+from redis.asyncio.cluster import ClusterNode, NodesManager
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
@@ -26,234 +28,182 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.1
 """Least time between two look-ups."""
+TRIES = 4
+"""Sentinels, or nodes of a cluster, that one look-up has time to ask though most do not answer."""
 UNKNOWN = "the store's servers are being looked for"
+_FAILED = (exceptions.RedisError, exceptions.RedisClusterException, OSError)
 
-Make = Callable[[Server], Node]
+Slots = list[Server | None]
+"""The server of each slot; a list of one where one server has all keys."""
+Find = Callable[[Iterable[Server]], Awaitable[Slots]]
+"""Looks servers up, given those that are known; raises an error of the library, or OSError, where none answers."""
+ONLY = ("", 0)
 
 
-class Topology(ABC):
-    """Servers, and which of them is in charge of what."""
+class Topology:
+    """The servers in charge, and which has what.
 
-    @abstractmethod
+    Args:
+        find: looks them up.
+        make: makes a server.
+        slots: what is known at first.
+        timeout_s: bound of a look-up.
+    """
+
+    def __init__(self, find: Find, make: Callable[[Server], Node], slots: Slots, timeout_s: float) -> None:
+        self._find, self._make, self._slots, self._timeout_s = find, make, slots, timeout_s
+        self._known = {server: make(server) for server in {*slots} if server is not None}
+        self._looking: asyncio.Task[None] | None = None
+        self._looked, self._stale, self._turn = -math.inf, True, 0
+
+    def sole(self) -> Node | None:
+        """The server that has all keys; None: it is not known, or there is more than one."""
+        if self._stale or len(self._slots) > 1:
+            return None
+        return self._known.get(self._slots[0] or ONLY)
+
     async def node(self, key: str | None) -> Node:
         """The server in charge of a key; None: any that is in charge of something.
 
         Raises:
             StoreDown: it is not known.
         """
-
-    @abstractmethod
-    async def nodes(self) -> list[Node]:
-        """Every server in charge of something; raises StoreDown where none is known."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close every connection."""
-
-    def node_key(self, key: str) -> str:  # noqa: ARG002  there is one server
-        """Equal for two keys if and only if one slow server would delay both."""
-        return ""
-
-    def failed(self, error: BaseException) -> None:  # noqa: B027  with one server there is nothing to look for
-        """Note that a server could not be reached, or is not in charge any more."""
-
-    async def moved(self, to: Server) -> Node | None:  # noqa: ARG002  there is no other server
-        """The server that a slot is reported to have moved to; None where there is only one."""
-        return None
-
-
-class Single(Topology):
-    """One server."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    async def node(self, key: str | None) -> Node:  # noqa: ARG002
-        """The server, for every key."""
-        return self._node
-
-    async def nodes(self) -> list[Node]:
-        """The server."""
-        return [self._node]
-
-    async def close(self) -> None:
-        """Close the server's connections."""
-        await self._node.close()
-
-
-class _Found(Topology):
-    """Servers that are looked up: at first, and again whenever the result turns out wrong."""
-
-    def __init__(self, make: Make, timeout_s: float) -> None:
-        self._make, self._timeout_s = make, timeout_s
-        self._known: dict[Server, Node] = {}
-        self._looking: asyncio.Task[None] | None = None
-        self._stale = True
-        self._looked = -math.inf
-        self._closing: set[asyncio.Task[None]] = set()
-
-    @abstractmethod
-    async def _look(self) -> None:
-        """Look up the servers in charge; raises RedisError or OSError where no server answers."""
-
-    def failed(self, error: BaseException) -> None:
-        """Start another look-up."""
-        self._stale = True
-        if not isinstance(error, exceptions.MovedError | exceptions.ReadOnlyError):
-            logger.debug("a server of the store failed: %r", error)
-        self._search()
-
-    async def nodes(self) -> list[Node]:
-        """The servers that were found last."""
-        await self._sure()
-        if not self._known:
-            raise StoreDown(UNKNOWN)
-        return [*self._known.values()]
-
-    async def close(self) -> None:
-        """Close every server's connections."""
-        if self._looking is not None:
-            self._looking.cancel()
-        await asyncio.gather(*(node.close() for node in self._known.values()), *self._closing, return_exceptions=True)
-
-    def _search(self) -> "asyncio.Task[None]":
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._once(), context=Context())
-        return self._looking
-
-    async def _once(self) -> None:
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._looked + LOOK_S - loop.time()))
-        self._looked = loop.time()
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._look()
-            self._stale = False
-        except (exceptions.RedisError, OSError) as error:
-            logger.debug("the store's servers could not be found: %r", error)
-
-    async def _sure(self) -> None:
-        """Wait for the first look-up, not for later ones."""
-        if not self._known:
-            await asyncio.wait({self._search()}, timeout=self._timeout_s)
-        elif self._stale:
-            self._search()
-
-    def _keep(self, servers: Sequence[Server]) -> None:
-        """Connect to new servers in charge, and drop those that are not in charge of anything any more."""
-        for server in [*self._known]:
-            if server not in servers:
-                task = asyncio.create_task(self._known.pop(server).close())
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
-        for server in servers:
-            if server not in self._known:
-                self._known[server] = self._make(server)
-
-
-class Sentinels(_Found):
-    """The primary of a service, as Sentinels name it.
-
-    Args:
-        place: where they are.
-        make: makes a server.
-        timeout_s: bound of a look-up.
-    """
-
-    def __init__(self, place: StoreUrl, make: Make, timeout_s: float) -> None:
-        super().__init__(make, timeout_s)
-        self._service = place.service
-        kept = {name: value for name, value in (place.sentinel or {}).items() if name != "connection_class"}
-        if "connection_class" in (place.sentinel or {}):
-            kept["ssl"] = True
-        half = timeout_s / 2
-        limits = {"socket_timeout": half, "socket_connect_timeout": half, "retry": Retry(NoBackoff(), 0)}
-        self._sentinel = Sentinel(place.seeds, sentinel_kwargs={**kept, **limits})  # type: ignore[no-untyped-call]
-
-    async def _look(self) -> None:
-        host, port = await self._sentinel.discover_master(self._service)
-        if (host, port) not in self._known:
-            logger.info("the store's primary is %s:%s", host, port)
-        self._keep([(host, port)])
-
-    async def node(self, key: str | None) -> Node:  # noqa: ARG002
-        """The primary."""
-        return (await self.nodes())[0]
-
-    async def close(self) -> None:
-        """Close the connections to Sentinels as well."""
-        await super().close()
-        await asyncio.gather(*(one.aclose() for one in self._sentinel.sentinels), return_exceptions=True)
-
-
-class Cluster(_Found):
-    """The nodes of a cluster, by slot.
-
-    Args:
-        seeds: nodes to ask first.
-        make: makes a server.
-        timeout_s: bound of a look-up.
-    """
-
-    def __init__(self, seeds: Sequence[Server], make: Make, timeout_s: float) -> None:
-        super().__init__(make, timeout_s)
-        self._seeds = seeds
-        self._slots: list[Server | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
-        self._asked = 0
-
-    async def _look(self) -> None:
-        """Ask one node after the other, another one first each time: one that is cut off from the rest may be wrong."""
-        others = [server for server in self._seeds if server not in self._known]
-        asked = [*self._known, *others]
-        self._asked += 1
-        last: Exception | None = None
-        for at in range(len(asked)):
-            server = asked[(at + self._asked) % len(asked)]
-            known = self._known.get(server)
-            node = known or self._make(server)
-            try:
-                async with asyncio.timeout(self._timeout_s / len(asked)):
-                    (ranges,) = await node.send([("CLUSTER", "SLOTS")])
-                if isinstance(ranges, Exception):
-                    raise ranges
-            except (exceptions.RedisError, OSError) as error:
-                last = error
-                continue
-            finally:
-                if known is None:
-                    await node.close()
-            self._take(ranges, server)
-            return
-        raise last or exceptions.ConnectionError("no node")
-
-    def _take(self, ranges: Sequence[Any], told_by: Server) -> None:
-        slots: list[Server | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
-        for first, last, primary, *_ in ranges:
-            server = ((primary[0] or b"").decode() or told_by[0], int(primary[1]))
-            slots[first : last + 1] = [server] * (last - first + 1)
-        self._slots = slots
-        self._keep(sorted({server for server in slots if server is not None}))
-
-    def _of(self, key: str) -> Server | None:
-        return self._slots[key_slot(key.encode())]
-
-    async def node(self, key: str | None) -> Node:
-        """The node that has the key's slot."""
-        await self._sure()
+        nodes = await self.nodes()
         if key is None:
-            return (await self.nodes())[self._asked % len(self._known)]
+            self._turn += 1
+            return nodes[self._turn % len(nodes)]
         server = self._of(key)
         if server is None or server not in self._known:
             self._search()
             raise StoreDown(UNKNOWN)
         return self._known[server]
 
-    def node_key(self, key: str) -> str:
-        """The address of the node that has the slot."""
-        return str(self._of(key))
+    async def nodes(self) -> list[Node]:
+        """Every server in charge of something; waits for the first look-up, not for later ones.
 
-    async def moved(self, to: Server) -> Node | None:
-        """The node that another one names, connected to on demand."""
+        Raises:
+            StoreDown: none is known.
+        """
+        if not self._known:
+            await asyncio.wait({self._search()}, timeout=self._timeout_s)
+        elif self._stale:
+            self._search()
+        if not self._known:
+            raise StoreDown(UNKNOWN)
+        return [*self._known.values()]
+
+    def node_key(self, key: str) -> str:
+        """Equal for two keys if and only if one slow server would delay both."""
+        return str(self._of(key)) if len(self._slots) > 1 else ""
+
+    def failed(self, error: BaseException) -> None:
+        """Note that a server could not be reached, or is not in charge any more: look again."""
+        logger.debug("a server of the store failed: %r", error)
+        self._stale = True
+        self._search()
+
+    def moved(self, to: Server) -> Node:
+        """The server that a slot is reported to have moved to."""
         if to not in self._known:
             self._known[to] = self._make(to)
         return self._known[to]
+
+    async def close(self) -> None:
+        """Close every server's connections."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait({self._looking})
+        for node in self._known.values():
+            node.close()
+
+    def _of(self, key: str) -> Server | None:
+        return self._slots[key_slot(key.encode(), len(self._slots))]
+
+    def _search(self) -> "asyncio.Task[None]":
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), context=Context())
+        return self._looking
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._looked + LOOK_S - loop.time()))
+        self._looked = loop.time()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                self._slots = await self._find([*self._known])
+        except _FAILED as error:
+            logger.debug("the store's servers could not be found: %r", error)
+            return
+        self._stale = False
+        servers = {server for server in self._slots if server is not None}
+        for server in {*self._known} - servers:
+            self._known.pop(server).close()
+        for server in sorted(servers - {*self._known}):
+            self._known[server] = self._make(server)
+
+
+def topology(url: StoreUrl, timeout_s: float, connections_max: int) -> Topology:
+    """The topology of the store at a URL.
+
+    Raises:
+        ValueError: the URL holds an option that is not known.
+    """
+    first = Node(url.where, timeout_s, connections_max)  # does not connect: it checks the options
+
+    def make(server: Server) -> Node:
+        where = {**url.where, "host": server[0], "port": server[1]}
+        return first if server == ONLY else Node(where, timeout_s, connections_max)
+
+    if url.kind == "single":
+        return Topology(_only, make, [ONLY], timeout_s)
+    if url.kind == "sentinel":
+        return Topology(_sentinels(url, timeout_s), make, [None], timeout_s)
+    return Topology(_cluster(url, timeout_s), make, [None] * REDIS_CLUSTER_HASH_SLOTS, timeout_s)
+
+
+async def _only(_: Iterable[Server]) -> Slots:
+    return [ONLY]
+
+
+def _sentinels(url: StoreUrl, timeout_s: float) -> Find:
+    """Asks Sentinels for the primary of a service."""
+    own = _limited({**url.sentinel, "ssl": "connection_class" in url.sentinel}, timeout_s)
+    own.pop("connection_class", None)
+
+    async def find(known: Iterable[Server]) -> Slots:
+        asked = Sentinel(url.seeds, sentinel_kwargs=own)  # type: ignore[no-untyped-call]
+        try:
+            primary: Server = await asked.discover_master(url.service)
+        finally:
+            await asyncio.gather(*(one.aclose() for one in asked.sentinels), return_exceptions=True)
+        if primary not in known:
+            logger.info("the store's primary is %s:%s", *primary)
+        return [primary]
+
+    return find
+
+
+def _cluster(url: StoreUrl, timeout_s: float) -> Find:
+    """Asks the nodes of a cluster in random order: one that is cut off from the rest may be wrong."""
+    own = _limited(url.where, timeout_s)
+
+    async def find(known: Iterable[Server]) -> Slots:
+        asked = [ClusterNode(*server, **own) for server in {*known, *url.seeds}]
+        manager = NodesManager(asked, False, own, dynamic_startup_nodes=False)
+        try:
+            await manager.initialize()
+        finally:
+            with suppress(*_FAILED):
+                await manager.aclose("startup_nodes")
+        found: Slots = [None] * REDIS_CLUSTER_HASH_SLOTS
+        for slot, (primary, *_) in manager.slots_cache.items():
+            found[slot] = primary.host, int(primary.port)
+        return found
+
+    return find
+
+
+def _limited(where: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+    """Arguments of the library's own connections, bounded in time; nothing is tried twice."""
+    wait_s = timeout_s / TRIES
+    return {**where, "socket_timeout": wait_s, "socket_connect_timeout": wait_s, "retry": Retry(NoBackoff(), 0)}

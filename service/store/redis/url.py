@@ -11,16 +11,16 @@ Options after ``?`` choose certificates or a database, no behaviour; ``sentinel_
 the credentials for the Sentinels.
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from redis.asyncio.connection import parse_url
 
 _SINGLE = ("redis", "rediss", "unix")
 _MANY = ("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 _PORT = {"sentinel": 26379, "cluster": 6379}
-_UNREADABLE = "the store's {}:// URL cannot be read"
 _FORMS = (
     "redis://HOST:6379/0 (rediss:// over TLS), unix:///PATH, redis+sentinel://HOST:26379,.../SERVICE or "
     "redis+cluster://HOST:6379,...; empty for a private store"
@@ -30,8 +30,7 @@ Server = tuple[str, int]
 """Host and port."""
 
 
-@dataclass(frozen=True)
-class StoreUrl:
+class StoreUrl(NamedTuple):
     """A parsed URL.
 
     Attributes:
@@ -46,7 +45,7 @@ class StoreUrl:
     where: dict[str, Any]
     seeds: tuple[Server, ...] = ()
     service: str = ""
-    sentinel: dict[str, Any] | None = None
+    sentinel: Mapping[str, Any] = MappingProxyType({})
 
 
 def parse(url: str) -> StoreUrl:
@@ -55,33 +54,29 @@ def parse(url: str) -> StoreUrl:
     Raises:
         ValueError: it cannot be used; the message does not repeat it, since it may hold a password.
     """
-    scheme = urlsplit(url).scheme
-    if scheme not in (*_SINGLE, *_MANY):
+    parts = urlsplit(url)
+    if parts.scheme not in (*_SINGLE, *_MANY):
         raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) names no kind of store that is known: write {_FORMS}")
     try:
-        return StoreUrl("single", dict(parse_url(url))) if scheme in _SINGLE else _many(url, scheme)
+        return StoreUrl("single", dict(parse_url(url))) if parts.scheme in _SINGLE else _many(parts)
     except ValueError:
-        raise ValueError(_UNREADABLE.format(scheme)) from None
+        raise ValueError(f"the store's {parts.scheme}:// URL cannot be read") from None
 
 
-def _many(url: str, scheme: str) -> StoreUrl:
+def _many(parts: SplitResult) -> StoreUrl:
     """One URL for many servers: each host is parsed as a URL of its own."""
-    plain, _, kind = scheme.partition("+")
-    parts = urlsplit(url)
-    who, at, hosts = parts.netloc.rpartition("@")
+    plain, _, kind = parts.scheme.partition("+")
+    user, at, hosts = parts.netloc.rpartition("@")
     options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
     own = {name: options.pop(f"sentinel_{name}") for name in ("username", "password") if f"sentinel_{name}" in options}
     service, _, db = parts.path.strip("/").partition("/")
     if bool(service) is (kind == "cluster"):
         raise ValueError("a cluster has no database, and Sentinels have to be asked for a service")
-    query = f"?{urlencode(options)}" if options else ""
     read: list[dict[str, Any]] = [
-        dict(parse_url(f"{plain}://{who}{at}{host}/{db}{query}")) for host in hosts.split(",")
+        dict(parse_url(f"{plain}://{user}{at}{host}/{db}?{urlencode(options)}")) for host in hosts.split(",")
     ]
-    seeds = tuple((found.pop("host"), int(found.pop("port", _PORT[kind]))) for found in read)
-    where = read[0]
+    seeds = tuple((one.pop("host"), int(one.pop("port", _PORT[kind]))) for one in read)
     if kind == "cluster":
-        return StoreUrl("cluster", where, seeds)
-    unasked = ("username", "password", "db")
-    sentinel = {name: value for name, value in where.items() if name not in unasked} | own
-    return StoreUrl("sentinel", where, seeds, service, sentinel)
+        return StoreUrl("cluster", read[0], seeds)
+    sentinel = {name: value for name, value in read[0].items() if name not in ("username", "password", "db")}
+    return StoreUrl("sentinel", read[0], seeds, service, sentinel | own)
