@@ -164,7 +164,7 @@ class EmbeddedStore:
             self._child = _Child([server, *self._options()], self._dir / "store.log", lock)
         finally:
             os.close(lock)  # the child keeps its copy, and with it the lock
-        while private.state(self._socket) != "up":
+        while not private.answers(self._socket):
             if not self._child.alive():
                 raise CannotStart(f"{server} ended at once; the end of its log:\n{self._log_tail()}")
             if time.monotonic() > deadline:

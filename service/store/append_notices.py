@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from service.errors import StoreDown, StoreFull
 from service.store.keys import ModelKeys
-from service.store.redis.connection import Connection, unavailable
+from service.store.redis.connection import Connection
 from service.store.redis.line import Line
+from service.store.redis.redis_errors import unavailable
 
 QUIET_S = 2.0
 """A connection that has been silent for this long is pinged."""

@@ -263,7 +263,7 @@ class Store:
         command = [server, *(part for name, value in options.items() for part in (f"--{name}", value))]
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        assert "up" == eventually("up", lambda: private.state(self.socket))
+        assert eventually(True, lambda: private.answers(self.socket))
         return self
 
     def kill(self) -> None:

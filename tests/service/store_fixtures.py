@@ -49,7 +49,7 @@ class Server:
         options += ["--appendonly", "yes", "--save", "", *self._options]
         self._process = subprocess.Popen([self.binary, *options], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
-        while private.state(self.socket) != "up":
+        while not private.answers(self.socket):
             assert time.monotonic() < deadline
             time.sleep(0.02)
 

@@ -13,8 +13,8 @@ from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log import Head, Log
 from service.store.pending import Pending
-from service.store.redis.connection import Call, Connection, Script, unavailable
-from service.store.redis.redis_errors import reply_error
+from service.store.redis.connection import Call, Connection, Script
+from service.store.redis.redis_errors import reply_error, unavailable
 from service.store.snapshots import Snapshots
 from tests.service.store_fixtures import INCARNATION, Model
 

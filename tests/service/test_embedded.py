@@ -182,7 +182,7 @@ def test_it_outlives_the_thread_that_started_it(directory):
     thread.join()
     time.sleep(0.1)
     assert store.alive()
-    assert "up" == private.state(directory / "data" / "store.sock")
+    assert private.answers(directory / "data" / "store.sock")
     store.stop()
 
 
@@ -223,7 +223,7 @@ def test_the_server_ends_with_the_service(start, directory):
 def test_a_server_that_was_left_behind_is_stopped_first(start, directory):
     """Where nothing tells it, it lives on; the next start ends it in good order and takes over the data."""
     server = killed_service(directory / "data", "orphan")
-    assert "up" == private.state(directory / "data" / "store.sock")
+    assert private.answers(directory / "data" / "store.sock")
     with client(start()) as redis:
         assert 1000 == redis.dbsize()
     assert not runs(server)

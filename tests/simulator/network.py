@@ -9,7 +9,8 @@ from typing import Any
 from redis import exceptions
 
 from service.errors import StoreDown
-from service.store.redis.connection import Call, Safety, unavailable
+from service.store.redis.connection import Call, Safety
+from service.store.redis.redis_errors import unavailable
 from tests.simulator.scripts import Scripts
 
 TIMEOUT_S = 0.2

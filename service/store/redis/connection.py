@@ -24,6 +24,7 @@ from service.store.redis.url import parse
 
 Durability = Literal["always", "everysec", "none", "unknown"]
 _WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
+_DURABLE: dict[tuple[str, ...], Durability] = {("yes", "everysec"): "everysec", ("yes", "always"): "always"}
 FULL_SHOWN_S = 10.0
 """How long a store that has refused a write for lack of room is taken for full."""
 HOPS_MAX = 4
@@ -78,7 +79,7 @@ class _Way(NamedTuple):
 
 
 class Connection:
-    """One store.
+    """One store. Unless they say otherwise, methods raise StoreDown or StoreFull where it did not answer, or cannot.
 
     Args:
         url: see url.py.
@@ -122,23 +123,15 @@ class Connection:
         return results
 
     async def one(self, call: Call) -> Any:
-        """Run one call and return its answer.
-
-        Raises:
-            StoreDown, StoreFull: the store did not answer, or answered that it cannot.
-        """
-        (result,) = await self.run([call])
-        if isinstance(result, Exception):
-            raise result
-        return result
+        """Run one call and return its answer."""
+        return (await self._answers([call]))[0]
 
     async def ask(self, *commands: Command) -> list[Any]:
-        """Send plain commands, each of one key at most, and return their answers.
+        """Send plain commands, each of one key at most, and return their answers."""
+        return await self._answers([Call(None, _keys(command), command) for command in commands])
 
-        Raises:
-            StoreDown, StoreFull: the store did not answer, or answered that it cannot.
-        """
-        results = await self.run([Call(None, _keys(command), command) for command in commands])
+    async def _answers(self, calls: Sequence[Call]) -> list[Any]:
+        results = await self.run(calls)
         for result in results:
             if isinstance(result, Exception):
                 raise result
@@ -154,14 +147,15 @@ class Connection:
             self._full_until = asyncio.get_running_loop().time() + FULL_SHOWN_S
 
     async def ping(self) -> None:
-        """Raise StoreDown unless the store answers; of a cluster, any node that is in charge of something."""
+        """Return if the store answers; of a cluster, any node that is in charge of something."""
         with suppress(StoreFull):  # it answers so while it cannot write to its disk
             await self._told(("PING",))
 
     async def durability(self) -> Durability:
         """What an acknowledged write survives, as far as the store tells: on the weakest of its servers."""
         found = await self._settings("appendonly", "appendfsync")
-        return min(map(_durability, found), key=_WEAKEST.index)
+        known = ["unknown" if values is None else _DURABLE.get((*values,), "none") for values in found]
+        return min(known, key=_WEAKEST.index)
 
     async def eviction_ok(self) -> bool | None:
         """Whether the store keeps what it is given; None where it does not tell."""
@@ -174,9 +168,6 @@ class Connection:
 
         Args:
             hear: is given every message and reply, and the error that ends the connection.
-
-        Raises:
-            StoreDown, StoreFull: it cannot be made.
         """
         node = await self.topology.node(None)
         try:
@@ -186,11 +177,7 @@ class Connection:
             raise unavailable(error) or error from error
 
     async def listeners(self, channels: Sequence[str]) -> list[int]:
-        """How many connections have subscribed to each channel, at all servers; zeros where the store does not tell.
-
-        Raises:
-            StoreDown, StoreFull: it did not answer.
-        """
+        """How many connections have subscribed to each channel, at all servers; zeros where the store does not tell."""
         answers = await self._told(("PUBSUB", "NUMSUB", *channels)) if channels else None
         if answers is None:
             return [0] * len(channels)
@@ -275,9 +262,6 @@ class Connection:
     async def _told(self, *commands: Command) -> list[list[Any]] | None:
         """The answers to the same commands of each server in charge that can be reached; None where they are denied,
         renamed or unknown.
-
-        Raises:
-            StoreDown, StoreFull: no server answered, or one answered that it cannot.
         """
         nodes = await self.topology.nodes()
         found = await asyncio.gather(*(node.send(commands) for node in nodes), return_exceptions=True)
@@ -306,18 +290,5 @@ class Connection:
 
 def _keys(command: Command) -> Sequence[str]:
     """The key that decides where a plain command goes, if it has one."""
-    if command[0] == "XREAD":
-        return (str(command[command.index("STREAMS") + 1]),)
-    return (str(command[1]),) if len(command) > 1 and command[0] not in ("CONFIG", "SCRIPT", "KEYS", "ACL") else ()
-
-
-def _durability(settings: Sequence[str] | None) -> Durability:
-    if settings is None:
-        return "unknown"
-    on, sync = settings
-    if on == "yes" and sync == "always":
-        return "always"
-    return "everysec" if on == "yes" and sync == "everysec" else "none"
-
-
-__all__ = ["Call", "Connection", "Safety", "Script", "Unreplicated", "unavailable"]
+    at = command.index("STREAMS") + 1 if command[0] == "XREAD" else 1
+    return [str(word) for word in command[at : at + 1]]

@@ -88,9 +88,7 @@ class Node:
         return await self._pool.call(commands, self._timeout_s)
 
     async def send_large(self, commands: Sequence[Command], size: int) -> list[Any]:
-        """``send`` of commands that carry, or ask for, ``size`` bytes: with time for them, and over connections that
-        nothing else waits for.
-        """
+        """``send`` of commands that carry, or ask for, ``size`` bytes: with time for them, apart from other calls."""
         return await self._large.call(commands, self._timeout_s + size / LARGE_BYTES_PER_S)
 
     async def send_quick(self, commands: Sequence[Command]) -> list[Any]:

@@ -54,13 +54,11 @@ class Topology:
         self._find, self._make, self._slots, self._timeout_s = find, make, slots, timeout_s
         self._known = {server: make(server) for server in {*slots} if server is not None}
         self._looking: asyncio.Task[None] | None = None
-        self._looked, self._stale, self._turn = -math.inf, True, 0
+        self._looked, self._turn = -math.inf, 0
 
     def sole(self) -> Node | None:
         """The server that has all keys; None: it is not known, or there is more than one."""
-        if self._stale or len(self._slots) > 1:
-            return None
-        return self._known.get(self._slots[0] or ONLY)
+        return self._known.get(self._slots[0] or ONLY) if len(self._slots) == 1 else None
 
     async def node(self, key: str | None) -> Node:
         """The server in charge of a key; None: any that is in charge of something.
@@ -86,8 +84,6 @@ class Topology:
         """
         if not self._known:
             await asyncio.wait({self._search()}, timeout=self._timeout_s)
-        elif self._stale:
-            self._search()
         if not self._known:
             raise StoreDown(UNKNOWN)
         return [*self._known.values()]
@@ -99,7 +95,6 @@ class Topology:
     def failed(self, error: BaseException) -> None:
         """Note that a server could not be reached, or is not in charge any more: look again."""
         logger.debug("a server of the store failed: %r", error)
-        self._stale = True
         self._search()
 
     def moved(self, to: Server) -> Node:
@@ -125,17 +120,17 @@ class Topology:
         return self._looking
 
     async def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._looked + LOOK_S - loop.time()))
-        self._looked = loop.time()
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                self._slots = await self._find([*self._known])
-        except _FAILED as error:
-            logger.debug("the store's servers could not be found: %r", error)
-            return
-        self._stale = False
-        servers = {server for server in self._slots if server is not None}
+        clock, slots = asyncio.get_running_loop().time, None
+        while slots is None:
+            await asyncio.sleep(max(0.0, self._looked + LOOK_S - clock()))
+            self._looked = clock()
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    slots = await self._find([*self._known])
+            except _FAILED as error:
+                logger.debug("the store's servers could not be found: %r", error)
+        self._slots = slots
+        servers = {server for server in slots if server is not None}
         for server in {*self._known} - servers:
             self._known.pop(server).close()
         for server in sorted(servers - {*self._known}):
