@@ -219,8 +219,7 @@ def _text(reach: Reach) -> str:
 def stored_event(item: Any) -> StoredEvent:
     """An event from the server's reply for an entry of the stream, or of a model's list."""
     entry_id, flat = item
-    # Scripts return names and values in turn; for plain commands the client library makes a dict of them.
-    fields = flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
     model, event_id, mark = (fields[name].decode() for name in (b"m", b"i", b"k"))
     at = position(entry_id.decode())
     return StoredEvent(at or START, model, event_id, int(fields[b"t"]), fields[b"e"], mark)
