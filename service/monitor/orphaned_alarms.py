@@ -34,16 +34,26 @@ class OrphanedAlarms:
 
     async def run(self) -> None:
         """Look for ever; the supervisor restarts it should it die. In the end all that is settled leaves the index."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._search())
+            tasks.create_task(self._tidy())
+
+    async def _search(self) -> None:
         starting = True
+        while True:
+            try:
+                await self._publish_for(await (self._not_held() if starting else self._index.left(ABANDONED_S)))
+                starting = False
+            except Unavailable as error:
+                logger.info("unpublished alarms of other processes are not looked for: %s", error.detail)
+            await asyncio.sleep(AGAIN_S if starting else LOOK_S)
+
+    async def _tidy(self) -> None:
         try:
             while True:
-                try:
-                    await self._publish_for(await (self._not_held() if starting else self._index.left(ABANDONED_S)))
-                    starting = False
-                    await self._index.remove(self._settled(RENEWED_S), RENEWED_S)
-                except Unavailable as error:
-                    logger.info("unpublished alarms of other processes are not looked for: %s", error.detail)
-                await asyncio.sleep(AGAIN_S if starting else LOOK_S)
+                await asyncio.sleep(LOOK_S)
+                with suppress(Unavailable):  # a second more than it lasts: it was entered within the round trip
+                    await self._index.remove(self._settled(RENEWED_S + 1), RENEWED_S)
         finally:
             with suppress(Unavailable):
                 await self._index.remove(self._settled(0), 0)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from prometheus_client.core import Metric
 
-from service.monitor.activity import Gain
 from service.monitor.families import counter, gauge
+from service.monitor.model_metrics import Gain
 from service.runtime.lists import errs_more
 from service.runtime.replica import Replica
 

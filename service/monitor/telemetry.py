@@ -13,10 +13,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from service.monitor.activity import Activity
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.families import counter, gauge
-from service.monitor.model_metrics import ModelMetrics
+from service.monitor.model_metrics import Activity, ModelMetrics
 from service.monitor.tag_metrics import TagMetrics
 from service.runtime.changes import ACTIONS
 from service.runtime.engine import Engine

@@ -13,7 +13,7 @@ appends wait until their model is loaded again.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import NamedTuple
 
@@ -67,12 +67,19 @@ class AlarmIndex:
         self._connection = connection
         self._entered: dict[str, tuple[Entered, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._clock: Callable[[], float] | None = None
+
+    def _now(self) -> float:
+        """The loop's time; asking for the loop is a system call."""
+        if self._clock is None:
+            self._clock = asyncio.get_running_loop().time
+        return self._clock()
 
     # ---------------------------------------------------------------- what appends call
 
     def calls_before(self, appends: Sequence[Append]) -> list[Call]:
         """What has to go in front of some appends to one server; ``note`` takes the results."""
-        now, due = asyncio.get_running_loop().time(), []
+        now, due = self._now(), []
         for each in appends:
             known = self._entered.get(each.incarnation)
             if known is None or now >= known[1] + RENEWED_S:
@@ -108,7 +115,7 @@ class AlarmIndex:
 
     def covered(self, least_s: int) -> list[Entered]:
         """The models that this process entered so long ago."""
-        before = asyncio.get_running_loop().time() - least_s
+        before = self._now() - least_s
         return [entered for entered, at in self._entered.values() if at <= before]
 
     async def left(self, least_s: int) -> list[Entered]:

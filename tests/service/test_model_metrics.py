@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.monitor.activity import HALF_LIFE_S, Activity
+from service.monitor.model_metrics import HALF_LIFE_S, Activity
 from service.monitor.tag_metrics import TAGS_SHOWN
 from tests.service.api_fixtures import DFOP, RLS, features
 
