@@ -40,7 +40,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import LEVELS, Floats, Header, IntervalBounds
-from core.metrics.prequential import FADING, READ_FLOATS, WINDOW, capacity, check_capacity, grown
+from core.metrics.prequential import FADING, READ_FLOATS, WINDOW, capacity, grown
 from core.state.layout import LARGEST, NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
 
 RING: Final = 250
@@ -303,9 +303,8 @@ class Intervals(Holder):
     def _counts(self) -> Counts:
         return {"rows": ROWS_MAX}
 
-    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        check_capacity("residuals", held["residuals"], found["rows"], RING)
-        check_capacity("bits", held["bits"], found["rows"], WINDOW)
+    def _sizes(self, found: Counts) -> Counts:
+        return {"residuals": capacity(found["rows"], RING), "rows": capacity(found["rows"], WINDOW)}
 
 
 def returned_bounds(served: Sequence[IntervalBounds | None]) -> Floats:

@@ -195,8 +195,9 @@ class PrequentialMetrics(Holder):
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
         """Refuse arrays that do not go together."""
         rows, stride = int(held["scalars"][ROWS]), STRIDE_FIRST
-        check_capacity("ring", held["ring"], rows, WINDOW)
-        check_capacity("history", held["history"], rows // STRIDE_FIRST, POINTS_MAX)
+        lengths = capacity(rows, WINDOW), capacity(rows // STRIDE_FIRST, POINTS_MAX)
+        if (len(held["ring"]), len(held["history"])) != lengths:
+            raise ValueError("ring, history: of another length than so many rows make")
         while rows // stride >= POINTS_MAX:
             stride *= 2
         if tuple(held["scalars"][[STRIDE, POINTS]]) != (stride, rows // stride):
@@ -218,12 +219,6 @@ def grown(array: Floats, count: int, bound: int) -> Floats:
     if len(array) >= min(count, bound):
         return array
     return np.concatenate([array, np.zeros((capacity(count, bound) - len(array), *array.shape[1:]))])
-
-
-def check_capacity(name: str, array: Floats, count: int, bound: int) -> None:
-    """Refuse an array of a state that ``grown`` would have made longer or shorter."""
-    if len(array) != capacity(count, bound):
-        raise ValueError(f"{name}: of another length than so many rows make")
 
 
 def number(value: float) -> float | None:
