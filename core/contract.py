@@ -43,12 +43,9 @@ IntervalBounds = tuple[tuple[float, float] | None, ...]
 class Prediction(NamedTuple):
     """A-priori predictions for n rows."""
 
-    value: NDArray[Any]
-    """Regression: float64 (n,). Classification: indices of classes, int64 (n,), -1 where none has been seen yet."""
-    probabilities: Floats | None = None
-    """Classification: (n, K) over the K classes seen, rows sum to one; None for learners that have none."""
-    std: Floats | None = None
-    """Regression: predictive standard deviation (n,), or None."""
+    value: NDArray[Any]  # (n,) numbers, or indices of classes, int64, -1 where none has been seen yet
+    probabilities: Floats | None = None  # (n, K) of the K classes seen, rows sum to one; None where there are none
+    std: Floats | None = None  # (n,) predictive standard deviations of a regression
 
 
 def joined(predictions: Sequence[Prediction]) -> Prediction:
@@ -84,12 +81,9 @@ class Spec:
     """What a learner is built from."""
 
     task: Task
-    dimension: int
-    """Encoded input columns d >= 1, without the bias, which is the learner's own."""
-    params: Mapping[str, Any]
-    """Complete and checked parameters by name."""
-    seed: int = 0
-    """Of every draw the learner makes."""
+    dimension: int  # encoded input columns d >= 1, without the bias, which is the learner's own
+    params: Mapping[str, Any]  # complete and checked
+    seed: int = 0  # of every draw the learner makes
     ranges: tuple[tuple[float, float] | None, ...] = ()
     """The declared (minimum, maximum) of every encoded column, None where there is none; () where no column has one."""
 
@@ -101,23 +95,15 @@ ALARM_COLUMNS_MAX = 10
 class Alarm(NamedTuple):
     """One firing of a drift test."""
 
-    kind: str
-    """Which test: "class_mean" or "error_rate"."""
-    row: int
-    """The row that completed the window, as an index within the block just learned."""
-    cls: int
-    """Class index; 0 for regression, which has one class."""
-    columns: tuple[int, ...]
-    """Encoded columns whose means differ, largest first, at most ALARM_COLUMNS_MAX; () for error_rate."""
-    before: tuple[float, ...]
-    """Their means in the past window; for error_rate the one error rate."""
-    after: tuple[float, ...]
-    """The same in the recent window."""
-    epsilon: float
-    """The difference at which the test fires (class_mean: in ranges of the column)."""
-    n_before: int
+    kind: str  # which test: "class_mean" or "error_rate"
+    row: int  # that completed the window, as an index within the block just learned
+    cls: int  # class index; 0 for regression, which has one class
+    columns: tuple[int, ...]  # encoded ones whose means differ, largest first, at most ALARM_COLUMNS_MAX (class_mean)
+    before: tuple[float, ...]  # their means in the past window; for error_rate the one error rate
+    after: tuple[float, ...]  # the same in the recent window
+    epsilon: float  # the difference at which the test fires (class_mean: in ranges of the column)
+    n_before: int  # rows in the past window
     n_after: int
-    """Rows in the past and in the recent window."""
 
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e3

@@ -31,24 +31,17 @@ from core.features.feature import Feature
 class ServedPrediction(Struct, array_like=True, frozen=True):
     """A tracked prediction as the client received it; this is what is scored.
 
-    Attributes:
-        prediction: the label or number, or None where no label was known.
-        probabilities: the probabilities as (label, probability) pairs, or None.
-        baselines: what the baselines of the metrics predicted at that moment, each a label, a number or None where it
-            had nothing to predict: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
-        interval: of a regression, low and high of each of ``core.contract.LEVELS`` as they stood then; or None.
-        lags: lag columns it was made with (``core.features.lags``), () before the first row; None: the model has none.
-        by: the learner that made it (``LearnerParts.learner_id``).
-        challengers: the predictions of the challengers for the same row, which the client did not receive.
+    ``baselines``: what those of the metrics predicted at that moment, each a label, a number or None where it had
+    nothing to predict: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
     """
 
-    prediction: Label | float | None
+    prediction: Label | float | None  # None where no label was known
     probabilities: tuple[tuple[Label, float], ...] | None = None
     baselines: tuple[Label | float | None, ...] | None = None
-    interval: IntervalBounds | None = None
-    lags: tuple[float, ...] | None = None
-    by: str = ""
-    challengers: "tuple[ServedPrediction, ...]" = ()
+    interval: IntervalBounds | None = None  # of a regression, as it stood then
+    lags: tuple[float, ...] | None = None  # columns it was made with; () before the first row; None: the model has none
+    by: str = ""  # the learner that made it (LearnerParts.learner_id)
+    challengers: "tuple[ServedPrediction, ...]" = ()  # for the same row, which the client did not receive
 
     def made_by(self, learner_id: str) -> "ServedPrediction | None":
         """The prediction that a learner made for the row; None where it was not there."""
@@ -58,29 +51,17 @@ class ServedPrediction(Struct, array_like=True, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """Feedback rows of one request.
+    """Feedback rows of one request."""
 
-    Attributes:
-        space: id of the feature space the rows were validated against (``Schema.id``).
-        features: the proposed features where the model had none yet (the first row fixes them), else None.
-        X: (n, F) raw values in schema order: numbers, category indices, NaN for missing.
-        y: n labels: values for classification, float64 (n,) for regression.
-        discounts: (n,) or None.
-        weights: (n,) or None: how many times each row counts in what is learned.
-        served: the prediction that was served for a tracked row (n = 1), or None.
-        ids: one id per row, or a single id for the whole request, or () where the client gave none.
-        skip: indices of rows that must not be learned because their id had been seen before.
-    """
-
-    space: str
-    features: tuple[Feature, ...] | None
-    X: Floats
-    y: "list[Label] | Floats"
-    discounts: Floats | None = None
-    served: ServedPrediction | None = None
-    ids: tuple[str, ...] = ()
-    skip: tuple[int, ...] = ()
-    weights: Floats | None = None
+    space: str  # id of the feature space they were validated against
+    features: tuple[Feature, ...] | None  # proposed where the model had none yet: the first row fixes them
+    X: Floats  # (n, F) raw values in schema order: numbers, category indices, NaN for missing
+    y: "list[Label] | Floats"  # n labels: values for classification, float64 (n,) for regression
+    discounts: Floats | None = None  # (n,)
+    served: ServedPrediction | None = None  # for a tracked row (n = 1)
+    ids: tuple[str, ...] = ()  # one per row, or a single one for the whole request, or none
+    skip: tuple[int, ...] = ()  # rows that must not be learned because their id had been seen before
+    weights: Floats | None = None  # (n,): how many times each row counts in what is learned
 
 
 class Reset(Struct, frozen=True):
@@ -96,8 +77,7 @@ class Restore(Struct, frozen=True):
     """
 
     state: Buffer
-    source: str = "restore"
-    """Where it is from, for the marks of the metrics: "restore" (a snapshot of the model) or "import"."""
+    source: str = "restore"  # for the marks of the metrics: "restore" (a snapshot of the model) or "import"
     ids: tuple[str, ...] = ()
     digest: str = ""
     size: int = 0
@@ -134,10 +114,8 @@ class Challenge(Struct, frozen=True):
     """Add a challenger, or change when the one of that name is promoted."""
 
     name: str
-    config: Mapping[str, Any]
-    """Its own fields, checked by ``core.config.challengers``; ``promote`` among them."""
-    most: int
-    """How many challengers the model may have with it."""
+    config: Mapping[str, Any]  # its own fields, checked by core.config.challengers; "promote" among them
+    most: int  # how many challengers the model may have with it
     ids: tuple[str, ...] = ()
 
 
@@ -182,14 +160,10 @@ class Entry(Struct, frozen=True):
 class MergedRows(Struct, frozen=True):
     """The rows of neighbouring entries of plain rows, joined, for ``core.model.apply.apply_merged``."""
 
-    rows: Rows
-    """All of them, of one space; no proposed names, nothing served, nothing to skip; without their ids."""
-    version: int
-    """The one that the first entry makes; each of the others makes the next one."""
-    times_ms: Sequence[int]
-    """Of each entry."""
-    stops: Sequence[int]
-    """For each entry the number of rows up to its end."""
+    rows: Rows  # all of them, of one space; no proposed names, nothing served, nothing to skip; without their ids
+    version: int  # the one that the first entry makes; each of the others makes the next one
+    times_ms: Sequence[int]  # of each entry
+    stops: Sequence[int]  # for each entry the number of rows up to its end
 
     def start(self, entry: int) -> int:
         """The number of rows before an entry, which is counted from 0."""
@@ -216,37 +190,23 @@ class MergedRows(Struct, frozen=True):
 class Outcome(Struct, array_like=True):
     """What became of a segment: what its client is answered, and what is remembered with its ids.
 
-    Attributes:
-        rows: rows the model has learned after it; 0 where it was refused.
-        predictions: of labelled rows, one per row that was not skipped: label, number or None; for a tracked row the
-            one that was served.
-        losses: 0/1 loss or squared error of each, None where there was no prediction.
-        learned: False where a row could only be scored, because its feature space is gone.
-        p_true: probability that each prediction gave to the true label, NaN without a prediction; [] for regression.
-        mapped: False where the old model alone learned rows of an overlap, because they are of the old space.
-        joined: the classes that the rows added to a model without declared labels, each with its first row.
-        refusal: why an entry before it made the segment impossible (409); nothing changed. Else None.
-        phase: the phase that a step in a change of features led to; else None.
-        overlap_rows: after such a step, or after unlabelled rows of an overlap: how many rows have trained the
-            mapping; else None.
-        warning: what the client of such a step should know, or None.
-        version: the version that its entry made; the service fills it in.
-        feature_state: the feature spaces after a step in a change of features, as JSON; likewise.
+    Predictions, losses and ``p_true`` are of labelled rows, one per row that was not skipped; of a tracked row they are
+    those of the prediction that was served.
     """
 
-    rows: int = 0
+    rows: int = 0  # that the model has learned after it; 0 where it was refused
     predictions: list[Label | float | None] = []
-    losses: list[float | None] = []
-    learned: bool = True
-    p_true: list[float] = []
-    mapped: bool = True
-    joined: list[tuple[int, Label]] = []
-    refusal: str | None = None
-    phase: str | None = None
-    overlap_rows: int | None = None
-    warning: str | None = None
-    version: int = 0
-    feature_state: bytes = b""
+    losses: list[float | None] = []  # 0/1 loss or squared error, None where there was no prediction
+    learned: bool = True  # False where a row could only be scored, because its feature space is gone
+    p_true: list[float] = []  # probability of the true label, NaN without a prediction; [] for regression
+    mapped: bool = True  # False where the old model alone learned rows of an overlap: they are of the old space
+    joined: list[tuple[int, Label]] = []  # classes added to a model without declared labels, each with its first row
+    refusal: str | None = None  # why an entry before it made the segment impossible (409); nothing changed
+    phase: str | None = None  # that a step in a change of features led to
+    overlap_rows: int | None = None  # that have trained the mapping, after such a step or unlabelled rows of an overlap
+    warning: str | None = None  # what the client of such a step should know
+    version: int = 0  # that its entry made; the service fills it in
+    feature_state: bytes = b""  # the feature spaces after a step in a change of features, as JSON; likewise
 
     @property
     def new_labels(self) -> list[Label] | None:

@@ -36,12 +36,9 @@ SUGGESTED_LENGTH_MAX = 60
 class Problem(NamedTuple):
     """One thing that is wrong."""
 
-    field: str
-    """Its path as the client wrote it, e.g. ``params.forgetting_rate`` or ``data[3][1]``."""
-    problem: str
-    """What is wrong with it, without echoing the value."""
-    allowed: object = None
-    """What would be right (a range, a list of names), or None where nothing short says it."""
+    field: str  # its path as the client wrote it, e.g. params.forgetting_rate or data[3][1]
+    problem: str  # without echoing the value
+    allowed: object = None  # what would be right (a range, a list of names); None where nothing short says it
 
 
 def unknown_feature(field: str, names: Sequence[str], given: object = "", told: int = 0) -> Problem:
@@ -119,29 +116,18 @@ class Says:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter of an algorithm, described well enough to check it and to document it.
+    """One parameter of an algorithm, described well enough to check it and to document it."""
 
-    Attributes:
-        name: as in the API.
-        kind: "number", "integer", "boolean" or "choice".
-        default: the value used when the client gives none.
-        meaning: one sentence; units; the paper's symbol and equation where there is one.
-        minimum, maximum: the allowed range (numbers and integers).
-        exclusive_minimum, exclusive_maximum: whether the minimum, the maximum itself is refused.
-        choices: allowed words of a "choice"; for a number, words allowed, too (e.g. "auto").
-        refusal: words added to the message when the range is broken.
-    """
-
-    name: str
+    name: str  # as in the API
     kind: Literal["number", "integer", "boolean", "choice"]
     default: Any
-    meaning: str
+    meaning: str  # one sentence; units; the paper's symbol and equation where there is one
     minimum: float | None = None
     maximum: float | None = None
-    exclusive_minimum: bool = False
+    exclusive_minimum: bool = False  # whether the minimum itself is refused
     exclusive_maximum: bool = False
-    choices: tuple[str, ...] = ()
-    refusal: str = ""
+    choices: tuple[str, ...] = ()  # allowed words of a "choice"; for a number, words allowed, too (e.g. "auto")
+    refusal: str = ""  # words added to the message when the range is broken
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
         """A field that is annotated with it is checked and described by it."""

@@ -99,40 +99,25 @@ class Joined(Struct, frozen=True, forbid_unknown_fields=True, rename={"label": "
 
 
 class Drift(Struct, frozen=True, forbid_unknown_fields=True):
-    """One event: its first alarm, and what has joined it.
-
-    Attributes:
-        version, index: its place.
-        row: absolute number of the row that raised it; the first row learned is 1.
-        time_ms: the entry's time.
-        kind: which test, "class_mean" or "error_rate".
-        label: the class whose rows the test compared, None for regression.
-        features: the columns that moved, most first (class_mean); () otherwise.
-        before, after: shares of wrong rows in the windows, for regression of large errors (error_rate); None otherwise.
-        epsilon_cut: the threshold that was passed; of means in ranges of the column that moved most.
-        rows_before, rows_after: sizes of the windows.
-        action, held_back: what the model did; whether it was held back.
-        joined, alarms: how many later alarms have joined it; the first ``LISTED_MAX`` of them.
-        challenger: the challenger that raised it, by the name that it had then; None: the model itself.
-    """
+    """One event: its first alarm, and what has joined it."""
 
     version: Count
     index: Count
-    row: Count
-    time_ms: Count
-    kind: str
-    label: Label | None
-    features: tuple[Change, ...]
-    before: float | None
-    after: float | None
-    epsilon_cut: Finite
+    row: Count  # absolute number of the row that raised it; the first row learned is 1
+    time_ms: Count  # of the entry
+    kind: str  # which test: "class_mean" or "error_rate"
+    label: Label | None  # the class whose rows the test compared, None for regression
+    features: tuple[Change, ...]  # the columns that moved, most first (class_mean); () otherwise
+    before: float | None  # share of wrong rows, for regression of large errors, in the past window (error_rate)
+    after: float | None  # the same in the recent window
+    epsilon_cut: Finite  # the threshold that was passed; of means in ranges of the column that moved most
     rows_before: Count
     rows_after: Count
-    action: Action
+    action: Action  # what the model did
     held_back: bool = False
-    joined: Count = 0
-    alarms: tuple[Joined, ...] = ()
-    challenger: str | None = None
+    joined: Count = 0  # how many later alarms have joined it
+    alarms: tuple[Joined, ...] = ()  # the first LISTED_MAX of them
+    challenger: str | None = None  # that raised it, by the name that it had then; None: the model itself
 
     @property
     def place(self) -> tuple[int, int]:

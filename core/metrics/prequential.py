@@ -60,21 +60,17 @@ def add_point(s: Floats, history: Floats, metrics: Floats) -> None:
 
 
 class Quality(NamedTuple):
-    """How well a model did in its window, comparable between models, for monitoring; NaN where unknown."""
+    """How well a model did in its window, comparable between models, for monitoring; NaN where unknown.
 
-    score: float
-    """Accuracy, or mean squared error."""
-    baseline: float
-    """The same of the best baseline, on the rows that it predicted."""
-    error_ratio: float
-    """The model's error divided by that of its best baseline: of the shares of wrong rows; with class costs of the
+    The ratio is that of the model's error and its best baseline's: of the shares of wrong rows; with class costs of the
     costs, the baseline being the best single label in hindsight; or of the mean squared errors on the baseline's rows.
-    Below 1 the model is of use.
     """
-    calibration_error: float
-    """The expected calibration error (ece); NaN for a regression."""
-    unscored: int
-    """Rows without an answer, of all rows."""
+
+    score: float  # accuracy, or mean squared error
+    baseline: float  # the same of the best baseline, on the rows that it predicted
+    error_ratio: float  # below 1 the model is of use
+    calibration_error: float  # the expected calibration error (ece); NaN for a regression
+    unscored: int  # rows without an answer, of all rows
 
 
 def error_ratio(error: float, baseline: float) -> float:
