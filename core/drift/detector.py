@@ -188,13 +188,13 @@ class DriftDetector(Holder):
             classes: (n,) class indices, int64; zeros for regression.
             loss: (n,) 0 or 1; for regression squared innovations, all finite.
         """
-        if not self.started and X.shape[0]:
-            self._start(X[0])
         alarms: list[Alarm] = []
-        row, state = 0, (self.means, self.counters, self.reference, self.limits)
+        row, n, state = 0, len(X), (self.means, self.counters, self.reference, self.limits)
+        if not self.started and n:
+            self._start(X[0])
         while True:
             row, differ, window = at.absorb_rows(X, classes, loss, row, *state)
-            if row >= X.shape[0]:
+            if row >= n:
                 return alarms
             k = int(classes[row])
             if differ:

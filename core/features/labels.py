@@ -113,6 +113,8 @@ class LabelSet:
     def knows(self, values: Sequence[Any]) -> bool:
         """Whether all values, e.g. of JSON, are labels of the set just as they are."""
         try:
+            if len(values) == 1:
+                return (type(values[0]), values[0]) in self._indices
             if len(values) > _FEW and {*map(type, values)} in _ALIKE:
                 values = [*{*values}]
             return all(map(self._indices.__contains__, zip(map(type, values), values, strict=True)))

@@ -46,6 +46,7 @@ from core.metrics.prequential import (
 )
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
+CountArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats]
 AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
 """The answers of the baselines: for all rows what they answer now."""
 OTHER = "other"
@@ -220,14 +221,22 @@ class ClassificationMetrics(PrequentialMetrics):
         n, sound = len(truth), facts.shape == (at.FACTS, len(truth)) and classes >= self.classes
         if len(predicted) != n or len(baselines) not in {0, n} or not sound:
             raise ValueError("predictions, labels and probabilities do not go together")
-        arrays = self.by_class, self.confusion, self.scores
-        if classes > self.classes:
-            arrays = _with_classes(*arrays, classes)
-        ring, history = self._room(n)
-        if not at.absorb(predicted, truth, facts, baselines, self.scalars, self.sums, *arrays, ring, history):
+        arrays = self.arrays(n, classes)
+        if not at.absorb(predicted, truth, facts, baselines, *arrays):
             raise ValueError("an index or a probability is out of range")
-        self.by_class, self.confusion, self.scores = arrays
-        self.ring, self.history, self.rows = ring, history, self.rows + n
+        self.counted(arrays, n)
+
+    def arrays(self, more: int, classes: int) -> CountArrays:
+        """What ``class_kernels.absorb`` counts rows in, with room for more of them, and for so many classes."""
+        by_class = self.by_class, self.confusion, self.scores
+        if classes > self.by_class.shape[1]:
+            by_class = _with_classes(*by_class, classes)
+        return self.scalars, self.sums, *by_class, *self.room(more)
+
+    def counted(self, arrays: CountArrays, rows: int) -> None:
+        """Go on with ``arrays``, in which so many rows have been counted."""
+        _, _, self.by_class, self.confusion, self.scores, self.ring, self.history = arrays
+        self.rows += rows
 
     @property
     def classes(self) -> int:

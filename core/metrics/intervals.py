@@ -62,7 +62,9 @@ LEVEL_COLUMNS: Final = 5
 
 _STATE = "f8[:,::1], f8[:,::1], f8[:,::1], f8[::1]"
 _RETURNED = "Array(f8, 3, 'C', readonly=True)"
-_NONE_TRACKED = np.empty((0, len(LEVELS), 2))
+ResidualArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
+NONE_TRACKED = np.empty((0, len(LEVELS), 2))
+"""The intervals of tracked rows: there are none."""
 _LEVELS = np.array(LEVELS)
 _STEPS = np.array(STEPS)
 
@@ -157,7 +159,7 @@ def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
 
 
 @njit(f"b1({READ_FLOATS}, {READ_FLOATS}, {_RETURNED}, i8, {_STATE}, f8[::1], f8[::1])", cache=True)
-def _absorb_rows(
+def absorb_residuals(
     predicted: Floats,
     truth: Floats,
     served: Floats,
@@ -255,13 +257,23 @@ class Intervals(Holder):
         Raises:
             ValueError: a number is not finite; nothing changed.
         """
-        after = self.rows + len(truth)
-        ordered, residuals = (grown(ring, after, RING) for ring in (self._ordered, self.residuals))
-        bits, adaptive = grown(self.bits, after, WINDOW), (self.alphas, self.weights, self.levels)
-        returned = _NONE_TRACKED if served is None else served
-        if not _absorb_rows(predicted, truth, returned, self.rows, *adaptive, ordered, residuals, bits):
+        arrays = self.arrays(len(truth))
+        if not absorb_residuals(predicted, truth, NONE_TRACKED if served is None else served, self.rows, *arrays):
             raise ValueError("a number is not finite")
-        self.residuals, self.bits, self._ordered, self.rows = residuals, bits, ordered, after
+        self.counted(arrays, len(truth))
+
+    def arrays(self, more: int) -> ResidualArrays:
+        """What ``absorb_residuals`` learns rows in, with room for more of them."""
+        ordered, residuals, bits, after = self._ordered, self.residuals, self.bits, self.rows + more
+        if len(bits) < WINDOW:
+            ordered, residuals = grown(ordered, after, RING), grown(residuals, after, RING)
+            bits = grown(bits, after, WINDOW)
+        return self.alphas, self.weights, self.levels, ordered, residuals, bits
+
+    def counted(self, arrays: ResidualArrays, rows: int) -> None:
+        """Go on with ``arrays``, in which so many rows have been learned."""
+        _, _, _, self._ordered, self.residuals, self.bits = arrays
+        self.rows += rows
 
     def bounds(self, predicted: Floats, levels: Floats) -> Floats:
         """The intervals of some levels (m,) around predictions (n,): (n, m, 2), low and high, finite; NaN: none yet."""

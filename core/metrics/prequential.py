@@ -173,8 +173,10 @@ class PrequentialMetrics(Holder):
         names = ("row", *self.POINT)
         return [dict(zip(names, point, strict=True)) for point in scores.tolist()]
 
-    def _room(self, more: int) -> tuple[Floats, Floats]:
+    def room(self, more: int) -> tuple[Floats, Floats]:
         """The ring and the history with room for more rows."""
+        if len(self.ring) == WINDOW and len(self.history) == POINTS_MAX:
+            return self.ring, self.history
         rows = self.rows + more
         return grown(self.ring, rows, WINDOW), grown(self.history, rows // STRIDE_FIRST, POINTS_MAX)
 

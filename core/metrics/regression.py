@@ -64,7 +64,8 @@ SERIES_FADING, SERIES_COLUMNS = 4, 8
 # Columns of the ring: error, clipped truth, the baseline's error (NaN where it predicted nothing).
 RING = 3
 # What the kernel answers.
-_DONE, _NOT_FINITE, _NO_ROOM = 0, 1, 2
+DONE, _NOT_FINITE, _NO_ROOM = 0, 1, 2
+ErrorArrays = tuple[Floats, Floats, Floats, Floats, Floats]
 
 
 @njit("f8(f8)", cache=True)
@@ -138,7 +139,7 @@ def _count(error: float, s: Floats, errors: Floats) -> None:
 @njit(
     f"i8({READ_FLOATS}, {READ_FLOATS}, {READ_FLOATS}, f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])", cache=True
 )
-def _absorb(
+def absorb_rows(
     predicted: Floats,
     truth: Floats,
     baselines: Floats,
@@ -148,9 +149,9 @@ def _absorb(
     ring: Floats,
     history: Floats,
 ) -> int:
-    """Score the rows one by one; with nothing changed where a number is not finite, or an error has no bin yet."""
+    """Score rows one by one: DONE; with nothing changed where a number is not finite, or an error has no bin yet."""
     first = int(s[OCTAVE]) * PER_OCTAVE
-    done = _DONE
+    done = DONE
     for i in range(truth.shape[0]):
         if not (np.isfinite(truth[i]) and np.isfinite(predicted[i])):
             return _NOT_FINITE
@@ -266,16 +267,26 @@ class RegressionMetrics(PrequentialMetrics):
         n = len(truth)
         if len(predicted) != n or len(baselines) not in {0, n}:
             raise ValueError("predictions and truth do not go together")
-        rows, (ring, history) = (predicted, truth, baselines), self._room(n)
-        done = _absorb(*rows, self.scalars, self.series, self.errors, ring, history)
+        arrays = self.arrays(n)
+        done = absorb_rows(predicted, truth, baselines, *arrays)
         if done == _NO_ROOM:
             with np.errstate(over="ignore"):
                 sizes = np.abs(predicted - truth)
             self.errors, self.scalars[OCTAVE] = covering(self.errors, int(self.scalars[OCTAVE]), sizes)
-            done = _absorb(*rows, self.scalars, self.series, self.errors, ring, history)
-        if done != _DONE:
+            arrays = self.arrays(n)
+            done = absorb_rows(predicted, truth, baselines, *arrays)
+        if done != DONE:
             raise ValueError("a number is not finite")
-        self.ring, self.history, self.rows = ring, history, self.rows + n
+        self.counted(arrays, n)
+
+    def arrays(self, more: int) -> ErrorArrays:
+        """What ``absorb_rows`` counts rows in, with room for more of them."""
+        return self.scalars, self.series, self.errors, *self.room(more)
+
+    def counted(self, arrays: ErrorArrays, rows: int) -> None:
+        """Go on with ``arrays``, in which so many rows have been counted."""
+        _, _, _, self.ring, self.history = arrays
+        self.rows += rows
 
     def baselines(self) -> tuple[float | None]:
         """What ``last_value`` predicts now, None before the first row."""

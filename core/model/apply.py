@@ -33,8 +33,7 @@ from core.entry import (
     Switch,
     Withdraw,
 )
-from core.features import Feature, Schema, Space
-from core.metrics.class_kernels import P_TRUE
+from core.features import Feature, Schema
 from core.model import challengers, save
 from core.model.class_answers import ClassAnswers
 from core.model.cost import row_exact
@@ -104,26 +103,28 @@ def is_plain(model: Model, rows: Rows) -> bool:
     schema = model.feedback_schema
     if schema is None or rows.space != schema.id or rows.skip:
         return False
-    return model.regression or model.labels.knows(rows.y)  # type: ignore[arg-type]
+    return model.own.answers.knows(rows.y)
 
 
 def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Outcome]:
     """Test then train on the rows of one block, and score them."""
-    first = segments[0]
-    if len(segments) == 1 and (refused := _accept(model, first)) is not None:
+    first, switching, answers = segments[0], model.own.switching, model.own.answers
+    usual = len(segments) > 1 or (first.space in switching.routes and answers.knows(first.y))
+    if not usual and (refused := _accept(model, first)) is not None:
         return [Outcome(refusal=refused)]
-    rows, seen = rows_of(segments), len(model.own.answers.seen.labels)
-    route = model.own.switching.routes.get(first.space)
+    rows, classes = rows_of(segments), 0 if usual else len(model.labels)
+    switching = model.own.switching  # the first rows fix the space
+    route = switching.routes.get(first.space)
     if route is not None and route.schema.exact:
         count_unknown(model.unknown, route.schema, rows.raw)
-    scored, returned = challengers.learn_together(model, first.space, rows, place_of), rows.returned
-    if returned is not None and any(one is not None and one.by != model.own.learner_id for one in returned):
-        scored = model.own.answers.by_returned(scored, returned)
-    learned = _outcomes(model, segments, scored, returned, route is not None)
-    own, now = model.own, model.own.switching.now
-    if len(own.answers.seen.labels) > seen and own.config.labels is None:  # by a segment that is a block of its own
-        learned[0].joined = [*own.labels.first_rows(rows.labels, seen)]
-    if route is not None and route.model is not now and isinstance(now, OverlapPeriod):
+    scored = challengers.learn_together(model, first.space, rows, place_of)
+    if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
+        scored = model.own.answers.by_returned(scored, rows.returned)
+    learned = _outcomes(model, segments, scored, rows.returned, route is not None)
+    if not usual and len(model.labels) > classes and model.config.labels is None:
+        learned[0].joined = [*model.labels.first_rows(rows.labels, classes)]
+    now = model.own.switching.now
+    if isinstance(now, OverlapPeriod) and route is not None and route.model is not now:
         for outcome in learned:
             outcome.mapped = False
     return learned
@@ -131,28 +132,30 @@ def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Ou
 
 def _accept(model: Model, rows: Rows) -> str | None:
     """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
-    own, switching = model.own, model.own.switching
-    space: Space | None = None
+    switching = model.own.switching
+    space = None
     if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired):
         found = check_space(rows, model.prediction_schema)
         if isinstance(found, str):
             return found
         space = found
-    known = own.regression or own.labels.knows(rows.y)  # type: ignore[arg-type]
-    refused = None if known else check_labels(rows, model.labels, model.configs)
-    if refused is None and space is not None:
+    if not model.own.answers.knows(rows.y):
+        refused = check_labels(rows, model.labels, model.configs)
+        if refused is not None:
+            return refused
+    if space is not None:
         # Every phase has a route for its own space: rows that are accepted without one are the first.
         assert switching.now is None
         for parts in model.learners:
             parts.enter(Switching(parts.config, space))
-    return refused
+    return None
 
 
 def _outcomes(
     model: Model, segments: Sequence[Rows], scored: Scored, returned: Returned | None, learned: bool
 ) -> list[Outcome]:
-    losses, p_true, rows = scored.losses.tolist(), scored.facts[P_TRUE].tolist(), model.rows
-    names = model.own.answers.named(scored.predicted)
+    answers, losses, p_true = model.own.answers, scored.losses.tolist(), scored.p_true.tolist()
+    names, rows = answers.named(scored.predicted), model.own.rows_before_start + answers.metrics.rows
     if returned is not None:
         names = [name if one is None else one.prediction for name, one in zip(names, returned, strict=True)]
     if None in names:

@@ -38,7 +38,8 @@ from core.contract import Floats, Header, Ints, Label, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics, Quality
-from core.metrics.class_kernels import AS_NOW, FACTS, GONE, LOSS, NOTHING, facts_of, note_facts
+from core.metrics.class_kernels import AS_NOW, FACTS, GONE, LOSS, NOTHING, P_TRUE, SEEN, facts_of, note_facts
+from core.metrics.class_kernels import absorb as count_rows
 from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_priors, others_are_rare
 from core.model.rows import BlockRows, Returned, Scored
 from core.state.layout import Holder
@@ -108,70 +109,56 @@ def say_rows(
 
 
 @njit(
-    f"void({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1],"
-    " f8[::1], b1, i8, i8, f8, i8[::1], i8[::1], f8[:,::1], f8[::1])",
+    f"b1({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1], b1, i8,"
+    " f8, b1, f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1],"
+    " f8[:,::1], f8[::1])",
     cache=True,
     nogil=True,
 )
-def score_rows(
-    value: Ints,
-    p: Floats,
-    truth: Ints,
-    weights: Floats,
-    order: Ints,
-    costs: Floats,
-    before: Floats,
-    calibration: Floats,
-    fits: bool,
-    labels: int,
-    known: int,
-    rows: float,
-    said: Ints,
-    came: Ints,
-    facts: Floats,
+def _absorb(
+    value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, calibration: Floats, fits: bool,
+    known: int, rows: float, counts: bool, scalars: Floats, sums: Floats, classes: Floats, confusion: Floats,
+    scores: Floats, ring: Floats, history: Floats, said: Ints, came: Ints, facts: Floats,
     errors: Floats,
-) -> None:
-    """The answers for n rows, each from before it was learned, and their classes; the calibration learns from them.
+) -> bool:  # fmt: skip
+    """The answers for n rows, each from before it was learned, and their scores; the calibration learns from them.
 
-    Args:
-        value: (n,) the learner's a-priori classes, -1 for none.
-        p: (n, classes) its probabilities.
-        truth: (n,) the classes that came.
-        weights: (n,) of the rows, or (0,): every row counts once.
-        order: the label of each class, those of ``truth`` among them.
-        costs: (K,) of missing each label; (0,): all alike.
-        before: rows of each label before; later ones have none.
-        calibration: see core.model.calibration; updated.
-        fits: whether it learns from these rows.
-        labels: K.
-        known: how many of the labels could be answered: all, or all but the last.
-        rows: that the model had learned before the first of the rows.
-        said: ``predicted`` of ``Scored``, written.
-        came: its ``truth``, written.
-        facts: written.
-        errors: written.
+        value (n,), p (n, classes)   the learner's a-priori classes, -1 for none, and their probabilities
+        truth, weights (n,)          the classes that came; weights of the rows, or (0,): every row counts once
+        order (classes,)             the label of each class, those of ``truth`` among them
+        costs (K,)                   of missing each label; (0,): all alike
+        fits, known                  whether the calibration learns; how many labels could be answered, the first ones
+        rows, counts                 learned before them; whether they are counted in the metrics' arrays, which follow
+        said, came (n,)              ``predicted`` and ``truth`` of ``Scored``, written
+        facts (FACTS, n), errors     of core.metrics.class_kernels and of ``Scored``, written
+
+    False where the metrics cannot count the rows, and then have not changed.
 
     Raises:
         IndexError: a class that is none.
     """
-    classes, q, counts = p.shape[1], np.empty(labels), _of_all(before, labels)
-    priors, logs, s, r = np.empty((4, classes))
-    counted = counts.sum()
+    seen, q = classes[SEEN].copy(), np.empty(classes.shape[1])
+    priors, logs, s, r = np.empty((4, p.shape[1]))
+    counted = seen.sum()
     for i in range(truth.shape[0]):
         if not 0 <= truth[i] < order.shape[0]:
             raise IndexError("a class that is none")
-        log_priors(order, counts, counted, priors)
+        log_priors(order, seen, counted, priors)
         calibrate_row(p, i, priors, calibration, logs, s, r)
         said[i] = _say(r, order, costs, known, rows + i, q)
         came[i] = order[truth[i]]
-        counts[came[i]] += 1.0
+        seen[came[i]] += 1.0
         counted += 1.0
         note_facts(q, said[i], came[i], facts, i)
         wrong = said[i] != came[i] if costs.shape[0] else value[i] != truth[i]
         errors[i] = 1.0 if wrong else 0.0
-        if fits and classes > 1 and truth[i] < classes:
-            rare = others_are_rare(order, counts, counted, classes)
+        if fits and p.shape[1] > 1 and truth[i] < p.shape[1]:
+            rare = others_are_rare(order, seen, counted, p.shape[1])
             fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0, rare)
+    if not counts:
+        return True
+    none = np.empty((0, 2), dtype=np.int64)
+    return bool(count_rows(said, came, facts, none, scalars, sums, classes, confusion, scores, ring, history))
 
 
 class ClassAnswers(Holder):
@@ -203,6 +190,7 @@ class ClassAnswers(Holder):
 
     def _arrange(self) -> None:
         self._order, self._costs = self.labels.indices(self.seen.labels), np.array(self._config.costs_of(self.labels))
+        self._classes = np.arange(len(self.seen))
 
     @property
     def costs(self) -> Floats | None:
@@ -217,8 +205,14 @@ class ClassAnswers(Holder):
 
     def truth_of(self, labels: Any) -> tuple[NDArray[Any], bool]:
         """The classes of n labels, (n,), -1 where one has not been seen; and whether all have been."""
+        if len(labels) == 1 and (index := self.seen.index(labels[0])) >= 0:
+            return self._classes[index : index + 1], True
         found = self.seen.find(labels)
         return np.array(found, dtype=np.int64), -1 not in found
+
+    def knows(self, labels: Any) -> bool:
+        """Whether all labels of rows have been seen."""
+        return self.seen.knows(labels)
 
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
@@ -256,23 +250,26 @@ class ClassAnswers(Holder):
             new: whether the class of the one row has just been added, and the prediction was made without it.
             fits: whether the model that predicts is the one that calibration is of.
         """
-        n, K, metrics = len(truth), len(self.labels.labels), self.metrics
+        metrics, n, K = self.metrics, len(truth), len(self.labels.labels)
+        said, came, facts, errors = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((FACTS, n)), np.empty(n)
+        arrays, at_once = metrics.arrays(n, K), prediction is not None and rows.returned is None
         if prediction is None:
-            facts = np.full((FACTS, n), np.nan)
-            scored = Scored(np.full(n, NOTHING), self._order[truth], facts, facts[LOSS], np.ones(n))
+            said[:], came, facts[:], errors[:] = NOTHING, self._order[truth], np.nan, 1.0
         else:
-            said, came, facts, errors = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((FACTS, n)), np.empty(n)
             weights = _NO_WEIGHTS if rows.weights is None else rows.weights
-            made, of_labels = (prediction.value, self._shares(prediction), truth, weights), (self._order, self._costs)
-            state, known = (metrics.labels_seen, self.calibration), K - (new and self.labels is self.seen)
-            score_rows(*made, *of_labels, *state, fits, K, known, metrics.rows, said, came, facts, errors)
-            scored = Scored(said, came, facts, facts[LOSS], errors)
-        if rows.returned is None:
-            metrics.absorb(scored.predicted, scored.truth, scored.facts, K)
+            made = prediction.value, self._shares(prediction), truth, weights
+            state = self._order, self._costs, self.calibration
+            known, before = K - (new and self.labels is self.seen), metrics.rows
+            if not _absorb(*made, *state, fits, known, before, at_once, *arrays, said, came, facts, errors):
+                raise ValueError("the metrics cannot count the rows")
+        if at_once:
+            metrics.counted(arrays, n)
+        elif rows.returned is None:
+            metrics.absorb(said, came, facts, K)
         else:
-            scored, baselines = self._by_returned(scored, rows.returned, metrics.rows)
-            metrics.absorb(scored.predicted, scored.truth, scored.facts, K, baselines)
-        return scored
+            said, facts, baselines = self._by_returned(said, came, facts, rows.returned)
+            metrics.absorb(said, came, facts, K, baselines)
+        return Scored(said, came, facts[P_TRUE], facts[LOSS], errors)
 
     def _shares(self, prediction: Prediction) -> Floats:
         """The probabilities of a learner's classes; of one that has none, 1 for the class it predicts."""
@@ -282,24 +279,33 @@ class ClassAnswers(Holder):
 
     def by_returned(self, scored: Scored, returned: Returned) -> Scored:
         """Rows that were just scored by the predictions that were returned, whichever learner made them."""
-        return self._by_returned(scored, returned, self.metrics.rows - len(returned))[0]
+        facts = np.full((FACTS, len(returned)), np.nan)
+        facts[LOSS], facts[P_TRUE] = scored.losses, scored.p_true
+        said, facts, _ = self._by_returned(scored.predicted, scored.truth, facts, returned, len(returned))
+        return replace(scored, predicted=said, p_true=facts[P_TRUE], losses=facts[LOSS])
 
-    def _by_returned(self, scored: Scored, returned: Returned, rows: int) -> tuple[Scored, Ints]:
-        """Rows that so many came before, and what the two baselines said when they were predicted, (n, 2)."""
-        predicted, facts = scored.predicted.copy(), scored.facts.copy()
+    def _by_returned(
+        self, said: Ints, came: Ints, facts: Floats, returned: Returned, scored: int = 0
+    ) -> tuple[Ints, Floats, Ints]:
+        """Tracked rows by what was returned, where the next row is not counted yet, or ``scored`` rows before it are.
+
+        Returns:
+            Labels that were returned (n,), facts (FACTS, n), and what the two baselines said at that moment, (n, 2).
+        """
+        said, facts, rows = said.copy(), facts.copy(), self.metrics.rows - scored
         baselines = np.full((len(returned), 2), AS_NOW)
         for row, one in enumerate(returned):
             if one is None:
                 continue
             if one.prediction is None:
-                predicted[row], facts[:, row] = NOTHING, np.nan
+                said[row], facts[:, row] = NOTHING, np.nan
             else:
                 at = slice(row, row + 1)
-                predicted[row] = self.index(one.prediction)
-                facts[:, at] = facts_of(self._shares_returned(one, rows + row)[None], predicted[at], scored.truth[at])
+                said[row] = self.index(one.prediction)
+                facts[:, at] = facts_of(self._shares_returned(one, rows + row)[None], said[at], came[at])
             if one.baselines is not None:
                 baselines[row] = [self.index(label) for label in one.baselines]
-        return replace(scored, predicted=predicted, facts=facts, losses=facts[LOSS]), baselines
+        return said, facts, baselines
 
     def _shares_returned(self, one: ServedPrediction, rows: int) -> Floats:
         """The probabilities that were returned, (K,), in terms of the labels of now, after so many rows.

@@ -27,17 +27,18 @@ BUILD_FLOPS = 20.0
 
 def flops_to_predict(parts: LearnerParts, rows: int) -> float:
     """Operations of predicting, or of learning, some rows by one learner."""
-    now, classes = parts.switching.now, len(parts.answers.seen.labels)
+    switching, classes = parts.switching, len(parts.answers.seen.labels)
+    now = switching.now
     steady = now is None or now.phase == "steady"
     width = 1 if now is None else now.schema.width
     if not steady:
-        width = max(route.schema.width for route in parts.switching.routes.values())
+        width = max(route.schema.width for route in switching.routes.values())
     known_width, known_classes, row = parts.row_cost
     if width != known_width or classes != known_classes:
         spec = parts.config.spec(width + parts.config.lag_width(width))
         row = parts.config.algorithm.row_cost(spec, max(2, classes))
         parts.row_cost = width, classes, row
-    return rows * (row if steady else EXPERTS * row + parts.switching.flops_to_recover)
+    return rows * (row if steady else EXPERTS * row + switching.flops_to_recover)
 
 
 def flops_to_keep(model: Model) -> float:
@@ -47,11 +48,15 @@ def flops_to_keep(model: Model) -> float:
 
 def flops_to_learn(model: Model, rows: int) -> float:
     """Operations of applying some rows."""
-    return sum([_flops_of_rows(parts, rows) for parts in model.learners])
+    own = _flops_of_rows(model.own, rows)
+    return sum([_flops_of_rows(one.parts, rows) for one in model.challengers.values()], own)
 
 
 def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
     """Operations of applying some segments."""
+    first = segments[0]
+    if len(segments) == 1 and isinstance(first, Rows) and model.own.switching.now is not None:
+        return flops_to_learn(model, len(first.X))
     learned = mapped = built = 0
     solved = False
     for segment in segments:

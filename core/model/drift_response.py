@@ -26,6 +26,8 @@ from core.features import Schema, Space
 from core.features.feature_space import column_places
 from core.switching.phases import Phase
 
+_ONE_CLASS = np.zeros(1, dtype=np.int64)
+
 
 class Seen(NamedTuple):
     """An alarm with the absolute number of its row (the first row learned is 1), its episode, and what was done."""
@@ -106,7 +108,9 @@ class DriftResponse:
 
     def _classes(self, truth: NDArray[Any]) -> Ints:
         """The classes that rows (n,) are tested in; a regression has a single one."""
-        return np.zeros(len(truth), dtype=np.int64) if self.regression else truth
+        if not self.regression:
+            return truth
+        return _ONE_CLASS if len(truth) == 1 else np.zeros(len(truth), dtype=np.int64)
 
     def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> None:
         """Test rows that were just learned.

@@ -78,6 +78,7 @@ def _learn_parts(
                 truth[start] = answers.add(rows.labels[start])
                 truth[stop:], _ = answers.truth_of(rows.labels[stop:])
                 response.add_class()
+                route.add_class_to_others()
         if response.acts and route.watched and not new:
             stop = start + response.rows_until_next_test(truth[start:stop])
         yield _learn_block(parts, route, response, rows.part(slice(start, stop)), truth[start:stop], new)
@@ -102,10 +103,11 @@ def _learn_block(
         truth: class indices (n,), or numbers (n,).
         new: whether the class of the one row is new; it is predicted without it.
     """
-    model, before = route.model, parts.rows
+    model, answers = route.model, parts.answers
+    before = parts.rows_before_start + answers.metrics.rows
     X = model.absorb(rows.raw if route.part is None else route.part.of(rows.raw), truth, rows.lags)
-    prediction = (route.learn_new_class if new else model.learn)(X, truth, rows.discounts, rows.weights)
-    scored = parts.answers.absorb(prediction, truth, rows, new, route.watched)
+    prediction = model.learn(X, truth, rows.discounts, rows.weights, new)
+    scored = answers.absorb(prediction, truth, rows, new, route.watched)
     if route.watched:
         D = model.schema.width  # lag columns follow, and in an overlap the new space's columns
         response.observe(model, X if X.shape[1] == D else np.ascontiguousarray(X[:, :D]), truth, scored.errors, before)

@@ -16,17 +16,19 @@ from core.contract import Floats, Header, Prediction
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.features.labels import LabelSet
 from core.metrics import Quality, RegressionMetrics
-from core.metrics.class_kernels import FACTS
-from core.metrics.intervals import Intervals, returned_bounds
-from core.metrics.regression import AS_NOW, NOTHING, squared_error, squared_errors
+from core.metrics.intervals import NONE_TRACKED, Intervals, absorb_residuals, returned_bounds
+from core.metrics.regression import AS_IT_IS, AS_NOW, DONE, NOTHING, absorb_rows, squared_error, squared_errors
 from core.model.rows import BlockRows, Returned, Scored
 from core.state.layout import WHOLE, Array, Holder, Layout
 
-_NO_FACTS = np.empty((FACTS, 0))
+_NO_SHARES = np.empty(0)
+_ROWS, _ROW, _TABLE = "Array(f8, 1, 'C', readonly=True)", "f8[::1]", "f8[:,::1]"
+_METRICS = f"{_ROW}, {_TABLE}, {_TABLE}, {_TABLE}, {_TABLE}"
+_INTERVALS = f"i8, {_TABLE}, {_TABLE}, {_TABLE}, {_ROW}, {_ROW}, {_ROW}"
 
 
-@njit("void(f8[::1], Array(f8, 1, 'C', readonly=True), f8[::1], f8[::1])", cache=True, nogil=True)
-def _absorb(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
+@njit(f"void({_ROW}, {_ROWS}, {_ROW}, {_ROW})", cache=True, nogil=True)
+def _hold(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
     """Predictions (n,), each held by the labels before its own (n,), which the range then knows; their errors (n,)."""
     for i in range(y.shape[0]):
         if span[ROWS] >= SPAN_ROWS:
@@ -34,6 +36,20 @@ def _absorb(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
         widen(span, y[i], span[ROWS])
         span[ROWS] += 1.0
         losses[i] = squared_error(values[i], y[i])
+
+
+@njit(f"i8({_ROW}, {_ROWS}, {_ROW}, {_ROW}, {_METRICS}, {_INTERVALS})", cache=True, nogil=True)
+def _absorb(
+    values: Floats, y: Floats, span: Floats, losses: Floats, scalars: Floats, series: Floats, errors: Floats,
+    ring: Floats, history: Floats, rows: int, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats,
+    residuals: Floats, bits: Floats,
+) -> int:  # fmt: skip
+    """``_hold``, and in the same call the metrics and the intervals, unless the metrics are not ``DONE``."""
+    _hold(values, y, span, losses)
+    done = absorb_rows(values, y, AS_IT_IS, scalars, series, errors, ring, history)
+    if done == DONE:
+        absorb_residuals(values, y, NONE_TRACKED, rows, alphas, weights, levels, ordered, residuals, bits)
+    return int(done)
 
 
 class NumberAnswers(Holder):
@@ -69,6 +85,11 @@ class NumberAnswers(Holder):
         hold_rows(prediction.value, self.span)
         return prediction
 
+    def knows(self, labels: Any) -> bool:
+        """Whether the labels of rows have been seen; numbers always have."""
+        del labels
+        return True
+
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Answers as numbers."""
         return values.tolist()  # type: ignore[no-any-return]
@@ -96,17 +117,23 @@ class NumberAnswers(Holder):
             fits: likewise.
         """
         del new, fits
-        values, losses = np.zeros(len(truth)) if prediction is None else prediction.value, np.empty(len(truth))
-        _absorb(values, truth, self.span, losses)
-        scored = Scored(values, truth, _NO_FACTS, losses, losses)
+        metrics, intervals, n = self.metrics, self.intervals, len(truth)
+        values, losses = np.zeros(n) if prediction is None else prediction.value, np.empty(n)
+        scored = Scored(values, truth, _NO_SHARES, losses, losses)
         if rows.returned is None:
-            self.metrics.absorb(values, truth)
-            self.intervals.absorb(values, truth)
-        else:
-            scored, baselines = self._by_returned(scored, rows.returned)
-            self.metrics.absorb(scored.predicted, truth, baselines)
-            bounds = returned_bounds([() if one is None else one.interval for one in rows.returned])
-            self.intervals.absorb(scored.predicted, truth, bounds)
+            of_metrics, of_intervals = metrics.arrays(n), intervals.arrays(n)
+            if _absorb(values, truth, self.span, losses, *of_metrics, intervals.rows, *of_intervals) == DONE:
+                metrics.counted(of_metrics, n)
+                intervals.counted(of_intervals, n)
+            else:
+                metrics.absorb(values, truth)
+                intervals.absorb(values, truth)
+            return scored
+        _hold(values, truth, self.span, losses)
+        scored, baselines = self._by_returned(scored, rows.returned)
+        metrics.absorb(scored.predicted, truth, baselines)
+        bounds = returned_bounds([() if one is None else one.interval for one in rows.returned])
+        intervals.absorb(scored.predicted, truth, bounds)
         return scored
 
     def by_returned(self, scored: Scored, returned: Returned) -> Scored:

@@ -54,8 +54,7 @@ class Scored(Struct):
         predicted: (n,) indices of labels, -1 where there was no answer, -2 for a label that the model knows no more; or
             numbers; for tracked rows as returned.
         truth: (n,) indices of the labels that came, or numbers.
-        facts: (FACTS, n) what the probabilities say of each, NaN where nothing was said; see ``class_kernels``. For
-            regression (FACTS, 0).
+        p_true: (n,) the probability of each label, NaN where there was no answer; for regression (0,).
         losses: (n,) 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored.
         errors: (n,) 1.0 where what the error-rate test watches was wrong: with ``class_costs`` the label said, else the
             learner's own class, which shows sooner that the data have left the learner behind; or squared errors.
@@ -63,7 +62,7 @@ class Scored(Struct):
 
     predicted: NDArray[Any]
     truth: NDArray[Any]
-    facts: Floats
+    p_true: Floats
     losses: Floats
     errors: Floats
 

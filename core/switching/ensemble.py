@@ -29,7 +29,7 @@ from core.contract import Alarm, Floats, Header, Ints, Prediction, Transferable,
 from core.features.schema import Schema
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
-from core.switching.pipeline import Expert, Pipeline
+from core.switching.pipeline import Expert, Given, Pipeline
 
 
 class Ensemble(Nested):
@@ -178,17 +178,19 @@ class Ensemble(Nested):
         """Encode raw rows of the new space that are about to be learned; see ``Pipeline.absorb``."""
         return self.new.absorb(raw, truth, told)
 
-    def learn(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
-        """Test, then train every expert on encoded rows, and weigh them, for which every row counts once."""
-        told = [expert.learn(X, truth, *given) for expert in self.experts.values()]
-        return self.mixture.learn(told, truth)
+    def learn(
+        self, X: Floats, truth: NDArray[Any], discounts: Given = None, weights: Given = None, new: bool = False
+    ) -> Prediction:
+        """Test, then train every expert on encoded rows, and weigh them, for which every row counts once.
 
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
-        """The same for one row of a class that is new; the weights of the experts do not move."""
-        predictions = [expert.learn_new_class(X, truth, *given) for expert in self.experts.values()]
+        See ``Expert.learn``. A row of a new class does not move the experts' weights.
+        """
+        made = [expert.learn(X, truth, discounts, weights, new) for expert in self.experts.values()]
+        if not new:
+            return self.mixture.learn(made, truth)
         if "recovered" not in self.experts:
             self.old.add_class()
-        return self.mixture.predict(predictions)
+        return self.mixture.predict(made)
 
     def add_class(self) -> None:
         """One more class, which no row is learned of now."""

@@ -37,7 +37,7 @@ from core.features.schema import Schema
 from core.state.envelope import Nested
 from core.switching.ensemble import Ensemble
 from core.switching.feature_recovery import ROWS_ENOUGH, ROWS_MIN, FeatureRecovery, Kind
-from core.switching.pipeline import Pipeline
+from core.switching.pipeline import Given, Pipeline
 
 if TYPE_CHECKING:
     from core.switching.mixture import TrialMixture
@@ -100,40 +100,32 @@ class OverlapPeriod(Nested):
     def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
         return self._old_part.of(raw), self._new_part.of(raw)
 
-    def learn(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
-        """Test the old model, then train all, on rows as ``absorb`` gave them."""
-        X1, X2 = self._columns(X)
-        if self.paper or not len(X):
-            self.recovery.learn(X2, self.old.to_own_columns(X1))
-            return self.old.learn(X1, truth, *given)
-        new = self.new.learn(X2, truth, *given)
-        self.trial.taught += len(X)
-        self._alarms = []
-        rows = [_row((X1, X2, truth, given, new), at) for at in range(len(X))]
-        return joined([self._learn_row(at, *row) for at, row in enumerate(rows)])
-
-    def _learn_row(
-        self, at: int, x1: Floats, x2: Floats, truth: NDArray[Any], given: Sequence[Any], new: Sequence[Any]
+    def learn(
+        self, X: Floats, truth: NDArray[Any], discounts: Given = None, weights: Given = None, new: bool = False
     ) -> Prediction:
-        """One row, tried on recovered columns with the mapping and the old model of the rows before it."""
-        if self.recovery.ready:
-            recovered = self.old.predict_from_columns(self.recovery.recover(x2))
-            self.trial.learn([recovered, Prediction(*new)], truth)
-        self.recovery.learn(x2, self.old.to_own_columns(x1))
-        predictions = self.old.learn(x1, truth, *given)
-        self._alarms += [alarm._replace(row=alarm.row + at) for alarm in self.old.take_alarms()]
-        return predictions
-
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
-        """The same for one row of a class that is new."""
+        """Test the old model, then train all, on rows as ``absorb`` gave them; see ``Expert.learn``."""
         X1, X2 = self._columns(X)
-        self.recovery.learn(X2, self.old.to_own_columns(X1))
         if self.paper:
-            self.new.add_class()
+            if new:
+                self.new.add_class()
         else:
-            self.new.learn_new_class(X2, truth, *given)
-            self.trial.taught += 1
-        return self.old.learn_new_class(X1, truth, *given)
+            of_new = self.new.learn(X2, truth, discounts, weights, new)
+            self.trial.taught += len(X)
+        if self.paper or new:
+            self.recovery.learn(X2, self.old.to_own_columns(X1))
+            return self.old.learn(X1, truth, discounts, weights, new)
+        made: list[Prediction] = []
+        self._alarms = []
+        for at in range(len(X)):  # each tried with the mapping and the old model of the rows before it
+            one = slice(at, at + 1)
+            x1, x2 = X1[one], X2[one]
+            if self.recovery.ready:
+                recovered = self.old.predict_from_columns(self.recovery.recover(x2))
+                self.trial.learn([recovered, Prediction(*_part(of_new, one))], truth[one])
+            self.recovery.learn(x2, self.old.to_own_columns(x1))
+            made.append(self.old.learn(x1, truth[one], *_part((discounts, weights), one)))
+            self._alarms += [alarm._replace(row=alarm.row + at) for alarm in self.old.take_alarms()]
+        return joined(made)
 
     def _columns(self, X: Floats) -> tuple[Floats, Floats]:
         width = len(self.old.row_columns)
@@ -228,8 +220,6 @@ def _initial_weights(names: Sequence[str], input_mapping: FeatureRecovery, trial
     return np.array([1.0 - share if name == "new" else share / (E - 1) for name in names])
 
 
-def _row(rows: Any, at: int) -> Any:
-    """One row (1, ...) of arrays of rows, or of each of a tuple of such; None stays."""
-    if isinstance(rows, tuple):
-        return [_row(one, at) for one in rows]
-    return None if rows is None else rows[at : at + 1]
+def _part(columns: Sequence[NDArray[Any] | None], at: slice) -> list[Any]:
+    """Some of the rows that each of these has; None stays."""
+    return [None if column is None else column[at] for column in columns]

@@ -19,12 +19,10 @@ rows of the larger one: a category is known by its number, and further ones stan
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from numpy.typing import NDArray
+from typing import Literal
 
 from core.config import Config
-from core.contract import Floats, Header, Prediction
+from core.contract import Floats, Header
 from core.features import Space
 from core.features.feature import Feature
 from core.features.feature_space import RowPart, fits, parse_next, with_declarations
@@ -71,13 +69,12 @@ class RowRoute:
             return None
         return model.lags.as_told(brought)
 
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
-        """Test then train on one encoded row of a class that no model has seen."""
+    def add_class_to_others(self) -> None:
+        """One more class for models that do not learn the row of it that comes next."""
         if self.ensemble is not None:
             self.ensemble.add_class_to_others()
         if self.new is not None:
             self.new.add_class()
-        return self.model.learn_new_class(X, truth, *given)
 
 
 class Switching:

@@ -35,6 +35,8 @@ from core.features.scaling import Scaler
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
+Given = Floats | None
+"""What rows came with, (n,), if they did."""
 WEIGHT_MAX = 1e300
 """Weights are capped here: a tiny spread can make them larger than any number."""
 
@@ -102,24 +104,25 @@ class Expert(Nested):
         """Predict rows given as ``columns`` (n, d); changes nothing."""
         return self.learner.predict(Y if self.scaler is None else self.scaler.scale(Y))
 
-    def learn(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
+    def learn(
+        self, X: Floats, truth: NDArray[Any], discounts: Given = None, weights: Given = None, new: bool = False
+    ) -> Prediction:
         """Test then train on encoded rows; the predictions made before each row.
 
         Args:
             X: (n, D) encoded rows.
             truth: class indices (n,), all below the number of classes, or numbers (n,).
-            given: discounts and weights of the rows as ``core.contract.Learner.learn`` takes them, (n,) or None each.
+            discounts: of the rows as ``core.contract.Learner.learn`` takes them, (n,) or None.
+            weights: likewise.
+            new: whether the one row is of a class that the learner has not seen: it is tested without it.
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
-        return self.learner.learn(own if self.scaler is None else self.scaler.absorb(own), truth, *given)
-
-    def learn_new_class(self, X: Floats, truth: NDArray[Any], *given: Floats | None) -> Prediction:
-        """Test then train on one encoded row whose class the learner has not seen: it is tested without it."""
-        own = self.to_own_columns(X)
         Z = own if self.scaler is None else self.scaler.absorb(own)
+        if not new:
+            return self.learner.learn(Z, truth, discounts, weights)
         predictions = self.learner.predict(Z)
         self.learner.add_class()
-        self.learner.learn(Z, truth, *given)
+        self.learner.learn(Z, truth, discounts, weights)
         return predictions
 
     def add_class(self) -> None:

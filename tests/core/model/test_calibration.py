@@ -14,7 +14,6 @@ from core.config import Config
 from core.contract import Prediction
 from core.entry import Configure, Entry, Reset, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.metrics.class_kernels import CONFIDENCE, LOSS, P_TRUE
 from core.model import Model, read, save
 from core.model.apply import apply
 from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
@@ -45,15 +44,15 @@ def errors_and_losses(algorithm, X, y):
 
     def spy(prediction, truth, *more):
         rows = absorb(prediction, truth, *more)
-        seen.append((prediction.probabilities, truth, rows.facts))
+        seen.append((prediction.probabilities, truth, (rows.losses, rows.p_true)))
         return rows
 
     machine.own.answers.absorb = spy
     apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y.tolist()),)))
-    facts = np.concatenate([facts for _, _, facts in seen], axis=1)
+    wrong, p_true = np.concatenate([facts for _, _, facts in seen], axis=1)
     own = np.concatenate([p[np.arange(len(k)), k] for p, k, _ in seen if p.shape[1] > k.max()])
-    losses = (-np.log(facts[P_TRUE]).mean(), -np.log(np.maximum(own, 1e-15)).mean())
-    return error_points(facts[CONFIDENCE], facts[LOSS] == 0.0), *losses
+    losses = (-np.log(p_true).mean(), -np.log(np.maximum(own, 1e-15)).mean())
+    return error_points(np.where(wrong, 1.0 - p_true, p_true), wrong == 0.0), *losses  # of two labels
 
 
 class Literal:

@@ -35,7 +35,7 @@ def test_predict_says_what_learning_would_have_said(algorithm, scaling):
     model = pipeline(algorithm, "classification", scaling)
     X, y = rows()
     for label in (0, 1):
-        model.learn_new_class(X[label : label + 1], np.array([label]), None)
+        model.learn(X[label : label + 1], np.array([label]), new=True)
     for i in range(2, 60):
         before = model.predict(X[i : i + 1])
         told = model.learn(model.absorb(X[i : i + 1], y[i : i + 1]), y[i : i + 1], None)
@@ -72,7 +72,7 @@ def test_the_state_comes_back_with_its_scale(scaling):
     for count in (5, 100):
         model, again = (pipeline("dfop", "classification", scaling) for _ in range(2))
         for label in (0, 1):
-            model.learn_new_class(X[label : label + 1], np.array([label]), None)
+            model.learn(X[label : label + 1], np.array([label]), new=True)
         model.learn(model.absorb(X[2:count], y[2:count]), y[2:count], None)
         again.load_arrays(*model.to_arrays())
         assert_array_equal(model.predict(X).probabilities, again.predict(X).probabilities)
