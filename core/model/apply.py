@@ -114,7 +114,7 @@ def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Ou
         return [Outcome(refusal=refused)]
     rows, classes = rows_of(segments), 0 if usual else len(model.labels)
     switching = model.own.switching  # the first rows fix the space
-    route = switching.routes.get(first.space)
+    route, now = switching.routes.get(first.space), switching.now
     if route is not None and route.schema.exact:
         count_unknown(model.unknown, route.schema, rows.raw)
     scored = challengers.learn_together(model, first.space, rows, place_of)
@@ -123,7 +123,6 @@ def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Ou
     learned = _outcomes(model, segments, scored, rows.returned, route is not None)
     if not usual and len(model.labels) > classes and model.config.labels is None:
         learned[0].joined = [*model.labels.first_rows(rows.labels, classes)]
-    now = model.own.switching.now
     if isinstance(now, OverlapPeriod) and route is not None and route.model is not now:
         for outcome in learned:
             outcome.mapped = False

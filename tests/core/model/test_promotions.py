@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from core.entry import Configure, Promote, Reset, Restore
+from core.entry import Configure, Promote, Reset, Restore, Switch
+from core.features import parse_features
 from core.model import Challenger, plans, read, save
 from core.model.challengers import promotable
 from core.model.plans import ASKED_ROWS_MIN, PREVIOUS
@@ -13,7 +14,8 @@ from tests.core.twin import Twin
 FEATURES = ["a", "b", "c", "d"]
 COSTLY = {"algorithm": "dfop", "task": "classification", "features": FEATURES, "labels": ["usual", "rare"]}
 COSTS = {"class_costs": {"rare": 3}}
-IDLE = {"algorithm": "fesl_c", "params": {"learning_rate": 1e-9}, "promote": "auto"}
+SLOW = {"algorithm": "fesl_c", "params": {"learning_rate": 1e-9}}
+IDLE = {**SLOW, "promote": "auto"}
 
 
 def rare_rows(rows, seed=2):
@@ -163,3 +165,15 @@ def test_a_challenger_of_larger_squared_errors_is_not_promoted_by_itself():
     tame = Challenger(one.parts, "auto")
     tame.difference.absorb(first, 0.16 * truth**2, y)
     assert "tame" == promotable({"wild": one, "tame": tame})
+
+
+def test_rows_of_an_overlap_are_mapped_also_where_one_of_them_promotes():
+    """They train the mapping of the new model's own learner as well, and the outcome says so."""
+    model = Twin({**SLOW, "task": "regression", "features": ["a", "b"]})
+    challenge(model, "dfop", {"algorithm": "dfop", "promote": "auto"})
+    model.commit(Switch("begin", parse_features(["c", "d"]), "linear"))
+    X = np.random.default_rng(0).normal(size=(1200, 4))
+    outcome = model.learn(X, X @ [1.0, -2.0, 0.1, 0.1])
+    assert "promotion" in [mark["kind"] for mark in read.metrics_report(model.machine)["marks"]]
+    assert "overlap" == model.machine.phase
+    assert outcome.mapped
