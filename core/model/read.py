@@ -15,7 +15,7 @@ from core.features import Schema
 from core.metrics import Quality
 from core.model.model import LearnerParts, Model
 from core.model.number_answers import NumberAnswers
-from core.switching.ensemble import Ensemble
+from core.switching.space_model import Ensemble
 
 # ---------------------------------------------------------------- predictions
 

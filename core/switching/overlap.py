@@ -35,9 +35,9 @@ from core.features.feature import Feature
 from core.features.feature_space import RowPart, union
 from core.features.schema import Schema
 from core.state.envelope import Nested
-from core.switching.ensemble import Ensemble
+from core.switching.space_model import Ensemble
 from core.switching.feature_recovery import ROWS_ENOUGH, ROWS_MIN, FeatureRecovery, Kind
-from core.switching.pipeline import Given, Pipeline
+from core.switching.expert import Given, Pipeline
 
 if TYPE_CHECKING:
     from core.switching.mixture import TrialMixture

@@ -1,7 +1,7 @@
 """A change of features as a state machine: the phase of a model, and which models the rows of each space train.
 
     steady    --begin-->     overlap      one model (steady.py); an old one, a new one, a mapping (overlap.py)
-    overlap   --complete-->  ensemble     the experts of both (core.switching.ensemble)
+    overlap   --complete-->  ensemble     the experts of both (core.switching.space_model)
     overlap   --abort-->     before it    the mapping and the new model are dropped
     ensemble  --begin-->     overlap      the experts are the old side, and become one model when it is complete
 
@@ -27,10 +27,10 @@ from core.features import Space
 from core.features.feature import Feature
 from core.features.feature_space import RowPart, fits, parse_next, with_declarations
 from core.features.schema import Schema
-from core.switching.ensemble import Ensemble
+from core.switching.space_model import Ensemble
 from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, Kind, linear_rows_max
 from core.switching.overlap import OverlapPeriod
-from core.switching.pipeline import Pipeline, row_columns
+from core.switching.expert import Pipeline, row_columns
 
 Phase = Pipeline | OverlapPeriod | Ensemble
 Action = Literal["begin", "complete", "abort"]

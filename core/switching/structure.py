@@ -19,11 +19,11 @@ from core.features import Space
 from core.features.feature import Feature, parse_features
 from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
-from core.switching.ensemble import Ensemble
+from core.switching.space_model import Ensemble
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.overlap import OverlapPeriod, new_recovery
 from core.switching.phases import RETIRED_MAX, Phase, Switching
-from core.switching.pipeline import Expert, Pipeline, row_columns
+from core.switching.expert import Expert, Pipeline, row_columns
 
 
 def describe(switching: Switching) -> Header:

@@ -11,7 +11,7 @@ from core.entry import Entry, Overlap, Rows, Switch
 from core.features import Feature
 from core.model import Model
 from core.model.apply import apply
-from core.switching.pipeline import Expert
+from core.switching.expert import Expert
 from tests.benchmarks.streams import read_columns
 
 DIMENSIONS = {"australian": (42, 29), "german": (59, 41), "svmguide3": (22, 15), "kr_vs_kp": (36, 25)}

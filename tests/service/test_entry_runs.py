@@ -18,7 +18,7 @@ from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import STATE_VERSION, Model, save
 from core.model.apply import apply
-from core.switching.pipeline import Pipeline
+from core.switching.expert import Pipeline
 from service.errors import ModelDown
 from service.runtime import batches, loader
 from service.runtime.batches import SingleEntry

@@ -2,7 +2,7 @@ r"""FESL, the paper's equations: online gradient descent on a linear model, comp
 
     (1)               the descent below: Algorithm 1, lines 3 to 5; Algorithms 2 and 3 for w_2, in the new space
     (2), (3)          Algorithm 1, line 7: psi, old features from new: core.switching.linear_mapping, kernel_mapping
-    (7)               (1) for w_1 on recovered rows psi(x): the expert "recovered" of core.switching.ensemble
+    (7)               (1) for w_1 on recovered rows psi(x): the expert "recovered" of core.switching.space_model
     (4)-(6), (8)      FESL-c, Algorithm 2: weights, combination, the experts' losses: core.switching.mixture
     (11), (12)        FESL-s, Algorithm 3: the expert drawn, its weights: core.switching.mixture
 
@@ -34,7 +34,7 @@ Deviations, of (1); the others' stand in their files
 - Scalar AdaGrad instead of the step 1/(c sqrt t), whose c the paper picks per data set from {1, 10, 50, 100, 150}; that
   step is ``variant: "paper"`` with the learning rate 1/c.
 - Weights start at zero, not at random, so that replicas agree; no projection (the limits above aside).
-- A third expert, started at the old model's weights (core.switching.ensemble): better after every switch measured.
+- A third expert, started at the old model's weights (core.switching.space_model): better after every switch measured.
 - More than two classes, the bias column and weights of rows are not in the paper.
 """
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.switching.pipeline import Pipeline
+from core.switching.expert import Pipeline
 
 D = 3
 SCALED = [

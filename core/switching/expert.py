@@ -4,7 +4,7 @@
 
 ``Expert`` is everything from X on: its columns never change, and a new feature space brings another input mapping.
 ``Pipeline`` adds the encoder of a space, and the lag columns (core.features.lags) of a model that has some. A steady
-phase is one pipeline; after a switch several experts learn the same rows (core.switching.ensemble). Weights are given
+phase is one pipeline; after a switch several experts learn the same rows (core.switching.space_model). Weights are given
 over X, so that clients never see the scale.
 """
 

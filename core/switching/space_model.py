@@ -29,7 +29,7 @@ from core.contract import Alarm, Floats, Header, Ints, Prediction, Transferable,
 from core.features.schema import Schema
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
-from core.switching.pipeline import Expert, Given, Pipeline
+from core.switching.expert import Expert, Given, Pipeline
 
 
 class Ensemble(Nested):
