@@ -133,7 +133,7 @@ def _accept(model: Model, rows: Rows) -> str | None:
     """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
     switching = model.own.switching
     space = None
-    if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired):
+    if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired_spaces):
         found = check_space(rows, model.prediction_schema)
         if isinstance(found, str):
             return found

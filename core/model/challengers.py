@@ -124,7 +124,7 @@ def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
     if known is not None:
         known.promote = promotion
         return
-    parts = LearnerParts.first(config, model.own.switching.beside(config), learner_id)
+    parts = LearnerParts.first(config, model.own.switching.fork_for_challenger(config), learner_id)
     parts.rows_before_start = model.rows
     for label in model.labels.labels:
         parts.add_class(label)

@@ -33,7 +33,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
     answers, route, response = parts.answers, parts.switching.routes.get(space), parts.drift_response
     if rows.returned is not None:  # of rows that nothing can be predicted of now it stands for any learner's
         returned = predicted_by(parts.learner_id, rows.returned, or_returned=own or route is None)
-        lags = None if route is None else route.told([None if one is None else one.lags for one in returned])
+        lags = None if route is None else route.returned_lags([None if one is None else one.lags for one in returned])
         rows = replace(rows, returned=returned, lags=lags)
     truth, known = answers.truth_of(rows.labels)
     if route is None or response is None or not len(truth):
@@ -78,7 +78,8 @@ def _learn_parts(
                 truth[start] = answers.add(rows.labels[start])
                 truth[stop:], _ = answers.truth_of(rows.labels[stop:])
                 response.add_class()
-                route.add_class_to_others()
+                for add_class in route.others:
+                    add_class()
         if response.acts and route.watched and not new:
             stop = start + response.rows_until_next_test(truth[start:stop])
         yield _learn_block(parts, route, response, rows.part(slice(start, stop)), truth[start:stop], new)

@@ -15,7 +15,6 @@ from core.features import Schema
 from core.metrics import Quality
 from core.model.model import LearnerParts, Model
 from core.model.number_answers import NumberAnswers
-from core.switching.space_model import Ensemble
 
 # ---------------------------------------------------------------- predictions
 
@@ -86,7 +85,7 @@ def weights(parts: LearnerParts) -> Weights | None:
 def linear_share(parts: LearnerParts) -> float | None:
     """After a change of features the weight of the experts that ``weights`` is the mean of; else None."""
     model = parts.switching.in_force
-    return model.linear_share if isinstance(model, Ensemble) else None
+    return None if model is None else model.linear_share
 
 
 def explain(parts: LearnerParts, raw: Floats) -> Header | None:

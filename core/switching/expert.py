@@ -1,15 +1,13 @@
-"""What learns the rows of one feature space.
+"""Input mapping, scaler and learner: what learns some columns, whatever space its rows come in.
 
-    raw (n, F)  -encoder, lags->  X (n, D)  -input mapping->  own columns (n, d)  -scaler->  Z (n, d)  -learner->
+    X (n, D)  -input mapping->  own columns (n, d)  -scaler->  Z (n, d)  -learner->
 
-``Expert`` is everything from X on: its columns never change, and a new feature space brings another input mapping.
-``Pipeline`` adds the encoder of a space, and the lag columns (core.features.lags) of a model that has some. A steady
-phase is one pipeline; after a switch several experts learn the same rows (core.switching.space_model). Weights are given
-over X, so that clients never see the scale.
+The columns of an expert never change; another feature space brings another input mapping. Weights are given over X, so
+that clients never see the scale.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +16,6 @@ from core.config import Config
 from core.contract import (
     Alarm,
     Explaining,
-    Extensible,
     Floats,
     Forgetful,
     Header,
@@ -27,10 +24,6 @@ from core.contract import (
     Transferable,
     Weights,
 )
-from core.features import Schema, Space
-from core.features.encoder import Encoder
-from core.features.feature_space import column_places
-from core.features.lags import LagColumns, lagged_names
 from core.features.scaling import Scaler
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
@@ -50,6 +43,9 @@ class Expert(Nested):
         input_mapping: recovers the columns from rows of another space; None where rows have them.
         shared: an expert of the same columns, whose scaler and learner it shares; None: it has new ones. An algorithm
             without scaling has no scaler.
+
+    Attributes:
+        reader: what encodes the rows, by its names in a state, where the expert's state is that of a space's model.
     """
 
     def __init__(
@@ -64,7 +60,7 @@ class Expert(Nested):
         scaling = config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
-        self.input_mapping = input_mapping
+        self.input_mapping, self.reader = input_mapping, dict[str, Any]()
         self.scaler: Scaler | None = None
         self.learner: Learner
         if shared is not None:
@@ -201,114 +197,8 @@ class Expert(Nested):
 
     def parts(self) -> dict[str, Any]:
         """The parts there are, by their names in a state, where the input mapping is called "front"."""
-        held = {"front": self.input_mapping, "scaler": self.scaler, "learner": self.learner}
+        held = {**self.reader, "front": self.input_mapping, "scaler": self.scaler, "learner": self.learner}
         return {name: part for name, part in held.items() if part is not None}
-
-
-class Pipeline(Expert):
-    """The expert of one feature space with the space's encoder; the model of a steady phase.
-
-    Args:
-        schema: the feature space, of predictions and feedback alike.
-        encoder, expert, lags: those of the space where there are some already; else new ones.
-
-    Attributes:
-        row_columns: names of the columns D of its rows: encoded columns, then lag columns, of models that have some.
-        row_ranges: (2, D) their declared ends, NaN where there are none.
-    """
-
-    phase = "steady"
-    next_schema: Schema | None = None
-
-    def __init__(
-        self,
-        config: Config,
-        schema: Space,
-        encoder: Encoder | None = None,
-        expert: Expert | None = None,
-        lags: LagColumns | None = None,
-    ) -> None:
-        columns, ranges = row_columns(config, schema), row_ranges(config, schema)
-        if expert is None:
-            super().__init__(config, columns, ranges)
-        else:
-            super().__init__(config, expert.columns, expert.ranges, expert.input_mapping, expert)
-        self.row_columns, self.row_ranges = columns, ranges
-        self.schema = self.feedback_schema = schema
-        self.encoder = encoder or Encoder(schema, config.missing)
-        self.lags = lags
-        if config.lags and lags is None:
-            self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
-
-    def configure(self, config: Config) -> None:
-        """Go on under another configuration; missing values are filled as it says."""
-        super().configure(config)
-        self.encoder.configure(config.missing)
-
-    def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows (n, F), each as the next one; changes nothing."""
-        return self.predict_encoded(self.encode(raw))
-
-    def encode(self, raw: Floats) -> Floats:
-        """Raw rows (n, F) as X (n, D), each as the next one; changes nothing."""
-        X = self.encoder.encode(raw)
-        return X if self.lags is None else self.lags.lag(X)
-
-    def absorb(self, raw: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
-        """Encode raw rows (n, F) with labels (n,) that are about to be learned, each by the rows before it: X (n, D).
-
-        ``told``: lag columns that rows bring with them (``LagColumns.absorb``).
-        """
-        X = self.encoder.absorb(raw)
-        return X if self.lags is None else self.lags.absorb(X, truth, told)
-
-    def explain(self, raw: Floats) -> Header | None:
-        """What a learner without weights knows about one raw row (1, F); None where it has no explanation."""
-        return self.explain_encoded(self.encode(raw))
-
-    @property
-    def extensible(self) -> bool:
-        """Whether it can go on with further columns."""
-        # not isinstance: a runtime protocol would ask for every attribute
-        grows = self.input_mapping is None and self.lags is None
-        return grows and bool(getattr(self.learner, "extensible", False))
-
-    def extended(self, schema: Schema, classes: int) -> "Pipeline":
-        """The model, with all its classes, of a space with further categories, which has learned the same rows."""
-        assert isinstance(self.schema, Schema)
-        found = Pipeline(self._config, schema)
-        for _ in range(classes):
-            found.add_class()
-        places = column_places(self.schema, schema)
-        found.encoder.extend(self.encoder)
-        if found.scaler is not None and self.scaler is not None:
-            found.scaler.extend(self.scaler, places)
-        cast("Extensible", found.learner).extend(self.learner, places)
-        return found
-
-    def merge(self) -> "Pipeline":
-        """The one model that goes on after a switch: itself."""
-        return self
-
-    def parts(self) -> dict[str, Any]:
-        """The encoder, the lag columns where there are some, and the expert's parts."""
-        lags = {} if self.lags is None else {"lags": self.lags}
-        return {"encoder": self.encoder, **lags, **super().parts()}
-
-
-def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
-    """Names of the encoded columns of a space and, behind them, of its lag columns."""
-    if not config.lags:
-        return tuple(schema.columns)
-    return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
-
-
-def row_ranges(config: Config, schema: Space) -> Floats:
-    """(2, D) the declared ends of those columns, NaN where there are none."""
-    if not config.lags:
-        return schema.ranges
-    labels = np.full((2, config.lags * (config.lag_classes or 1)), np.nan)
-    return np.hstack([np.tile(schema.ranges, config.lags + 1), labels])
 
 
 def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:

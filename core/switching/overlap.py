@@ -35,9 +35,9 @@ from core.features.feature import Feature
 from core.features.feature_space import RowPart, union
 from core.features.schema import Schema
 from core.state.envelope import Nested
-from core.switching.space_model import Ensemble
+from core.switching.expert import Given
 from core.switching.feature_recovery import ROWS_ENOUGH, ROWS_MIN, FeatureRecovery, Kind
-from core.switching.expert import Given, Pipeline
+from core.switching.space_model import SpaceModel
 
 if TYPE_CHECKING:
     from core.switching.mixture import TrialMixture
@@ -64,16 +64,14 @@ class OverlapPeriod(Nested):
 
     phase = "overlap"
 
-    def __init__(
-        self, config: Config, old: Pipeline | Ensemble, features: tuple[Feature, ...], kind: Kind, paper: bool
-    ) -> None:
+    def __init__(self, config: Config, old: SpaceModel, features: tuple[Feature, ...], kind: Kind, paper: bool) -> None:
         assert isinstance(old.schema, Schema)
         self.config, self.encoder = config, old.encoder
         self.schema: Schema = old.schema
         self.next_schema = Schema(features)
         self.feedback_schema = union(self.schema, features)
         self.kind, self.paper = kind, paper
-        self.old, self.new = old, Pipeline(config, self.next_schema)
+        self.old, self.new = old, SpaceModel(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
         self.recovery = new_recovery(kind, self.new.row_columns, old.columns, paper)
         from core.switching.mixture import TrialMixture  # noqa: PLC0415  its kernels are loaded later, see core.model
@@ -89,13 +87,13 @@ class OverlapPeriod(Nested):
         self.old.configure(config)
         self.new.configure(config)
 
-    def absorb(self, raw: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
+    def absorb(self, raw: Floats, truth: NDArray[Any], lags: Floats | None = None) -> Floats:
         """Encode raw rows of the union: the old space's columns, then the new one's, with the lag columns of both.
 
         Tracked rows were predicted by the old model: what they bring are its lag columns.
         """
         old, new = self._parted(raw)
-        return np.hstack([self.old.absorb(old, truth, told), self.new.absorb(new, truth)])
+        return np.hstack([self.old.absorb(old, truth, lags), self.new.absorb(new, truth)])
 
     def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
         return self._old_part.of(raw), self._new_part.of(raw)
@@ -137,8 +135,8 @@ class OverlapPeriod(Nested):
         encoded, lags = self.new.encoder.absorb(new), self.new.lags
         X2 = encoded if lags is None else lags.lag(encoded)  # rows without labels join no lag columns
         self.recovery.learn(X2, self.old.to_own_columns(self.old.encode(old)))
-        if self.new.scaler is not None:
-            self.new.scaler.absorb(X2)
+        if self.new.own.scaler is not None:
+            self.new.own.scaler.absorb(X2)
 
     @property
     def row_exact(self) -> bool:
@@ -149,16 +147,17 @@ class OverlapPeriod(Nested):
         """Floating-point operations of learning the mapping from some rows and solving it once."""
         return rows * ROW_FLOPS + self.recovery.flops_to_learn(rows)
 
-    def complete(self, first_row: int, classes: int) -> Ensemble:
-        """The ensemble after the period, whose next row has this absolute number; several old experts become one."""
+    def complete(self, first_row: int, classes: int) -> SpaceModel:
+        """The experts after the period, whose next row has this absolute number; several old ones become one."""
         self.recovery.freeze()
-        old = self.old.merge()
-        input_mapping = self.recovery.only(old.columns)
-        names = _names(old, self.new, input_mapping)
-        weights = _initial_weights(names, input_mapping, self.trial)
-        ensemble = Ensemble(self.config, old, self.new, input_mapping, self.feedback_schema, names, weights, first_row)
-        ensemble.begin(classes)
-        return ensemble
+        former, new = self.old.merge(), self.new
+        recovery = self.recovery.only(former.columns)
+        names = _names(former, new, recovery)
+        new.join(
+            former, recovery, self.feedback_schema, names, _initial_weights(names, recovery, self.trial), first_row
+        )
+        new.begin(classes)
+        return new
 
     def add_class(self) -> None:
         """One more class, which no row is learned of now."""
@@ -196,27 +195,28 @@ def new_recovery(kind: Kind, sources: Sequence[str], targets: Sequence[str], pap
     return (LinearMapping if kind == "linear" else KernelMapping)(sources, targets, paper)
 
 
-def _names(old: Pipeline, new: Pipeline, input_mapping: FeatureRecovery) -> tuple[str, ...]:
+def _names(former: SpaceModel, new: SpaceModel, recovery: FeatureRecovery) -> tuple[str, ...]:
     """The experts after a period: without a mapping and without kept columns, the new model alone."""
-    if input_mapping.count < ROWS_MIN and not len(input_mapping.kept):
+    if recovery.count < ROWS_MIN and not len(recovery.kept):
         return ("new",)
-    carries = isinstance(new.learner, Transferable) and old.with_input_mapping(input_mapping).weights() is not None
-    return ("recovered", "new", "carried") if carries and not input_mapping.paper else ("recovered", "new")
+    linear = former.own.with_input_mapping(recovery).weights() is not None
+    carries = linear and isinstance(new.own.learner, Transferable) and not recovery.paper
+    return ("recovered", "new", "carried") if carries else ("recovered", "new")
 
 
-def _initial_weights(names: Sequence[str], input_mapping: FeatureRecovery, trial: "TrialMixture") -> Floats:
+def _initial_weights(names: Sequence[str], recovery: FeatureRecovery, trial: "TrialMixture") -> Floats:
     """The first weights of the experts of these names, (E,)."""
     E = len(names)
     if E == 1:
         return np.ones(1)
-    if input_mapping.paper:
-        share = POOR_SHARE_MAX if input_mapping.count < ROWS_ENOUGH else 1.0 - 1.0 / E
-    elif not trial.taught and input_mapping.ready:
+    if recovery.paper:
+        share = POOR_SHARE_MAX if recovery.count < ROWS_ENOUGH else 1.0 - 1.0 / E
+    elif not trial.taught and recovery.ready:
         share = 1.0
     else:
         b_r, b_n = trial.weights
         share = (E - 1) * b_r / ((E - 1) * b_r + b_n)
-        share = min(share, POOR_SHARE_MAX) if input_mapping.problem is not None else share
+        share = min(share, POOR_SHARE_MAX) if recovery.problem is not None else share
     return np.array([1.0 - share if name == "new" else share / (E - 1) for name in names])
 
 

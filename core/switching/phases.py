@@ -1,7 +1,7 @@
 """A change of features as a state machine: the phase of a model, and which models the rows of each space train.
 
-    steady    --begin-->     overlap      one model (steady.py); an old one, a new one, a mapping (overlap.py)
-    overlap   --complete-->  ensemble     the experts of both (core.switching.space_model)
+    steady    --begin-->     overlap      one expert (space_model.py); an old model, a new one, a mapping (overlap.py)
+    overlap   --complete-->  ensemble     the experts of both (space_model.py)
     overlap   --abort-->     before it    the mapping and the new model are dropped
     ensemble  --begin-->     overlap      the experts are the old side, and become one model when it is complete
 
@@ -17,7 +17,7 @@ prediction that was served. The last 64 such spaces are remembered. Rows of a sp
 rows of the larger one: a category is known by its number, and further ones stand behind those before.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,12 +27,11 @@ from core.features import Space
 from core.features.feature import Feature
 from core.features.feature_space import RowPart, fits, parse_next, with_declarations
 from core.features.schema import Schema
-from core.switching.space_model import Ensemble
 from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, Kind, linear_rows_max
 from core.switching.overlap import OverlapPeriod
-from core.switching.expert import Pipeline, row_columns
+from core.switching.space_model import SpaceModel, row_columns
 
-Phase = Pipeline | OverlapPeriod | Ensemble
+Phase = SpaceModel | OverlapPeriod
 Action = Literal["begin", "complete", "abort"]
 RETIRED_MAX = 64
 """Spaces left behind that are remembered."""
@@ -48,8 +47,7 @@ class RowRoute:
         schema: the space.
         model: encodes and learns the rows.
         part: what of a row the model reads; None: all.
-        ensemble: experts beside the model that a new class is added to; None: the model adds it to all.
-        new: likewise the new model of an overlap period.
+        others: what adds a new class to models that do not learn its row.
         watched: whether the rows are tested for drift: not those of a space that is no longer in force.
         predicted: whether the model is the one that has predicted those of them that are tracked.
     """
@@ -57,24 +55,16 @@ class RowRoute:
     schema: Space
     model: Phase
     part: RowPart | None = None
-    ensemble: Ensemble | None = None
-    new: Pipeline | None = None
+    others: tuple[Callable[[], None], ...] = ()
     watched: bool = True
     predicted: bool = True
 
-    def told(self, brought: Sequence[tuple[float, ...] | None]) -> Floats | None:
+    def returned_lags(self, brought: Sequence[tuple[float, ...] | None]) -> Floats | None:
         """The lag columns (n, L) that rows were predicted with, () before the first row; None for a model without."""
         model = self.model.old if isinstance(self.model, OverlapPeriod) else self.model
         if model.lags is None or not self.predicted:
             return None
         return model.lags.as_told(brought)
-
-    def add_class_to_others(self) -> None:
-        """One more class for models that do not learn the row of it that comes next."""
-        if self.ensemble is not None:
-            self.ensemble.add_class_to_others()
-        if self.new is not None:
-            self.new.add_class()
 
 
 class Switching:
@@ -83,56 +73,57 @@ class Switching:
     Attributes:
         now: the phase's models; None before there is a space.
         in_force: the model, or the experts, that predict: in an overlap its old side.
-        aborted: the union of the overlap that was aborted last, until the next one begins.
+        aborted_union: the union of the overlap that was aborted last, until the next one begins.
         routes: what rows of every space that is accepted for learning train, by the space's id.
-        retired: ids of spaces left behind, newest last.
-        alike: ids of spaces that have got further categories, newest last, and the space that their rows are of now.
+        retired_spaces: ids of spaces left behind, newest last.
+        renamed_spaces: ids of spaces that have got further categories, newest last, and of the space they have become.
         switches: switches completed.
     """
 
     def __init__(self, config: Config, space: Space | None) -> None:
         self.config = config
-        self.retired: list[str] = []
-        self.alike: dict[str, str] = {}
+        self.retired_spaces: list[str] = []
+        self.renamed_spaces: dict[str, str] = {}
         self.switches = 0
-        self.enter(None if space is None else Pipeline(config, space))
+        self.enter(None if space is None else SpaceModel(config, space))
 
-    def enter(self, now: Phase | None, aborted: Schema | None = None) -> None:
-        """Go over to another phase; ``aborted``: the union of the overlap that has just been aborted."""
-        self.now, self.aborted = now, aborted
+    def enter(self, now: Phase | None, aborted_union: Schema | None = None) -> None:
+        """Go over to another phase; ``aborted_union``: that of the overlap that has just been aborted."""
+        self.now, self.aborted_union = now, aborted_union
         self.in_force = now.old if isinstance(now, OverlapPeriod) else now
         self.routes: dict[str, RowRoute] = {}
         for route in () if now is None else self._accepted(now):
             self.routes.setdefault(route.schema.id, route)
-        for former, space in [*self.alike.items()]:
+        for former, space in [*self.renamed_spaces.items()]:
             if space in self.routes:
                 self.routes.setdefault(former, self.routes[space])
             else:
-                del self.alike[former]
+                del self.renamed_spaces[former]
                 self._retire(former)
 
     def _accepted(self, now: Phase) -> Iterator[RowRoute]:
         """The routes of a phase; of two for the same space the first one counts."""
         yield RowRoute(now.feedback_schema, now)
-        in_force, new = (now.old, now.new) if isinstance(now, OverlapPeriod) else (now, None)
-        yield RowRoute(in_force.schema, in_force, new=new)
-        if isinstance(in_force, Ensemble):
-            yield RowRoute(in_force.old.schema, in_force.old, ensemble=in_force, new=new, watched=False)
-        unions = [(in_force.union, False)] if isinstance(in_force, Ensemble) else []
-        for union, predicted in unions if self.aborted is None else [*unions, (self.aborted, True)]:
+        in_force, new = (now.old, (now.new.add_class,)) if isinstance(now, OverlapPeriod) else (now, ())
+        yield RowRoute(in_force.schema, in_force, others=new)
+        if (former := in_force.former) is not None:
+            yield RowRoute(former.schema, former, others=(in_force.add_class_to_others, *new), watched=False)
+        unions = [] if in_force.union is None else [(in_force.union, False)]
+        for union, predicted in unions if self.aborted_union is None else [*unions, (self.aborted_union, True)]:
             assert isinstance(in_force.schema, Schema)  # their rows may still arrive
-            yield RowRoute(union, in_force, RowPart(in_force.schema, union), new=new, predicted=predicted)
+            yield RowRoute(union, in_force, RowPart(in_force.schema, union), new, predicted=predicted)
 
-    def beside(self, config: Config) -> "Switching":
-        """The spaces of a learner that begins beside this one, in the space in force.
+    def fork_for_challenger(self, config: Config) -> "Switching":
+        """The spaces of a challenger that begins now, in the space in force.
 
-        Rows in flight of spaces left behind are taken as here, but for those that an expert of an earlier space learns.
+        It accepts rows in flight of the spaces before as this one does, but for those that an earlier expert learns.
         """
         found, now = Switching(config, None), self.now
-        found.retired, found.alike, found.switches = [*self.retired], dict(self.alike), self.switches
+        found.retired_spaces, found.renamed_spaces = [*self.retired_spaces], dict(self.renamed_spaces)
+        found.switches = self.switches
         if now is not None:
-            union = now.union if isinstance(now, Ensemble) else None
-            found.enter(Pipeline(config, now.schema), self.aborted or union)
+            union = None if isinstance(now, OverlapPeriod) else now.union
+            found.enter(SpaceModel(config, now.schema), self.aborted_union or union)
         return found
 
     def configure(self, config: Config) -> None:
@@ -143,9 +134,7 @@ class Switching:
 
     @property
     def _recovery(self) -> FeatureRecovery | None:
-        if isinstance(self.now, OverlapPeriod):
-            return self.now.recovery
-        return self.now.input_mapping if isinstance(self.now, Ensemble) else None
+        return None if self.now is None else self.now.recovery
 
     @property
     def overlap_rows(self) -> int:
@@ -159,7 +148,7 @@ class Switching:
 
     def report(self) -> list[Header] | None:
         """The experts with their weights and losses, where there are some."""
-        return self.in_force.report() if isinstance(self.in_force, Ensemble) else None
+        return None if self.in_force is None else self.in_force.report()
 
     # ---------------------------------------------------------------- steps
 
@@ -214,47 +203,48 @@ class Switching:
 
     def obstacle_to_extend(self) -> str | None:
         """Why categories cannot be added to the features in force, or None."""
-        if isinstance(self.now, Pipeline) and not self.config.algorithm.sparse and self.now.extensible:
+        now = self.now
+        if isinstance(now, SpaceModel) and not self.config.algorithm.sparse and now.extensible:
             return None
         by_switch = "declare the feature with all its categories in a switch, POST /models/{name}/features/switch"
         if self.config.lags:
             return f"have no place among the lag columns of rows that wait for their labels: {by_switch}"
-        if isinstance(self.now, Ensemble):
+        if now is not None and now.recovery is not None:
             return f"have no place in the models that the last change of features has left: {by_switch}"
         return f"have no place in what {self.config.algorithm_id} has learned: {by_switch}"
 
     def extend(self, features: tuple[Feature, ...], classes: int) -> None:
         """Go over to features with further categories, which nothing stands against, with all classes seen."""
-        assert isinstance(self.now, Pipeline)
+        assert isinstance(self.now, SpaceModel)
         former, schema = self.now.schema.id, Schema(features)
-        found = {one: schema.id for one in (*self.alike, former) if one != schema.id}
-        self.alike = dict([*found.items()][-RETIRED_MAX:])
-        self.enter(self.now.extended(schema, classes), self.aborted)
+        found = {one: schema.id for one in (*self.renamed_spaces, former) if one != schema.id}
+        self.renamed_spaces = dict([*found.items()][-RETIRED_MAX:])
+        self.enter(self.now.extended(schema, classes), self.aborted_union)
 
     def complete(self, first_row: int, classes: int) -> str | None:
         """Go over to the experts, after so many rows and classes; a warning, or None."""
         assert isinstance(self.now, OverlapPeriod)
         taught = self.now.trial.taught
         self._leave(self.now.old, self.now.next_schema)
-        ensemble = self.now.complete(first_row, classes)
-        self.enter(ensemble)
+        self.enter(self.now.complete(first_row, classes))
         self.switches += 1
-        if (problem := ensemble.input_mapping.problem) is None:
+        recovery = self._recovery
+        if recovery is None or (problem := recovery.problem) is None:
             return None
-        if taught or not ensemble.input_mapping.ready:
+        if taught or not recovery.ready:
             return f"{problem}: predictions come mainly from the new model until the others have lower losses"
         return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
 
     def abort(self) -> None:
         """Go back to what was before the overlap."""
         assert isinstance(self.now, OverlapPeriod)
-        self.enter(self.now.old, aborted=self.now.feedback_schema)
+        self.enter(self.now.old, self.now.feedback_schema)
 
     def begin(self, features: tuple[Feature, ...], mapping: Kind | None, classes: int) -> None:
         """Go over to an overlap with new features, which nothing stands against, after so many classes."""
-        assert isinstance(self.now, Pipeline | Ensemble)
-        if self.aborted is not None:
-            self._retire(self.aborted.id)
+        assert isinstance(self.now, SpaceModel)
+        if self.aborted_union is not None:
+            self._retire(self.aborted_union.id)
         period = OverlapPeriod(self.config, self.now, features, self.kind(mapping), self.paper)
         for _ in range(classes):
             period.new.add_class()
@@ -275,40 +265,37 @@ class Switching:
         space = self.config.space if not self.switches or self.now is None else self.now.schema
         if self.in_force is not None and space is not None:
             self._leave(self.in_force, space)
-        self.enter(None if space is None else Pipeline(self.config, space))
+        self.enter(None if space is None else SpaceModel(self.config, space))
 
     # ---------------------------------------------------------------- estimates
 
     def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:
         """Bytes that the state will take at most during a change to a space."""
-        return bytes_to_switch(self.config, self._current, following, mapping) + self._bytes_beside(following, mapping)
-
-    def _bytes_beside(self, following: Schema, mapping: Kind) -> int:
-        """What the experts of an earlier change need in addition to one model: themselves, and their columns."""
-        now = self.in_force
-        if not isinstance(now, Ensemble):
-            return 0
-        columns = row_columns(self.config, following)
-        foreign = len(set(now.columns) - set(now.row_columns) - set(columns))
-        own = max(0, now.nbytes - self.config.state_bytes(now.schema.width))
-        return own + (mapping_bytes(foreign, len(columns), mapping) if foreign else 0)
+        most, now = bytes_to_switch(self.config, self._current, following, mapping), self.in_force
+        if now is not None and now.mixture is not None:  # several experts, and their columns
+            columns = row_columns(self.config, following)
+            foreign = len(set(now.columns) - set(now.row_columns) - set(columns))
+            most += max(0, now.nbytes - self.config.state_bytes(now.schema.width))
+            most += mapping_bytes(foreign, len(columns), mapping) if foreign else 0
+        return most
 
     @property
     def flops_to_recover(self) -> float:
         """Operations of recovering the old features of one row after a change, up to the end of the next; else 0."""
         now = self.in_force
-        return now.input_mapping.flops_to_recover if isinstance(now, Ensemble) else 0.0
+        return 0.0 if now is None or now.recovery is None else now.recovery.flops_to_recover
 
     # ---------------------------------------------------------------- spaces left behind
 
-    def _leave(self, model: Pipeline | Ensemble, current: Space) -> None:
-        """Drop a model: if it was an ensemble, rows of the spaces before it are no longer learned."""
-        if isinstance(model, Ensemble):
+    def _leave(self, model: SpaceModel, current: Space) -> None:
+        """Drop a model: rows of the spaces before it are no longer learned."""
+        if model.union is not None and model.former is not None:
             self._retire(model.union.id, current.id)
-            self._retire(model.old.schema.id, current.id)
+            self._retire(model.former.schema.id, current.id)
 
     def _retire(self, space: str, current: str | None = None) -> None:
-        self.retired = [*(one for one in self.retired if one not in (space, current)), space][-RETIRED_MAX:]
+        kept = [one for one in self.retired_spaces if one not in (space, current)]
+        self.retired_spaces = [*kept, space][-RETIRED_MAX:]
 
 
 def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Kind) -> int:

@@ -1,7 +1,11 @@
-r"""The phase after a switch: several experts over the rows of the new space, until the next switch merges them.
+r"""What predicts and learns the rows of one feature space: one expert, or several after a change of features.
+
+    raw (n, F)  -encoder, lags->  X (n, D)  -experts->  their predictions  -mixture->  one
+
+A steady model has one expert. A switch makes the model of the new space one of several, until the next switch:
 
     recovered   the old model on recovered columns; it goes on learning
-    new         a model of the new space, trained in the overlap
+    new         the model of the new space, trained in the overlap
     carried     a learner of the new space that starts at the old model's weights M w1 (linear models only)
 
 Least-squares learners are not carried: they find weights of their own within some tens of rows
@@ -19,164 +23,173 @@ Which one will be kept is unknown during the overlap, so the recovery learns the
 after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Alarm, Floats, Header, Ints, Prediction, Transferable, Weights
-from core.features.schema import Schema
+from core.contract import Alarm, Extensible, Floats, Header, Ints, Prediction, Transferable, Weights
+from core.features import Schema, Space
+from core.features.encoder import Encoder
+from core.features.feature_space import column_places
 from core.state.envelope import Nested
+from core.switching.expert import Expert, Given
 from core.switching.feature_recovery import FeatureRecovery
-from core.switching.expert import Expert, Given, Pipeline
+
+if TYPE_CHECKING:
+    from core.features.lags import LagColumns
+    from core.switching.mixture import Mixture
 
 
-class Ensemble(Nested):
-    """Experts over one feature space, which feedback comes in as well.
+class SpaceModel(Nested):
+    """The model of one space, of predictions and feedback alike.
 
     Args:
-        old: the model of the space before.
-        new: the model of this space.
-        input_mapping: the recovery of the old model's columns, frozen.
+        config: the model's configuration.
+        schema: the feature space.
+        expert: the one that learns its rows, where there is one already; None: a new one of the space's columns.
+        encoder: of the space, where there is one already.
+        lags: likewise, of models that have lag columns.
+
+    Attributes:
+        row_columns: names of the columns D of its rows: encoded columns, then lag columns, of models that have some.
+        row_ranges: (2, D) their declared ends, NaN where there are none.
+        own: the expert it was built with.
+        experts: all of them by name; ``own`` is "new".
+        mixture: the experts' weights; None in a steady phase, and so are
+        former: the model of the space before,
+        recovery: of its columns, frozen,
         union: the space that rows of the overlap came in.
-        names: which experts there are, in order: "new", and maybe "recovered" before and "carried" after it.
-        weights: what they begin with, (E,); None: equal ones.
-        first_row: absolute number of the first row.
     """
 
-    phase = "ensemble"
     next_schema: Schema | None = None
 
     def __init__(
         self,
         config: Config,
-        old: Pipeline,
-        new: Pipeline,
-        input_mapping: FeatureRecovery,
+        schema: Space,
+        expert: Expert | None = None,
+        encoder: Encoder | None = None,
+        lags: "LagColumns | None" = None,
+    ) -> None:
+        self.config, self.schema, self.feedback_schema = config, schema, schema
+        self.row_columns, self.row_ranges = row_columns(config, schema), _row_ranges(config, schema)
+        self.encoder = encoder or Encoder(schema, config.missing)
+        self.lags = lags
+        if config.lags and lags is None:
+            from core.features.lags import LagColumns  # noqa: PLC0415  its kernels are loaded later, see core.model
+
+            self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
+        self.own = expert or Expert(config, self.row_columns, self.row_ranges)
+        self.own.reader = (
+            {"encoder": self.encoder} if self.lags is None else {"encoder": self.encoder, "lags": self.lags}
+        )
+        self.experts = {"new": self.own}
+        self.mixture: "Mixture | None" = None
+        self.former: "SpaceModel | None" = None
+        self.recovery: FeatureRecovery | None = None
+        self.union: Schema | None = None
+
+    def join(
+        self,
+        former: "SpaceModel",
+        recovery: FeatureRecovery,
         union: Schema,
         names: tuple[str, ...],
         weights: Floats | None = None,
         first_row: int = 0,
     ) -> None:
-        assert isinstance(new.schema, Schema)
-        self.config, self.old, self.new, self.input_mapping, self.union = config, old, new, input_mapping, union
-        self.schema = self.feedback_schema = new.schema
-        self.encoder, self.lags, self.row_columns = new.encoder, new.lags, new.row_columns
-        made: dict[str, Expert] = {"new": new}
-        if "recovered" in names:
-            made["recovered"] = old.with_input_mapping(input_mapping)
-        if "carried" in names:
-            made["carried"] = Expert(config, new.row_columns, new.row_ranges)
-        self.experts = {name: made[name] for name in names}
-        horizon = config.params.get("horizon") if input_mapping.paper else None
-        if weights is None:
-            weights = np.full(len(names), 1.0 / len(names))
-        self._raise_alarms = bool(config.algorithm.own_tests(config.params))
+        """Become one of several experts.
+
+        Args:
+            former: the steady model of the space before.
+            recovery: of its columns, frozen.
+            union: the space that rows of the overlap came in.
+            names: which experts there are, in order: "new", and maybe "recovered" before and "carried" after it.
+            weights: what they begin with, (E,); None: equal ones.
+            first_row: absolute number of the first row.
+        """
         from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
+        config, self.former, self.recovery, self.union = self.config, former, recovery, union
+        made = {"new": self.own}
+        if "recovered" in names:
+            made["recovered"] = former.own.with_input_mapping(recovery)
+        if "carried" in names:
+            made["carried"] = Expert(config, self.row_columns, self.row_ranges)
+        self.experts = {name: made[name] for name in names}
+        horizon = config.params.get("horizon") if recovery.paper else None
+        if weights is None:
+            weights = np.full(len(names), 1.0 / len(names))
         self.mixture = Mixture(weights, first_row, config.algorithm.selects, horizon, config.seed)
-
-    def configure(self, config: Config) -> None:
-        """Go on under another configuration: all experts, and the model of the space before."""
-        self.config = config
-        for expert in (self.old, *self.experts.values()):
-            expert.configure(config)
 
     def begin(self, classes: int) -> None:
         """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values.
 
         The recovered one goes on, (7), as it was where its columns are an image of the new ones: nothing has changed.
         """
-        if "carried" in self.experts:
-            self._carry(classes)
+        if (carried := self.experts.get("carried")) is not None:
+            weights = self.experts["recovered"].weights()
+            for _ in range(classes):
+                carried.add_class()
+            if carried.scaler is not None and self.own.scaler is not None:
+                carried.scaler.load_arrays(*self.own.scaler.to_arrays())
+            assert weights is not None
+            carried.start_at(weights)
         for name, expert in self.experts.items():
-            if name != "recovered" or not self.input_mapping.exact:
+            if name != "recovered" or self.recovery is None or not self.recovery.exact:
                 expert.restart()
 
-    def _carry(self, classes: int) -> None:
-        """Start the carried expert at the old one's weights and the new one's scale."""
-        expert, weights = self.experts["carried"], self.experts["recovered"].weights()
-        for _ in range(classes):
-            expert.add_class()
-        if expert.scaler is not None and self.new.scaler is not None:
-            expert.scaler.load_arrays(*self.new.scaler.to_arrays())
-        assert weights is not None
-        expert.start_at(weights)
+    @property
+    def phase(self) -> str:
+        """The phase while no change of features is under way: "steady" or "ensemble"."""
+        return "steady" if self.mixture is None else "ensemble"
+
+    def configure(self, config: Config) -> None:
+        """Go on under another configuration; missing values are filled as it says."""
+        self.config = config
+        self.encoder.configure(config.missing)
+        for expert in self.experts.values():
+            expert.configure(config)
+        if self.former is not None:
+            self.former.configure(config)
 
     @property
     def row_exact(self) -> bool:
         """Whether a block of rows is learned as its rows are one by one, bit for bit.
 
-        Not where learners raise alarms: a block's are those of the expert with the largest weight after it.
+        Not where several learners raise alarms: a block's are those of the expert with the largest weight after it.
         """
-        return (
-            not self._raise_alarms and self.old.row_exact and all(expert.row_exact for expert in self.experts.values())
-        )
+        if self.former is not None:
+            raises_alarms = bool(self.config.algorithm.own_tests(self.config.params))
+            if raises_alarms or not self.former.row_exact:
+                return False
+        return all(expert.row_exact for expert in self.experts.values())
 
-    # ---------------------------------------------------------------- the old side of the next change
-
-    @property
-    def _averages(self) -> bool:
-        """Whether the experts are merged into an average of their weights, in the columns of the space."""
-        return self.input_mapping.kind == "linear" and isinstance(self.new.learner, Transferable)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """What a recovery from the next space has to give: the space's columns, and those the kept one may read."""
-        return (*self.row_columns, *(self.input_mapping.targets[at] for at in self._foreign))
-
-    @property
-    def _foreign(self) -> Ints:
-        """Which of the recovered expert's columns are none of the space's."""
-        if self._averages or "recovered" not in self.experts:
-            return np.empty(0, dtype=np.int64)
-        return self.input_mapping.vanished
-
-    def to_own_columns(self, X: Floats) -> Floats:
-        """Encoded rows (n, D) as ``columns``."""
-        foreign = self._foreign
-        return np.hstack([X, self.input_mapping.recover(X)[:, foreign]]) if len(foreign) else X
-
-    def predict_from_columns(self, Y: Floats) -> Prediction:
-        """Predict rows given as ``columns``; changes nothing."""
-        X = np.ascontiguousarray(Y[:, : len(self.row_columns)])
-        return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
-
-    def merge(self) -> Pipeline:
-        """The one model that remains; see above."""
-        kept = self._likeliest
-        if self._averages and len(self.experts) > 1:
-            shares, weights = self.shares(), self.weights()
-            kept = self.experts[max((name for name in shares if name != "recovered"), key=shares.__getitem__)]
-            if weights is not None:  # there are none before the first class
-                kept.start_at(weights)
-        return Pipeline(self.config, self.schema, self.encoder, kept, self.lags)
-
-    def shares(self) -> dict[str, float]:
-        """The experts' weights by name."""
-        return dict(zip(self.experts, self.mixture.weights.tolist(), strict=True))
-
-    def report(self) -> list[Header]:
-        """The experts with their weights and cumulative losses."""
-        losses = self.mixture.losses.tolist()
-        return [
-            {"expert": name, "weight": weight, "loss": loss}
-            for (name, weight), loss in zip(self.shares().items(), losses, strict=True)
-        ]
-
-    def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows of the new space, each as the next one; changes nothing."""
-        X = self.new.encode(raw)
-        return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
+    # ---------------------------------------------------------------- rows
 
     def encode(self, raw: Floats) -> Floats:
-        """Raw rows of the new space as its columns, each as the next one; changes nothing."""
-        return self.new.encode(raw)
+        """Raw rows (n, F) as X (n, D), each as the next one; changes nothing."""
+        X = self.encoder.encode(raw)
+        return X if self.lags is None else self.lags.lag(X)
 
-    def absorb(self, raw: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
-        """Encode raw rows of the new space that are about to be learned; see ``Pipeline.absorb``."""
-        return self.new.absorb(raw, truth, told)
+    def absorb(self, raw: Floats, truth: NDArray[Any], lags: Floats | None = None) -> Floats:
+        """Encode raw rows (n, F) with labels (n,) that are about to be learned, each by the rows before it: X (n, D).
+
+        ``lags``: lag columns that rows bring with them (``LagColumns.absorb``).
+        """
+        X = self.encoder.absorb(raw)
+        return X if self.lags is None else self.lags.absorb(X, truth, lags)
+
+    def predict(self, raw: Floats) -> Prediction:
+        """Predict raw rows (n, F), each as the next one; changes nothing."""
+        return self._predict_encoded(self.encode(raw))
+
+    def _predict_encoded(self, X: Floats) -> Prediction:
+        if self.mixture is None:
+            return self.own.predict_encoded(X)
+        return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
 
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: Given = None, weights: Given = None, new: bool = False
@@ -185,20 +198,23 @@ class Ensemble(Nested):
 
         See ``Expert.learn``. A row of a new class does not move the experts' weights.
         """
+        if self.mixture is None or self.former is None:
+            return self.own.learn(X, truth, discounts, weights, new)
         made = [expert.learn(X, truth, discounts, weights, new) for expert in self.experts.values()]
         if not new:
             return self.mixture.learn(made, truth)
         if "recovered" not in self.experts:
-            self.old.add_class()
+            self.former.add_class()
         return self.mixture.predict(made)
 
     def add_class(self) -> None:
         """One more class, which no row is learned of now."""
-        self.old.add_class()
+        if self.former is not None:
+            self.former.add_class()
         self.add_class_to_others()
 
     def add_class_to_others(self) -> None:
-        """One more class for every expert but the old model, which has it."""
+        """One more class for every expert but the recovered one, whose learner is that of the model before."""
         for name, expert in self.experts.items():
             if name != "recovered":
                 expert.add_class()
@@ -207,10 +223,11 @@ class Ensemble(Nested):
         """Every learner in its first state."""
         for expert in self.experts.values():
             expert.reset_learner(classes)
-        if "recovered" in self.experts:
-            self.old.learner = self.experts["recovered"].learner
-        else:
-            self.old.reset_learner(classes)
+        if self.former is not None:
+            if "recovered" in self.experts:
+                self.former.own.learner = self.experts["recovered"].learner
+            else:
+                self.former.reset_learner(classes)
 
     def forget(self) -> None:
         """Discount what every learner has learned."""
@@ -219,8 +236,97 @@ class Ensemble(Nested):
 
     def take_alarms(self) -> list[Alarm]:
         """That of the expert with the largest weight."""
+        if self.mixture is None:
+            return self.own.take_alarms()
         found = [expert.take_alarms() for expert in self.experts.values()]
         return found[int(self.mixture.weights.argmax())]
+
+    # ---------------------------------------------------------------- the old side of a change
+
+    @property
+    def _averages(self) -> bool:
+        """Whether several experts are merged into an average of their weights, in the columns of the space."""
+        linear = self.recovery is not None and self.recovery.kind == "linear"
+        return linear and isinstance(self.own.learner, Transferable)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a recovery from the next space has to give: what the expert reads; of several ones the space's columns,
+        and those that the recovered one may read if it is kept.
+        """
+        if self.recovery is None:
+            return self.own.columns
+        return (*self.row_columns, *(self.recovery.targets[at] for at in self._foreign))
+
+    @property
+    def _foreign(self) -> Ints:
+        """Which of the recovered expert's columns are none of the space's, and may have to be read."""
+        if self.recovery is None or self._averages or "recovered" not in self.experts:
+            return np.empty(0, dtype=np.int64)
+        return self.recovery.vanished
+
+    def to_own_columns(self, X: Floats) -> Floats:
+        """Encoded rows (n, D) as ``columns``."""
+        if self.recovery is None:
+            return self.own.to_own_columns(X)
+        foreign = self._foreign
+        return np.hstack([X, self.recovery.recover(X)[:, foreign]]) if len(foreign) else X
+
+    def predict_from_columns(self, Y: Floats) -> Prediction:
+        """Predict rows given as ``columns``; changes nothing."""
+        if self.recovery is None:
+            return self.own.predict_from_columns(Y)
+        return self._predict_encoded(np.ascontiguousarray(Y[:, : len(self.row_columns)]))
+
+    def merge(self) -> "SpaceModel":
+        """The one that goes on after a switch, with a single expert; see above."""
+        if self.mixture is None:
+            return self
+        kept, shares = self._likeliest, dict(zip(self.experts, self.mixture.weights.tolist(), strict=True))
+        if self._averages and len(shares) > 1:
+            kept, weights = (
+                self.experts[max((name for name in shares if name != "recovered"), key=shares.__getitem__)],
+                self.weights(),
+            )
+            if weights is not None:  # there are none before the first class
+                kept.start_at(weights)
+        return SpaceModel(self.config, self.schema, kept, self.encoder, self.lags)
+
+    # ---------------------------------------------------------------- further categories
+
+    @property
+    def extensible(self) -> bool:
+        """Whether it can go on with further columns."""
+        # not isinstance: a runtime protocol would ask for every attribute
+        grows = self.mixture is None and self.own.input_mapping is None and self.lags is None
+        return grows and bool(getattr(self.own.learner, "extensible", False))
+
+    def extended(self, schema: Schema, classes: int) -> "SpaceModel":
+        """The model, with all its classes, of a space with further categories, which has learned the same rows."""
+        assert isinstance(self.schema, Schema)
+        found, own = SpaceModel(self.config, schema), self.own
+        for _ in range(classes):
+            found.add_class()
+        places = column_places(self.schema, schema)
+        found.encoder.extend(self.encoder)
+        if found.own.scaler is not None and own.scaler is not None:
+            found.own.scaler.extend(own.scaler, places)
+        cast("Extensible", found.own.learner).extend(own.learner, places)
+        return found
+
+    # ---------------------------------------------------------------- what it says of itself
+
+    @property
+    def _likeliest(self) -> Expert:
+        """The expert with the largest weight."""
+        return self.own if self.mixture is None else [*self.experts.values()][int(self.mixture.weights.argmax())]
+
+    def report(self) -> list[Header] | None:
+        """The experts with their weights and cumulative losses, where there are several."""
+        if self.mixture is None:
+            return None
+        known = zip(self.experts, self.mixture.weights.tolist(), self.mixture.losses.tolist(), strict=True)
+        return [{"expert": name, "weight": weight, "loss": loss} for name, weight, loss in known]
 
     def weights(self) -> Weights | None:
         """The mean of the experts' linear models over the space's columns, by their weights; predictions may differ.
@@ -228,6 +334,8 @@ class Ensemble(Nested):
         Experts that are not linear in these columns, since a kernel recovers what they read, are left out; None where
         all are.
         """
+        if self.mixture is None:
+            return self.own.weights()
         found = [expert.weights() for expert in self.experts.values()]
         models = [weights for weights in found if weights is not None]
         if not models:
@@ -242,28 +350,46 @@ class Ensemble(Nested):
         )
 
     @property
-    def linear_share(self) -> float:
-        """The weight, from 0 to 1, of the experts whose linear models ``weights`` averages."""
+    def linear_share(self) -> float | None:
+        """The weight, from 0 to 1, of the experts whose linear models ``weights`` averages; None of a single expert."""
+        if self.mixture is None:
+            return None
         weighed = zip(self.mixture.weights.tolist(), self.experts.values(), strict=True)
         return min(1.0, sum([share for share, expert in weighed if expert.weights() is not None], 0.0))
 
     def explain(self, raw: Floats) -> Header | None:
-        """What the expert with the largest weight knows about one raw row (1, F)."""
-        return self._likeliest.explain_encoded(self.new.encode(raw))
+        """What the likeliest expert, without weights, knows about one raw row (1, F); None without an explanation."""
+        return self._likeliest.explain_encoded(self.encode(raw))
 
     def info(self) -> Header:
-        """That of the expert with the largest weight."""
+        """The likeliest expert's summary for people."""
         return self._likeliest.info()
 
-    @property
-    def _likeliest(self) -> Expert:
-        return list(self.experts.values())[int(self.mixture.weights.argmax())]
-
     def classes_differ(self, classes: int) -> bool:
-        """Whether one of the experts has another number of classes."""
-        return self.old.classes_differ(classes) or any(e.classes_differ(classes) for e in self.experts.values())
+        """Whether one of the learners has another number of classes."""
+        former = self.former is not None and self.former.classes_differ(classes)
+        return former or any(expert.classes_differ(classes) for expert in self.experts.values())
 
     def parts(self) -> dict[str, Any]:
-        """The models, what connects them and their weights."""
+        """The parts, by their names in a state, where ``recovery`` is called "front"."""
+        if self.mixture is None:
+            return self.own.parts()
         carried = {"carried": self.experts["carried"]} if "carried" in self.experts else {}
-        return {"old": self.old, "new": self.new, "front": self.input_mapping, **carried, "mixture": self.mixture}
+        return {"old": self.former, "new": self.own, "front": self.recovery, **carried, "mixture": self.mixture}
+
+
+def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
+    """Names of the encoded columns of a space and, behind them, of its lag columns."""
+    if not config.lags:
+        return tuple(schema.columns)
+    from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.model
+
+    return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
+
+
+def _row_ranges(config: Config, schema: Space) -> Floats:
+    """(2, D) the declared ends of those columns, NaN where there are none."""
+    if not config.lags:
+        return schema.ranges
+    labels = np.full((2, config.lags * (config.lag_classes or 1)), np.nan)
+    return np.hstack([np.tile(schema.ranges, config.lags + 1), labels])

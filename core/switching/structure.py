@@ -16,26 +16,26 @@ import numpy as np
 from core.config import Config
 from core.contract import Floats, Header
 from core.features import Space
-from core.features.feature import Feature, parse_features
+from core.features.feature import parse_features
 from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
-from core.switching.space_model import Ensemble
+from core.switching.expert import Expert
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.overlap import OverlapPeriod, new_recovery
 from core.switching.phases import RETIRED_MAX, Phase, Switching
-from core.switching.expert import Expert, Pipeline, row_columns
+from core.switching.space_model import SpaceModel, row_columns
 
 
 def describe(switching: Switching) -> Header:
     """What the phase is built of, as ``build`` reads it."""
     described: Header = {
         "phase": "none" if switching.now is None else switching.now.phase,
-        "aborted": None if switching.aborted is None else _json(switching.aborted),
-        "retired": list(switching.retired),
+        "aborted": None if switching.aborted_union is None else _json(switching.aborted_union),
+        "retired": list(switching.retired_spaces),
         "switches": switching.switches,
     }
-    if switching.alike:
-        described["alike"] = [list(pair) for pair in switching.alike.items()]
+    if switching.renamed_spaces:
+        described["alike"] = [list(pair) for pair in switching.renamed_spaces.items()]
     now = switching.now
     if isinstance(now, OverlapPeriod):
         old = {"phase": now.old.phase, **_in_force(now.old)}
@@ -43,11 +43,11 @@ def describe(switching: Switching) -> Header:
     return described if now is None else described | _in_force(now)
 
 
-def _in_force(now: Pipeline | Ensemble) -> Header:
-    if isinstance(now, Pipeline):
+def _in_force(now: SpaceModel) -> Header:
+    if now.former is None or now.recovery is None:
         return {"model": _model(now)}
-    experts = {"experts": list(now.experts), "front": now.input_mapping.describe()}
-    return {"model": _model(now.old), "next": _json(now.schema), **experts}
+    experts = {"experts": list(now.experts), "front": now.recovery.describe()}
+    return {"model": _model(now.former), "next": _json(now.schema), **experts}
 
 
 def build(config: Config, described: Header) -> Switching:
@@ -57,7 +57,7 @@ def build(config: Config, described: Header) -> Switching:
         ValueError, KeyError, TypeError: no such structure.
     """
     built = Switching(config, None)
-    built.retired, built.switches, built.alike = _checked_memory(described)
+    built.retired_spaces, built.switches, built.renamed_spaces = _checked_memory(described)
     aborted = None if described["aborted"] is None else Schema(parse_features(described["aborted"]))
     now = _build_phase(config, described, built)
     if aborted is not None and now is not None:
@@ -77,13 +77,22 @@ def _build_phase(config: Config, described: Header, switching: Switching) -> Pha
     return OverlapPeriod(config, old, features, described["mapping"], switching.paper)
 
 
-def _build_in_force(config: Config, described: Header, first: bool) -> Pipeline | Ensemble:
+def _build_in_force(config: Config, described: Header, first: bool) -> SpaceModel:
     old = _build_model(config, described["model"], first)
     if described["phase"] == "steady":
         return old
-    if described["phase"] == "ensemble":
-        return _ensemble(config, old, parse_next(described["next"], _dense(old)), described)
-    raise ValueError("no such phase")
+    if described["phase"] != "ensemble":
+        raise ValueError("no such phase")
+    names = tuple(described["experts"])
+    if names not in {("new",), ("recovered", "new"), ("recovered", "new", "carried")}:
+        raise ValueError("no such experts")
+    features = parse_next(described["next"], _dense(old))
+    new = SpaceModel(config, Schema(features))
+    recovery = _build_mapping(new.row_columns, described["front"])
+    if recovery.targets != old.columns:
+        raise ValueError("what is recovered is not what the old model reads")
+    new.join(old, recovery, union(_dense(old), features), names)
+    return new
 
 
 def spaces_of(config: Config, described: Header) -> Sequence[Space]:
@@ -98,26 +107,15 @@ def spaces_of(config: Config, described: Header) -> Sequence[Space]:
     return [space for space in found if space is not None]
 
 
-def _ensemble(config: Config, old: Pipeline, features: tuple[Feature, ...], described: Header) -> Ensemble:
-    names = tuple(described["experts"])
-    if names not in {("new",), ("recovered", "new"), ("recovered", "new", "carried")}:
-        raise ValueError("no such experts")
-    new = Pipeline(config, Schema(features))
-    input_mapping = _build_mapping(new.row_columns, described["front"])
-    if input_mapping.targets != old.columns:
-        raise ValueError("what is recovered is not what the old model reads")
-    return Ensemble(config, old, new, input_mapping, union(_dense(old), features), names)
-
-
 def _json(schema: Space) -> list[Any]:
     return [feature.to_json() for feature in schema.features]
 
 
-def _model(pipeline: Pipeline) -> Header:
-    features, input_mapping = _json(pipeline.schema), pipeline.input_mapping
-    if input_mapping is None:
+def _model(model: SpaceModel) -> Header:
+    features, own = _json(model.schema), model.own
+    if own.input_mapping is None:
         return {"features": features, "front": None}
-    return {"features": features, "front": input_mapping.describe(), "ranges": _pairs(pipeline.ranges)}
+    return {"features": features, "front": own.input_mapping.describe(), "ranges": _pairs(own.ranges)}
 
 
 def _dense(phase: Phase) -> Schema:
@@ -126,7 +124,7 @@ def _dense(phase: Phase) -> Schema:
     return phase.schema
 
 
-def _build_model(config: Config, described: Header, first: bool) -> Pipeline:
+def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
     """An empty model of a space; before any switch of the space that the configuration declares, if it does."""
     space: Space | None = config.space
     if space is None or not first:
@@ -134,10 +132,10 @@ def _build_model(config: Config, described: Header, first: bool) -> Pipeline:
     if _json(space) != described["features"]:
         raise ValueError("the state is of another feature space")
     if described["front"] is None:
-        return Pipeline(config, space)
+        return SpaceModel(config, space)
     input_mapping = _build_mapping(row_columns(config, space), described["front"])
     ranges = _ranges(described["ranges"], len(input_mapping.targets))
-    return Pipeline(config, space, expert=Expert(config, input_mapping.targets, ranges, input_mapping))
+    return SpaceModel(config, space, Expert(config, input_mapping.targets, ranges, input_mapping))
 
 
 def _pairs(ranges: Floats) -> list[Any]:

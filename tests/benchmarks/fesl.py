@@ -62,7 +62,7 @@ def baselines(life: Life, start: int) -> tuple[float, float, float]:
     y = np.array([life.machine.labels.index(int(label)) for label in life.stream.y[start:]])
     overlap: Any = life.machine.pipeline
     overlap.recovery.freeze()
-    recovered = overlap.old.with_input_mapping(overlap.recovery)
+    recovered = overlap.old.own.with_input_mapping(overlap.recovery)
     recovered.restart()
     fixed = float((recovered.predict_encoded(X).value == y).mean())
     updated = float((recovered.learn(X, y, None).value == y).mean())

@@ -18,7 +18,7 @@ from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import STATE_VERSION, Model, save
 from core.model.apply import apply
-from core.switching.expert import Pipeline
+from core.switching.space_model import SpaceModel
 from service.errors import ModelDown
 from service.runtime import batches, loader
 from service.runtime.batches import SingleEntry
@@ -183,7 +183,7 @@ def test_wide_models_of_least_squares_are_never_merged(algorithm):
     """Where a block is its rows to round-off only, entries stay blocks of their own; merging would show in the bits."""
     config, log = wide(algorithm)
     assert 0 == together(config, log)
-    with mock.patch.object(Pipeline, "row_exact", True), pytest.raises(AssertionError, match="differ"):
+    with mock.patch.object(SpaceModel, "row_exact", True), pytest.raises(AssertionError, match="differ"):
         together(config, log)
 
 

@@ -135,14 +135,14 @@ def test_a_reset_gives_the_learner_its_first_state(task):
     row = alarms(model)[0].row
     model = machine(task, "reset")
     learn(model, X[:row], y[:row])
-    fresh = machine(task).pipeline.learner
+    fresh = machine(task).pipeline.own.learner
     for _ in model.labels.labels:
         fresh.add_class()
-    assert states(fresh) == states(model.pipeline.learner)
+    assert states(fresh) == states(model.pipeline.own.learner)
     assert (row, row) == (model.rows, model.own.metrics.rows)
     before = machine(task, "reset")
     learn(before, X[: row - 1], y[: row - 1])
-    assert states(fresh) != states(before.pipeline.learner)
+    assert states(fresh) != states(before.pipeline.own.learner)
 
 
 def states(learner):

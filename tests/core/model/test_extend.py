@@ -148,7 +148,7 @@ def test_rows_on_their_way_are_rows_of_the_larger_space():
     assert model.learn(*stream(10, 2), second).learned
     model.commit(Switch("begin", parse_features(["d"]), "linear"))
     model.commit(Switch("complete"))
-    assert {first.id, second.id} <= set(model.machine.own.switching.retired)
+    assert {first.id, second.id} <= set(model.machine.own.switching.retired_spaces)
     assert model.learn(*stream(10, 2), first).refusal is not None
 
 

@@ -139,6 +139,6 @@ def test_the_losses_of_heavy_rows_reach_their_bound(algorithm):
     heavy = np.full(N, WEIGHT_MAX)
     segment = Rows(machine.feedback_schema.id, None, np.ones((N, 4)), ["A", "B"] * (N // 2), None, weights=heavy)
     apply(machine, Entry(1, 0, (segment,)))
-    losses = machine.pipeline.learner.losses
+    losses = machine.pipeline.own.learner.losses
     assert LOSS_MAX * N == losses.max()
     assert save.to_bytes(machine) == save.to_bytes(save.from_bytes(save.to_bytes(machine))[0])

@@ -75,7 +75,7 @@ def test_what_is_learned_is_not_held(algorithm, params):
     learned(machine, X, y, block=100)
     alone = find(algorithm).build(Spec("regression", 3, machine.config.params))
     told = alone.learn(X, y).value
-    ours, theirs = machine.pipeline.learner.to_arrays()[0], alone.to_arrays()[0]
+    ours, theirs = machine.pipeline.own.learner.to_arrays()[0], alone.to_arrays()[0]
     assert all((ours[name] == theirs[name]).all() for name in theirs)
     if params or algorithm == "gdfop":
         assert np.abs(told).max() > 10 * np.abs(y).max()

@@ -71,7 +71,7 @@ def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
         history.append((X[at], y[at]))
     assert version > 40
     alone.learn(np.array(columns), np.array(labels))
-    ours, theirs = model.pipeline.learner.to_arrays()[0], alone.to_arrays()[0]
+    ours, theirs = model.pipeline.own.learner.to_arrays()[0], alone.to_arrays()[0]
     for name, array in theirs.items():
         assert_array_equal(array, ours[name])
 
@@ -132,7 +132,7 @@ def test_old_rows_keep_their_lag_columns_after_a_change():
     driver.complete()
     driver.learn(5)
     found = []
-    learner = driver.machine.pipeline.old.learner
+    learner = driver.machine.pipeline.former.own.learner
     taught, learner.learn = learner.learn, lambda X, *more: (found.append(X.copy()), taught(X, *more))[1]
     driver.apply(Rows(old.id, None, driver.raw(old, 60, 61), driver.labels[60:61], served=served))
     assert_array_equal(served.lags, found[0][0, old.width :])

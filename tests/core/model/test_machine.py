@@ -246,7 +246,7 @@ def test_a_tracked_row_is_scored_by_what_was_told(kind):
 
 
 def learner_bytes(model):
-    arrays, _ = model.pipeline.learner.to_arrays()
+    arrays, _ = model.pipeline.own.learner.to_arrays()
     return {name: array.tobytes() for name, array in arrays.items()}
 
 

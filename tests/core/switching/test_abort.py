@@ -104,7 +104,7 @@ def test_the_recovery_serves_whichever_expert_is_kept(algorithm, mapping, kept):
     encoded = driver.machine.pipeline.new.encoder.encode(X)
     everything = dict(zip(recovery.targets, recovery.recover(encoded).T, strict=True))
     driver.complete()
-    front = driver.machine.pipeline.input_mapping
+    front = driver.machine.pipeline.recovery
     expected = np.array([everything[name] for name in front.targets]).T
     assert_array_equal(expected, front.recover(encoded))
     averaged = algorithm == "fesl_c" and mapping == "linear"

@@ -115,8 +115,8 @@ def test_what_a_drift_asks_for_reaches_every_learner(phase, action):
         driver.complete()
         driver.learn(20)
     now = driver.machine.pipeline
-    experts = {"steady": lambda: [now], "overlap": lambda: [now.old],
-               "ensemble": lambda: [now.old, *now.experts.values()]}[phase]()  # fmt: skip
+    experts = {"steady": lambda: [now.own], "overlap": lambda: [now.old.own],
+               "ensemble": lambda: [now.former.own, *now.experts.values()]}[phase]()  # fmt: skip
     before = [dump(*expert.learner.to_arrays()) for expert in experts]
     if action == "reset":
         now.reset_learner(2)

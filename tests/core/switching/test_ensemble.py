@@ -64,7 +64,7 @@ def test_of_others_the_likeliest_is_kept(algorithm, better):
     driver.learn(20)
     experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
     driver.complete()
-    assert (better == "recovered") == (driver.machine.pipeline.old.input_mapping is not None)
+    assert (better == "recovered") == (driver.machine.pipeline.former.own.input_mapping is not None)
     columns = SCHEMAS[0].columns if better == "recovered" else SCHEMAS[1].columns
     assert columns == driver.machine.pipeline.experts["recovered"].columns
 
@@ -106,7 +106,7 @@ def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
     phase = driver.machine.pipeline
     assert ["recovered", "new"] == list(phase.experts)
     assert not phase.experts["new"].learner.W.any()
-    assert phase.input_mapping.paper
+    assert phase.recovery.paper
     odds = [np.log(p[:, 1] / p[:, 0]) for p in (predictions(driver, n).probabilities for n in ("recovered", "new"))]
     mixed = phase.predict(driver.raw(SCHEMAS[1], 0, 40)).probabilities
     assert_allclose(np.mean(odds, axis=0), np.log(mixed[:, 1] / mixed[:, 0]), rtol=1e-9, atol=1e-12)
@@ -117,7 +117,7 @@ def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
 def test_another_algorithm_s_paper_variant_is_not_the_switch_s():
     """Dynamic ODM has a variant and a horizon too, which say nothing of features."""
     driver = ensemble("dynamic_odm", after=0, params={"variant": "paper"})
-    assert not driver.machine.pipeline.input_mapping.paper
+    assert not driver.machine.pipeline.recovery.paper
     assert driver.machine.pipeline.mixture.horizon is None
 
 
@@ -125,7 +125,7 @@ def test_the_parameter_names_the_mapping_where_the_switch_does_not():
     """And the switch has the last word."""
     for asked, expected in ((None, "kernel"), ("linear", "linear")):
         driver = ensemble(mapping=asked, params={"mapping": "kernel"})
-        assert expected == driver.machine.pipeline.input_mapping.kind
+        assert expected == driver.machine.pipeline.recovery.kind
 
 
 def test_only_the_drawn_expert_speaks_under_selection():

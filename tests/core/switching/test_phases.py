@@ -103,7 +103,7 @@ def test_the_state_does_not_grow_with_switches(algorithm, task, classes):
     sizes = {True: set(), False: set()}
     for at in range(8):
         driver.live(1 - at % 2, after=20)
-        sizes[driver.machine.pipeline.old.input_mapping is None].add(driver.machine.pipeline.nbytes)
+        sizes[driver.machine.pipeline.former.own.input_mapping is None].add(driver.machine.pipeline.nbytes)
     assert 1 >= max(map(len, sizes.values()))
 
 
@@ -149,15 +149,16 @@ def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes
     if phase == "ensemble":
         driver.complete()
         driver.learn(10)
-    old = driver.machine.pipeline.old
+    now = driver.machine.pipeline
+    old, other = (now.former, now.own) if phase == "ensemble" else (now.old, now.new)
     before = old.to_arrays()[0]
-    new = driver.machine.pipeline.new.to_arrays()[0]
+    new = other.to_arrays()[0]
     driver.at = 200
     outcome = driver.learn(1, SCHEMAS[0], served=told)
     assert outcome.learned
     assert [told.prediction] == outcome.predictions
     assert any(not np.array_equal(before[name], array) for name, array in old.to_arrays()[0].items())
-    after = driver.machine.pipeline.new.to_arrays()[0]
+    after = other.to_arrays()[0]
     assert all(np.array_equal(new[name], array) for name, array in after.items())
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.switching.expert import Pipeline
+from core.switching.space_model import SpaceModel
 
 D = 3
 SCALED = [
@@ -15,11 +15,11 @@ SCALED = [
 ]
 
 
-def pipeline(algorithm, task, scaling):
-    """A pipeline of three numbers, two of them far from size one."""
+def model_of(algorithm, task, scaling):
+    """A model of three numbers, two of them far from size one."""
     features = parse_features(["a", "b", "c"])
     config = Config.parse({"algorithm": algorithm, "task": task, "params": {"scaling": scaling}})
-    return Pipeline(config, Schema(features))
+    return SpaceModel(config, Schema(features))
 
 
 def rows(count=120):
@@ -32,7 +32,7 @@ def rows(count=120):
 @pytest.mark.parametrize("scaling", ["standard", "robust"])
 def test_predict_says_what_learning_would_have_said(algorithm, scaling):
     """A row is scaled as it will be once absorbed, so both say the same, bit for bit."""
-    model = pipeline(algorithm, "classification", scaling)
+    model = model_of(algorithm, "classification", scaling)
     X, y = rows()
     for label in (0, 1):
         model.learn(X[label : label + 1], np.array([label]), new=True)
@@ -46,11 +46,11 @@ def test_predict_says_what_learning_would_have_said(algorithm, scaling):
 @pytest.mark.parametrize("scaling", ["none", "standard", "robust"])
 def test_weights_are_told_on_the_columns_clients_know(scaling):
     """The line over raw columns is the learner's line over scaled ones, at the scale as it stands."""
-    model = pipeline("dfop", "regression", scaling)
+    model = model_of("dfop", "regression", scaling)
     X = np.random.default_rng(1).normal(size=(400, D)) * [0.5, 1.0, 3.0] + [0.0, 5.0, -1.0]
     y = X @ [2.0, -1.0, 0.5] + 7.0
     model.learn(model.absorb(X, y), y, None)
-    own, (centre, spread) = model.learner.weights(), model.scaler.affine() if model.scaler else (0.0, 1.0)
+    own, (centre, spread) = model.own.learner.weights(), model.own.scaler.affine() if model.own.scaler else (0.0, 1.0)
     found = model.weights()
     expected = (X - centre) / spread @ own.coefficients[0] + own.bias[0]
     assert_allclose(expected, X @ found.coefficients[0] + found.bias[0], rtol=1e-9)
@@ -58,7 +58,7 @@ def test_weights_are_told_on_the_columns_clients_know(scaling):
 
 def test_weights_of_wild_scales_are_numbers():
     """Spreads of 1e-300 and means of 1e307 make weights large, never infinite."""
-    model = pipeline("dfop", "regression", "standard")
+    model = model_of("dfop", "regression", "standard")
     X = np.array([[1e-300, 1e307, 1.0], [2e-300, -1e307, 1.0], [1e-300, 1e300, 1.0]])
     y = np.array([1e5, -1e5, 0.0])
     model.learn(model.absorb(X, y), y, None)
@@ -70,7 +70,7 @@ def test_the_state_comes_back_with_its_scale(scaling):
     """Before and after the robust start, bit for bit."""
     X, y = rows()
     for count in (5, 100):
-        model, again = (pipeline("dfop", "classification", scaling) for _ in range(2))
+        model, again = (model_of("dfop", "classification", scaling) for _ in range(2))
         for label in (0, 1):
             model.learn(X[label : label + 1], np.array([label]), new=True)
         model.learn(model.absorb(X[2:count], y[2:count]), y[2:count], None)
@@ -80,6 +80,6 @@ def test_the_state_comes_back_with_its_scale(scaling):
 
 def test_a_state_of_another_scaling_is_refused():
     """Parts that are too many or missing make no state."""
-    scaled, plain = pipeline("dfop", "regression", "robust"), pipeline("dfop", "regression", "none")
+    scaled, plain = model_of("dfop", "regression", "robust"), model_of("dfop", "regression", "none")
     with pytest.raises(ValueError, match="parts"):
         plain.load_arrays(*scaled.to_arrays())
