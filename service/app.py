@@ -21,14 +21,15 @@ from typing import Any
 from starlette.middleware.cors import CORSMiddleware
 
 from core.numerics.linalg import single_threaded
-from service.api import access_log, routes
-from service.api.bodies import BodyBudget
-from service.api.context import Context
-from service.api.cross_site import Guard
-from service.api.keys import KeyFile, Keys
+from service.api import routes
+from service.api.http import access_log
+from service.api.http.bodies import BodyBudget
+from service.api.http.context import Context
+from service.api.http.cross_site import Guard
+from service.api.http.keys import KeyFile, Keys
+from service.api.http.problems import install_handlers
+from service.api.http.root_path import route_path
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
-from service.api.problems import install_handlers
-from service.api.root_path import route_path
 from service.build_commit import build_commit
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhook_settings as hooks

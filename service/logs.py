@@ -21,7 +21,7 @@ from typing import Any, Literal, TextIO
 
 import structlog
 
-from service.api import access_log, request_id
+from service.api.http import access_log, request_id
 
 Form = Literal["console", "json"]
 OURS = ("service", "onepass")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from service.api.cross_site import Guard, origins_of, proxies_of
-from service.api.keys import Keys
+from service.api.http.cross_site import Guard, origins_of, proxies_of
+from service.api.http.keys import Keys
 from service.monitor import webhook_settings
 from service.settings import Settings
 from service.store.redis.connection import Connection

@@ -40,7 +40,7 @@ ONLY = {
 }
 """The only files that may import a module; ``*`` includes subfolders."""
 
-STATUS_MAY = ("service/api/problems.py", "service/api/health.py")
+STATUS_MAY = ("service/api/http/problems.py", "service/api/health.py")
 """The only files that may name an error status: problems maps every error to one, readiness is 503."""
 
 MAY_PRINT = ("service/main.py", "service/client/*")

@@ -14,7 +14,7 @@ import msgspec
 from fastapi import Query
 from starlette.responses import Response
 
-from service.api.media import CSV
+from service.api.http.media import CSV
 from service.runtime.threads import in_thread_if_large
 
 Format = Annotated[Literal["json", "csv"], Query(alias="format", include_in_schema=False)]

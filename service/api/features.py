@@ -19,20 +19,22 @@ from core.features.feature import Declared as Features
 from core.features.feature import FeatureEntry
 from core.model import Model
 from core.problems import Says
-from service.api import bodies, documents, large_bodies, row_requests
-from service.api.context import Context, Ctx, IdempotencyKey, ModelName, described, idempotency_key
-from service.api.csv_tables import CSV_QUERIES
-from service.api.documents import json_of, stamped
-from service.api.idempotency import answer_if_seen, commit_change
-from service.api.identity import NO_IDENTITY, SWITCH, Identity, digest, identity_of
-from service.api.media import DENSE_TABLES, JSON
-from service.api.models import ReadModel, RequestBody
+from service.api.http import bodies
+from service.api.http.context import Context, Ctx, IdempotencyKey, ModelName, described, idempotency_key
+from service.api.http.media import DENSE_TABLES, JSON
+from service.api.http.rendered import Rendered
+from service.api.http.route import ADMIN, LEARN, NOT_MODIFIED, READ, Route
+from service.api.models import documents
+from service.api.models.documents import json_of, stamped
+from service.api.models.models import ReadModel, RequestBody
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
 from service.api.openapi.examples import SWITCHES
-from service.api.rendered import Rendered
-from service.api.route import ADMIN, LEARN, NOT_MODIFIED, READ, Route
-from service.api.row_requests import Refused
+from service.api.rows import large_bodies, row_requests
+from service.api.rows.formats.csv_tables import CSV_QUERIES
+from service.api.rows.idempotency import answer_if_seen, commit_change
+from service.api.rows.identity import NO_IDENTITY, SWITCH, Identity, digest, identity_of
+from service.api.rows.row_requests import Refused
 from service.api.schemas import ClientId, Durability, Incarnation, OverlapBody, OverlapRecord, Rows, Taught, Version
 from service.runtime import changes
 from service.runtime.jobs import Reply

@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from core.learners.catalogue import ALGORITHMS
 from core.model import STATE_VERSION
-from service.api.context import Caller, Ctx
-from service.api.route import READ, Route
+from service.api.http.context import Caller, Ctx
+from service.api.http.route import READ, Route
 from service.api.schemas import Durability
 
 router = APIRouter(route_class=Route, tags=["service"])

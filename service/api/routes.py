@@ -14,29 +14,19 @@ from fastapi.routing import iter_route_contexts
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api import (
-    access_log,
-    challengers,
-    drift,
-    features,
-    feedback,
-    health,
-    model_list,
-    model_pages,
-    models,
-    predict,
-    request_id,
-    state,
-    weights,
-)
-from service.api.answer_headers import ALWAYS, MODEL, PAGES
-from service.api.context import NAME, Context
-from service.api.cross_site import is_browser
-from service.api.inference_v2 import routes as inference_v2
-from service.api.problems import ROOT_PATH
-from service.api.root_path import parse, under
-from service.api.route import Route
-from service.api.row_route import RowRoute
+from service.api import features, health
+from service.api.drift import drift
+from service.api.http import access_log, request_id
+from service.api.http.answer_headers import ALWAYS, MODEL, PAGES
+from service.api.http.context import NAME, Context
+from service.api.http.cross_site import is_browser
+from service.api.http.problems import ROOT_PATH
+from service.api.http.root_path import parse, under
+from service.api.http.route import Route
+from service.api.models import challengers, model_list, model_pages, models, state, weights
+from service.api.oip import routes as inference_v2
+from service.api.rows import feedback, predict
+from service.api.rows.row_route import RowRoute
 from service.runtime.broadcast import OWNER
 
 ROUTERS = (

@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import DotEnvSettingsSource
 
-from service.api.keys import text_of
+from service.api.http.keys import text_of
 from service.client.display import suggested
 from service.client.failures import Misused
 from service.settings import Settings

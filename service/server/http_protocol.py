@@ -21,9 +21,9 @@ from typing import Any, cast
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.api import request_id
-from service.api.answer_headers import NOSNIFF
-from service.api.problems import problem
+from service.api.http import request_id
+from service.api.http.answer_headers import NOSNIFF
+from service.api.http.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.one_write import OneWrite
 from service.server.pipelining import LINGER_S, BoundedPipeline

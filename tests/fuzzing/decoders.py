@@ -29,10 +29,10 @@ from core.features import parse_features
 from core.features.labels import LabelSet
 from core.model import STATE_VERSION, Model, read, save
 from core.problems import Invalid
-from service.api import row_requests
-from service.api.bodies import Gunzip
-from service.api.inference_v2 import requests as inference
-from service.api.tables import Sent
+from service.api.http.bodies import Gunzip
+from service.api.oip import requests as inference
+from service.api.rows import row_requests
+from service.api.rows.formats.tables import Sent
 from service.errors import OnepassError
 from service.runtime.rows.row_validation import RowValidator
 from service.store import codec, entries, summaries, tracked

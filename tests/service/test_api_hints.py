@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.api import json_body
-from service.api.keys import Keys
+from service.api.http import json_body
+from service.api.http.keys import Keys
 from service.api.schemas import FeedbackRow
 from service.errors import Unauthorized
 from tests.service.api_fixtures import JSON, problem

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from core.features import Schema
-from service.api import json_body
-from service.api.csv_tables import _rows as _csv_rows
+from service.api.http import json_body
+from service.api.rows.formats.csv_tables import _rows as _csv_rows
 from service.errors import NotTable
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES

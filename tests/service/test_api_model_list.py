@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from core.model import LastDrift, Summary
-from service.api import model_list
+from service.api.models import model_list
 from service.runtime import lists
 from service.store import summaries
 from service.store.catalog import Listed

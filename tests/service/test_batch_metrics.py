@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from core.entry import Outcome
 from core.features.labels import LabelSet
 from core.metrics import classification_batch, regression_batch
-from service.api import feedback
-from service.api.identity import digest, digests_of
+from service.api.rows import feedback
+from service.api.rows.identity import digest, digests_of
 from service.runtime.jobs import Reply
 
 LABEL = st.sampled_from(["UP", "DOWN", 0, 1, False, True, ""])

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from service.api import bodies
-from service.api.bodies import RESERVED, BodyBudget
+from service.api.http import bodies
+from service.api.http.bodies import RESERVED, BodyBudget
 from service.errors import BodiesFull
 from tests.service.api_fixtures import DFOP, JSON, columnar, problem
 

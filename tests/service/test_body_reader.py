@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from core.problems import Invalid
-from service.api import json_body
+from service.api.http import json_body
 from service.runtime import threads
 from service.runtime.threads import BodyReader
 from tests.service.api_fixtures import CSV, DFOP, JSON, problem

@@ -8,9 +8,10 @@ import pytest_asyncio
 from starlette.responses import Response
 
 from core.learners.catalogue import ALGORITHMS
-from service.api import documents, rendered, route
-from service.api.rendered import RELEASE, Rendered, RenderedAnswers, Stamp
-from service.api.route import matches
+from service.api.http import rendered, route
+from service.api.http.rendered import RELEASE, Rendered, RenderedAnswers, Stamp
+from service.api.http.route import matches
+from service.api.models import documents
 from service.runtime.threads import THREAD_BYTES
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.sparse_rows import SPAM, lists

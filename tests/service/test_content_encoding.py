@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 
-from service.api import bodies
-from service.api.bodies import MEMBERS_MAX, Gunzip, is_gzip, unpacked
+from service.api.http import bodies
+from service.api.http.bodies import MEMBERS_MAX, Gunzip, is_gzip, unpacked
 from service.errors import NotGzip, WrongEncoding
 from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, STATE, columnar, npy, problem
 

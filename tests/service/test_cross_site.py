@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.api.cross_site import Guard, is_known, origins_of
-from service.api.keys import Keys
+from service.api.http.cross_site import Guard, is_known, origins_of
+from service.api.http.keys import Keys
 from service.api.routes import ROUTES
 from service.app import build
 from service.errors import Forbidden

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from fastapi.sse import KEEPALIVE_COMMENT
 
-from service.api import event_stream
+from service.api.drift import event_stream
 from service.errors import StoreDown
 from service.store.keys import DRIFT
 from tests.alarms import JOINS

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from service.api import request_id
+from service.api.http import request_id
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import features, problem
 from tests.service.local_server import LocalServer, running

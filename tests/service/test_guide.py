@@ -11,7 +11,7 @@ from jsonschema import validate
 
 from core.problems import Conflict, Invalid
 from service import errors
-from service.api import problems as api_problems
+from service.api.http import problems as api_problems
 from service.api.openapi.document import ProblemDocument
 from service.app import create_app
 from service.client import private

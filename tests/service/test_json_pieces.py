@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from service.api import json_pieces, records
+from service.api.http import json_pieces
+from service.api.rows.formats import records
 from service.api.schemas import FeedbackColumns
 
 CELLS = ["],[", '"],', "},{", "\\", 1, -2.5, None, True, "é"]

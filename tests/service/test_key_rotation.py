@@ -9,8 +9,8 @@ from hashlib import sha256
 
 import pytest
 
-from service.api import event_stream
-from service.api.keys import BYTES_MAX, KeyFile, Keys, text_of
+from service.api.drift import event_stream
+from service.api.http.keys import BYTES_MAX, KeyFile, Keys, text_of
 from service.app import build
 from service.client import app, sources
 from service.errors import Forbidden, StreamsFull, TooManyRequests, Unauthorized

@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 import pytest_asyncio
 
-from service.api.keys import SCOPES, Keys
+from service.api.http.keys import SCOPES, Keys
 from service.api.routes import ROUTES
 from service.app import build
 from service.errors import Forbidden, TooManyRequests, Unauthorized

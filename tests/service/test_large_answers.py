@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from service.api import large_answers
+from service.api.rows import large_answers
 from service.api.schemas import LearntBatch, PredictedBatch
 from service.runtime import threads
 from tests.service.api_fixtures import DFOP, columnar

@@ -18,40 +18,44 @@ OWN_THREADS = {
     ("service/runtime/threads.py", "in_thread_if_large", "asyncio.to_thread"),
     ("service/runtime/threads.py", "in_thread_if_long", "asyncio.to_thread"),
     ("service/runtime/threads.py", "call", "loop.run_in_executor"),  # the large bodies' own
-    ("service/api/weights.py", "_recovered", "asyncio.to_thread"),  # always long: weights of a sparse model's names
+    (
+        "service/api/models/weights.py",
+        "_recovered",
+        "asyncio.to_thread",
+    ),  # always long: weights of a sparse model's names
     ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
-    ("service/api/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
+    ("service/api/models/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
     ("service/store/snapshots.py", "read", "asyncio.to_thread"),  # the store knows no runtime; always a whole state
     ("service/store/states.py", "read", "asyncio.to_thread"),  # likewise
-    ("service/api/keys.py", "run", "asyncio.to_thread"),  # a disk that does not answer
+    ("service/api/http/keys.py", "run", "asyncio.to_thread"),  # a disk that does not answer
     ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops
     ("service/store_keeper.py", "run", "asyncio.to_thread"),  # and is started again
 }
 """Where work goes to a thread: the helper, and what is always large."""
 
 GIVEN_TO_THREADS = {
-    ("service/api/row_requests.py", within, called)
+    ("service/api/rows/row_requests.py", within, called)
     for within, called in [
         ("feedback", "read_table"), ("predict", "read_table"), ("overlap", "read_table"),
         ("read_json", "json_body.decode"), ("_object_of", "json_body.decode"), ("large_row", "json_body.decode"),
         ("json_object", "json_body.decode"),
     ]
 } | {
-    ("service/api/inference_v2/requests.py", "_read", "json_body.decode"),
-    ("service/api/records.py", "listed", "json_body.decode"),
-    ("service/api/records.py", "_one", "json_body.decode"),
-    ("service/api/feedback.py", "_learnt", "large_answer"),
-    ("service/api/feedback.py", "_metrics", "classification_batch"),
-    ("service/api/feedback.py", "_metrics", "regression_batch"),
-    ("service/api/identity.py", "digest", "hashlib.blake2b"),
-    ("service/api/state.py", "_config", "save.from_bytes"),
+    ("service/api/oip/requests.py", "_read", "json_body.decode"),
+    ("service/api/rows/formats/records.py", "listed", "json_body.decode"),
+    ("service/api/rows/formats/records.py", "_one", "json_body.decode"),
+    ("service/api/rows/feedback.py", "_learnt", "large_answer"),
+    ("service/api/rows/feedback.py", "_metrics", "classification_batch"),
+    ("service/api/rows/feedback.py", "_metrics", "regression_batch"),
+    ("service/api/rows/identity.py", "digest", "hashlib.blake2b"),
+    ("service/api/models/state.py", "_config", "save.from_bytes"),
     ("service/store/pieces.py", "digest", "blake2b"),
 }  # fmt: skip
 """Functions that are themselves handed to the helper, or called by one that is."""
 
 SMALL = {
-    ("service/api/feedback.py", "feedback_row", "json_body.decode"),  # up to THREAD_BYTES
-    ("service/api/predict.py", "predict_row", "json_body.decode"),  # likewise
+    ("service/api/rows/feedback.py", "feedback_row", "json_body.decode"),  # up to THREAD_BYTES
+    ("service/api/rows/predict.py", "predict_row", "json_body.decode"),  # likewise
     ("service/runtime/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
     ("service/runtime/joined_rows.py", "_together", "codec.encode"),  # single rows, up to TICK_BYTES_MAX
     ("service/client/states.py", "state_digest", "hashlib.blake2b"),  # a command: no requests wait for it

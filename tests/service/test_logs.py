@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from service import logs
-from service.api import access_log, request_id
+from service.api.http import access_log, request_id
 from service.api.routes import ROUTES
 from service.runtime.engine import Engine
 from service.runtime.log_reader import LogReader

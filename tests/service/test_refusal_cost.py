@@ -11,8 +11,8 @@ import pytest
 from core.config import Config
 from core.features.labels import LabelSet
 from core.problems import Invalid
-from service.api import row_requests
-from service.api.tables import Sent
+from service.api.rows import row_requests
+from service.api.rows.formats.tables import Sent
 from service.errors import OnepassError
 from service.runtime.rows.row_validation import RowValidator
 

@@ -7,8 +7,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from service.api.cross_site import Guard, proxies_of
-from service.api.root_path import parse
+from service.api.http.cross_site import Guard, proxies_of
+from service.api.http.root_path import parse
 from service.app import build
 from service.errors import Forbidden
 from service.settings import Settings

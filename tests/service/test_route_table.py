@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import pytest_asyncio
 
-from service.api.keys import SCOPES
+from service.api.http.keys import SCOPES
 from service.api.routes import ROUTES
 from service.runtime.row_meter import RowMeter
 from tests.alarms import JOINS

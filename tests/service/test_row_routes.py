@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from service.api.route import Needs
+from service.api.http.route import Needs
 from service.api.routes import HOT, ROUTES, ROW_ROUTES
 from tests.service.local_server import LocalServer, running
 from tests.service.test_http_protocol import read_answer, status

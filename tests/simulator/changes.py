@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from core.entry import Configure, Overlap, Promote, Restore, Segment
 from core.model import Model, save
 from core.problems import Conflict, Invalid
-from service.api.idempotency import Identity, answer_if_seen
+from service.api.rows.idempotency import Identity, answer_if_seen
 from service.errors import NotFound, OnepassError, RequestConflict
 from service.runtime import changes
 from service.runtime.engine import Freshness

@@ -10,10 +10,10 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, Field, TypeAdapter
 
 from core.problems import FILLED
-from service.api.media import CSV, JSON, NDJSON, NPY, SVMLIGHT
+from service.api.http.media import CSV, JSON, NDJSON, NPY, SVMLIGHT
+from service.api.http.problems import MEDIA
+from service.api.http.route import Route
 from service.api.openapi import examples
-from service.api.problems import MEDIA
-from service.api.route import Route
 from service.api.schemas import Body
 
 TITLE = "Onepass"

@@ -1,0 +1,1 @@
+"""The routes of drift events."""

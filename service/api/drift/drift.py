@@ -1,0 +1,311 @@
+"""Drift events: of one model, of all, and live."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from fastapi import APIRouter, Header, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from core.problems import Invalid
+from service.api.csv_answers import Format, csv_answer, drift_table
+from service.api.drift.event_stream import (
+    EXAMPLE,
+    SKEW_MS,
+    EventStream,
+    address,
+    events,
+    is_limited,
+    located,
+    wanted_by,
+)
+from service.api.http.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Ctx, Paging, Text, no_cursor, whole
+from service.api.http.media import JSON
+from service.api.http.route import READ, Route
+from service.api.models.models import ReadModel
+from service.api.schemas import Incarnation, Label, Time, Version
+from service.errors import Forbidden, no_model
+from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large
+from service.store.drift import NOTHING, DriftStream
+from service.store.events import START, StoredEvent, StreamPosition, position, shown_of
+
+
+class DriftFeature(BaseModel):
+    """A feature whose mean has moved."""
+
+    name: str = Field(examples=["price"])
+    before: float = Field(examples=[0.056])
+    after: float = Field(examples=[0.081])
+
+
+class DriftWindows(BaseModel):
+    """How many rows were compared."""
+
+    before: int = Field(ge=0, examples=[900])
+    after: int = Field(ge=0, examples=[300])
+
+
+class JoinedAlarm(BaseModel):
+    """An alarm of an event."""
+
+    kind: str = Field(examples=["class_mean"], description="Which test fired: class_mean, error_rate or unlabelled.")
+    label: Label | float | None = Field(
+        alias="class", examples=["UP"], description="The class whose rows were compared; null for regression."
+    )
+    row: int = Field(examples=[1204], description="The row that raised it; the first one learned is 1.")
+    features: list[DriftFeature] = Field(description="class_mean: the features that moved, most first.")
+
+
+class DriftEvent(JoinedAlarm):
+    """One drift: its first alarm, and what has joined it."""
+
+    id: str = Field(
+        examples=["5f3a9c0d1e2b4a68-1204-0"],
+        description="Incarnation, version and index: the same however often it is sent.",
+    )
+    model: str = Field(examples=["demo"])
+    time: Time = Field(description="When the row that raised it was committed.")
+    version: int = Field(examples=[1204], description="The entry that raised it.")
+    before: float | None = Field(
+        examples=[None],
+        description="error_rate: the share of wrong rows before; for regression those whose squared error is above the "
+        "0.9 quantile of a reference batch. Null otherwise.",
+    )
+    after: float | None = Field(examples=[None], description="error_rate: that share after; null otherwise.")
+    epsilon_cut: float = Field(
+        examples=[0.018],
+        description="The threshold that was passed: for the rise of that share, or for the mean that moved most, in "
+        "units of its feature's range.",
+    )
+    windows: DriftWindows
+    action: Literal["report", "reset", "forget"] = Field(
+        description="What the model did; reset where vigod has started the class again."
+    )
+    challenger: str | None = Field(examples=[None], description="The challenger that raised it; null: the model.")
+    held_back: bool = Field(
+        description="Whether it came in the `watch.cooldown_rows` rows after another event: `on_drift` did not act "
+        "upon it, and no webhook is sent it."
+    )
+    alarms: list[JoinedAlarm] = Field(
+        description="Later alarms, in the `watch.episode_rows` rows after it; the first 20. Streams and webhooks send "
+        "an event at its first alarm, when there is none."
+    )
+    alarm_count: int = Field(ge=0, examples=[3], description="How many later alarms there are by now.")
+
+
+class DriftList(BaseModel):
+    """Drift events of all models, in the order in which they became known."""
+
+    events: list[DriftEvent]
+    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
+
+
+class ModelDriftList(DriftList):
+    """Drift events of one model, oldest first."""
+
+    version: Version
+    incarnation: Incarnation
+
+
+router = APIRouter(route_class=Route, tags=["drift"])
+MS_MIN = 10**12
+"""A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
+Order = Literal["oldest", "newest"]
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
+_encode = msgspec.json.Encoder().encode
+TIMES = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
+
+
+@router.get("/models/{name}/drift", dependencies=[READ], response_model=ModelDriftList)
+async def list_model_drift(
+    ctx: Ctx,
+    replica: ReadModel,
+    page: Paging,
+    since: Annotated[
+        Text | None,
+        Query(
+            description="A whole number is a version, and events after it are shown; one of 10^12 or more that the "
+            f"model has not reached is a time in ms since 1970. Otherwise {TIMES}."
+        ),
+    ] = None,
+    order: Annotated[
+        Order, Query(description="Whether the list begins with the oldest or the newest event.")
+    ] = "oldest",
+    form: Format = "json",
+) -> Response:
+    """Drift events of a model.
+
+    Oldest first unless `order` says else, up to the `version` told. Includes every alarm raised by rows acknowledged
+    before this request (on another replica, pass `min_version`). The newest 256 are kept, and 100 of kind `unlabelled`.
+    An event is an episode: its first alarm, and in `alarms` those of any test and class in the `watch.episode_rows`
+    rows after it.
+
+    `?format=csv` answers with a table.
+    """
+    asked, from_ms = (0, 0) if since is None else _since_version(since)
+    if asked >= MS_MIN and asked > replica.version:
+        asked, from_ms = 0, asked
+    after = (asked, WHOLE_MAX) if asked else (0, 0)
+    begin = None if page.cursor is None else _cursor(position(page.cursor))
+    version, found = await _of_model(replica, ctx.drift)
+    await ctx.engine.models.alarms.until_published(replica)
+    found = [one for one in found if after < one.key < (version + 1, 0) and one.time_ms >= from_ms]
+    if order == "newest":
+        found.reverse()
+    if begin is not None:
+        found = [one for one in found if (one.key > begin if order == "oldest" else one.key < begin)]
+    listed = found[: page.limit]
+    following = str(listed[-1].key) if len(found) > page.limit else None
+    more = {"next": following, "version": version, "incarnation": replica.incarnation}
+    return await _answer([one.shown for one in listed], form, f"{replica.name}-drift", more)
+
+
+@router.get("/drift", dependencies=[READ], response_model=DriftList)
+async def list_drift(
+    ctx: Ctx,
+    caller: Caller,
+    page: Paging,
+    since: Annotated[
+        Text | None,
+        Query(description=f"A whole number is a time in ms since 1970; otherwise {TIMES}. The event's `time` counts."),
+    ] = None,
+    consistency: Annotated[  # noqa: ARG001  what the store has is what is answered
+        Literal["eventual", "strong"], Query(description="Always strong: the store is read.")
+    ] = "strong",
+    form: Format = "json",
+) -> Response:
+    """Drift events of all models.
+
+    Of every model the key may touch, in the order in which they became known; those of one model are in order. They
+    stay when the model is deleted. The newest 10 000 are kept.
+
+    `?format=csv` answers with a table.
+    """
+    from_ms = 0 if since is None else _time_ms(since, "a time")
+    wanted, limited = wanted_by(caller), is_limited(caller)
+    after = START if page.cursor is None else _cursor(located(page.cursor, limited))
+    after = max(after, StreamPosition(max(0, from_ms - SKEW_MS), 0))
+    found: list[StoredEvent] = []
+    while len(found) <= page.limit:
+        more = await ctx.drift.after(after, LIMIT_MAX)
+        found += [one for one in more if one.time_ms >= from_ms and wanted(one.model) and not one.joined]
+        if len(more) < LIMIT_MAX:
+            break
+        after = more[-1].position
+    listed = found[: page.limit]
+    following = address(listed[-1].position, limited) if len(found) > page.limit else None
+    later = await ctx.drift.later_alarms(listed)
+    shown = [one.shown(alarms) for one, alarms in zip(listed, later, strict=True)]
+    return await _answer(shown, form, "drift", {"next": following})
+
+
+@router.get(
+    "/drift/stream",
+    dependencies=[READ],
+    status_code=200,
+    response_class=EventStream,
+    response_description="Events for as long as the client stays",
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}}}},
+)
+async def stream_drift(
+    ctx: Ctx,
+    caller: Caller,
+    model: Annotated[str | None, Query(description="Only the events of this model, which has to exist.")] = None,
+    last: Annotated[
+        str | None,
+        Header(
+            alias="Last-Event-ID",
+            description="The last `id` that was received; what follows it is sent first. A position that is yet to "
+            "come is answered by `start`.",
+        ),
+    ] = None,
+) -> Response:
+    """Drift events, live.
+
+    Server-sent events: `start` where the stream begins; `drift` with an event as it was at its first alarm, or with a
+    later alarm (`{"id", "model", "kind": "joined", "alarms"}`, the id being that of its event); `gap`
+    (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a
+    position; sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica. A key of some
+    models only is told the times of positions, and of a `gap` no numbers: those would count the events of others. A
+    comment is sent after 15 s without an event. A client that is slow is waited for; one that does not read for ten
+    seconds is disconnected and may come back.
+    """
+    if model is not None:
+        if NAME.fullmatch(model) is None:
+            raise Invalid.of("model", "is not a model name", NAME.pattern)
+        if caller is not None and not caller.allows(model):
+            raise Forbidden(f"key {caller.name} may not touch this model")
+        if ctx.engine.models.peek(model) is None and await ctx.engine.store.catalog.read(model) is None:
+            raise no_model(model, "model")
+    limited = is_limited(caller)
+    resume = located(last, limited) if last else None
+    if last and resume is None:
+        raise Invalid.of("Last-Event-ID", "is not the id of an event", "an id of this stream")
+    wanted = wanted_by(caller) if model is None else lambda name: name == model
+    newest = await ctx.drift.newest()
+    subscription = ctx.broadcast.subscribe()
+    sent = events(ctx.drift, subscription, wanted, newest, resume, limited)
+    return EventStream(sent, subscription.over, partial(ctx.broadcast.leave, subscription))
+
+
+class _Listed(NamedTuple):
+    """An event of a model: its version and index, the time of its entry, its JSON."""
+
+    key: StreamPosition
+    time_ms: int
+    shown: bytes
+
+
+async def _of_model(replica: Replica, stream: DriftStream) -> tuple[int, list[_Listed]]:
+    """The version of a model, and its events, oldest first."""
+    async with replica.held():
+        version, drifts, size = replica.version, replica.machine.outbox.after(NOTHING), replica.machine.outbox.nbytes
+    name, incarnation = replica.name, replica.incarnation
+
+    def listed() -> list[_Listed]:
+        return [_Listed(StreamPosition(*one.place), one.time_ms, shown_of(name, incarnation, one)) for one in drifts]
+
+    found = await in_thread_if_large(size, listed)
+    found += [_Listed(one.position, one.time_ms, one.shown()) for one in await stream.unlabelled(name, incarnation)]
+    return version, sorted(found)
+
+
+async def _answer(shown: Sequence[bytes], form: str, name: str, more: dict[str, Any]) -> Response:
+    """Events and what else is told, as JSON or as a table."""
+    body = _encode({"events": [*map(msgspec.Raw, shown)], **more})
+    return Response(body, media_type=JSON) if form == "json" else await csv_answer(body, drift_table, name)
+
+
+def _cursor(found: StreamPosition | None) -> StreamPosition:
+    if found is None:
+        raise no_cursor()
+    return found
+
+
+def _since_version(text: str) -> tuple[int, int]:
+    """A version, whose own events are not wanted any more, or a time, whose events are; the other one is 0."""
+    if (found := whole(text)) is not None:
+        return found, 0
+    return 0, _time_ms(text, "a version or a time", digits=False)
+
+
+def _time_ms(text: str, what: str, *, digits: bool = True) -> int:
+    """A time in ms; a plus sign of the zone may have come as a blank."""
+    if digits and (found := whole(text)) is not None:
+        return found
+    allowed = (
+        "2026-01-31T12:00:00Z, or a whole number of milliseconds since 1970"
+        if digits
+        else "a whole number (events after that version, or that time in ms), or a time as in 2026-01-31T12:00:00Z"
+    )
+    if _TIME.fullmatch(zoned := re.sub(r" (?=\d\d:\d\d$)", "+", text)) is not None:
+        try:
+            return max(0, int(datetime.fromisoformat(zoned.upper()).astimezone(UTC).timestamp() * 1000))
+        except (ValueError, OverflowError):
+            pass
+    raise Invalid.of("since", f"is not {what}", allowed)

@@ -1,0 +1,1 @@
+"""What every route has: keys, bodies, problems, headers, conditional reads."""

@@ -1,0 +1,277 @@
+"""The bodies of requests, before anything reads them: media type, encoding, size. Nothing here knows a model.
+
+The memory of all bodies is bounded, from before a body is read until its request is answered. One that comes compressed
+(``Content-Encoding: gzip``) is unpacked piece by piece: what it unpacks to is known only by unpacking it, so a bomb is
+refused as soon as it is over the limit, of which no more than one piece is held beyond what is counted.
+"""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from typing import cast
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Scope
+
+from core.problems import Invalid, Problem
+from service.api.http.cross_site import is_browser
+from service.api.http.media import DENSE_TABLES, JSON, SVMLIGHT, wrong_media
+from service.api.rows.row_request import SMALL_BYTES
+from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
+from service.runtime.threads import THREAD_BYTES, in_thread_if_large
+
+RESERVED = "onepass.reserved"
+"""Key of a request's scope: whose its body is, and the bytes that it counts for."""
+SHARES = 2
+"""The bodies of one owner have at most so small a part of the budget together."""
+
+
+class BodyBudget:
+    """Bytes of all bodies that are being read or worked on.
+
+    Args:
+        most: the bound; one body is taken however large it is.
+        owner_of: whose a request is: its key, or else the address of its client.
+
+    Attributes:
+        used: what is reserved now.
+    """
+
+    def __init__(self, most: int, owner_of: Callable[[Scope], str]) -> None:
+        self.most, self.used = most, 0
+        self._owner_of, self._held = owner_of, Counter[str]()
+
+    def reserve(self, scope: Scope, size: int) -> None:
+        """Count ``size`` bytes for a request, all together.
+
+        Raises:
+            BodiesFull: with what others have, or the owner's own other bodies, it would be more than may be.
+        """
+        owner, own = scope.get(RESERVED) or (self._owner_of(scope), 0)
+        if size <= own:
+            return
+        shares = ((self.used, self.most, ""), (self._held[owner], self.most // SHARES, " of one key or address"))
+        for others, most, whose in ((held - own, most, whose) for held, most, whose in shares):
+            if others and others + size > most:
+                raise BodiesFull(
+                    f"{others} bytes of other bodies are being read; with the {size} of this one it would be more than "
+                    f"{most}{whose} (ONEPASS_BODIES_MB)"
+                )
+        self.used += size - own
+        self._held[owner] += size - own
+        scope[RESERVED] = (owner, size)
+
+    def release(self, scope: Scope) -> None:
+        """The request is answered."""
+        if RESERVED in scope:
+            owner, size = scope.pop(RESERVED)
+            self.used -= size
+            self._held[owner] -= size
+            self._held += Counter()  # leaves out what is 0
+
+
+AHEAD_BYTES = 2**20
+"""So much of a body that was announced is counted before it has come."""
+
+
+def media_type(request: Request, allowed: tuple[str, ...]) -> str:
+    """The body's media type; the first one allowed where the client says nothing.
+
+    Raises:
+        WrongMedia: a type the route does not read, or none from a browser; ``allowed`` lists those it does.
+    """
+    given = request.headers.get("content-type")
+    if given is None:
+        if is_browser(request.scope):  # any page may send a body without one
+            raise wrong_media(allowed)
+        return allowed[0]
+    if given == JSON and JSON in allowed:
+        return JSON
+    kind = given.partition(";")[0].strip().lower()
+    if kind.endswith("+json"):
+        kind = JSON
+    if kind not in allowed:
+        raise wrong_media(allowed)
+    return kind
+
+
+def table_type(request: Request) -> str:
+    """The media type of a batch, for a model that is not known yet."""
+    return media_type(request, (*DENSE_TABLES, SVMLIGHT))
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The whole body, unpacked where it is gzip.
+
+    One that is not small counts against the budget of all bodies until its request is answered: as it arrives, with
+    AHEAD_BYTES of what was announced, and as it is unpacked. How long it may take is the protocol's to bound.
+
+    Raises:
+        WrongEncoding: compressed, but not by gzip.
+        TooLarge: over the limit, as announced, as it arrives or as it is unpacked.
+        NotGzip: it cannot be unpacked.
+        BodiesFull: as many bytes of bodies are being read as may be.
+    """
+    coding = request.headers.get("content-encoding")
+    packed = coding is not None and is_gzip(coding)
+    length = request.headers.get("content-length")
+    announced = int(length) if length is not None and length.isdecimal() else 0
+    if announced > limit:
+        raise too_large(limit)
+    message = await request.receive()  # request.stream() would do the same through two generators, which costs more
+    if message["type"] == "http.disconnect":  # than learning a row
+        raise ClientDisconnect
+    body: bytes = message.get("body", b"")
+    if len(body) > limit:
+        raise too_large(limit)
+    more = message.get("more_body", False)
+    if more or len(body) > SMALL_BYTES:
+        budget: BodyBudget = request.app.context.budget
+        _count(budget, request, max(len(body), min(announced, len(body) + AHEAD_BYTES)))
+        if more:
+            body = await _rest(budget, request, limit, body, announced)
+    return await _unpacked(request, limit, body) if packed else body
+
+
+async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:
+    budget: BodyBudget = request.app.context.budget
+    whole = await unpacked(packed, limit, lambda held: _count(budget, request, held))
+    if len(whole) > limit:
+        raise too_large(limit, "unpacks to more")
+    return whole
+
+
+async def _rest(budget: BodyBudget, request: Request, limit: int, first: bytes, announced: int) -> bytes:
+    """A body of several parts, in one buffer that grows: joining hundreds of megabytes would stop everybody else."""
+    whole, more = bytearray(first), True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        whole += message.get("body", b"")
+        if len(whole) > limit:
+            raise too_large(limit)
+        _count(budget, request, max(len(whole), min(announced, len(whole) + AHEAD_BYTES)))
+        more = message.get("more_body", False)
+    return cast("bytes", whole)  # what reads it takes both, and nobody writes to it
+
+
+def _count(budget: BodyBudget, request: Request, size: int) -> None:
+    if size > SMALL_BYTES:
+        budget.reserve(request.scope, size)
+
+
+def too_large(limit: int, how: str = "is larger") -> TooLarge:
+    """The error for a body over the limit."""
+    return TooLarge(f"the body {how} than {limit} bytes", [Problem("body", "is too large", f"<= {limit} bytes")])
+
+
+async def require_empty(request: Request, limit: int) -> None:
+    """Read the body of a request that takes none; an empty object will do.
+
+    Raises:
+        WrongMedia: a browser sends it as something else.
+        Invalid: another body.
+    """
+    if request.headers.get("content-type") is not None and is_browser(request.scope):
+        media_type(request, (JSON,))
+    if (await read_body(request, limit)).strip() not in (b"", b"{}"):
+        raise Invalid.of("body", "has nothing to say here", "no body, or {}")
+
+
+GZIP = "gzip"
+FIRST_BYTES = THREAD_BYTES
+"""So much is unpacked where it stands, which takes less than a millisecond."""
+PIECE_BYTES = 2**20
+"""And so much at once in a thread."""
+INPUT_BYTES = 16_384
+"""Packed bytes that the decompressor is given at once; what it does not take is copied."""
+MEMBERS_MAX = 1024
+"""Most gzip files in one body, one behind the other; empty ones cost work and unpack to nothing."""
+
+
+def is_gzip(coding: str) -> bool:
+    """Whether a ``Content-Encoding`` says gzip; of no encoding at all, False.
+
+    Raises:
+        WrongEncoding: another encoding, or several.
+    """
+    kind = coding.strip().lower()
+    if kind in ("", "identity"):
+        return False
+    if kind in (GZIP, "x-gzip"):
+        return True
+    problem = Problem("Content-Encoding", "is not an encoding that is read here", [GZIP])
+    raise WrongEncoding("send the body as it is, or with Content-Encoding: gzip", [problem])
+
+
+async def unpacked(packed: bytes, most: int, count: Callable[[int], None]) -> bytes:
+    """A gzip body as it was before; one byte more than ``most`` where it is larger, and no further.
+
+    Args:
+        packed: the body.
+        most: bytes that are of use.
+        count: told how many bytes are held, packed and unpacked, as they become more.
+
+    Raises:
+        NotGzip: not gzip, damaged, or not whole.
+    """
+    source, whole, size = Gunzip(packed), bytearray(), FIRST_BYTES
+    while not source.ended and len(whole) <= most:
+        wanted = min(size, most + 1 - len(whole))
+        whole += await in_thread_if_large(size, source.read, wanted)
+        count(len(packed) + len(whole))
+        size = PIECE_BYTES
+    return cast("bytes", whole)  # what reads it takes both, and nobody writes to it
+
+
+class Gunzip:
+    """The content of gzip files that stand one behind the other, in pieces.
+
+    Args:
+        packed: the files.
+
+    Attributes:
+        ended: whether everything has been read.
+    """
+
+    def __init__(self, packed: bytes) -> None:
+        self._packed, self._at = memoryview(packed), 0
+        self._member, self._members = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16), 1
+        self.ended = False
+
+    def read(self, most: int) -> bytearray:
+        """The next ``most`` bytes, at least one of them; fewer at the end.
+
+        Raises:
+            NotGzip: not gzip, damaged, or not whole.
+        """
+        found = bytearray()
+        while len(found) < most and not self.ended:
+            if self._member.eof:
+                self._next_member()
+            else:
+                found += self._some(most - len(found))
+        return found
+
+    def _some(self, most: int) -> bytes:
+        given = self._packed[self._at : self._at + INPUT_BYTES]
+        try:
+            found = self._member.decompress(given, most)
+        except zlib.error:
+            raise NotGzip(f"the body is not gzip, or damaged (behind byte {self._at})") from None
+        left = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        self._at += len(given) - len(left)
+        if not (given or found or self._member.eof):
+            raise NotGzip("the body is not whole: its gzip data end too early")
+        return found
+
+    def _next_member(self) -> None:
+        """Begin another file, or end; zeros that fill up a block may stand behind the last one."""
+        rest = self._packed[self._at :]
+        if not rest or (rest[0] == 0 and not bytes(rest).strip(b"\0")):
+            self.ended = True
+        elif self._members == MEMBERS_MAX:
+            raise NotGzip(f"the body holds more than {MEMBERS_MAX} gzip files")
+        else:
+            self._member, self._members = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16), self._members + 1

@@ -1,0 +1,247 @@
+"""What endpoints ask for: the collaborators, the model's name, and the query parameters of reads and lists.
+
+Each is an annotated type with its own check, so that a signature says what a route takes, and /openapi.json what is
+allowed.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
+
+from fastapi import Depends, Header, Path, Query
+from fastapi.exceptions import RequestValidationError
+from pydantic import GetCoreSchemaHandler, StringConstraints, ValidationError, validate_call
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from starlette.requests import Request
+
+from core.contract import Floats
+from core.entry import ServedPrediction
+from core.features import Space
+from core.problems import Invalid, suggestion
+from service.api.http.bodies import BodyBudget
+from service.api.http.cross_site import Guard
+from service.api.http.keys import Key, Keys
+from service.api.http.lines import lines_of
+from service.api.http.rendered import RenderedAnswers
+from service.api.rows import interval
+from service.runtime.broadcast import Broadcast
+from service.runtime.engine import Engine, Freshness
+from service.runtime.replica import Replica
+from service.runtime.threads import BodyReader
+from service.store.drift import DriftStream
+from service.store.events import iso as iso
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+LIMIT_MAX = 1000
+LIMIT = 100
+DIGITS_MAX, WHOLE_MAX = 20, 2**53
+"""Of a whole number in a query: its digits, and itself; no version is larger."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a model may be called."""
+
+
+class Telemetry(Protocol):
+    """What the API tells the monitor, and asks of it."""
+
+    def observe(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count an answered request."""
+
+    async def render(self, sees: Callable[[str], bool] | None) -> tuple[bytes, str]:
+        """All metrics and their content type; with ``sees`` those that tell only of models that it allows."""
+
+
+class Unlabelled(Protocol):
+    """What watches rows whose labels are awaited."""
+
+    def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
+        """Take in a row (1, F) of a space that was predicted and is tracked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The collaborators of the endpoints.
+
+    Attributes:
+        commit: what the code was built from, where that is known.
+        guard: stands in for keys where none are configured.
+        recovering: held by the one RECOVER at a time.
+    """
+
+    engine: Engine
+    keys: Keys
+    telemetry: Telemetry
+    drift: DriftStream
+    unlabelled: Unlabelled
+    broadcast: Broadcast
+    budget: BodyBudget
+    commit: str | None = None
+    guard: Guard = field(default_factory=Guard)
+    reader: BodyReader = field(default_factory=BodyReader)
+    rendered: RenderedAnswers = field(default_factory=RenderedAnswers)
+    recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+async def _context(request: Request) -> Context:
+    context: Context = request.app.context
+    return context
+
+
+async def _caller(request: Request) -> Key | None:
+    context: Context = request.app.context
+    return context.keys.caller(lines_of(request.scope))
+
+
+Ctx = Annotated[Context, Depends(_context)]
+Caller = Annotated[Key | None, Depends(_caller)]
+"""The key of the request; None where no keys are configured."""
+ModelName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"demo": {"value": "demo"}})]
+
+
+def whole(text: str) -> int | None:
+    """The whole number that a text is in plain digits; None: it is none, or more than WHOLE_MAX."""
+    plain = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+    return int(text) if plain and int(text) <= WHOLE_MAX else None
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number in plain digits, from ``low`` to ``high``; pydantic alone would also take " 1_0.0"."""
+
+    low: int = 0
+    high: int = WHOLE_MAX
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """An integer with bounds, read by ``_read``."""
+        return core_schema.no_info_before_validator_function(
+            self._read, core_schema.int_schema(ge=self.low, le=self.high)
+        )
+
+    def _read(self, text: Any) -> Any:
+        found = whole(text) if isinstance(text, str) else text
+        if found is None or not self.low <= found <= self.high:
+            allowed = f">= {self.low} and <= {self.high}"
+            raise PydanticCustomError("whole", "is not a whole number in range", {"allowed": allowed})
+        return found
+
+
+async def fresh_enough(
+    min_version: Annotated[int, Whole(), Query(description="Wait until the model has reached this version.")] = 0,
+    consistency: Annotated[
+        Literal["eventual", "strong"], Query(description="`strong` reads the head of the log first.")
+    ] = "eventual",
+    incarnation: Annotated[
+        str | None, Query(description="The incarnation that `min_version` belongs to; another one is 409.")
+    ] = None,
+) -> Freshness:
+    """How fresh a read of one model has to be."""
+    return Freshness(min_version, consistency == "strong", incarnation)
+
+
+_fresh_enough, FRESHNESS = validate_call(fresh_enough), ("min_version", "consistency", "incarnation")
+
+
+async def fresh_by_query(request: Request, *others: str) -> Freshness:
+    """``fresh_enough`` for a request that FastAPI does not read.
+
+    Args:
+        request: the request.
+        others: query parameters that it may have beside.
+
+    Raises:
+        Invalid, RequestValidationError: naming the query parameter.
+    """
+    known_queries(request, *FRESHNESS, *others)
+    given: dict[str, Any] = {name: value for name, value in request.query_params.items() if name in FRESHNESS}
+    try:
+        return await _fresh_enough(**given)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
+
+
+class Page(NamedTuple):
+    """Which part of a list is asked for: at most ``limit`` items after ``cursor``."""
+
+    limit: int
+    cursor: str | None
+
+
+def no_cursor() -> Invalid:
+    """The error for a cursor that the list has not given."""
+    return Invalid.of("cursor", "is not a cursor of this list")
+
+
+async def paging(
+    limit: Annotated[int, Whole(1, LIMIT_MAX), Query(description="Most items in the answer.")] = LIMIT,
+    cursor: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
+) -> Page:
+    """The page that a list's query asks for."""
+    return Page(limit, cursor)
+
+
+async def idempotency_key(
+    key: Annotated[
+        Text | None,
+        Header(
+            alias="Idempotency-Key",
+            description="Your own id of this request; sent again within a day it is learned or done once. Ids in the "
+            "body count instead.",
+        ),
+    ] = None,
+) -> str | None:
+    """The id of the whole request, as it was sent."""
+    return key
+
+
+Fresh = Annotated[Freshness | None, Depends(fresh_enough)]
+Paging = Annotated[Page, Depends(paging)]
+IdempotencyKey = Annotated[str | None, Depends(idempotency_key)]
+
+
+_READ_ELSEWHERE = {
+    "label": Query(
+        description="text/csv only: the column of the label.",
+        openapi_examples={
+            "none": {"summary": "application/json and the others: none", "value": None},
+            "csv": {"summary": "text/csv: the column", "value": "class"},
+        },
+    ),
+    "id": Query(description="text/csv only: the column of the id."),
+    "discount": Query(description="text/csv only: the column of the discount."),
+    "weight": Query(description="text/csv only: the column of the weight."),
+    "delimiter": Query(
+        description="text/csv only: one character between cells, or `tab`; a comma where nothing is said."
+    ),
+    "drop": Query(description="text/csv only: columns to pass over, separated by commas (names with one: quoted)."),
+    interval.QUERY: Query(
+        description=f"Intervals of a regression, {interval.ALLOWED}; for bodies that have no place for `interval`."
+    ),
+}
+
+
+def described(*names: str) -> Any:
+    """A dependency that describes queries in /openapi.json which their endpoint reads by itself."""
+
+    async def queries(**_: str | None) -> None:
+        """What reads the body reads its queries."""
+
+    kinds = {name: Annotated[Text | None, _READ_ELSEWHERE[name]] for name in names}
+    own = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in kinds.items()]
+    queries.__signature__ = Signature(own)  # type: ignore[attr-defined]
+    return Depends(queries)
+
+
+def known_queries(request: Request, *names: str) -> None:
+    """Refuse query parameters that a route does not know, and any that is given twice.
+
+    Raises:
+        Invalid: naming them.
+    """
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if name not in names:
+            raise Invalid.of(name[:200], f"is not a query parameter here{suggestion(name, names)}", list(names))
+        if given.count(name) > 1:
+            raise Invalid.of(name, "is given twice")

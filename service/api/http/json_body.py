@@ -1,0 +1,302 @@
+"""Strict JSON: bytes to msgspec structs; nothing here knows a request or a model.
+
+Unknown fields are refused, a number is a number, and a name that is given twice in one object is refused (decoders
+silently keep the last one). Repeated names are found by counting: a body has as many colons outside its strings as it
+has names, and only a body with more names than its request has fields is parsed a second time.
+``service.runtime.threads`` says where large bodies are decoded.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+
+from core.problems import PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, suggestion
+from service.api.http import json_pieces
+from service.errors import NotJson
+
+TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
+PATH_MAX = 200
+"""Characters of a path, or a name, that an error repeats."""
+UNKNOWN = -1
+"""For requests that may hold any number of names."""
+
+KINDS = {
+    "object": "an object",
+    "array": "a list",
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""The decoder's words for types, and ours."""
+T = TypeVar("T")
+
+
+def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T], int] = lambda _: UNKNOWN) -> T:
+    """A struct from a JSON body.
+
+    Args:
+        body: the bytes.
+        decoder: of the struct.
+        names: how many names a body that decodes to this struct holds, all objects together; where ``UNKNOWN``, every
+            body is read a second time.
+
+    Raises:
+        NotJson: not JSON, or not UTF-8.
+        Invalid: JSON of another shape, or a name that is given twice; naming the field.
+    """
+    try:
+        found = json_pieces.decode(body, decoder)
+    except msgspec.ValidationError as error:
+        _refuse_broken(body)
+        raise _wrong_shape(body, decoder.type, error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(body, error) from None
+    expected = names(found)
+    if body.count(b":") != expected:
+        refuse_repeated(body, expected)
+    return found
+
+
+_syntax = msgspec.json.Decoder(msgspec.Raw)
+"""Checks the syntax of JSON without building objects."""
+
+
+def _refuse_broken(body: bytes) -> None:
+    """Refuse what is not JSON with 400 even where a wrong shape, 422, comes first in the body."""
+    try:
+        _syntax.decode(body)
+        body.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(body, error) from None
+
+
+def refuse_many(body: bytes, most: int) -> None:
+    """Refuse a JSON body of more than ``most`` values, counted no further than that, and without decoding it.
+
+    Raises:
+        Invalid: naming the body, and the bound.
+    """
+    if body.count(b",") > most and json_pieces.commas_exceed(body, most):
+        raise Invalid.of("body", "holds too many names and values", f"<= {most}")
+
+
+def nested_more_than(body: bytes, most: int) -> bool:
+    """Whether a JSON body holds more than ``most`` lists and objects, counted without decoding it."""
+    if body.count(b"[") + body.count(b"{") <= most:
+        return False
+    return json_pieces.count(body, b"[", b"{") > most
+
+
+def refuse_repeated(body: bytes, names: int) -> None:
+    """Refuse a JSON body that gives a name twice in one object.
+
+    Args:
+        body: valid JSON.
+        names: how many names it is known to hold, all objects together, or ``UNKNOWN``.
+    """
+    if json_pieces.count(body, b":") == names:
+        return
+    repeating: list[_Pairs] = []
+    parsed = _parsed(body, object_pairs_hook=lambda pairs: _object(pairs, repeating))
+    if repeating:
+        twice = ([*steps, name] for steps, pairs in _find(parsed, _Pairs) for name in _repeated(pairs))
+        raise Invalid(*(Problem(_path(steps), "is given twice") for steps in islice(twice, PROBLEMS_MAX)))
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object that gives a name twice, as pairs."""
+
+
+def _object(pairs: list[tuple[str, Any]], repeating: list[_Pairs]) -> dict[str, Any] | _Pairs:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    repeating.append(_Pairs(pairs))
+    return repeating[-1]
+
+
+def _repeated(pairs: _Pairs) -> list[str]:
+    return [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+
+
+def _wrong_shape(body: bytes, shape: Any, error: msgspec.ValidationError) -> Exception:
+    text = str(error)
+    if text.startswith(("Number out of range", "Integer value out of range")):
+        return _unrepresentable(body)
+    message, _, path = text.rpartition(" - at `") if text.endswith("`") and " - at `$" in text else (text, "", "")
+    field = (path.rstrip("`").removeprefix("$").lstrip(".") or "body").replace("[...]", "[]")
+    if (unknown := re.search(r"unknown field `(.*)`", text, re.DOTALL)) is not None:
+        name, _, place = unknown[1].partition("` - at `$")
+        return refusal(body, shape, place, name[:PATH_MAX])
+    if (missing := re.search(r"missing required field `(.*)`", message)) is not None:
+        return Invalid.of(missing[1], "is required")
+    if message.startswith("Expected "):
+        return Invalid.of(field, _words(message))
+    return Invalid.of(field, "has another form than this request's")
+
+
+def _words(message: str) -> str:
+    """What was expected, in our words and without anything of the input."""
+    plain = message.split(", got `", maxsplit=1)[0].replace("`", "").replace("Expected", "must be")
+    return re.sub(r"\b(" + "|".join(KINDS) + r")\b", lambda found: KINDS[found[1]], plain).replace(" | ", " or ")
+
+
+def _not_json(body: bytes, error: Exception) -> NotJson:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as wrong:
+        return NotJson(f"the body is not UTF-8 (byte {wrong.start})")
+    try:
+        parsed = json.loads(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have
+        problems = _odd(parsed, "is NaN or infinite; JSON has no such number")
+    except (ValueError, RecursionError):
+        problems = []
+    if problems:
+        return NotJson("the body is not JSON: it holds NaN or Infinity", problems)
+    if isinstance(error, RecursionError):
+        return NotJson(TOO_DEEP)
+    if not text.strip():
+        return NotJson("the body is empty; it is to be JSON")
+    found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
+    why, at = (found[1], int(found[2])) if found else ("it ends before it is complete", len(body))
+    return NotJson(f"the body is not JSON: {why} ({_place(body, at)})")
+
+
+def _place(body: bytes, at: int) -> str:
+    """Where a byte stands: with its line and column, from 1, where there are several lines."""
+    line, before = body.count(b"\n", 0, at) + 1, body[body.rfind(b"\n", 0, at) + 1 : at]
+    column = len(before.decode(errors="replace")) + 1
+    return f"byte {at}" if b"\n" not in body.strip() else f"line {line}, column {column}, byte {at}"
+
+
+def _unrepresentable(body: bytes) -> Invalid:
+    problems = _odd(_parsed(body, parse_int=_integer), "is too large for a floating-point number")
+    return Invalid(*(problems or [Problem("body", "holds a number that is too large", "finite numbers")]))
+
+
+def _parsed(body: bytes, **how: Any) -> Any:
+    """A second reading of a body that is JSON; it may need a little more depth than the first had."""
+    try:
+        return json.loads(body, **how)
+    except RecursionError:
+        raise NotJson(TOO_DEEP) from None
+
+
+def _integer(digits: str) -> int | float:
+    """An integer; one that no float could hold anyway is not worth its digits, of which Python reads 4300 at most."""
+    return int(digits) if len(digits) <= 400 else math.inf
+
+
+def _odd(parsed: Any, problem: str) -> list[Problem]:
+    """The first numbers that are not finite."""
+    wrong = (steps for steps, value in _find(parsed, float) if not math.isfinite(value))
+    return [Problem(_path(steps) or "body", problem, "a finite number") for steps in islice(wrong, PROBLEMS_MAX)]
+
+
+def _find(parsed: Any, kind: type) -> Iterator[tuple[list[str | int], Any]]:
+    """The values of one type, in order, each after the steps that lead to it: names and indices.
+
+    Without recursion, since a body may nest as deep as it likes.
+    """
+    steps: list[str | int] = []
+    left: list[Iterator[tuple[str | int, Any]]] = [iter([("", parsed)])]
+    while left:
+        for step, value in left[-1]:
+            found = type(value)
+            if found is kind:
+                yield [*steps[1:], step] if steps else [], value
+            if value and found in _MEMBERS:
+                steps.append(step)
+                left.append(_MEMBERS[found](value))
+                break
+        else:
+            left.pop()
+            del steps[-1:]
+
+
+_MEMBERS: dict[type, Callable[[Any], Iterator[tuple[str | int, Any]]]] = {
+    list: enumerate,
+    dict: lambda members: iter(members.items()),
+    _Pairs: iter,
+}
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    """The path of a value as an answer can carry it: bounded, and without halves of surrogate pairs."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return path.removeprefix(".")[:PATH_MAX].encode(errors="replace").decode()
+
+
+UNKNOWN_FIELD = "is not a field of this request"
+LOOKED_AT_BYTES = 65_536
+"""Largest body that is read again for its other fields; of a larger one the first is told."""
+_STEP = re.compile(r"\.(\w+)|\[[^\]]*\]")
+_type_info = cache(msgspec.inspect.type_info)
+"""Of the few types that bodies are read as."""
+_names = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def unknown(field: str, given: str, known: Sequence[str], suggest: bool = True) -> Problem:
+    """The problem of a field that a request does not have.
+
+    Args:
+        field: its path.
+        given: its name.
+        known: the fields that the request has where this one stands.
+        suggest: whether a similar one is looked for.
+    """
+    meant = suggestion(given, known) if suggest else ""
+    return Problem(field[:PATH_MAX], f"{UNKNOWN_FIELD}{meant}", [*known] or None)
+
+
+def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
+    """Why a body is refused that has a field too many.
+
+    Args:
+        body: it.
+        shape: the type that it was to be read as.
+        path: of the object that has the field, as msgspec tells it: ``$.rows[...]``; "" for the body itself.
+        name: of the field.
+    """
+    struct = _struct_at(shape, path)
+    fields = () if struct is None else msgspec.structs.fields(struct)
+    known = [own.encode_name for own in fields]
+    if path or struct is None or len(body) > LOOKED_AT_BYTES:
+        return Invalid(unknown(name, name, known))
+    try:
+        given = [*_names.decode(body)]
+    except RecursionError:  # deeper by two calls than where it was read
+        return Invalid(unknown(name, name, known))
+    strange = [each for each in given if each not in known][:PROBLEMS_MAX]
+    problems = [unknown(each, each, known, at < SUGGESTED_MAX) for at, each in enumerate(strange)]
+    lacking = [own.encode_name for own in fields if own.required and own.encode_name not in given]
+    if "prediction_id" in known and not {"features", "prediction_id"} & {*given}:
+        lacking.append("features")
+    return Invalid(*problems, *(Problem(each, "is required") for each in lacking))
+
+
+def _struct_at(shape: Any, path: str) -> type[msgspec.Struct] | None:
+    """The struct that a path leads to; None where there is none, or several may stand there."""
+    found: Any = _type_info(shape)
+    for step in [None, *_STEP.finditer(path)]:
+        if step is not None:
+            found = _member(found, step[1])
+        if isinstance(found, msgspec.inspect.UnionType):
+            found = next((one for one in found.types if not isinstance(one, msgspec.inspect.NoneType)), None)
+    return found.cls if isinstance(found, msgspec.inspect.StructType) else None
+
+
+def _member(shape: Any, name: str | None) -> Any:
+    """The type of a field, or of the members of a list."""
+    if name is None:
+        return getattr(shape, "item_type", None)
+    fields: Iterable[msgspec.inspect.Field] = getattr(shape, "fields", ())
+    return next((own.type for own in fields if own.encode_name == name), None)

@@ -1,0 +1,254 @@
+"""Errors as application/problem+json (RFC 9457). The only file that knows both exceptions and HTTP status."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+
+from core.problems import PROBLEMS_MAX, Conflict, Invalid, Problem
+from service.api.http.json_body import UNKNOWN_FIELD, unknown
+from service.api.http.media import JSON
+from service.api.http.root_path import route_path
+from service.errors import (
+    BadHead,
+    Forbidden,
+    HeadTooLarge,
+    ModelDown,
+    NotFound,
+    NotGzip,
+    NotJson,
+    NotReached,
+    NotTable,
+    OnepassError,
+    TooLarge,
+    TooLate,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    WrongEncoding,
+    WrongMedia,
+)
+
+STATUS: dict[type[Exception], int] = {
+    BadHead: 400,
+    NotGzip: 400,
+    NotJson: 400,
+    NotTable: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    TooLate: 408,
+    TooLarge: 413,
+    WrongMedia: 415,
+    Invalid: 422,
+    RequestValidationError: 422,
+    TooManyRequests: 429,
+    HeadTooLarge: 431,
+    ModelDown: 503,
+    Unavailable: 503,
+    NotReached: 504,
+}
+CONFLICT = "clash"
+"""The type of every 409, as clients know it."""
+MEDIA = "application/problem+json"
+ROOT_PATH: ContextVar[str] = ContextVar("root_path", default="")
+"""Root path of the service that answers: the types of problems are references to pages of this service."""
+DETAIL_MAX, FIELD_MAX = 2000, 300
+"""Characters; a field is named as the client wrote it, and clients write what they like."""
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status an error becomes; 500 for what nobody foresaw."""
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def problem(error: Exception) -> Response:
+    """An error as a response."""
+    return _document(_refusal(error))
+
+
+def inference_problem(error: Exception) -> Response:
+    """An error of the Open Inference Protocol, ``{"error": "..."}``, of the same status and headers."""
+    return _sentence(_refusal(error))
+
+
+class Refusal(NamedTuple):
+    """What an answer says of an error; ``more`` are other members of a problem document."""
+
+    status: int
+    slug: str
+    detail: str
+    problems: Sequence[Problem] = ()
+    headers: Mapping[str, str] | None = None
+    more: Mapping[str, Any] = {}
+
+
+def _refusal(error: Exception) -> Refusal:
+    if isinstance(error, RequestValidationError):
+        error = invalid(error.errors())
+    status = status_of(error)
+    if status == 500:
+        detail = "the service failed on this request; nothing is known to be learned"
+        return Refusal(500, "internal-error", detail)
+    more = {"version": error.version} if isinstance(error, NotReached) else {}
+    headers: dict[str, str] = {}
+    if isinstance(error, Unavailable | TooManyRequests):
+        headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
+    if isinstance(error, Unauthorized):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, WrongEncoding):
+        headers["Accept-Encoding"] = "gzip"
+    problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | OnepassError) else ()
+    detail = error.detail if isinstance(error, OnepassError) else str(error)
+    if isinstance(error, Conflict) and not problems:  # with the state of the model that the path names
+        problems = [Problem("name", detail)]
+    return Refusal(status, _slug(type(error)), detail, problems, headers, more)
+
+
+PLACES = ("path", "query", "header", "body")
+"""Where FastAPI says that a field stands; clients know."""
+WORDS = {
+    "missing": "is required",
+    "extra_forbidden": UNKNOWN_FIELD,
+    "unexpected_keyword_argument": "is not a query parameter here",
+    "literal_error": "is not one of the choices",
+    "int_type": "must be an integer",
+    "bool_type": "must be true or false",
+    "string_type": "must be a string",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "string_too_short": "is not 1 to 200 printable characters",
+    "string_too_long": "is not 1 to 200 printable characters",
+    "greater_than_equal": "is out of range",
+}
+"""Pydantic's kinds of errors in our words; its own sentences could repeat the input."""
+
+
+def invalid(errors: Sequence[Any], shape: Any = None) -> Invalid:
+    """Pydantic's errors as those of everything else.
+
+    Args:
+        errors: as FastAPI has them.
+        shape: the model of the body; None: fields that it has are not told.
+    """
+    return Invalid(*(_translated(error, getattr(shape, "model_fields", {})) for error in errors[:PROBLEMS_MAX]))
+
+
+def _translated(error: Mapping[str, Any], fields: Mapping[str, Any]) -> Problem:
+    place, kind, more = error["loc"], error["type"], error.get("ctx", {})
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place if part not in PLACES)
+    words = WORDS.get(kind, "has another form than this request's")
+    if kind == "extra_forbidden" and place[0] == "body" and len(place) == 2 and fields:
+        return unknown(path[1:], str(place[1]), [*fields])
+    if kind == "whole":
+        return Problem(path[1:], error["msg"], more["allowed"])
+    if kind == "literal_error":
+        return Problem(path[1:], words, sorted(re.findall("'([^']*)'", more["expected"])))
+    return Problem(path[1:] or "body", words, f">= {more['ge']}" if kind == "greater_than_equal" else None)
+
+
+def _document(refusal: Refusal) -> Response:
+    """A problem document."""
+    body: dict[str, Any] = {
+        "type": type_of(refusal.slug),
+        "title": HTTPStatus(refusal.status).phrase,
+        "status": refusal.status,
+        "detail": refusal.detail[:DETAIL_MAX],
+        **refusal.more,
+        "errors": [one._replace(field=one.field[:FIELD_MAX])._asdict() for one in refusal.problems],
+    }
+    return Response(msgspec.json.encode(body), refusal.status, refusal.headers, MEDIA)
+
+
+def _sentence(refusal: Refusal) -> Response:
+    """One sentence: what is wrong, and of the first field what would be right."""
+    text, allowed = refusal.detail, refusal.problems[0].allowed if refusal.problems else None
+    if allowed is not None:
+        text = f"{text[:DETAIL_MAX]} (allowed: {_listed(allowed)})"
+    return Response(msgspec.json.encode({"error": text[: 2 * DETAIL_MAX]}), refusal.status, refusal.headers, JSON)
+
+
+def _listed(allowed: object) -> str:
+    return ", ".join(map(str, allowed)) if isinstance(allowed, list | tuple) else str(allowed)
+
+
+def type_of(slug: str) -> str:
+    """The type of a problem: a reference to its page, relative to wherever the service is."""
+    return f"{ROOT_PATH.get()}/problems/{slug}"
+
+
+def slug_of(error: Exception) -> str:
+    """The last part of the type of an error's problem: ``store-down``."""
+    return "internal-error" if status_of(error) == 500 else _slug(type(error))
+
+
+def _slug(kind: type[Exception]) -> str:
+    if issubclass(kind, Conflict):
+        return CONFLICT
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
+
+
+def disconnected() -> Response:
+    """What is counted for a client that went away before its body was read; nobody sees it."""
+    return Response(status_code=400)
+
+
+def install_handlers(app: Starlette, shown: Callable[[Request, Response], Response]) -> None:
+    """Answer unknown routes and methods, pages' errors, and what nobody foresaw, like every other error.
+
+    Args:
+        app: whose errors.
+        shown: an answer that no route of the API gives, as the client of the request reads it.
+    """
+
+    async def of_no_route(request: Request, error: Exception) -> Response:
+        return shown(request, _http_problem(request, error))
+
+    async def of_a_page(request: Request, error: Exception) -> Response:
+        return shown(request, problem(error))
+
+    app.add_exception_handler(HTTPException, of_no_route)
+    app.add_exception_handler(OnepassError, of_a_page)
+    app.add_exception_handler(Exception, _crash)
+
+
+def _http_problem(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    slug = {404: "no-route", 405: "no-method"}.get(status, "http")
+    detail = "there is no such route; see /docs" if status == 404 else "the request cannot be served"
+    headers, problems = None, []
+    if status == 405:
+        methods = _methods(request)
+        headers = {"Allow": ", ".join(methods)}
+        detail = f"this route takes {', '.join(methods)} only; see /docs"
+        problems = [Problem("method", "is not one of this route", methods)]
+    if INFERENCE.match(route_path(request.scope)):
+        return _sentence(Refusal(status, slug, detail, headers=headers))
+    return _document(Refusal(status, slug, detail, problems, headers))
+
+
+INFERENCE = re.compile(r"/v2(?:/|$)")
+"""Paths of the Open Inference Protocol."""
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods that the path has, whichever route they are of."""
+    found = [own.route for own in iter_route_contexts(request.app.routes)]
+    fitting = [route for route in found if route.matches(request.scope)[0] != Match.NONE]
+    methods = {method for route in fitting for method in getattr(route, "methods", None) or ()}
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
+
+
+async def _crash(_: Request, error: Exception) -> Response:
+    return problem(error)

@@ -1,0 +1,297 @@
+"""How every route is answered: checked before its body is read, its errors as problems, counted and timed.
+
+FastAPI reads a body before it asks the dependencies of an endpoint. Here nobody without a key has a body read, so the
+key is asked for first; and a JSON body is read strictly, where FastAPI would take NaN and names given twice.
+
+Reads of a model are conditional (RFC 9110): a client that has the present version is answered 304, without a body. Such
+a request is checked as any other before: its key, its queries, and how fresh its answer has to be.
+"""
+
+import asyncio
+import inspect
+import logging
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from time import perf_counter
+from typing import Any, Literal
+
+from fastapi import Depends
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Query
+from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from core.problems import Invalid
+from service.api.http import bodies
+from service.api.http.bodies import RESERVED
+from service.api.http.context import FRESHNESS, NAME, Context, fresh_by_query, known_queries
+from service.api.http.lines import lines_of
+from service.api.http.media import JSON
+from service.api.http.problems import disconnected, invalid, problem, slug_of, status_of
+from service.api.http.rendered import Rendered, Stamp
+from service.api.rows import row_requests
+from service.errors import NotFound, Unavailable
+from service.runtime.broadcast import OWNER
+
+logger, audit = logging.getLogger(__name__), logging.getLogger("onepass.audit")
+
+Rights = Literal["public", "read", "learn", "admin"]
+Answer = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+"""Answers every request, whatever happens."""
+PROBED = ("/healthz", "/readyz", "/metrics")
+"""Asked by machines that may add queries of their own."""
+DEFAULT_DESCRIPTION = "Successful Response"
+"""What FastAPI says of an answer that nobody describes."""
+KEY_CHECKED = "onepass.let_in"
+"""Key of a request's scope: its key has been checked, and counted."""
+SHARED_S = 0.5
+"""How old an answer may be where the request allows some age (``Cache-Control: max-age``). Pages do: many of them may
+show a model that learns thousands of rows a second."""
+NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
+    304: {"description": "`If-None-Match` holds the `ETag` of the present version: nothing has changed"}
+}
+"""In ``responses`` of a route: it is read conditionally."""
+REPLICA = "onepass.replica"
+"""Key of a request's scope: the model that it reads, as fresh as it asks for."""
+_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
+_MAX_AGE = re.compile(r"(?:^|[,\s])max-age=(\d{1,9})(?:$|[,\s])", re.IGNORECASE)
+
+
+class Needs:
+    """A dependency: the request's key has a scope and may touch the model, whose name can be one.
+
+    Args:
+        scope: what the key must allow.
+    """
+
+    def __init__(self, scope: Rights) -> None:
+        self.scope = scope
+
+    async def __call__(self, request: Request) -> None:
+        """Let the request in, once: ``Route`` asks first, FastAPI asks again.
+
+        Raises:
+            Unauthorized, Forbidden, TooManyRequests: the request may not go on.
+            Invalid, NotFound: no model can have this name.
+        """
+        if KEY_CHECKED in request.scope:
+            return
+        context: Context = request.app.context
+        name = request.path_params.get("name")
+        let_in(context, request.scope, self.scope, name)
+        if name is not None and NAME.fullmatch(name) is None:
+            raise _bad_name(request.method)
+        request.scope[KEY_CHECKED] = True
+
+
+def let_in(context: Context, asked: Scope, rights: str, model: str | None) -> None:
+    """Authenticate the request by its key; without keys, reject cross-site requests.
+
+    Raises:
+        Unauthorized, Forbidden, TooManyRequests: it may not go on.
+    """
+    if context.keys.check(lines_of(asked), rights, model) is None:
+        context.guard.check(asked)
+
+
+def _bad_name(method: str) -> Exception:
+    if method == "PUT":
+        return Invalid.of("name", "is not a model name", NAME.pattern)
+    return NotFound("there is no model of this name: it is not one a model can have")
+
+
+READ, LEARN, ADMIN = Depends(Needs("read")), Depends(Needs("learn")), Depends(Needs("admin"))
+
+
+class Route(APIRoute):
+    """An endpoint of FastAPI whose docstring is its documentation: the first paragraph in short, the others at length.
+
+    Its answer is described by the docstring of what it returns, unless the decorator says more. Its queries are those
+    of its signature; unknown ones are refused.
+
+    Attributes:
+        refusal: an error as a response.
+        error_form: how /openapi.json calls that: "" for problem documents.
+    """
+
+    refusal: Callable[[Exception], Response] = staticmethod(problem)
+    error_form = ""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **how: Any) -> None:
+        summary, _, text = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
+        own = {"summary": summary.removesuffix("."), "description": text, "operation_id": endpoint.__name__}
+        if how["response_description"] == DEFAULT_DESCRIPTION:
+            model, returned = how["response_model"], inspect.signature(endpoint).return_annotation
+            own["response_description"] = inspect.getdoc(model if isinstance(model, type) else returned) or ""
+        super().__init__(path, endpoint, **{**how, **own})
+
+    @property
+    def method(self) -> str:
+        """GET, PUT, PATCH, POST or DELETE."""
+        return min(self.methods or ())
+
+    @property
+    def id(self) -> str:
+        """The route in words: ``GET /models``."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def scope(self) -> Rights:
+        """What a key must allow; "public" asks for none."""
+        return "public" if self._guard is None else self._guard.scope
+
+    @property
+    def answers(self) -> set[str]:
+        """Statuses of the answers that are described where the endpoint stands."""
+        return {str(self.status_code or 200), *map(str, self.responses)}
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The query parameters that it takes."""
+        return tuple(own.alias for own in get_flat_params(self.dependant) if isinstance(own.field_info, Query))
+
+    @property
+    def _guard(self) -> Needs | None:
+        return next((own.dependency for own in self.dependencies if isinstance(own.dependency, Needs)), None)
+
+    def get_route_handler(self) -> Handler:
+        """FastAPI's handler behind the checks."""
+        handler, queries = super().get_route_handler(), self.queries
+        if NOT_MODIFIED.keys() <= self.responses.keys():
+            handler = conditional(self.path, handler, queries)
+
+        async def checked(request: Request) -> Response:
+            if self._guard is not None:
+                await self._guard(request)
+            if self.path not in PROBED:
+                known_queries(request, *queries)
+            if self.body_field is not None:
+                await _read_object(request, optional=not self.body_field.field_info.is_required())
+            try:
+                return await handler(request)
+            except RequestValidationError as error:
+                shape = None if self.body_field is None else self.body_field.field_info.annotation
+                raise invalid(error.errors(), shape) from None
+
+        return answered(self.path, checked, self.refusal, audited=self.scope == "admin")
+
+
+async def _read_object(request: Request, *, optional: bool) -> None:
+    """Read the body as a JSON object, and leave it where FastAPI finds it; an ``optional`` one may be empty.
+
+    Raises:
+        WrongMedia, TooLarge, NotJson, Invalid: it is none.
+    """
+    context: Context = request.app.context
+    if not optional:
+        bodies.media_type(request, (JSON,))
+    body = await bodies.read_body(request, context.engine.bounds.body_bytes_max)
+    if optional and not body.strip():
+        request._body = b""  # noqa: SLF001  as below
+        return
+    bodies.media_type(request, (JSON,))
+    parsed = await context.reader.call_if_large(len(body), row_requests.json_object, body)
+    request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
+
+
+def answered(
+    path: str, answer: Answer, refusal: Callable[[Exception], Response] = problem, *, audited: bool = False
+) -> Handler:
+    """An answer to every request, whatever happens, counted under the route's path.
+
+    Args:
+        path: of the route.
+        answer: gives the answer, or raises.
+        refusal: an error as a response.
+        audited: every request is logged, with the name of its key.
+    """
+
+    async def handle(request: Request) -> Response:
+        started = perf_counter()
+        try:
+            response = await answer(request)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
+            response = refused(error, request.method, path, refusal)
+        context: Context = request.app.context
+        if RESERVED in request.scope:
+            context.budget.release(request.scope)
+        context.telemetry.observe(path, request.method, response.status_code, perf_counter() - started)
+        if audited:
+            asked = {"method": request.method, "route": path, "status": response.status_code, "key": OWNER.get()}
+            audit.info("a request that needs admin", extra=asked)
+        return response
+
+    return handle
+
+
+def refused(
+    error: BaseException, method: str, path: str, refusal: Callable[[Exception], Response] = problem
+) -> Response:
+    """The answer to a request that has failed; what only the service can have done wrong is logged."""
+    if isinstance(error, ClientDisconnect):
+        return disconnected()
+    if not isinstance(error, Exception):  # cancelled by the server: the grace period ends before the request does
+        return refusal(Unavailable("the service stops; nothing is known to be learned: send the request again"))
+    if status_of(error) == 500:
+        logger.error("%s %s failed", method, path, exc_info=error)
+    else:
+        logger.debug("%s %s is refused: %s", method, path, slug_of(error))
+    return refusal(error)
+
+
+# ------------------------------------------------------------------------------------------------ conditional reads
+
+
+def conditional(path: str, handler: Handler, queries: tuple[str, ...]) -> Handler:
+    """A handler that renders each version once, and nothing for a client that has it.
+
+    Args:
+        path: of the route.
+        handler: answers with ``Rendered``, or with what is neither kept nor conditional.
+        queries: that the route takes.
+    """
+
+    async def handle(request: Request) -> Response:
+        context: Context = request.app.context
+        fresh = await fresh_by_query(request, *queries) if request.scope["query_string"] else None
+        replica = await context.engine.replica(request.path_params["name"], fresh)
+        request.scope[REPLICA] = replica
+        now = asyncio.get_running_loop().time()
+        since = now if fresh is not None else now - _age_allowed(request)
+        kept, key = context.rendered, (path, replica.name, *_representation(request))
+        answer = kept.get(key, Stamp.of(replica), since)
+        if answer is None:
+            async with kept.lock(key):
+                answer = kept.get(key, Stamp.of(replica), since)
+                if answer is None:
+                    begun = asyncio.get_running_loop().time()
+                    response = await handler(request)
+                    if not isinstance(response, Rendered):
+                        return response
+                    answer = response
+                    kept.put(key, begun, answer)
+        given = ",".join(request.headers.getlist("if-none-match"))
+        return answer.not_modified() if matches(given, answer.stamp.tag) else answer
+
+    return handle
+
+
+def matches(given: str, tag: str) -> bool:
+    """Whether the value of ``If-None-Match`` holds a tag, by the weak comparison; ``*`` holds every one."""
+    return given.strip() == "*" or tag in _TAG.findall(given)
+
+
+def _representation(request: Request) -> list[str]:
+    """The queries that the body depends on."""
+    if not request.scope["query_string"]:
+        return []
+    return [f"{name}={value}" for name, value in sorted(request.query_params.items()) if name not in FRESHNESS]
+
+
+def _age_allowed(request: Request) -> float:
+    allowed = _MAX_AGE.search(request.headers.get("cache-control", ""))
+    return 0.0 if allowed is None else min(float(allowed[1]), SHARED_S)

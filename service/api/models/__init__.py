@@ -1,0 +1,1 @@
+"""The routes of models: created, changed, listed, saved, challenged."""

@@ -1,0 +1,119 @@
+"""What there is to see of one model, as JSON.
+
+Nobody may be changing the model meanwhile: ``replica.held``. ``in_parts`` says what is done elsewhere than on the event
+loop. The schemas beside the routes describe these documents.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from starlette.responses import Response
+
+from core.model import Model, read
+from service.api.http.context import iso
+from service.api.http.media import JSON
+from service.api.http.rendered import Stamp
+from service.runtime import changes
+from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large
+
+T = TypeVar("T")
+FEATURE_BYTES = 100
+"""What a feature, in a document, is taken to be worth in bytes read."""
+LEARNER_BYTES = 50_000
+"""What the metrics of a learner are taken to be worth: they are bounded, about a millisecond."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a document")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+
+
+def json_of(document: bytes, status: int = 200) -> Response:
+    """An answer with a document."""
+    return Response(document, status, media_type=JSON)
+
+
+async def of_model(replica: Replica, make: Callable[[Replica], T]) -> T:
+    """Documents of a model, made while it is held still; in a thread where they are large.
+
+    Raises:
+        ModelDown: it is out of service.
+    """
+    async with replica.held():
+        return await in_thread_if_large(_size(replica.machine), make, replica)
+
+
+async def stamped(replica: Replica, make: Callable[[Replica], T]) -> tuple[Stamp, T]:
+    """A document of a model, and the state that it shows.
+
+    Raises:
+        ModelDown: it is out of service.
+    """
+    return await of_model(replica, lambda held: (Stamp.of(held), make(held)))
+
+
+def columns_of(machine: Model) -> int:
+    """How many columns the rows of a model have."""
+    return 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
+
+
+def _size(machine: Model) -> int:
+    """What the documents of a model are taken to be worth in bytes read."""
+    return FEATURE_BYTES * columns_of(machine) + LEARNER_BYTES * (1 + len(machine.challengers))
+
+
+def model(replica: Replica) -> bytes:
+    """``GET /models/{name}``."""
+    machine = replica.machine
+    return _encode(
+        {
+            "name": replica.name,
+            "incarnation": replica.incarnation,
+            "config": machine.config.to_json(),
+            "version": replica.version,
+            "rows": machine.rows,
+            "phase": machine.phase,
+            "metrics": read.metrics_report(machine),
+            "info": read.info(machine),
+            "created": iso(replica.created_ms),
+            "updated": iso(replica.time_ms),
+        }
+    )
+
+
+def metrics(replica: Replica) -> bytes:
+    """``GET /models/{name}/metrics``."""
+    machine = replica.machine
+    unknown = read.unknown_categories(machine)
+    more = {"learner": read.learner_info(machine.own), "unknown": unknown, **_stamp(replica)}
+    return _encode({**read.metrics_report(machine), **more})
+
+
+def features(replica: Replica, *, means: bool = False) -> bytes:
+    """``GET /models/{name}/features``, with ``means`` those of the features as well."""
+    known = {"means": read.feature_means(replica.machine.own)} if means else {}
+    return _encode({**changes.feature_state(replica.machine), **known, **_stamp(replica)})
+
+
+def challenger_list(replica: Replica) -> bytes:
+    """``GET /models/{name}/challengers``."""
+    machine = replica.machine
+    champion = {"algorithm": machine.config.algorithm_id, "score": read.summary(machine).score}
+    found = [changes.challenger_shown(machine, name) for name in machine.challengers]
+    return _encode({"champion": champion, "challengers": found, **_stamp(replica)})
+
+
+def challenger(machine: Model, name: str) -> bytes:
+    """One of them."""
+    return _encode(changes.challenger_shown(machine, name))
+
+
+def _stamp(replica: Replica) -> dict[str, Any]:
+    return {"version": replica.version, "incarnation": replica.incarnation}

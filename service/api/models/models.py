@@ -1,0 +1,195 @@
+"""Models: create, show, change, delete, and how well one does."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Request
+from pydantic import BaseModel, Field, WrapValidator
+from starlette.responses import Response
+
+from core.config import Config
+from core.config.changes import ModelChanges
+from core.entry import Configure
+from core.model import Model as CoreModel
+from core.problems import Checked, optional
+from service.api.csv_answers import Format, csv_answer, history_table
+from service.api.http.context import Ctx, Fresh, IdempotencyKey, ModelName
+from service.api.http.rendered import Rendered
+from service.api.http.route import ADMIN, NOT_MODIFIED, READ, REPLICA, Route
+from service.api.models import documents
+from service.api.models.documents import FEATURE_BYTES, columns_of, json_of, of_model, stamped
+from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
+from service.api.openapi.examples import CHANGES, MODELS
+from service.api.rows.idempotency import after, commit_change
+from service.api.rows.identity import REQUEST, identity_of
+from service.api.schemas import Incarnation, Rows, Time, Version
+from service.runtime import changes
+from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large, load_algorithm
+
+
+def sent_as(model: type[Checked]) -> WrapValidator:
+    """The body as it was sent, described by a model: it is parsed where that may take its time."""
+    return WrapValidator(lambda body, _: body, json_schema_input_type=model)
+
+
+class ModelBody(Config):
+    """A model to create. Only ``task`` is needed, and not even that where the algorithm has one only."""
+
+
+class RequestBody(BaseModel, extra="forbid", strict=True, json_schema_extra=optional):
+    """A body with the fields it names and no others; a number is a number."""
+
+
+class Model(BaseModel):
+    """A model."""
+
+    name: str = Field(examples=["demo"])
+    incarnation: Incarnation
+    config: dict[str, Any] = Field(
+        examples=[CONFIG],
+        description="Complete, with every default.",
+    )
+    version: Version
+    rows: Rows
+    phase: Literal["steady", "overlap", "ensemble"]
+    metrics: Metrics
+    info: dict[str, Any] = Field(examples=[INFO], description="What the model tells of itself.")
+    created: Time
+    updated: Time
+
+
+router = APIRouter(route_class=Route)
+
+
+async def _read_model(ctx: Ctx, name: ModelName, fresh: Fresh, request: Request) -> Replica:
+    return request.scope.get(REPLICA) or await ctx.engine.replica(name, fresh)
+
+
+async def _written_model(ctx: Ctx, name: ModelName) -> Replica:
+    return await ctx.engine.replica(name)
+
+
+ReadModel = Annotated[Replica, Depends(_read_model)]
+"""The model that is read, as fresh as the query asks for."""
+WrittenModel = Annotated[Replica, Depends(_written_model)]
+"""The model that is about to be changed."""
+
+
+@router.put(
+    "/models/{name}",
+    tags=["one row"],
+    dependencies=[ADMIN],
+    status_code=201,
+    response_model=Model,
+    response_description="It did not exist and was created; its configuration is complete",
+    responses={200: {"model": Model, "description": "It exists with the same configuration; nothing has changed"}},
+)
+async def create_model(
+    ctx: Ctx, name: ModelName, body: Annotated[dict[str, Any], sent_as(ModelBody), Body(openapi_examples=MODELS)]
+) -> Response:
+    """Create a model.
+
+    Only `task` is needed: the algorithm is then `auto`. Features left out are fixed by the first feedback row; labels
+    left out appear as they come. The same body again is 200, as is the present configuration; another one is 409, whose
+    `errors` names the fields that differ, and which of them PATCH changes.
+    """
+    await load_algorithm(body)
+    config = await in_thread_if_large(FEATURE_BYTES * _features(body), Config.parse, body)
+    replica, new = await ctx.engine.models.create(name, config)
+    return await shown(replica, 201 if new else 200)
+
+
+def _features(body: Mapping[str, Any]) -> int:
+    features = body.get("features")
+    return len(features) if isinstance(features, list) else 0
+
+
+@router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model=Model, responses=NOT_MODIFIED)
+async def show_model(replica: ReadModel) -> Response:
+    """Show a model.
+
+    `config` is the present configuration, features excepted; `GET /models/{name}/features` shows the features currently
+    in use.
+    """
+    stamp, found = await stamped(replica, documents.model)
+    return Rendered(json_of(found), stamp)
+
+
+async def shown(replica: Replica, status: int = 200) -> Response:
+    """A model as GET shows it.
+
+    Raises:
+        ModelDown: it is out of service.
+    """
+    return json_of(await of_model(replica, documents.model), status)
+
+
+@router.get(
+    "/models/{name}/metrics",
+    tags=["models"],
+    dependencies=[READ],
+    response_model=ModelMetrics,
+    responses=NOT_MODIFIED,
+)
+async def show_metrics(replica: ReadModel, form: Format = "json") -> Response:
+    """Prequential metrics.
+
+    Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says the most
+    frequent one (`last_value` for regression): the last and the most frequent one that were known when the model made
+    its prediction, also where the label of a tracked row comes late. A row for which nothing could have been said, as
+    no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike. `coverage`
+    is, by level, the share of the labels of a regression that lay within the intervals made before they came.
+
+    `?format=csv` answers with a table of the history.
+    """
+    stamp, found = await stamped(replica, documents.metrics)
+    table = None if form == "json" else await csv_answer(found, history_table, f"{replica.name}-history")
+    return Rendered(table or json_of(found), stamp)
+
+
+@router.delete(
+    "/models/{name}",
+    tags=["deletion"],
+    dependencies=[ADMIN],
+    status_code=204,
+    response_description="It is gone, with its log, snapshots and ids",
+)
+async def delete_model(ctx: Ctx, name: ModelName) -> None:
+    """Delete a model.
+
+    With its log, its snapshots, its ids and its tracked predictions. Its drift events stay in `GET /drift`.
+    """
+    await ctx.engine.models.delete(name)
+
+
+@router.patch(
+    "/models/{name}",
+    tags=["models"],
+    dependencies=[ADMIN],
+    response_model=Model,
+    response_description="The model as it is now",
+)
+async def configure_model(
+    ctx: Ctx,
+    name: ModelName,
+    body: Annotated[dict[str, Any], sent_as(ModelChanges), Body(openapi_examples=CHANGES)],
+    request: Request,
+    key: IdempotencyKey,
+) -> Response:
+    """Change settings.
+
+    The fields that are named are replaced, the others stay; null gives a field's default back, and turns `watch` off.
+    The change is an entry of the log: it holds from one row on, on every replica, and is a mark in the metrics. A row
+    that is on its way is taken if it is valid before the change or after it. A model that has these values already
+    stays at its version, unless the request carries an Idempotency-Key. Labels and categories can be added; else
+    features are changed by a switch, and algorithm, parameters, task and seed never change. A reset keeps the present
+    configuration; a restore brings back the one of its version.
+    """
+    identity = identity_of(key, None, REQUEST, (b"configure\n", await request.body()))
+
+    def plan(machine: CoreModel, ids: tuple[str, ...]) -> Configure | None:
+        return changes.configure(machine, ctx.engine.models.admit, body, ids)
+
+    _, reply = await commit_change(ctx, name, identity, plan, lambda machine: FEATURE_BYTES * columns_of(machine))
+    return await shown(await after(ctx, name, reply))

@@ -1,0 +1,259 @@
+"""The state of a model: snapshots, restore, reset, export and import, and a copy under another name."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from core.config import Config
+from core.config.changes import differences, interchangeable
+from core.contract import Buffer
+from core.entry import Reset
+from core.model import LearnerSpaces, save
+from core.problems import PROBLEMS_MAX, Invalid, Problem
+from service.api.http import bodies
+from service.api.http.context import NAME, Ctx, IdempotencyKey, ModelName, iso
+from service.api.http.lines import lines_of
+from service.api.http.route import ADMIN, READ, Route
+from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel, shown
+from service.api.openapi.examples import COPY, RESTORE
+from service.api.rows.identity import printable
+from service.api.rows.large_answers import STATE, state_file
+from service.api.schemas import Incarnation, Rows, Time, Version
+from service.errors import NotFound, RequestConflict
+from service.runtime import admission, copies
+from service.runtime.engine import Freshness
+from service.runtime.jobs import Reply
+from service.runtime.named_states import take_over
+from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large
+from service.store.snapshots import SnapshotInfo
+
+router = APIRouter(route_class=Route, tags=["state"])
+STATE_TYPES = (STATE, "application/vnd.safetensors", "application/x-safetensors")
+FILE: dict[str, Any] = {STATE: {"schema": {"type": "string", "format": "binary", "description": "A safetensors file."}}}
+
+
+class SnapshotEntry(BaseModel):
+    """A kept snapshot."""
+
+    version: Version
+    rows: Rows
+    bytes: int = Field(ge=0, examples=[6096])
+    time: Time
+
+
+class SnapshotList(BaseModel):
+    """The kept snapshots, newest first."""
+
+    snapshots: list[SnapshotEntry]
+    incarnation: Incarnation
+
+
+class RestoreTo(RequestBody):
+    """Which snapshot to go back to."""
+
+    version: int = Field(ge=0, description="A version that `GET /models/{name}/snapshots` lists.")
+
+
+class Replaced(BaseModel):
+    """The state was replaced; the version goes on."""
+
+    name: str = Field(examples=["demo"])
+    incarnation: Incarnation
+    version: Version
+    rows: Rows
+
+
+async def _empty(ctx: Ctx, request: Request) -> None:
+    await bodies.require_empty(request, ctx.engine.bounds.body_bytes_max)
+
+
+EMPTY = Depends(_empty)
+
+
+def _replaced(replica: Replica, reply: Reply) -> Replaced:
+    return Replaced(
+        name=replica.name, incarnation=replica.incarnation, version=reply.answer.version, rows=reply.answer.rows
+    )
+
+
+@router.post("/models/{name}/snapshots", dependencies=[ADMIN, EMPTY], status_code=201)
+async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> SnapshotEntry:
+    """Take a snapshot now.
+
+    Snapshots are also taken by themselves as the log grows; the newest are kept (`ONEPASS_SNAPSHOTS_KEPT`).
+    """
+    return _snapshot(await ctx.engine.snapshotter.take(replica))
+
+
+@router.get("/models/{name}/snapshots", dependencies=[READ])
+async def list_snapshots(ctx: Ctx, replica: ReadModel) -> SnapshotList:
+    """List snapshots.
+
+    Any of them can be restored.
+    """
+    kept = await ctx.engine.store.snapshots.list(replica.name, replica.incarnation)
+    return SnapshotList(snapshots=[_snapshot(info) for info in kept], incarnation=replica.incarnation)
+
+
+def _snapshot(info: SnapshotInfo) -> SnapshotEntry:
+    return SnapshotEntry(version=info.version, rows=info.rows, bytes=info.bytes, time=iso(info.time_ms))
+
+
+@router.post("/models/{name}/restore", dependencies=[ADMIN])
+async def restore_snapshot(
+    ctx: Ctx, replica: WrittenModel, body: Annotated[RestoreTo, Body(openapi_examples=RESTORE)]
+) -> Replaced:
+    """Go back to a snapshot.
+
+    The model has the state, the rows, the metrics and the configuration of the snapshot; the version goes on, and ids
+    stay seen.
+    """
+    kept = await ctx.engine.store.snapshots.list(replica.name, replica.incarnation)
+    info = next((info for info in kept if info.version == body.version), None)
+    if info is None:
+        problem = Problem("version", "is not a kept snapshot", [info.version for info in kept])
+        raise NotFound("there is no snapshot of this version", [problem])
+    store = ctx.engine.store
+    with ctx.engine.state_budget.held(info.bytes):
+        try:
+            state = await store.snapshots.read(replica.name, replica.incarnation, info)
+            await in_thread_if_large(len(state), _config, state)
+        except ValueError as error:
+            raise RequestConflict(f"the snapshot of version {body.version} cannot be used: {error}") from error
+        return _replaced(replica, await take_over(store.states, replica, state, "restore"))
+
+
+def _config(state: Buffer, admit: Callable[[LearnerSpaces], None] = lambda _: None) -> Config:
+    """The configuration of a state that is checked whole; nothing else of it is kept."""
+    return save.from_bytes(state, admit)[0].config
+
+
+@router.get(
+    "/models/{name}/state",
+    dependencies=[READ],
+    response_class=Response,
+    response_description="The whole state",
+    responses={200: {"content": FILE}},
+)
+async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
+    """Export the state.
+
+    Everything that predictions and learning depend on, as a safetensors file.
+    """
+    budget, size = ctx.engine.state_budget, replica.machine.nbytes
+    budget.take(size)
+    try:
+        async with replica.held():
+            stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
+            state = await in_thread_if_large(size, save.to_bytes, replica.machine, stamp)
+    except BaseException:  # cancelled, too
+        budget.give(size)
+        raise
+    headers = {
+        "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
+        "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
+    }
+    return state_file(state, headers, lambda: budget.give(size))
+
+
+@router.put(
+    "/models/{name}/state",
+    dependencies=[ADMIN],
+    responses={201: {"model": Replaced, "description": "The model did not exist and was created from the state"}},
+    openapi_extra={"requestBody": {"required": True, "content": FILE}},
+)
+async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Response) -> Replaced:
+    """Import a state.
+
+    A file that `GET /models/{name}/state` has given, by this version or an earlier one, of any size up to
+    `ONEPASS_MODEL_LIMIT_MB`. Everything is checked before anything changes. A model that does not exist is created with
+    the configuration that the state carries. One that exists goes on with it, too; algorithm, task, parameters, seed,
+    features and labels have to agree with its own, but for labels and categories that were added (409 names them).
+    While others transfer large states the answer may be 503.
+    """
+    bodies.media_type(request, STATE_TYPES)
+    bounds, models = ctx.engine.bounds, ctx.engine.models
+    body = await bodies.read_body(request, bounds.model_bytes_max + bounds.body_bytes_max)  # its arrays, and the rest
+    with ctx.engine.state_budget.held(len(body)):
+        try:
+            # In a thread whatever its size: the state may be the first of its algorithm, whose kernels are loaded then.
+            config = await asyncio.to_thread(_config, body, lambda found: models.admit(admission.of_state(found)))
+        except Invalid:
+            raise
+        except ValueError as error:
+            raise Invalid.of("body", f"is not a state that can be taken over: {error}") from error
+        try:
+            replica = await ctx.engine.replica(name)
+        except NotFound:
+            replica, _ = await models.create(name, config)
+            response.status_code = 201
+        if not interchangeable(config, replica.machine.config):
+            raise _other_configuration(name, replica.machine.config, config)
+        return _replaced(replica, await take_over(ctx.engine.store.states, replica, body, "import"))
+
+
+def _other_configuration(name: str, own: Config, given: Config) -> RequestConflict:
+    """The error for a state that a model cannot go on with, with the fields that would have to agree."""
+    problems = [
+        Problem(one.field, "is not the model's value: import the state under another name", one.allowed)
+        for one in differences(own, given)
+        if "PATCH" not in one.problem
+    ][:PROBLEMS_MAX]
+    fields = ", ".join(one.field for one in problems)
+    return RequestConflict(
+        f"the state is of a model with another configuration than {name} ({fields}); import it under another name",
+        problems,
+    )
+
+
+@router.post("/models/{name}/reset", dependencies=[ADMIN, EMPTY])
+async def reset_model(replica: WrittenModel) -> Replaced:
+    """Reset a model to its first state.
+
+    Rows and metrics start at 0; the version goes on, ids stay seen. The present configuration stays, and after a change
+    of features the new ones.
+    """
+    return _replaced(replica, await replica.inbox.submit(Reset()))
+
+
+class CopyBody(RequestBody):
+    """What a copy is called."""
+
+    name: str = Field(
+        description="Of the copy; no model has it yet.", json_schema_extra={"pattern": f"^{NAME.pattern}$"}
+    )
+
+
+@router.post(
+    "/models/{name}/copy",
+    dependencies=[ADMIN],
+    status_code=201,
+    response_model=Model,
+    response_description="The copy",
+)
+async def copy_model(
+    ctx: Ctx,
+    name: ModelName,
+    body: Annotated[CopyBody, Body(openapi_examples=COPY)],
+    request: Request,
+    key: IdempotencyKey,
+) -> Response:
+    """Copy a model.
+
+    The copy is a new incarnation at version 0, with the rows, the state, the metrics and the configuration that the
+    model has at the head of its log; it learns by itself from then on. Remembered ids, tracked predictions and drift
+    events are not copied. A name that is taken is 409, unless the same request, by its Idempotency-Key, has made that
+    copy: then it is shown. To rename a model, stop its clients, copy it and DELETE it; predictions that it has tracked
+    go with it. The key needs `admin` on both names.
+    """
+    ctx.keys.allow(lines_of(request.scope), "admin", body.name)
+    if NAME.fullmatch(body.name) is None:
+        raise Invalid.of("name", "is not a model name", NAME.pattern)
+    known_by = "" if key is None else printable(key, "Idempotency-Key")
+    replica = await ctx.engine.replica(name, Freshness(strong=True))
+    return await shown(await copies.copy(ctx.engine, replica, body.name, known_by), 201)

@@ -1,0 +1,199 @@
+"""GET /models/{name}/weights: the linear model in use, read off, or recovered where rows are projected."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from core.contract import Weights
+from core.features import SparseSchema
+from core.features.labels import key
+from core.features.sparse_schema import check_names
+from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
+from core.model import Model, read
+from core.problems import Invalid, Problem
+from service.api.http.context import Context, Ctx, Text, Whole
+from service.api.http.rendered import Rendered, Stamp
+from service.api.http.route import NOT_MODIFIED, READ, Route
+from service.api.models.documents import json_of
+from service.api.models.models import ReadModel
+from service.api.schemas import Incarnation, Version
+from service.errors import Busy, RequestConflict
+from service.runtime.replica import Replica
+
+router = APIRouter(route_class=Route, tags=["models"])
+
+
+class WeightsAnswer(BaseModel):
+    """Prediction = bias + sum of weight x feature: one set for each class; for a regression one, named `value`."""
+
+    weights: dict[str, dict[str, float]] = Field(
+        examples=[{"UP": {"load": 0.4, "price": -1.2}, "DOWN": {"load": -0.4, "price": 1.2}}]
+    )
+    bias: dict[str, float] = Field(examples=[{"UP": 0.1, "DOWN": -0.1}])
+    version: Version
+    incarnation: Incarnation
+    residual: dict[str, float] | None = Field(
+        None,
+        description="Models of sparse rows: the share of the weights, 0 to 1, that those shown do not explain.",
+    )
+    share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="After a change of features: the weight of the experts that these weights are the mean of. Those "
+        "whose old features a kernel recovers are not linear in the present ones, and left out.",
+    )
+
+
+@router.get("/models/{name}/weights", dependencies=[READ], response_model=WeightsAnswer, responses=NOT_MODIFIED)
+async def show_weights(
+    ctx: Ctx,
+    replica: ReadModel,
+    names: Annotated[Text | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
+    sparsity: Annotated[
+        int | None, Whole(1), Query(description="Only so many weights of each output, the largest.")
+    ] = None,
+) -> Response:
+    """Weights of a linear model; one that is not linear in its columns, as with random features, has none (409).
+
+    `names` picks columns, `sparsity` the largest of each output. After a change of features they are the mean of the
+    experts' weights over the present columns, by what each of them counts for; `share` says how much of that is linear.
+    Of a model of named sparse rows the weights are
+    recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` is the
+    share of the model that they leave unexplained. What cannot be recovered is 422.
+    """
+    async with replica.held():
+        schema = replica.machine.prediction_schema
+        stamp = Stamp.of(replica)
+        if schema is None:
+            return _shown(
+                WeightsAnswer(weights={}, bias={}, version=stamp.version, incarnation=stamp.incarnation), stamp
+            )
+        if not isinstance(schema, SparseSchema):
+            return _shown(_read_off(replica, names, sparsity), stamp)
+    return await _recovered(ctx, replica, schema, names, sparsity)  # the space of a sparse model stays as it is
+
+
+def _shown(answer: WeightsAnswer, stamp: Stamp) -> Response:
+    return Rendered(json_of(answer.model_dump_json(exclude_unset=True).encode()), stamp)
+
+
+def _linear(machine: Model) -> Weights:
+    found = read.weights(machine.own)
+    if found is None:
+        raise RequestConflict(f"there are no weights: {no_weights(machine)}")
+    return found
+
+
+def no_weights(machine: Model) -> str:
+    """Why a model has no weights to show."""
+    config = machine.config
+    if config.params.get("random_features"):
+        return f"with random_features {config.algorithm_id} is not linear in the columns"
+    return f"{config.algorithm_id} is not a linear model"
+
+
+def _outputs(machine: Model) -> list[str]:
+    return ["value"] if machine.config.task == "regression" else [key(label) for label in machine.labels.labels]
+
+
+def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> WeightsAnswer:
+    """Weights of the encoded columns of the features in use, and of the lag columns."""
+    found, known = _linear(replica.machine), replica.machine.own.row_columns
+    columns = _columns(names, known)
+    most = len(columns)
+    keep = most if sparsity is None else sparsity
+    if keep > most:
+        raise Invalid.of("sparsity", "is not a whole number in range", f">= 1 and <= {most}")
+    outputs = _outputs(replica.machine)
+    named = {
+        output: _largest(known, row, columns, keep) for output, row in zip(outputs, found.coefficients, strict=True)
+    }
+    bias = dict(zip(outputs, found.bias.tolist(), strict=True))
+    answer = WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)
+    if (share := read.linear_share(replica.machine.own)) is not None:
+        answer.share = share
+    return answer
+
+
+def _columns(names: str | None, known: tuple[str, ...]) -> list[int]:
+    if names is None:
+        return list(range(len(known)))
+    place = {name: at for at, name in enumerate(known)}
+    asked = names.split(",")
+    strange = [at for at, name in enumerate(asked) if name not in place]
+    if strange:
+        raise Invalid(*(Problem(f"names[{at}]", "is not a column", list(known[:100])) for at in strange[:20]))
+    return [place[name] for name in asked]
+
+
+def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -> dict[str, float]:
+    if keep < len(wanted):
+        order = np.argsort(-np.abs(row[wanted]), kind="stable")[:keep]
+        wanted = [wanted[at] for at in sorted(order)]
+    return {columns[at]: float(row[at]) for at in wanted}
+
+
+# ------------------------------------------------------------------------------------------------ named sparse rows
+
+
+async def _recovered(
+    ctx: Context, replica: Replica, schema: SparseSchema, given: str | None, sparsity: int | None
+) -> Response:
+    """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread."""
+    names = _names(given, schema)
+    if sparsity is None:
+        sparsity = min(sparsity_bound(schema.width, len(names)), replica.machine.config.params["sparsity"])
+    async with replica.held():
+        linear, stamp, outputs = _linear(replica.machine), Stamp.of(replica), _outputs(replica.machine)
+    async with _turn(ctx):
+        found = await asyncio.to_thread(_recover, schema, names, linear, sparsity)
+    named = {
+        output: {name: weight for name, weight in zip(names, one.weights.tolist(), strict=True) if weight}
+        for output, one in zip(outputs, found, strict=True)
+    }
+    residual = {output: one.residual for output, one in zip(outputs, found, strict=True)}
+    bias = dict(zip(outputs, linear.bias.tolist(), strict=True))
+    answer = WeightsAnswer(
+        weights=named, bias=bias, version=stamp.version, incarnation=stamp.incarnation, residual=residual
+    )
+    return _shown(answer, stamp)
+
+
+def _recover(schema: SparseSchema, names: Sequence[str], linear: Weights, sparsity: int) -> list[Recovered]:
+    return recover_all(schema.projection.columns(names), linear.coefficients, sparsity)
+
+
+def _names(given: str | None, schema: SparseSchema) -> list[str]:
+    if given is None:
+        problem = "is required: no list is kept of the names that rows have held"
+        raise Invalid.of("names", problem, "the names to recover over, separated by commas")
+    names = given.split(",")
+    most = names_bound(schema.width)
+    if len(names) > most:
+        raise Invalid.of("names", "are too many", f"<= {most} names for compressed_dim {schema.width}")
+    check_names(names, "names")
+    return names
+
+
+@asynccontextmanager
+async def _turn(ctx: Context) -> AsyncIterator[None]:
+    """One RECOVER at a time: the threads are there for learning.
+
+    Raises:
+        Busy: others took longer than a request may wait.
+    """
+    try:
+        await asyncio.wait_for(ctx.recovering.acquire(), ctx.engine.bounds.wait_timeout_s)
+    except TimeoutError:
+        raise Busy("weights of other models are being recovered") from None
+    try:
+        yield
+    finally:
+        ctx.recovering.release()

@@ -1,0 +1,181 @@
+"""From the body of an inference request, JSON with binary data behind it, to rows that one model can predict.
+
+Binary data are little-endian, row by row, in the native size of the datatype; NaN is a missing value. What elements of
+JSON may be is the model's to say, as in ``/predict/batch``.
+"""
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.contract import Floats
+from core.features import Schema, Space, SparseSchema
+from core.features.feature import COLUMNS_MAX
+from core.problems import Invalid
+from service.api.http import json_body
+from service.api.oip import schemas as v2
+from service.api.rows.formats.tables import NESTED_IN_ROW, Sent, check_size, names_given, rows_most
+from service.api.rows.identity import Identity, printable
+from service.api.rows.row_requests import REFUSED, Refused
+from service.errors import NotTable
+from service.runtime.rows.named_rows import SparseRow, as_written
+from service.runtime.rows.row_validation import RowValidator
+from service.runtime.rows.table import Table
+
+LISTS_OF_INPUT = 5  # and objects that one input takes, at most, beside its rows
+Values = list[Any] | NDArray[Any]
+
+
+class ToInfer(NamedTuple):
+    """Rows to predict (n, F), the first by name; id and tracking of the request; its outputs, and which are binary."""
+
+    raw: Floats
+    first: dict[str, Any]
+    id: str | None
+    track: bool
+    outputs: Mapping[str, bool]
+
+
+def infer(json_bytes: int | None, sent: Sent, validator: RowValidator) -> ToInfer | Refused:
+    """The rows of a request, so many bytes of which are JSON (None: all), in ``validator.space``."""
+    ask, blobs = _read(json_bytes, sent, validator.space)
+    values, size = _values(ask.inputs, blobs), ask.inputs[0].shape[0]
+    check_size(size, rows_most(sent, validator.space), ask.inputs[0].name)
+    if odd := [own.name for own in ask.inputs if own.shape[0] != size]:
+        raise Invalid.of(odd[0], "has another number of rows", f"{size}, as {ask.inputs[0].name}")
+    track, outputs = _flag(ask.parameters, "track", "parameters"), _outputs(ask, validator.config.task)
+    if track and size != 1:
+        raise Invalid.of("parameters.track", "is for one row", "a request of one row")
+    try:
+        rows = _rows(ask.inputs, values, validator)
+        return ToInfer(*rows, printable(ask.id, "id") if ask.id else None, track, outputs)
+    except REFUSED as error:
+        return Refused(error, Identity(), None, size)
+
+
+def _read(json_bytes: int | None, sent: Sent, space: Space | None) -> tuple[v2.InferRequest, memoryview]:
+    """The JSON, and the binary data behind it."""
+    if json_bytes is not None and json_bytes > len(sent.body):
+        raise NotTable(f"the body has {len(sent.body)} bytes; {v2.LENGTH_HEADER} says {json_bytes}")
+    header = sent.body if json_bytes is None else sent.body[:json_bytes]
+    inputs = len(space.names) if isinstance(space, Schema) else COLUMNS_MAX
+    if json_body.nested_more_than(header, NESTED_IN_ROW * sent.rows_max + LISTS_OF_INPUT * (inputs + 1)):
+        check_size(sent.rows_max + 1, sent.rows_max, "inputs")
+    ask = json_body.decode(header, v2.decoder, _names)
+    if not ask.inputs or len({own.name for own in ask.inputs}) < len(ask.inputs):
+        raise Invalid.of("inputs", "hold no tensor, or a name twice", "one input, or one for each feature")
+    return ask, memoryview(sent.body)[len(header) :]
+
+
+def _names(ask: v2.InferRequest) -> int:
+    """How many names such a body holds."""
+    return sum(names_given(own) + len(own.parameters or ()) for own in [ask, *ask.inputs, *(ask.outputs or ())])
+
+
+def _outputs(ask: v2.InferRequest, task: str) -> Mapping[str, bool]:
+    binary = _flag(ask.parameters, "binary_data_output", "parameters")
+    names = [v2.PREDICTION] if task == "regression" else [v2.PREDICTION, v2.PROBABILITIES]
+    asked = {own.name: _flag(own.parameters, "binary_data", own.name, binary) for own in ask.outputs or ()}
+    if not asked.keys() <= {*names}:
+        raise Invalid.of("outputs", "name one that is none of this model's", names)
+    return asked or dict.fromkeys(names, binary)
+
+
+def _flag(given: Mapping[str, Any] | None, name: str, field: str, default: bool = False) -> bool:
+    value = (given or {}).get(name, default)
+    if not isinstance(value, bool):
+        raise Invalid.of(f"{field}.{name}", "must be true or false")
+    return value
+
+
+def _values(inputs: Sequence[v2.InputTensor], blobs: memoryview) -> list[Values]:
+    """The elements of each input; the binary data are all that stands behind the JSON."""
+    found, at = list[Values](), 0
+    for own in inputs:
+        if len(own.shape) not in (1, 2) or min(own.shape) < 0:
+            raise Invalid.of(f"{own.name}.shape", "is not the shape of rows", "[rows] or [rows, columns]")
+        if own.datatype not in v2.DATATYPES:
+            raise Invalid.of(f"{own.name}.datatype", "is not one that is read here", v2.DATATYPES)
+        size = (own.parameters or {}).get(v2.BINARY_SIZE)
+        if size is not None and (type(size) is not int or size < 0 or own.data is not None):
+            raise Invalid.of(f"{own.name}.parameters.{v2.BINARY_SIZE}", "is no number of bytes, in place of data")
+        found.append(_from_json(own) if size is None else _from_binary(own, blobs[at : at + size], size))
+        at += size or 0
+    if at < len(blobs):
+        raise NotTable(f"{len(blobs) - at} bytes behind the JSON belong to no input ({v2.BINARY_SIZE})")
+    return found
+
+
+def _from_json(own: v2.InputTensor) -> list[Any]:
+    data, size = own.data, math.prod(own.shape)
+    if isinstance(data, list) and {list} == {*map(type, data)} and {own.shape[-1]} == {*map(len, data)}:
+        data = [*chain.from_iterable(data)]
+    if not isinstance(data, list) or len(data) != size:
+        raise Invalid.of(f"{own.name}.data", "is no list of its elements", f"{size} of them, or rows of them")
+    return data
+
+
+def _from_binary(own: v2.InputTensor, blob: memoryview, announced: int) -> Values:
+    size, kind = math.prod(own.shape), v2.NUMBERS.get(own.datatype)
+    found: Values = []
+    with suppress(ValueError, struct.error):
+        found = _texts(blob, size) if kind is None else np.frombuffer(blob, kind)
+    if len(found) != size or len(blob) != announced:
+        raise NotTable(f"{own.name}: {len(blob)} bytes of binary data are no {own.datatype} of shape {own.shape}")
+    return found
+
+
+def _texts(blob: memoryview, size: int) -> list[str]:
+    """Texts, each with its length before it."""
+    found, at = list[str](), 0
+    for _ in range(size):
+        (length,) = struct.unpack_from("<I", blob, at)
+        at += v2.LENGTH_BYTES + length
+        found.append(str(blob[at - length : at], "utf-8"))
+    return found if at == len(blob) else []
+
+
+def _rows(
+    inputs: Sequence[v2.InputTensor], values: Sequence[Values], validator: RowValidator
+) -> tuple[Floats, dict[str, Any]]:
+    """The rows' raw values, and the first row by name."""
+    own, space, names = inputs[0], validator.space, [each.name for each in inputs]
+    sparse, flat, width = isinstance(space, SparseSchema), values[0], own.shape[-1]
+    matrix = names == [v2.MATRIX] and len(own.shape) == 2 and not sparse
+    if matrix:
+        known = [each for each in (space, validator.union) if isinstance(each, Schema)]
+        names = next(([*each.names] for each in known if each.raw_width == width), [])
+        if known and not names:
+            raise Invalid.of(f"{v2.MATRIX}.shape", "has not the columns of the model", [*known[0].names])
+        plain = {bool} if own.datatype == v2.BOOL else {int, float}
+        if all(each.numeric for each in known) and (isinstance(flat, np.ndarray) or plain.issuperset(map(type, flat))):
+            with suppress(Invalid, OverflowError):  # which is told cell by cell, below
+                table = Table(np.array(flat, np.float64).reshape(own.shape), own.shape[0])
+                return validator.prediction(table)[1], dict(zip(names, _listed(flat[:width]), strict=True))
+        listed = _listed(flat)
+        rows: list[Any] = [listed[at : at + width] for at in range(0, len(listed), max(1, width))]
+    elif wide := [each.name for each in inputs if each.shape[1:] not in ([], [1])]:
+        raise Invalid.of(f"{wide[0]}.shape", "is not a value for each row", f"[{own.shape[0]}]")
+    else:
+        rows = [SparseRow(names, [*row]) if sparse else row for row in zip(*map(_listed, values), strict=True)]
+
+    def place(row: int, member: str) -> str:
+        _, _, name = member.partition(".")
+        return "inputs" if not name else f"features[{row}][{names.index(name)}]" if matrix else f"{name}[{row}]"
+
+    table = Table(rows, len(rows), None if sparse else names, place=place)
+    try:
+        return validator.prediction(table)[1], dict(zip(names, rows[0].values if sparse else rows[0], strict=True))
+    except Invalid as error:
+        raise as_written(error, table) from None
+
+
+def _listed(values: Values) -> list[Any]:
+    values = values.tolist() if isinstance(values, np.ndarray) else values
+    return [None if value != value else value for value in values]  # noqa: PLR0124  NaN

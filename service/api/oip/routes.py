@@ -1,0 +1,233 @@
+"""The routes of the Open Inference Protocol: /v2, its health, and the models' metadata, readiness and inference.
+
+What a model's tensors are, and its predictions as those of an answer, in JSON or as binary data behind it, stand below.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from importlib.metadata import version as version_of
+from typing import Annotated, Any, cast
+
+import msgspec
+import numpy as np
+from fastapi import APIRouter, Depends, Header, Path
+from numpy.typing import NDArray
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from core.contract import Label
+from core.features import Feature, SparseSchema
+from core.features.labels import key
+from core.model import Model
+from core.problems import Problem
+from service.api.http import bodies
+from service.api.http.context import Context, Ctx
+from service.api.http.lines import lines_of
+from service.api.http.media import JSON
+from service.api.http.problems import inference_problem
+from service.api.http.route import READ, Route
+from service.api.models.models import ReadModel
+from service.api.oip import requests
+from service.api.oip import schemas as v2
+from service.api.oip.requests import ToInfer
+from service.api.openapi.document import raw_body
+from service.api.openapi.examples import INFER
+from service.api.rows import large_bodies, predict
+from service.api.rows.large_answers import ROW_BYTES, in_parts, list_parts
+from service.api.rows.row_requests import Refused
+from service.api.schemas import PredictedBatch, PredictRow
+from service.errors import NotFound, NotReady, RequestConflict
+from service.runtime.replica import Replica
+from service.runtime.threads import in_thread_if_large
+
+ANY = -1  # in a shape: any length
+_encode = msgspec.json.Encoder().encode
+
+
+class InferenceRoute(Route):
+    """A route whose errors are those of the protocol; one of a version has a name of its own."""
+
+    refusal = staticmethod(inference_problem)
+    error_form = "Inference"
+
+    def __init__(self, path: str, endpoint: Any, **how: Any) -> None:
+        super().__init__(path, endpoint, **how)
+        self.operation_id = endpoint.__name__ + ("_version" if "{version}" in path else "")
+
+
+router = APIRouter(route_class=InferenceRoute, tags=["open inference protocol"], prefix="/v2")
+
+
+Version = Annotated[str, Path(description="The present version.", openapi_examples={"demo": {"value": "10"}})]
+
+
+async def _present_version(replica: ReadModel, version: Version) -> None:
+    if version != str(replica.version):
+        there = [Problem("version", "is not the present version", [str(replica.version)])]
+        raise NotFound(f"model {replica.name} has moved on, or is not there yet", there)
+
+
+SERVER = {"name": "onepass", "version": version_of("onepass"), "extensions": ["binary_tensor_data"]}
+NO_LABEL = "knows no label yet: the first feedback row has one, or declare labels"
+READY = {"name": "demo", "ready": True}
+MODEL, AT, PRESENT = "/models/{name}", "/models/{name}/versions/{version}", [READ, Depends(_present_version)]
+
+
+@router.get("", dependencies=[READ], response_description="The service")
+async def inference_server() -> Annotated[dict[str, Any], Field(examples=[SERVER])]:
+    """The service as a server of the Open Inference Protocol."""
+    return SERVER
+
+
+@router.get("/health/live", response_description="The process answers")
+async def inference_live() -> Annotated[dict[str, bool], Field(examples=[{"live": True}])]:
+    """Whether the process is alive (Open Inference Protocol)."""
+    return {"live": True}
+
+
+@router.get("/health/ready", response_description="The service takes traffic")
+async def inference_ready(ctx: Ctx) -> Annotated[dict[str, bool], Field(examples=[{"ready": True}])]:
+    """Whether the service takes traffic (Open Inference Protocol)."""
+    fine, checks = ctx.engine.ready()
+    if not fine:
+        raise NotReady(f"the service is not ready: {', '.join(name for name, good in checks.items() if good is False)}")
+    return {"ready": True}
+
+
+@router.get(AT, dependencies=PRESENT, response_model_exclude_none=True)
+@router.get(MODEL, dependencies=[READ], response_model_exclude_none=True)
+async def inference_model(replica: ReadModel) -> v2.ModelMetadata:
+    """The tensors that a model takes and gives."""
+    return await metadata_of(replica)
+
+
+@router.get(f"{AT}/ready", dependencies=PRESENT, response_description="The model can be asked")
+@router.get(f"{MODEL}/ready", dependencies=[READ], response_description="The model can be asked")
+async def inference_model_ready(replica: ReadModel) -> Annotated[dict[str, Any], Field(examples=[READY])]:
+    """Whether a model can be asked."""
+    async with replica.held():
+        return READY | {"name": replica.name}
+
+
+JsonLength = Annotated[int | None, Header(alias=v2.LENGTH_HEADER, ge=0, description="Bytes of the JSON before them.")]
+_HOW: dict[str, Any] = {"response_model": v2.InferResponse, "openapi_extra": raw_body(v2.InferRequest, shown=INFER)}
+
+
+@router.post(f"{AT}/infer", dependencies=PRESENT, **_HOW)
+@router.post(f"{MODEL}/infer", dependencies=[READ], **_HOW)
+async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: JsonLength = None) -> Response:
+    """Predict rows that come as tensors.
+
+    One input `features` of shape [rows, columns] in the order of the model, or one for each feature of shape [rows],
+    named as the feature, where some are not numbers. Numbers are FP, INT or UINT; categories BYTES, INT or BOOL, times
+    BYTES or numbers. Outputs are `prediction`, FP64 of a regression, BYTES of a classification, then `probabilities`, a
+    column for each of `classes`. Tensors may be binary data behind the JSON, whatever the media type of the body.
+
+    With `"parameters": {"track": true}` the prediction of one row is kept until its label comes, under the `id` of the
+    request or one that is made; that needs the scope `learn`. An id that is pending or was seen is 409.
+    """
+    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
+    given = large_bodies.sent(ctx, request, JSON, body)
+    while True:
+        found, validator = await large_bodies.read(ctx, replica, partial(requests.infer, json_length), given)
+        if isinstance(found, Refused):
+            raise found.error
+        if found.track:
+            ctx.keys.allow(lines_of(request.scope), "learn", replica.name)
+            return await _tracked(ctx, replica, found, len(body))
+        batch = await predict.predict_many(replica, validator.space, found.raw)
+        if batch is not None:  # else the model's features have changed meanwhile
+            if batch.predictions[0] is None:
+                raise RequestConflict(f"model {replica.name} {NO_LABEL}")
+            return await in_thread_if_large(ROW_BYTES * len(found.raw), rendered, replica.name, batch, found)
+
+
+async def _tracked(ctx: Context, replica: Replica, found: requests.ToInfer, size: int) -> Response:
+    """Predict one row and keep it until its label comes."""
+    if replica.machine.config.task == "classification" and not replica.machine.own.answers.labels.labels:
+        raise RequestConflict(f"model {replica.name} {NO_LABEL}")
+    answer = await predict.predict_asked(ctx, replica, PredictRow(features=found.first, track=True), size, found.id)
+    batch = PredictedBatch(predictions=[answer.prediction], version=answer.version, incarnation=answer.incarnation)
+    if answer.probabilities is not None:
+        batch.classes, batch.probabilities = [*answer.probabilities], [[*answer.probabilities.values()]]
+    return rendered(replica.name, batch, found, answer.prediction_id)
+
+
+# ------------------------------------------------------------------------------------------------ tensors
+
+
+async def metadata_of(replica: Replica) -> v2.ModelMetadata:
+    """The metadata of a model as it is now; ModelDown where it is out of service."""
+    async with replica.held():
+        own = {"inputs": _inputs(replica.machine), "outputs": _outputs(replica.machine)}
+        return v2.ModelMetadata(name=replica.name, versions=[str(replica.version)], platform="onepass", **own)
+
+
+def _inputs(machine: Model) -> list[v2.NamedTensor]:
+    """One matrix where all features are numbers, else one input for each; none where rows hold any names."""
+    space = machine.prediction_schema
+    if isinstance(space, SparseSchema):
+        return []
+    if space is None or all(feature.type == "numeric" for feature in space.features):
+        return [_tensor(v2.MATRIX, "FP64", ANY if space is None else space.raw_width)]
+    return [_tensor(own.name, _datatype(own)) for own in space.features]
+
+
+def _datatype(feature: Feature) -> str:
+    if feature.type == "categorical":
+        kinds = {*map(type, feature.categories)}
+        return v2.BOOL if kinds == {bool} else "INT64" if kinds == {int} else v2.BYTES
+    return v2.BOOL if feature.type == "boolean" else "FP64"
+
+
+def _outputs(machine: Model) -> list[v2.NamedTensor]:
+    if machine.config.task == "regression":
+        return [_tensor(v2.PREDICTION, "FP64")]
+    classes = [*map(key, machine.own.answers.labels.labels)]
+    shares = _tensor(v2.PROBABILITIES, "FP64", len(classes) or ANY, parameters={"classes": classes})
+    return [_tensor(v2.PREDICTION, v2.BYTES), shares]
+
+
+def _tensor(name: str, datatype: str, *width: int, **more: Any) -> v2.NamedTensor:
+    return v2.NamedTensor(name=name, datatype=datatype, shape=[ANY, *width], **more)
+
+
+def rendered(model: str, batch: PredictedBatch, asked: ToInfer, prediction_id: str | None = None) -> Response:
+    """The predictions of a model, by its name; ``prediction_id`` of one that is tracked."""
+    tracked = {} if prediction_id is None else {"prediction_id": prediction_id}
+    named = {} if (identity := prediction_id or asked.id) is None else {"id": identity}
+    parameters = {"incarnation": batch.incarnation, **tracked}
+    head = {"model_name": model, "model_version": str(batch.version), **named, "parameters": parameters}
+    parts, blobs = [_encode(head)[:-1] + b',"outputs":['], list[bytes]()
+    for at, (output, values) in enumerate(own for own in _said(batch) if own[0]["name"] in asked.outputs):
+        parts.append(b"," if at else b"")
+        if asked.outputs[output["name"]]:
+            blobs.append(_binary(values))
+            output["parameters"] = {**output.get("parameters", {}), v2.BINARY_SIZE: len(blobs[-1])}
+            parts.append(_encode(output))
+        else:
+            parts += [_encode(output)[:-1] + b',"data":', *list_parts(values), b"}"]
+    parts.append(b"]}")
+    if not any(asked.outputs.values()):
+        return in_parts(parts)
+    return in_parts([*parts, *blobs], "application/octet-stream", {v2.LENGTH_HEADER: str(sum(map(len, parts)))})
+
+
+def _said(batch: PredictedBatch) -> Iterator[tuple[dict[str, Any], NDArray[np.float64] | list[str]]]:
+    """The outputs, and their elements: FP64 as an array, BYTES as texts."""
+    head = {"name": v2.PREDICTION, "datatype": v2.BYTES, "shape": [len(batch.predictions)]}
+    if batch.classes is None:
+        yield head | {"datatype": "FP64"}, np.array(batch.predictions, np.float64)
+        return
+    yield head, [*map(key, cast("list[Label]", batch.predictions))]
+    shares = np.array(batch.probabilities, np.float64)
+    head = {"name": v2.PROBABILITIES, "datatype": "FP64", "shape": [*shares.shape]}
+    yield head | {"parameters": {"classes": [*map(key, batch.classes)]}}, shares.ravel()
+
+
+def _binary(values: NDArray[np.float64] | list[str]) -> bytes:
+    if isinstance(values, np.ndarray):
+        return values.astype("<f8").tobytes()
+    elements = {text: len(text.encode()).to_bytes(v2.LENGTH_BYTES, "little") + text.encode() for text in {*values}}
+    return b"".join(map(elements.__getitem__, values))

@@ -1,0 +1,1 @@
+"""The routes of rows, one by one and in batches."""

@@ -1,0 +1,325 @@
+"""POST /models/{name}/feedback and /feedback/batch: each row is tested, then trained, exactly once.
+
+A single row is a table of one row. Everything is checked before anything is queued: a request is learned whole or
+refused whole. A repeated id gets its first answer before anything is refused (see ``idempotency``).
+"""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from core.contract import Ints
+from core.entry import Rows
+from core.metrics import classification_batch, regression_batch
+from core.problems import Invalid, Problem
+from service.api.http import bodies, json_body
+from service.api.http.context import Context, Ctx, ModelName, described, idempotency_key
+from service.api.http.media import JSON
+from service.api.http.route import LEARN
+from service.api.openapi import examples
+from service.api.openapi.document import raw_body
+from service.api.rows import large_bodies, plain_rows, row_requests
+from service.api.rows.formats.tables import TABLE_QUERIES
+from service.api.rows.idempotency import answer_if_seen, first_reply, read_rows
+from service.api.rows.identity import ID, PREDICTION, Identity, digest_of, digests_of, identity_of, printable
+from service.api.rows.large_answers import ROW_BYTES, large_answer
+from service.api.rows.row_request import RowRequest
+from service.api.rows.row_requests import REFUSED, Refused
+from service.api.rows.row_route import RowRoute
+from service.api.schemas import (
+    FeedbackColumns,
+    FeedbackRecord,
+    FeedbackRecords,
+    FeedbackRow,
+    FeedbackSparse,
+    Learnt,
+    LearntBatch,
+)
+from service.errors import ModelDown, NotFound
+from service.runtime import threads
+from service.runtime.jobs import Reply
+from service.runtime.replica import Replica
+from service.runtime.rows.row_numbers import DISCOUNT, WEIGHT
+from service.runtime.rows.row_rules import validator_of
+from service.runtime.rows.row_validation import Labels, RowValidator
+from service.runtime.rows.table import LABEL, Table
+from service.runtime.threads import in_thread_if_large
+from service.store import tracked
+
+router = APIRouter(route_class=RowRoute)
+IDEMPOTENT = Depends(idempotency_key)
+_row = msgspec.json.Decoder(FeedbackRow)
+_encode = msgspec.json.Encoder().encode
+KEY = b"idempotency-key"
+
+
+@router.post(
+    "/models/{name}/feedback",
+    tags=["one row"],
+    dependencies=[LEARN, IDEMPOTENT],
+    response_model=Learnt,
+    openapi_extra=raw_body(FeedbackRow, shown=examples.FEEDBACK),
+)
+async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
+    """Learn one labelled row.
+
+    Answers with the prediction that the model made *before* it learned the row. With an `id`, a `prediction_id` (not
+    both) or else the header `Idempotency-Key`, the row is learned once however often it is sent within a day: a retry
+    is answered with the first answer and `duplicate: true`; with another label it is 409. Beside an id in the body the
+    header counts for proxies only.
+    """
+    engine = ctx.engine
+    body, key = await request.small_json(engine.bounds.body_bytes_max), request.lines.get(KEY)
+    replica = engine.models.at_hand(name)
+    if body is not None and key is None and replica is not None:
+        reply = _plain(replica, body)
+        if reply is not None:
+            return _answer(await reply, engine.durability, replica.incarnation)
+    if body is None:
+        bodies.media_type(request, (JSON,))
+        body = await bodies.read_body(request, engine.bounds.body_bytes_max)
+    size = len(body)
+    if size > threads.THREAD_BYTES:
+        ask = await ctx.reader.call(row_requests.large_row, FeedbackRow, body)
+    else:
+        ask = json_body.decode(body, _row, _names_in)
+    replica = replica or await engine.replica(name)
+    if key is None:
+        identity = _identity_of(ask)
+    else:
+        whole = key.decode("latin-1")
+        printable(whole, "Idempotency-Key")  # also where an id in the body counts instead
+        identity = await in_thread_if_large(size, _identity_of, ask, whole, body)
+    row = _table_of(ask)
+    if ask.prediction_id is not None:
+        found = await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids)
+    else:
+        found = await _learn(ctx, replica, row, identity, size)
+    return _answer(found, engine.durability, replica.incarnation)
+
+
+def _plain(replica: Replica, body: bytes) -> "asyncio.Future[Reply] | None":
+    """Queue a plain row; None: it is none."""
+    row, plan = plain_rows.labelled(body), replica.row_plan
+    if row is None or (values := plan.to_learn(row.features)) is None or (label := plan.label(row.label)) is None:
+        return None
+    if row.id is None:
+        return replica.inbox.submit_row(plan, values, label, "", "")
+    identity = ID + printable(row.id, "id")
+    return replica.inbox.submit_row(plan, values, label, identity, digest_of(label))
+
+
+def _answer(reply: Reply, durability: str, incarnation: str) -> bytes:
+    outcome = reply.answer
+    return _encode(
+        Learnt(
+            outcome.predictions[0],
+            outcome.losses[0],
+            outcome.version,
+            outcome.rows,
+            reply.all_duplicate,
+            outcome.learned,
+            durability,
+            incarnation,
+            outcome.mapped,
+            outcome.new_labels,
+        )
+    )
+
+
+def _names_in(ask: FeedbackRow) -> int:
+    """How many names a body that decodes to this row holds."""
+    names = 1 + len(ask.features) + 1 if ask.features is not None else 1
+    return (
+        names
+        + (ask.prediction_id is not None)
+        + (ask.id is not None)
+        + (ask.discount is not None)
+        + (ask.weight is not None)
+    )
+
+
+def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
+    """What a row is remembered by.
+
+    Raises:
+        Invalid: both ids, or features missing or superfluous.
+    """
+    if ask.prediction_id is not None:
+        if ask.id is not None:
+            raise Invalid(Problem("id", "excludes prediction_id"), Problem("prediction_id", "excludes id"))
+        if ask.features is not None:
+            raise Invalid.of("features", "go without prediction_id: the row was kept when it was predicted")
+        return Identity((PREDICTION + printable(ask.prediction_id, "prediction_id"),))
+    if ask.features is None:
+        raise Invalid.of("features", "is required", "features, or prediction_id")
+    return identity_of(key, ask.id, ID, (body,))
+
+
+def _table_of(ask: FeedbackRow) -> Table:
+    """A row as a table of one."""
+    discounts, weights = (None if given is None else [given] for given in (ask.discount, ask.weight))
+    return Table(
+        ask.features,
+        1,
+        labels=[ask.label],
+        label_path=LABEL,
+        discounts=discounts,
+        discount_path=DISCOUNT,
+        weights=weights,
+        weight_path=WEIGHT,
+    )
+
+
+async def _learn(ctx: Context, replica: Replica, row: Table, identity: Identity, size: int) -> Reply:
+    """Learn one row by its features, or answer it as the first time."""
+
+    def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...]]:
+        rows = validator.feedback(row, identity.ids)
+        return rows, identity.digests or (digests_of(rows.y) if rows.ids else ())
+
+    try:
+        rows, digests = await read_rows(ctx, replica, size, read)
+    except REFUSED as error:
+        validator = validator_of(ctx.engine.models, replica)
+        if identity.ids and not identity.digests:
+            identity = Identity(identity.ids, digests_of(_bare_labels(validator, row, error)))
+        reply = await answer_if_seen(ctx, replica, identity, error)
+        _bare_labels(validator, row, error)
+        return reply
+    return await replica.inbox.submit(rows, digests)
+
+
+def _bare_labels(validator: RowValidator, table: Table, error: Exception) -> Labels:
+    """The labels of rows that were refused; raises what they were refused for, where the labels are wrong too."""
+    try:
+        return validator.bare_labels(table)
+    except Invalid:
+        raise error from None
+
+
+async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_id: str, ids: tuple[str, ...]) -> Reply:
+    """The label of a tracked prediction: the row as it was kept, scored by the prediction that was served."""
+    blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, prediction_id, ids[0])
+    if blob is None and seen is None:
+        problem = Problem("prediction_id", "is not waiting: unknown, expired, or never tracked", "GET .../pending")
+        raise NotFound("there is no such tracked prediction", [problem])
+    validator = validator_of(ctx.engine.models, replica)
+    identity = Identity(ids, digests_of(validator.bare_labels(row)))
+    if seen is not None:
+        return await first_reply(ctx, replica, identity, [seen])
+    labels = validator.labels(row)
+    discounts, weights = validator.discounts(row), validator.weights(row)
+    try:
+        told = tracked.decode(blob or b"")
+    except ValueError as error:
+        raise ModelDown(f"model {replica.name}: {error}") from error
+    rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights)
+    return await replica.inbox.submit(rows, identity.digests, prediction_id)
+
+
+# ------------------------------------------------------------------------------------------------ batches
+
+
+@router.post(
+    "/models/{name}/feedback/batch",
+    tags=["batches"],
+    dependencies=[LEARN, IDEMPOTENT, described(*TABLE_QUERIES)],
+    response_model=LearntBatch,
+    openapi_extra=raw_body(
+        FeedbackColumns,
+        FeedbackRecords,
+        FeedbackSparse,
+        shown=examples.FEEDBACK_BATCH,
+        record=FeedbackRecord,
+        lines=examples.FEEDBACK_LINES,
+        csv=examples.FEEDBACK_CSV,
+        npy="features in the order of the model, the label (a number) last",
+        svmlight=True,
+    ),
+)
+async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Response:
+    """Learn many labelled rows.
+
+    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header (name the
+    columns: `?label=`, `?id=`, `?discount=`, `?weight=`; others that are no features: `?drop=`; `?delimiter=`), and
+    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics`
+    are those of this batch. Models of sparse rows take rows by name,
+    `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` (`label name:value ...`).
+    """
+    kind = bodies.table_type(request)
+    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
+    replica = await ctx.engine.replica(name)
+    found, _ = await large_bodies.read(ctx, replica, row_requests.feedback, large_bodies.sent(ctx, request, kind, body))
+    if isinstance(found, Refused):
+        reply, labels = await _refused(ctx, replica, found)
+    else:
+        reply, labels = await replica.inbox.submit(found.rows, found.identity.digests), found.rows.y
+    size = ROW_BYTES * len(reply.answer.predictions)
+    return await in_thread_if_large(size, _learnt, reply, labels, ctx.engine.durability, replica.incarnation)
+
+
+def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> Response:
+    answer = LearntBatch(
+        reply.answer.predictions,
+        reply.answer.losses,
+        reply.answer.version,
+        reply.answer.rows,
+        _metrics(reply, labels),
+        reply.all_duplicate,
+        reply.duplicates,
+        reply.answer.learned,
+        durability,
+        incarnation,
+        reply.answer.mapped,
+        reply.answer.new_labels,
+    )
+    return large_answer(answer)
+
+
+async def _refused(ctx: Context, replica: Replica, found: Refused) -> tuple[Reply, Labels]:
+    """The first answer to rows that the model does not take any more, and their labels.
+
+    Raises:
+        Exception: why they are refused, where their ids have not been seen or their labels are wrong too.
+    """
+    if found.labels is None and not found.identity.digests:
+        raise found.error
+    reply = await answer_if_seen(ctx, replica, found.identity, found.error)
+    if found.labels is None:
+        raise found.error
+    return reply, found.labels
+
+
+def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:
+    """Metrics of the rows of the batch, by the prediction that each was answered when it was learned."""
+    answer = reply.answer
+    truth, predicted, p_true = labels, answer.predictions, answer.p_true or [math.nan] * len(answer.predictions)
+    refused = {row for row, earlier in reply.earlier if earlier.refusal is not None}  # when they came first
+    if refused:
+        kept = [row for row in range(len(predicted)) if row not in refused]
+        truth = labels[kept] if isinstance(labels, np.ndarray) else [labels[row] for row in kept]
+        predicted = [predicted[row] for row in kept]
+        p_true = [p_true[row] for row in kept]
+    if isinstance(truth, np.ndarray):
+        return regression_batch(np.array(predicted, dtype=np.float64), truth)
+    said, true = _codes(predicted, truth)
+    return classification_batch(said, true, np.array(p_true, np.float64))
+
+
+def _codes(predicted: Sequence[Any], truth: Sequence[Any]) -> tuple[Ints, Ints]:
+    """Predictions and labels, n each, as numbers in the order in which they come first; -1 for no prediction."""
+    nothing: Any = None
+    if len({*map(type, truth), *map(type, predicted)} - {type(None)}) > 1:  # several types: 0 is not False
+        predicted, truth = ([*zip(map(type, values), values, strict=True)] for values in (predicted, truth))
+        nothing = type(None), None
+    first = dict.fromkeys([nothing, *truth, *predicted])
+    codes = dict(zip(first, range(-1, len(first)), strict=False))
+    said, true = (np.fromiter(map(codes.__getitem__, values), np.int64, len(values)) for values in (predicted, truth))
+    return said, true

@@ -1,0 +1,123 @@
+"""What comes before a refusal.
+
+A row that does not validate may still be right: another replica may have committed a change of features that this one
+has not read yet, or the row may have been learned under its id before the features changed. So every route that learns
+takes three steps in this order:
+
+1. Validate the rows.
+2. If they are refused, read the log's head, and if this replica was behind it, validate them again (``read_rows``,
+   ``large_bodies.read``).
+3. If they are still refused and all their ids have been seen, give the first answer again (``answer_if_seen``).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from core.entry import Promote, Segment, Withdraw
+from core.model import Model
+from service.api.http.context import Context
+from service.api.rows.identity import Identity
+from service.api.rows.row_requests import REFUSED
+from service.errors import NotFound
+from service.runtime import responses
+from service.runtime.engine import Freshness
+from service.runtime.jobs import Reply
+from service.runtime.replica import Replica
+from service.runtime.rows.row_rules import validator_of
+from service.runtime.rows.row_validation import RowValidator
+from service.runtime.threads import THREAD_BYTES, in_thread_if_large
+from service.store.log import SeenId
+
+T = TypeVar("T")
+Plan = Callable[[Model, tuple[str, ...]], Segment | None]
+"""Makes the entry of a request out of the model as it stands, and what the request is remembered by."""
+
+
+async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[RowValidator], T]) -> T:
+    """Validate rows against the model; once more if they are refused and the replica was behind the log.
+
+    Args:
+        ctx: the handler's.
+        replica: the model.
+        size: bytes of the body; rows of large ones are read in a thread.
+        read: reads them.
+
+    Raises:
+        Invalid, Conflict: as ``read``.
+    """
+    version, validator = replica.version, validator_of(ctx.engine.models, replica)
+    try:
+        return read(validator) if size <= THREAD_BYTES else await in_thread_if_large(size, read, validator)
+    except REFUSED:
+        if not await ctx.engine.caught_up(replica) and replica.version == version:
+            raise
+    return await in_thread_if_large(size, read, validator_of(ctx.engine.models, replica))
+
+
+async def commit_change(
+    ctx: Context, name: str, identity: Identity, plan: Plan, size_of: Callable[[Model], int] = lambda _: 0
+) -> tuple[Replica, Reply | None]:
+    """Commit a change of a model, after a snapshot if it takes a learner away, or give its first answer again.
+
+    Args:
+        ctx: the handler's.
+        name: of the model.
+        identity: what the request is remembered by.
+        plan: makes the entry of the model, as the log's head has it, and of the ids; None: the model is so already.
+        size_of: what that is worth in bytes read.
+
+    Returns:
+        The model, and the answer; None where the model is so already.
+
+    Raises:
+        Exception: as ``plan``.
+    """
+    engine = ctx.engine
+    replica = await engine.replica(name, Freshness(strong=True))
+    try:
+        segment = await in_thread_if_large(size_of(replica.machine), plan, replica.machine, identity.ids)
+    except (*REFUSED, NotFound) as error:
+        return replica, await answer_if_seen(ctx, replica, identity, error)
+    if segment is None:
+        return replica, None
+    if isinstance(segment, Promote | Withdraw):
+        known = await engine.store.log.lookup(name, replica.incarnation, identity.ids) if identity.ids else []
+        if not any(known):  # the snapshot of a retry would be of after the step
+            await engine.snapshotter.guard(replica)
+    return replica, await replica.inbox.submit(segment, identity.digests)
+
+
+async def after(ctx: Context, name: str, reply: Reply | None) -> Replica:
+    """The model as it is after a change, or as it was."""
+    return await ctx.engine.replica(name, Freshness(min_version=0 if reply is None else reply.answer.version))
+
+
+async def answer_if_seen(ctx: Context, replica: Replica, identity: Identity, error: Exception) -> Reply:
+    """The first answer to a request that is about to be refused, if all its ids have been seen.
+
+    Raises:
+        Exception: ``error``, where it has no ids or one of them has not been seen.
+        RequestConflict: an id was sent with another label or body, or its first answer was a refusal.
+    """
+    ids = identity.ids
+    found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids) if ids else []
+    seen = [one for one in found if one is not None]
+    if not seen or len(seen) < len(found):
+        raise error
+    return await first_reply(ctx, replica, identity, seen)
+
+
+async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: Sequence[SeenId]) -> Reply:
+    """The first answer to a request, all of whose ids have been seen.
+
+    Raises:
+        RequestConflict: an id was sent with another label or body, or its first answer was a refusal.
+    """
+    pairs = enumerate(zip(seen, identity.digests, strict=True))
+    if (other := next((row for row, (one, own) in pairs if one.digest != own), None)) is not None:
+        raise responses.conflicting(identity.ids, other)
+    first = await ctx.engine.first_answers.find(replica, [*zip(identity.ids, seen, strict=True)])
+    reply = responses.repeated(len(first), [*enumerate(first)])
+    if isinstance(reply, Exception):
+        raise reply
+    return reply

@@ -1,0 +1,119 @@
+"""Ids that clients give: of a row, of a request, and what an id that comes again is compared by."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from core.contract import Label
+from core.problems import Invalid, Problem
+from service.api.rows.formats.tables import check_size
+from service.runtime.rows.row_numbers import FieldPath
+from service.runtime.rows.row_validation import Labels
+from service.runtime.rows.table import IDS
+from service.store.keys import LABEL
+
+NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
+Id = str | int
+"""As a client gives it: 17 and "17" are one id."""
+ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", LABEL, "k:", "o:", "s:"
+"""Prefixes that keep apart ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
+a row may teach a mapping before its label comes, under one id."""
+_LENGTHS = frozenset(range(1, 201))
+BITS_MAX = 661
+"""Of an integer of up to 199 digits; longer ones take Python long to write."""
+
+
+class Identity(NamedTuple):
+    """What a request is remembered by.
+
+    Attributes:
+        ids: one per row, or a single one for the whole request, each with its prefix; () where the client gave none.
+        digests: one per id: what a request of the same id must agree with. () where these are the labels' digests.
+    """
+
+    ids: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
+
+
+def identity_of(
+    key: str | None,
+    given: Id | Sequence[Id] | None,
+    prefix: str,
+    sent: Sequence[bytes],
+    ids_max: int = 1,
+    place: FieldPath = IDS,
+) -> Identity:
+    """The identity of a request: by the id of its one row, by the ids of its rows, or else by its Idempotency-Key.
+
+    Args:
+        key: the header; beside an id in the body it only tells proxies that they may try again.
+        given: the ids in the body; a text or a number is the one of a single row.
+        prefix: of these ids.
+        sent: what an Idempotency-Key stands for, in parts.
+        ids_max: most ids in one request.
+        place: how errors name one of several ids.
+
+    Raises:
+        Invalid: an id that is none.
+        TooLarge: too many ids.
+    """
+    if given is None:
+        if key is None:
+            return Identity()
+        return Identity((REQUEST + printable(key, "Idempotency-Key"),), (digest(*sent),))
+    if isinstance(given, Id):
+        return Identity((prefix + printable(given, "id"),))
+    check_size(len(given), ids_max, "ids", " with ids")
+    texts: Sequence[Any] = given if {str}.issuperset(map(type, given)) else [*map(_text, given)]
+    if not "".join(texts).isprintable() or not _LENGTHS.issuperset(map(len, texts)):
+        odd = [at for at, one in enumerate(texts) if not _is_id(one)][:20]
+        raise Invalid(*(Problem(place(at), NO_IDENTITY) for at in odd))
+    return Identity(tuple([prefix + one for one in texts]))
+
+
+def printable(given: Id, field: str) -> str:
+    """An id as text.
+
+    Raises:
+        Invalid: it is none.
+    """
+    text = _text(given)
+    if not _is_id(text):
+        raise Invalid.of(field, NO_IDENTITY)
+    return text
+
+
+def _text(given: Id) -> str:
+    """An id as text; "", which is none, for an integer of more digits than an id has characters."""
+    if isinstance(given, str):
+        return given
+    return str(given) if given.bit_length() <= BITS_MAX else ""
+
+
+def _is_id(given: str) -> bool:
+    return len(given) in _LENGTHS and given.isprintable()
+
+
+def digest(*parts: bytes) -> str:
+    """The digest by which a body sent under an Idempotency-Key is compared with a later one."""
+    hashed = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        hashed.update(part)
+    return hashed.hexdigest()
+
+
+def digests_of(labels: Labels) -> tuple[str, ...]:
+    """The digests by which labels are compared, as ``RowValidator.bare_labels`` gives them; False is not 0."""
+    if isinstance(labels, np.ndarray):
+        return tuple([digest_of(label) for label in labels.tolist()])
+    keys = [*zip(map(type, labels), labels, strict=True)]
+    digests = {key: digest_of(key[1]) for key in {*keys}}
+    return tuple(map(digests.__getitem__, keys))
+
+
+def digest_of(label: Label | float) -> str:
+    """The digest by which a label is compared with a later one."""
+    return digest(json.dumps(label).encode())

@@ -1,0 +1,138 @@
+"""Large answers in pieces, lists with a value per row and states: nothing long is turned into text, or sent, at once.
+
+Encoding holds the interpreter for as long as one call takes. So long lists are encoded some rows at a time, in a
+thread, and the pieces are sent one after the other, each once the client has taken what came before.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from core.contract import Buffer
+from service.api.http.media import JSON
+
+VALUES_AT_ONCE = 16_384
+"""Values in one piece: about a millisecond of encoding."""
+SENT_AT_ONCE = 65_536
+"""Bytes handed to the server at once, at least."""
+PIECE_BYTES = 2**20
+"""Most bytes of a state that are handed to the connection at once."""
+STATE = "application/octet-stream"
+ROW_BYTES = 64
+"""What encoding one row of an answer is taken to be worth in bytes read."""
+_encode = msgspec.json.Encoder().encode
+
+
+def encoded(answer: msgspec.Struct) -> list[bytes]:
+    """The JSON of an answer, in parts; fields that are None are left out where the struct omits defaults.
+
+    Args:
+        answer: a struct whose long fields are lists, or arrays of finite numbers.
+    """
+    found = [b"{"]
+    omitted = _defaults(answer) if answer.__struct_config__.omit_defaults else {}
+    for name, encode_name in zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True):
+        value = getattr(answer, name)
+        if name in omitted and value is omitted[name]:
+            continue
+        found.append((b"," if len(found) > 1 else b"") + _encode(encode_name) + b":")
+        found += list_parts(value) if isinstance(value, list | np.ndarray) else [_encode(value)]
+    found.append(b"}")
+    return found
+
+
+def _defaults(answer: msgspec.Struct) -> dict[str, Any]:
+    """The defaults of the fields that have some."""
+    values = answer.__struct_defaults__
+    return dict(zip(answer.__struct_fields__[-len(values) :], values, strict=True)) if values else {}
+
+
+def list_parts(values: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:
+    """The JSON of a list, or of an array of finite numbers, in parts."""
+    rows = max(1, VALUES_AT_ONCE // _width(values))
+    yield b"["
+    for begin in range(0, len(values), rows):
+        some = values[begin : begin + rows]
+        whole = _encode(some.tolist() if isinstance(some, np.ndarray) else some)
+        yield (b"," if begin else b"") + whole[1:-1]
+    yield b"]"
+
+
+def _width(values: Sequence[Any] | NDArray[Any]) -> int:
+    return values.shape[1] or 1 if isinstance(values, np.ndarray) and values.ndim == 2 else 1
+
+
+def large_answer(answer: msgspec.Struct) -> Response:
+    """An answer of 200; its parts are encoded here, and sent one by one where they are many."""
+    return in_parts(encoded(answer))
+
+
+def in_parts(parts: Sequence[bytes], media_type: str = JSON, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer of 200 that is made of parts, sent one by one where they are many."""
+    size = sum(map(len, parts))
+    if size <= SENT_AT_ONCE:
+        return Response(b"".join(parts), media_type=media_type, headers=headers)
+    return InParts(_gathered(parts), size, media_type, headers or {})
+
+
+def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in parts that are not small."""
+    waiting = bytearray()
+    for part in parts:
+        waiting += part
+        if len(waiting) >= SENT_AT_ONCE:
+            yield bytes(waiting)
+            waiting.clear()
+    yield bytes(waiting)
+
+
+def state_file(state: Buffer, headers: Mapping[str, str], sent: Callable[[], None]) -> Response:
+    """The answer that carries a whole state.
+
+    Args:
+        state: its bytes.
+        headers: of the answer.
+        sent: called when the state is held no longer, sent or not.
+    """
+    view = memoryview(state)
+    pieces = (bytes(view[at : at + PIECE_BYTES]) for at in range(0, len(view), PIECE_BYTES))
+    return InParts(pieces, len(view), STATE, headers, sent)
+
+
+class InParts(Response):
+    """An answer in parts, sent as fast as the client takes them, with its length told before.
+
+    Args:
+        parts: its bytes.
+        size: how many they are.
+        media_type, headers: of the answer.
+        sent: called when no part is needed any more, sent or not.
+    """
+
+    def __init__(
+        self,
+        parts: Iterable[bytes],
+        size: int,
+        media_type: str,
+        headers: Mapping[str, str],
+        sent: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(media_type=media_type, headers={**headers, "Content-Length": str(size)})
+        self._parts, self._sent = parts, sent
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        """Send it; every ``send`` waits while the client has not taken enough."""
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            for part in self._parts:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+                await asyncio.sleep(0)  # a client that is gone takes parts at once
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._sent()

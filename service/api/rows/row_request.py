@@ -1,0 +1,94 @@
+"""The request of a route of rows, without what Starlette's own does around it.
+
+It is Starlette's to whoever handles it. Reading a header from ``Headers`` scans the list of all, and a body comes by
+two generators; together that costs about what reading a row does.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request, empty_send
+from starlette.types import Receive, Scope
+
+from service.api.http.lines import lines_of
+
+SMALL_BYTES = 65_536
+"""A body up to this size is not counted: the server holds as much of every connection anyway."""
+
+
+class RowRequest(Request):
+    """A request whose body comes by ``receive``.
+
+    Args:
+        scope: of the request.
+        receive: gives the body in parts.
+
+    Attributes:
+        lines: its header lines.
+    """
+
+    _stream_consumed = _is_disconnected = False
+    _form = None
+    _left: Any = None
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope, self._receive, self._send = scope, receive, empty_send
+        self.lines = lines_of(scope)
+        given: Any = _Headers(self.lines)
+        self._headers = given
+
+    async def receive(self) -> Any:  # Starlette has a property that gives a function
+        """The next message of the client, or one that ``small_json`` has left."""
+        if self._left is not None:
+            message, self._left = self._left, None
+            return message
+        return await self._receive()
+
+    async def small_json(self, limit: int) -> bytes | None:
+        """The body where it is plain JSON, all of it here, and so small that nobody counts it; else it can be read.
+
+        Raises:
+            ClientDisconnect: the client has gone.
+        """
+        lines = self.lines
+        message: Mapping[str, Any] = await self._receive()
+        if (
+            message["type"] == "http.request"
+            and not message.get("more_body", False)
+            and len(body := message.get("body", b"")) <= min(limit, SMALL_BYTES)
+            and lines.get(b"content-type") == b"application/json"
+            and b"content-encoding" not in lines
+        ):
+            return body  # type: ignore[no-any-return]  # bytes
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        self._left = message
+        return None
+
+
+class _Headers(Mapping[str, str]):
+    """The headers of a request, decoded when they are asked for: few are. Of one given twice the first one counts."""
+
+    __slots__ = ("_given",)
+
+    def __init__(self, given: dict[bytes, bytes]) -> None:
+        self._given = given
+
+    def __getitem__(self, name: str) -> str:
+        if (value := self.get(name)) is None:
+            raise KeyError(name)
+        return str(value)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a header, or the default."""
+        value = self._given.get(name.encode("latin-1"))
+        return default if value is None else value.decode("latin-1")
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(str(name)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.decode("latin-1") for name in self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
