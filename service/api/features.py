@@ -20,7 +20,7 @@ from core.features.feature import FeatureEntry
 from core.model import Model
 from core.problems import Says
 from service.api.http import bodies
-from service.api.http.context import Context, Ctx, IdempotencyKey, ModelName, described, idempotency_key
+from service.api.http.context import Context, Ctx, IdempotencyKey, ModelName, idempotency_key
 from service.api.http.media import DENSE_TABLES, JSON
 from service.api.http.rendered import Rendered
 from service.api.http.route import ADMIN, LEARN, NOT_MODIFIED, READ, Route
@@ -35,6 +35,7 @@ from service.api.rows.formats.csv_tables import CSV_QUERIES
 from service.api.rows.idempotency import answer_if_seen, commit_change
 from service.api.rows.identity import NO_IDENTITY, SWITCH, Identity, digest, identity_of
 from service.api.rows.row_requests import Refused
+from service.api.rows.table_queries import described
 from service.api.schemas import ClientId, Durability, Incarnation, OverlapBody, OverlapRecord, Rows, Taught, Version
 from service.runtime import changes
 from service.runtime.jobs import Reply

@@ -9,7 +9,7 @@ THREADS = {"asyncio.to_thread", "to_thread", "loop.run_in_executor", "run_in_exe
 """Ways into a thread or a process; everything but the helper's own goes through the helper."""
 HEAVY = {
     "json_body.decode", "read_table", "row_requests.feedback", "row_requests.predict", "row_requests.overlap",
-    "row_requests.json_object", "save.from_bytes", "save.to_bytes", "hashlib.blake2b", "blake2b", "codec.encode",
+    "json_body.json_object", "save.from_bytes", "save.to_bytes", "hashlib.blake2b", "blake2b", "codec.encode",
     "codec.entry", "codec.decode", "classification_batch", "regression_batch", "large_answer",
 }  # fmt: skip
 """Calls that take time in proportion to a body, a state or an entry."""
@@ -38,7 +38,6 @@ GIVEN_TO_THREADS = {
     for within, called in [
         ("feedback", "read_table"), ("predict", "read_table"), ("overlap", "read_table"),
         ("read_json", "json_body.decode"), ("_object_of", "json_body.decode"), ("large_row", "json_body.decode"),
-        ("json_object", "json_body.decode"),
     ]
 } | {
     ("service/api/oip/requests.py", "_read", "json_body.decode"),

@@ -16,7 +16,6 @@ from starlette.types import Scope
 from core.problems import Invalid, Problem
 from service.api.http.cross_site import is_browser
 from service.api.http.media import DENSE_TABLES, JSON, SVMLIGHT, wrong_media
-from service.api.rows.row_request import SMALL_BYTES
 from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 
@@ -70,6 +69,8 @@ class BodyBudget:
             self._held += Counter()  # leaves out what is 0
 
 
+SMALL_BYTES = 65_536
+"""A body up to this size is not counted: the server holds as much of every connection anyway."""
 AHEAD_BYTES = 2**20
 """So much of a body that was announced is counted before it has come."""
 

@@ -8,7 +8,6 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from inspect import Parameter, Signature
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from fastapi import Depends, Header, Path, Query
@@ -26,7 +25,6 @@ from service.api.http.cross_site import Guard
 from service.api.http.keys import Key, Keys
 from service.api.http.lines import lines_of
 from service.api.http.rendered import RenderedAnswers
-from service.api.rows import interval
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.replica import Replica
@@ -198,39 +196,6 @@ async def idempotency_key(
 Fresh = Annotated[Freshness | None, Depends(fresh_enough)]
 Paging = Annotated[Page, Depends(paging)]
 IdempotencyKey = Annotated[str | None, Depends(idempotency_key)]
-
-
-_READ_ELSEWHERE = {
-    "label": Query(
-        description="text/csv only: the column of the label.",
-        openapi_examples={
-            "none": {"summary": "application/json and the others: none", "value": None},
-            "csv": {"summary": "text/csv: the column", "value": "class"},
-        },
-    ),
-    "id": Query(description="text/csv only: the column of the id."),
-    "discount": Query(description="text/csv only: the column of the discount."),
-    "weight": Query(description="text/csv only: the column of the weight."),
-    "delimiter": Query(
-        description="text/csv only: one character between cells, or `tab`; a comma where nothing is said."
-    ),
-    "drop": Query(description="text/csv only: columns to pass over, separated by commas (names with one: quoted)."),
-    interval.QUERY: Query(
-        description=f"Intervals of a regression, {interval.ALLOWED}; for bodies that have no place for `interval`."
-    ),
-}
-
-
-def described(*names: str) -> Any:
-    """A dependency that describes queries in /openapi.json which their endpoint reads by itself."""
-
-    async def queries(**_: str | None) -> None:
-        """What reads the body reads its queries."""
-
-    kinds = {name: Annotated[Text | None, _READ_ELSEWHERE[name]] for name in names}
-    own = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in kinds.items()]
-    queries.__signature__ = Signature(own)  # type: ignore[attr-defined]
-    return Depends(queries)
 
 
 def known_queries(request: Request, *names: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from core.features.feature import COLUMNS_MAX
 from core.problems import PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, suggestion
 from service.api.http import json_pieces
 from service.errors import NotJson
@@ -233,6 +234,22 @@ def _path(steps: Iterable[str | int]) -> str:
     """The path of a value as an answer can carry it: bounded, and without halves of surrogate pairs."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return path.removeprefix(".")[:PATH_MAX].encode(errors="replace").decode()
+
+
+OBJECT_VALUES_MAX = 6 * COLUMNS_MAX
+"""Most names and values in the body of a route that takes no rows: as many features as a model may have, each with all
+that one can say of it."""
+_any_object = msgspec.json.Decoder(dict[str, Any])
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The object of a route that takes no rows.
+
+    Raises:
+        NotJson, Invalid: it is none.
+    """
+    refuse_many(body, OBJECT_VALUES_MAX)
+    return decode(body, _any_object)
 
 
 UNKNOWN_FIELD = "is not a field of this request"

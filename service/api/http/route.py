@@ -25,14 +25,13 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from core.problems import Invalid
-from service.api.http import bodies
+from service.api.http import bodies, json_body
 from service.api.http.bodies import RESERVED
 from service.api.http.context import FRESHNESS, NAME, Context, fresh_by_query, known_queries
 from service.api.http.lines import lines_of
 from service.api.http.media import JSON
 from service.api.http.problems import disconnected, invalid, problem, slug_of, status_of
 from service.api.http.rendered import Rendered, Stamp
-from service.api.rows import row_requests
 from service.errors import NotFound, Unavailable
 from service.runtime.broadcast import OWNER
 
@@ -194,7 +193,7 @@ async def _read_object(request: Request, *, optional: bool) -> None:
         request._body = b""  # noqa: SLF001  as below
         return
     bodies.media_type(request, (JSON,))
-    parsed = await context.reader.call_if_large(len(body), row_requests.json_object, body)
+    parsed = await context.reader.call_if_large(len(body), json_body.json_object, body)
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
 

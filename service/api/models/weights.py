@@ -22,6 +22,7 @@ from service.api.http.rendered import Rendered, Stamp
 from service.api.http.route import NOT_MODIFIED, READ, Route
 from service.api.models.documents import json_of
 from service.api.models.models import ReadModel
+from service.api.rows.predict import no_weights
 from service.api.schemas import Incarnation, Version
 from service.errors import Busy, RequestConflict
 from service.runtime.replica import Replica
@@ -89,14 +90,6 @@ def _linear(machine: Model) -> Weights:
     if found is None:
         raise RequestConflict(f"there are no weights: {no_weights(machine)}")
     return found
-
-
-def no_weights(machine: Model) -> str:
-    """Why a model has no weights to show."""
-    config = machine.config
-    if config.params.get("random_features"):
-        return f"with random_features {config.algorithm_id} is not linear in the columns"
-    return f"{config.algorithm_id} is not a linear model"
 
 
 def _outputs(machine: Model) -> list[str]:

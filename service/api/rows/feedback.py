@@ -19,7 +19,7 @@ from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
 from service.api.http import bodies, json_body
-from service.api.http.context import Context, Ctx, ModelName, described, idempotency_key
+from service.api.http.context import Context, Ctx, ModelName, idempotency_key
 from service.api.http.media import JSON
 from service.api.http.route import LEARN
 from service.api.openapi import examples
@@ -32,6 +32,7 @@ from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.row_request import RowRequest
 from service.api.rows.row_requests import REFUSED, Refused
 from service.api.rows.row_route import RowRoute
+from service.api.rows.table_queries import described
 from service.api.schemas import (
     FeedbackColumns,
     FeedbackRecord,

@@ -18,11 +18,10 @@ from core.features.labels import key
 from core.model import Model, cost, read
 from core.problems import Invalid, Problem
 from service.api.http import bodies, json_body
-from service.api.http.context import Context, Ctx, Fresh, ModelName, described
+from service.api.http.context import Context, Ctx, Fresh, ModelName
 from service.api.http.lines import lines_of
 from service.api.http.media import JSON
 from service.api.http.route import READ
-from service.api.models.weights import no_weights
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
 from service.api.rows import interval, large_bodies, plain_rows, row_requests
@@ -34,6 +33,7 @@ from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.row_request import RowRequest
 from service.api.rows.row_requests import Refused
 from service.api.rows.row_route import RowRoute
+from service.api.rows.table_queries import described
 from service.api.schemas import (
     PredictColumns,
     Predicted,
@@ -343,3 +343,11 @@ async def _explain(
             parts = np.clip(w * read.encoded(machine.own, raw)[0], -1e300, 1e300)
         explained["contributions"] = dict(zip(machine.own.row_columns, parts.tolist(), strict=True))
     return explained
+
+
+def no_weights(machine: Model) -> str:
+    """Why a model has no weights to show."""
+    config = machine.config
+    if config.params.get("random_features"):
+        return f"with random_features {config.algorithm_id} is not linear in the columns"
+    return f"{config.algorithm_id} is not a linear model"

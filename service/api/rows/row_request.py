@@ -10,10 +10,8 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request, empty_send
 from starlette.types import Receive, Scope
 
+from service.api.http.bodies import SMALL_BYTES
 from service.api.http.lines import lines_of
-
-SMALL_BYTES = 65_536
-"""A body up to this size is not counted: the server holds as much of every connection anyway."""
 
 
 class RowRequest(Request):

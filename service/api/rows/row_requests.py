@@ -44,10 +44,7 @@ UNLABELLED = "overlap"
 
 ROW_VALUES_MAX = COLUMNS_MAX + 100
 """Most names and values in one row."""
-OBJECT_VALUES_MAX = 6 * COLUMNS_MAX
-"""The same of other bodies: as many features as a model may have, each with everything that one can say of it."""
 
-_object = msgspec.json.Decoder(dict[str, Any])
 _overlap_body = msgspec.json.Decoder(OverlapBody)
 
 
@@ -163,16 +160,6 @@ def large_row(kind: type[B], body: bytes) -> B:
     """
     json_body.refuse_many(body, ROW_VALUES_MAX)
     return json_body.decode(body, msgspec.json.Decoder(kind))
-
-
-def json_object(body: bytes) -> dict[str, Any]:
-    """The object of a route that takes no rows.
-
-    Raises:
-        NotJson, Invalid: it is none.
-    """
-    json_body.refuse_many(body, OBJECT_VALUES_MAX)
-    return json_body.decode(body, _object)
 
 
 # ------------------------------------------------------------------------------------------------ JSON

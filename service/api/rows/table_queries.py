@@ -1,0 +1,41 @@
+"""The queries of tables, which what reads a table reads by itself: as /openapi.json has them."""
+
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+from fastapi import Depends, Query
+
+from service.api.http.context import Text
+from service.api.rows import interval
+
+_READ_ELSEWHERE = {
+    "label": Query(
+        description="text/csv only: the column of the label.",
+        openapi_examples={
+            "none": {"summary": "application/json and the others: none", "value": None},
+            "csv": {"summary": "text/csv: the column", "value": "class"},
+        },
+    ),
+    "id": Query(description="text/csv only: the column of the id."),
+    "discount": Query(description="text/csv only: the column of the discount."),
+    "weight": Query(description="text/csv only: the column of the weight."),
+    "delimiter": Query(
+        description="text/csv only: one character between cells, or `tab`; a comma where nothing is said."
+    ),
+    "drop": Query(description="text/csv only: columns to pass over, separated by commas (names with one: quoted)."),
+    interval.QUERY: Query(
+        description=f"Intervals of a regression, {interval.ALLOWED}; for bodies that have no place for `interval`."
+    ),
+}
+
+
+def described(*names: str) -> Any:
+    """A dependency that describes queries in /openapi.json which their endpoint reads by itself."""
+
+    async def queries(**_: str | None) -> None:
+        """What reads the body reads its queries."""
+
+    kinds = {name: Annotated[Text | None, _READ_ELSEWHERE[name]] for name in names}
+    own = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in kinds.items()]
+    queries.__signature__ = Signature(own)  # type: ignore[attr-defined]
+    return Depends(queries)
