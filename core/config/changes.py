@@ -58,13 +58,11 @@ REPLACEABLE = tuple(name for name in CHANGEABLE if name not in {LABELS, CATEGORI
 """Fields that are replaced as a whole."""
 TOLD_MAX = 100
 """Characters of a value that is told."""
-_MATHEMATICS = "belongs to the learner's mathematics: create another model with it"
 _INSTEAD = {
-    "algorithm": _MATHEMATICS,
-    "task": _MATHEMATICS,
-    "params": _MATHEMATICS,
-    "seed": _MATHEMATICS,
-    "lags": _MATHEMATICS,
+    **dict.fromkeys(
+        ("algorithm", "task", "params", "seed", "lags"),
+        "belongs to the learner's mathematics: create another model with it",
+    ),
     "features": "are changed by a switch, POST /models/{name}/features/switch; add_categories adds categories to some",
     "labels": "stay as they are declared: add_labels adds some",
 }

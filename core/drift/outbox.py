@@ -46,18 +46,14 @@ class EpisodePlace(NamedTuple):
 
 
 class Episodes(Holder):
-    """The episodes of one model, whose rows count from 1; 0 is before every row.
-
-    Attributes:
-        opened: the row of the first alarm of the latest one.
-        acted: that of the latest one that was not held back.
-    """
+    """The episodes of one model, whose rows count from 1; 0 is before every row."""
 
     layout = Layout({})
     object_bytes = 200
 
     def __init__(self) -> None:
-        self.opened = self.acted = 0
+        self.opened = 0  # the row of the first alarm of the latest one
+        self.acted = 0  # that of the latest one that was not held back
 
     def place(self, row: int, episode_rows: int, cooldown_rows: int) -> EpisodePlace:
         """Take in an alarm of a row; rows never decrease."""
@@ -160,14 +156,10 @@ def changes_of(alarm: Alarm, columns: Sequence[str]) -> tuple[Change, ...]:
 
 
 class Outbox:
-    """The last events of a model, oldest first.
-
-    Attributes:
-        total: how many there have been, kept or not.
-    """
+    """The last events of a model, oldest first."""
 
     def __init__(self) -> None:
-        self.total = 0
+        self.total = 0  # how many there have been, kept or not
         self._kept: deque[Drift] = deque(maxlen=KEPT)
 
     @property

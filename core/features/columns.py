@@ -265,13 +265,11 @@ def _text_of(value: object) -> str:
 
 
 class Limits(NamedTuple):
-    """What the features of a space say of numbers outside their ranges, each (F,): ``low`` and ``high``, infinite where
-    any number is taken; ``refused``: whether numbers outside are refused; else they are clipped.
-    """
+    """What the features of a space say of numbers outside their ranges, each (F,)."""
 
     low: Floats
-    high: Floats
-    refused: Bools
+    high: Floats  # both infinite where any number is taken
+    refused: Bools  # whether numbers outside are refused; else they are clipped
 
     @classmethod
     def of(cls, features: Sequence[Feature]) -> Self | None:

@@ -141,20 +141,15 @@ _LAYOUTS: dict[object, Layout] = {
 
 
 class Encoder:
-    """The encoding of one feature space, a state machine over its rows.
-
-    Attributes:
-        missing: how missing values are filled; "error": with 0, as nobody has sent any.
-        starts: where the columns of each feature begin, and where the last ones end (F + 1,).
-        moments: (2, D) for each encoded column the number of values and their mean; (2, 0) unless "mean" fills.
-    """
+    """The encoding of one feature space, a state machine over its rows."""
 
     def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
         self.schema = schema
-        self.missing: Missing = "error"
+        self.missing: Missing = "error"  # filled with 0, as nobody has sent any
+        # Where the columns of each feature begin, and where the last ones end (F + 1,).
         self.starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
         self._kinds = np.array([_KINDS[feature.type] for feature in schema.features], dtype=np.int64)
-        self.moments = np.zeros((2, 0))
+        self.moments = np.zeros((2, 0))  # (2, D) where "mean" fills: numbers of values, and their means
         self.configure(missing)
 
     def encode(self, raw: Floats) -> Floats:

@@ -84,16 +84,11 @@ def same(a: Label, b: Label) -> bool:
 
 
 class LabelSet:
-    """The classes of a model, by index, in the order in which they first appeared.
-
-    Attributes:
-        labels: the labels; the position is the class index.
-        keys: their JSON keys, all distinct.
-    """
+    """The classes of a model, by index, in the order in which they first appeared."""
 
     def __init__(self, labels: Sequence[Label] = ()) -> None:
         self.labels: list[Label] = []
-        self.keys: list[str] = []
+        self.keys: list[str] = []  # as in JSON, all distinct
         self._indices: dict[tuple[type, Label], int] = {}
         self._by_key: dict[str, int] = {}
         for label in labels:

@@ -88,11 +88,6 @@ class LagColumns(Holder):
     """The history of one feature space, a state machine over its encoded rows and their labels.
 
     ``classes``: C, classes that have a column; None: labels are numbers.
-
-    State:
-        known (1,)        1 from the first row on
-        features (m, D)   of the last rows, newest first
-        labels (k, C)     likewise; (k, 1) numbers
     """
 
     layout = Layout(
@@ -106,8 +101,8 @@ class LagColumns(Holder):
 
     def __init__(self, dimension: int, features: int, labels: int, classes: int | None = None) -> None:
         self._classes = classes is not None
-        self.known = np.zeros(1)
-        self.features = np.zeros((features, dimension))
+        self.known = np.zeros(1)  # 1 from the first row on
+        self.features = np.zeros((features, dimension))  # of the last rows, newest first
         self.labels = np.zeros((labels, 1 if classes is None else classes))
         self.width = self.features.size + self.labels.size
 

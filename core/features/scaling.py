@@ -188,21 +188,16 @@ def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Float
 
 
 class Scaler:
-    """The scaling of one feature space of D columns, a state machine over its encoded rows.
-
-    State:
-        rows         t, rows absorbed
-        moments      (2, D) centres and spreads
-        buffer       (19, D) the first rows of "robust", until the 20th; else (0, D)
-    """
+    """The scaling of one feature space of D columns, a state machine over its encoded rows."""
 
     def __init__(self, kind: Literal["standard", "robust"], dimension: int) -> None:
         self.kind = kind
         self.dimension = dimension
-        self.rows = 0
+        self.rows = 0  # t, rows absorbed
         self.layout: Final = LAYOUTS[kind]
         self._robust = kind == "robust"
-        self.moments = np.zeros((2, dimension))
+        self.moments = np.zeros((2, dimension))  # centres and spreads
+        # The first rows of "robust", until the 20th; else (0, D).
         self.buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
 
     def scale(self, X: Floats) -> Floats:

@@ -38,20 +38,7 @@ class _Table(NamedTuple):
 
 
 class Schema:
-    """An immutable feature space of F features; equal declarations have equal ids.
-
-    Attributes:
-        features, names: the features, in order, at least one; their names.
-        index: column of each name.
-        columns: names of the D encoded columns, ``load`` or ``day=mon``.
-        ranges: (2, D) the declared least and largest value of each encoded column, NaN where there is none.
-        drift_ranges: (2, D) those in whose units drift tests measure.
-        width, raw_width: D, F.
-        plain: every raw value is its encoded column.
-        numeric: every feature is numeric.
-        exact: raw columns of the categorical features with declared categories.
-        id: 16 hexadecimal characters, a digest of the declaration.
-    """
+    """An immutable feature space of F features; equal declarations have equal ids."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         if not features:
@@ -59,20 +46,19 @@ class Schema:
         self.features: Final = tuple(features)
         self.names: Final = tuple(feature.name for feature in features)
         self.index: Final[dict[str, int]] = {name: column for column, name in enumerate(self.names)}
-        self.columns: Final = tuple(chain.from_iterable(feature.columns for feature in features))
+        self.columns: Final = tuple(chain.from_iterable(feature.columns for feature in features))  # D encoded ones
         self.width: Final = len(self.columns)
-        self.ranges: Final = _ends(feature.ranges for feature in features)
+        self.ranges: Final = _ends(feature.ranges for feature in features)  # (2, D), NaN where none is declared
         self.drift_ranges: Final = _ends(feature.drift_ranges for feature in features)
         self.raw_width: Final = len(self.features)
-        self.plain: Final = all(feature.type in ("numeric", "boolean") for feature in features)
+        self.plain: Final = all(feature.type in ("numeric", "boolean") for feature in features)  # raw is encoded
         self.numeric: Final = all(feature.type == "numeric" for feature in features)
-        self.exact: Final = tuple(column for column, feature in enumerate(features) if feature.categories)
-        self.id: Final = digest([feature.to_json() for feature in features])
+        self.exact: Final = tuple(at for at, feature in enumerate(features) if feature.categories)  # raw columns
+        self.id: Final = digest([feature.to_json() for feature in features])  # 16 hexadecimal characters
         self._columns = tuple(column_of(feature, True) for feature in features)
         self._limits: Final = Limits.of(features)
         self._pick: Final = _picker(self.names)
-        self._known = frozenset(self.names)
-        """Names of features, and names that are ignored."""
+        self._known = frozenset(self.names)  # names of features, and names that are ignored
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self.id == other.id

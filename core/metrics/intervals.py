@@ -209,15 +209,7 @@ def absorb_residuals(
 
 
 class Intervals(Holder):
-    """The intervals of a regression, a state machine over its scored rows.
-
-    State:
-        alphas (L, K)   a_k of every level
-        weights (L, K)  w_k
-        levels (L, 5)   c; rows with an interval, and covered by it; both again with weights that fade
-        residuals (n,)  of the last 250 rows, a ring
-        bits (m,)       of the last 1000 rows, a ring: the levels that had an interval, and those that covered the row
-    """
+    """The intervals of a regression, a state machine over its scored rows."""
 
     layout = Layout(
         {
@@ -240,10 +232,11 @@ class Intervals(Holder):
 
     def __init__(self) -> None:
         self.rows = 0
-        self.alphas = np.repeat(1.0 - _LEVELS[:, None], len(STEPS), axis=1)
+        self.alphas = np.repeat(1.0 - _LEVELS[:, None], len(STEPS), axis=1)  # (L, K) a_k of every level
         self.weights = np.full(self.alphas.shape, 1.0 / len(STEPS))
         self.levels = np.zeros((len(LEVELS), LEVEL_COLUMNS))
-        self.residuals, self.bits = np.zeros(capacity(0, RING)), np.zeros(capacity(0, WINDOW))
+        self.residuals = np.zeros(capacity(0, RING))  # of the last 250 rows, a ring
+        self.bits = np.zeros(capacity(0, WINDOW))  # of the last 1000: levels with an interval, and those that covered
         self._ordered = np.zeros(len(self.residuals))
 
     def absorb(self, predicted: Floats, truth: Floats, served: Floats | None = None) -> None:

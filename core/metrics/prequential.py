@@ -83,14 +83,11 @@ def error_ratio(error: float, baseline: float) -> float:
 
 
 class Marks:
-    """At which rows something happened to a model; bounded, and thinned out evenly.
-
-    ``kept`` are each with ``row`` and ``kind`` at least, ``thinned`` is how many were dropped.
-    """
+    """At which rows something happened to a model; bounded, and thinned out evenly."""
 
     def __init__(self) -> None:
-        self.kept: list[Header] = []
-        self.thinned = 0
+        self.kept: list[Header] = []  # each with a row and a kind at least
+        self.thinned = 0  # how many were dropped
 
     def add(self, mark: Header) -> None:
         """Add a mark at the latest row. Beyond the bound, the one whose neighbours are closest together is dropped.
@@ -123,15 +120,10 @@ class Marks:
 
 
 class PrequentialMetrics(Holder):
-    """Metrics as a state machine over scored rows; what a task adds is ``absorb``, ``baselines`` and the reports.
-
-    Attributes:
-        scalars, ring, history: see above.
-        rows: rows scored.
-        POINT: names of the metrics in a point of the history.
-    """
+    """Metrics as a state machine over scored rows; what a task adds is ``absorb``, ``baselines`` and the reports."""
 
     POINT: ClassVar[tuple[str, ...]]
+    """Names of the metrics in a point of the history."""
 
     def __init__(self, scalars: int, ring_columns: int) -> None:
         self.scalars = np.zeros(scalars)
