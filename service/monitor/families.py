@@ -1,24 +1,60 @@
-"""Families of metrics with labels, made in one line each."""
+"""The families of metrics, in one table: what each is called, its labels, what it tells."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-Sample = tuple[Sequence[str], float]
-"""The values of the labels, and the number."""
+from service.runtime.stats import Stats
+
+COUNTER, GAUGE, HISTOGRAM = CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+COUNTED = {one.name: one.metadata["help"] for one in fields(Stats)}
+"""The runtime's counters."""
+TABLE: tuple[tuple[Any, str, str, str], ...] = (
+    *((COUNTER, name, "action" if name == "switches" else "", text) for name, text in COUNTED.items()),
+    (COUNTER, "requests", "route method status", "Requests answered"),
+    (HISTOGRAM, "request_duration_seconds", "route method", "Time to answer"),
+    (GAUGE, "store_up", "", "Whether the store answers"),
+    (GAUGE, "store_full", "", "Whether the store has refused writes for lack of room"),
+    (GAUGE, "hints", "", "Whether notices of appends are received"),
+    (GAUGE, "ready", "", "Whether the service takes traffic"),
+    (GAUGE, "models_loaded", "", "Models in memory"),
+    (GAUGE, "models_bytes", "", "Memory of the models, estimated"),
+    (GAUGE, "models_lost", "", "Models in memory that the store has lost"),
+    (GAUGE, "queued", "", "Requests waiting to be committed"),
+    (GAUGE, "models_lagging", "", "Models that are known to be behind their logs"),
+    (GAUGE, "lag_entries", "", "Entries that the one furthest behind has not applied yet"),
+    (GAUGE, "model_lag_entries", "model", "Of each of those furthest behind"),
+    (GAUGE, "model_info", "model algorithm task phase", "What a model is; the number is 1"),
+    (COUNTER, "model_rows", "model", "Rows that the model has learned"),
+    (COUNTER, "model_unscored_rows", "model", "Rows before any label was known"),
+    (COUNTER, "model_drift_episodes", "model", "Drift events, challengers' included"),
+    (GAUGE, "model_score", "model", "Accuracy, or the mean squared error of a regression, of the last 1000 rows"),
+    (GAUGE, "model_baseline", "model", "The same of the model's best baseline"),
+    (GAUGE, "model_error_ratio", "model", "Errors (with class costs, costs) over the best baseline's, last 1000 rows"),
+    (GAUGE, "model_calibration_error", "model", "Expected calibration error (ece) of the last 1000 rows"),
+    (GAUGE, "model_challengers_ahead", "model", "Challengers that are better than the model"),
+    (GAUGE, "model_coverage", "model level", "Share of labels within their intervals of this level, last 1000 rows"),
+    (GAUGE, "model_pending_labels", "model", "Tracked predictions that wait for their labels"),
+    (COUNTER, "model_expired_labels", "model", "Tracked predictions whose labels came too late"),
+    (GAUGE, "tag_models", "tag value", "Loaded models with a tag"),
+    (GAUGE, "tag_models_worse", "tag value", "Those of them that are worse than their best baselines, over all rows"),
+    (GAUGE, "tag_challengers_ahead", "tag value", "Challengers that are better than their models"),
+    (COUNTER, "tag_rows", "tag value", "Rows that they have learned while this process held them"),
+    (COUNTER, "tag_drift_episodes", "tag value", "Their drift events while this process held them"),
+    (COUNTER, "drift_events", "kind", "Drift events this process was the first to publish"),
+    (GAUGE, "drift_streams", "", "Open streams of drift events; 100 at most"),
+    (COUNTER, "webhook_events", "webhook outcome", "Outcomes of drift events, and failed attempts, by webhook number"),
+    (GAUGE, "key_expires_timestamp_seconds", "key", "When the last key of a name expires"),
+)
+_BY_NAME = {name: (kind, labels.split(), text) for kind, name, labels, text in TABLE}
 
 
-def gauge(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]) -> Metric:
-    """A gauge ``onepass_NAME`` with labels."""
-    return _filled(GaugeMetricFamily(f"onepass_{name}", text, labels=labels), samples)
-
-
-def counter(name: str, text: str, labels: Sequence[str], samples: Iterable[Sample]) -> Metric:
-    """A counter ``onepass_NAME_total`` with labels."""
-    return _filled(CounterMetricFamily(f"onepass_{name}", text, labels=labels), samples)
-
-
-def _filled(family: CounterMetricFamily | GaugeMetricFamily, samples: Iterable[Sample]) -> Metric:
-    for values, number in samples:
-        family.add_metric(values, number)
-    return family
+def metric(name: str, numbers: float | Iterable[tuple[Any, ...]]) -> Metric:
+    """The metric ``onepass_NAME``: one number, or for each set of labels what ``add_metric`` takes."""
+    kind, labels, text = _BY_NAME[name]
+    found: Metric = kind(f"onepass_{name}", text, labels=labels)
+    for sample in [((), numbers)] if isinstance(numbers, int | float) else numbers:
+        found.add_metric(*sample)  # type: ignore[attr-defined]  # the base class lacks what all of them have
+    return found

@@ -6,16 +6,15 @@ between; what is found of a model at a version is kept until the next.
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextvars import Context
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
-from core.metrics import Quality
 from core.model import read
 from service.errors import Unavailable
-from service.monitor.families import counter, gauge
+from service.monitor.families import metric
 from service.runtime.replica import Replica
 from service.store.pending import Pending
 
@@ -23,6 +22,8 @@ LEVEL = "0.9"
 """The level of which coverage is shown."""
 PATIENCE_S = 0.5
 """How long a scrape waits for the store: what goes wrong with it has to be told while it does."""
+Counts = dict[tuple[str, str], tuple[int, int]]
+"""How many tracked predictions wait and how many have expired, by name and incarnation."""
 HALF_LIFE_S = 600.0
 """Rows count half as much after so long: those shown should not change from one look to the next."""
 STEP = 1000
@@ -73,49 +74,32 @@ class Activity:
         return sorted(ranked[:count])
 
 
-class Shown(NamedTuple):
-    """What is shown of one model.
+class _Look(NamedTuple):
+    """What is shown of one model: what it is (the labels of ``model_info``), and its numbers by metric."""
 
-    Attributes:
-        name, incarnation, version: of which it is.
-        algorithm, task, phase: what it is.
-        rows: learned.
-        quality: in the window of its metrics.
-        coverage: of its intervals in that window; None where there are none.
-        drifts: events.
-        ahead: challengers that are better than the model.
-    """
-
-    name: str
     incarnation: str
     version: int
-    algorithm: str
-    task: str
-    phase: str
-    rows: int
-    quality: Quality
+    labels: tuple[str, str, str, str]
+    numbers: dict[str, float]
     coverage: float | None
-    drifts: int
-    ahead: int
 
-    @classmethod
-    def of(cls, replica: Replica) -> "Shown":
-        """A model as it is; nobody may be changing it."""
-        machine = replica.machine
-        summary = read.summary(machine)
-        return cls(
-            name=replica.name,
-            incarnation=replica.incarnation,
-            version=replica.version,
-            algorithm=summary.algorithm,
-            task=summary.task,
-            phase=summary.phase,
-            rows=machine.rows,
-            quality=read.quality(machine.own),
-            coverage=read.coverage(machine.own).get(LEVEL),
-            drifts=machine.outbox.total,
-            ahead=summary.ahead,
-        )
+
+def _look(replica: Replica) -> _Look:
+    """A model as it is; nobody may be changing it."""
+    machine = replica.machine
+    summary, quality = read.summary(machine), read.quality(machine.own)
+    numbers = {
+        "model_rows": machine.rows,
+        "model_unscored_rows": quality.unscored,
+        "model_drift_episodes": machine.outbox.total,
+        "model_score": quality.score,
+        "model_baseline": quality.baseline,
+        "model_error_ratio": quality.error_ratio,
+        "model_calibration_error": quality.calibration_error,
+        "model_challengers_ahead": summary.ahead,
+    }
+    labels = (replica.name, summary.algorithm, summary.task, summary.phase)
+    return _Look(replica.incarnation, replica.version, labels, numbers, read.coverage(machine.own).get(LEVEL))
 
 
 class ModelMetrics:
@@ -127,102 +111,51 @@ class ModelMetrics:
 
     def __init__(self, pending: Pending) -> None:
         self._pending = pending
-        self._known: dict[str, Shown] = {}
-        self._asked: asyncio.Task[dict[tuple[str, str], tuple[int, int]]] | None = None
+        self._known: dict[str, _Look] = {}
+        self._asked: asyncio.Task[Counts] | None = None
 
     async def collect(self, replicas: Sequence[Replica]) -> list[Metric]:
         """The metrics of some models as they are now."""
-        shown = [await self._look(replica) for replica in replicas]
-        self._known = {one.name: one for one in shown if one is not None}
-        return [*_families([*self._known.values()]), *await self._awaited([*self._known.values()])]
+        looks = [(replica.name, await self._at(replica)) for replica in replicas]
+        shown = self._known = {name: look for name, look in looks if look is not None}
+        counts = await self._counts({(name, look.incarnation) for name, look in shown.items()})
+        covered = [((name, LEVEL), look.coverage) for name, look in shown.items() if look.coverage is not None]
+        found = [
+            metric("model_info", [(look.labels, 1) for look in shown.values()]),
+            metric("model_coverage", covered),
+            metric("model_pending_labels", [((name,), waiting) for (name, _), (waiting, _) in counts.items()]),
+            metric("model_expired_labels", [((name,), expired) for (name, _), (_, expired) in counts.items()]),
+        ]
+        for figure in dict.fromkeys(figure for look in shown.values() for figure in look.numbers):
+            numbers = [(name, look.numbers[figure]) for name, look in shown.items()]
+            found.append(metric(figure, [((name,), number) for name, number in numbers if not math.isnan(number)]))
+        return found
 
-    async def _look(self, replica: Replica) -> Shown | None:
-        """A model as it is, or as it was at the last look if somebody is changing it; None: not known yet."""
+    async def _at(self, replica: Replica) -> _Look | None:
+        """A model as it is, or as it was at the last look if it is being changed; None: not known yet."""
         await asyncio.sleep(0)
-        found = self._known.get(replica.name)
-        if found is not None and found.incarnation != replica.incarnation:
-            found = None
+        look = self._known.get(replica.name)
+        found = look if look is not None and look.incarnation == replica.incarnation else None
         if replica.lock.locked() or (found is not None and found.version == replica.version):
             return found
-        return Shown.of(replica)
+        return _look(replica)
 
-    async def _awaited(self, shown: Sequence[Shown]) -> list[Metric]:
+    async def _counts(self, models: set[tuple[str, str]]) -> Counts:
         """Tracked predictions of the models of which the store tells within ``PATIENCE_S``.
 
         What it does not answer in time it may still be answering when the next scrape comes, which waits for that.
         """
         if self._asked is None:
-            self._asked = asyncio.get_running_loop().create_task(self._counts(shown), context=Context())
+            self._asked = asyncio.get_running_loop().create_task(self._ask(sorted(models)), context=Context())
         done, _ = await asyncio.wait({self._asked}, timeout=PATIENCE_S)
-        counts = self._asked.result() if done else {}
-        self._asked = None if done else self._asked
-        known = [
-            ((one.name,), counts[one.name, one.incarnation]) for one in shown if (one.name, one.incarnation) in counts
-        ]
-        waiting = [(model, count[0]) for model, count in known]
-        expired = [(model, count[1]) for model, count in known]
-        return [
-            gauge("model_pending_labels", "Tracked predictions that wait for their labels", ("model",), waiting),
-            counter("model_expired_labels", "Tracked predictions whose labels came too late", ("model",), expired),
-        ]
+        if not done:
+            return {}
+        counts, self._asked = self._asked.result(), None
+        return {model: count for model, count in counts.items() if model in models}
 
-    async def _counts(self, shown: Sequence[Shown]) -> dict[tuple[str, str], tuple[int, int]]:
-        """How many wait and how many have expired, by name and incarnation; nothing of models that cannot be told."""
-        models = [(one.name, one.incarnation) for one in shown]
+    async def _ask(self, models: Sequence[tuple[str, str]]) -> Counts:
         try:
             counts = await self._pending.counts_of(models)
         except Unavailable:
             return {}
         return {model: count for model, count in zip(models, counts, strict=True) if count is not None}
-
-
-class _Figure(NamedTuple):
-    """One number of every model that is shown.
-
-    Attributes:
-        name, text: of the metric.
-        of: the number; None or NaN: not known, the model is left out.
-        family: of what kind it is.
-    """
-
-    name: str
-    text: str
-    of: Callable[[Shown], float | None]
-    family: Callable[..., Metric] = gauge
-
-
-_FIGURES = (
-    _Figure("model_rows", "Rows that the model has learned", lambda one: one.rows, counter),
-    _Figure("model_unscored_rows", "Rows before any label was known", lambda one: one.quality.unscored, counter),
-    _Figure("model_drift_episodes", "Drift events, challengers' included", lambda one: one.drifts, counter),
-    _Figure(
-        "model_score",
-        "Accuracy, or the mean squared error of a regression, of the last 1000 rows",
-        lambda one: one.quality.score,
-    ),
-    _Figure("model_baseline", "The same of the model's best baseline", lambda one: one.quality.baseline),
-    _Figure(
-        "model_error_ratio",
-        "Errors, with class costs their costs, over the best baseline's, on the same of the last 1000 rows",
-        lambda one: one.quality.error_ratio,
-    ),
-    _Figure(
-        "model_calibration_error",
-        "Distance between probabilities and what came true (ece) in the last 1000 rows",
-        lambda one: one.quality.calibration_error,
-    ),
-    _Figure("model_challengers_ahead", "Challengers that are better than the model", lambda one: one.ahead),
-)
-
-
-def _families(shown: Sequence[Shown]) -> Iterator[Metric]:
-    """All that this process knows without asking the store."""
-    kinds = [((one.name, one.algorithm, one.task, one.phase), 1.0) for one in shown]
-    yield gauge("model_info", "What a model is; the number is 1", ("model", "algorithm", "task", "phase"), kinds)
-    for figure in _FIGURES:
-        found = [((one.name,), figure.of(one)) for one in shown]
-        known = [(labels, number) for labels, number in found if number is not None and not math.isnan(number)]
-        yield figure.family(figure.name, figure.text, ("model",), known)
-    text = "Share of labels within their intervals of this level, in the last 1000 rows"
-    covered = [((one.name, LEVEL), one.coverage) for one in shown if one.coverage is not None]
-    yield gauge("model_coverage", text, ("model", "level"), covered)

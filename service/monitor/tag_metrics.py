@@ -5,12 +5,12 @@ memory, and a counter must not.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 from prometheus_client.core import Metric
 
-from service.monitor.families import counter, gauge
+from service.monitor.families import metric
 from service.monitor.model_metrics import Gain
 from service.runtime.lists import errs_more
 from service.runtime.replica import Replica
@@ -19,19 +19,7 @@ TAGS_SHOWN = 100
 """Tags with metrics of their own: those of most models."""
 STEP = 500
 """Models looked at between two turns of the event loop's other tasks."""
-_LABELS = ("tag", "value")
 Tag = tuple[str, str]
-
-
-@dataclass(slots=True)
-class _Sums:
-    """Of the loaded models with a tag: how many, worse than their baselines, challengers ahead; and their gains."""
-
-    models: int = 0
-    worse: int = 0
-    ahead: int = 0
-    rows: int = 0
-    drifts: int = 0
 
 
 class TagMetrics:
@@ -48,59 +36,31 @@ class TagMetrics:
             gains: of each of them by name, since the last time.
         """
         sums = await _sums(replicas, gains)
-        largest = sorted(sums, key=lambda tag: (-sums[tag].models, tag))[:TAGS_SHOWN]
-        before, self._gained = self._gained, {}
-        for tag in largest:
-            rows, drifts = before.get(tag, Gain(0, 0))
-            self._gained[tag] = Gain(rows + sums[tag].rows, drifts + sums[tag].drifts)
-        return _families({tag: sums[tag] for tag in sorted(largest)}, self._gained)
+        shown = sorted(sorted(sums, key=lambda tag: (-sums[tag]["tag_models"], tag))[:TAGS_SHOWN])
+        for tag in shown:
+            rows, drifts = self._gained.get(tag, Gain(0, 0))
+            sums[tag].update(tag_rows=rows, tag_drift_episodes=drifts)
+        self._gained = {tag: Gain(sums[tag]["tag_rows"], sums[tag]["tag_drift_episodes"]) for tag in shown}
+        return [metric(name, [(tag, sums[tag][name]) for tag in shown]) for name in (sums[shown[0]] if shown else ())]
 
 
-async def _sums(replicas: Iterable[Replica], gains: Mapping[str, Gain]) -> dict[Tag, _Sums]:
-    found: dict[Tag, _Sums] = {}
+async def _sums(replicas: Sequence[Replica], gains: Mapping[str, Gain]) -> dict[Tag, Counter[str]]:
+    """By tag and by the name of the metric."""
+    found: defaultdict[Tag, Counter[str]] = defaultdict(Counter)
     for at, replica in enumerate(replicas):
         if at % STEP == STEP - 1:
             await asyncio.sleep(0)
-        config = replica.machine.config
-        if not config.tags or replica.down is not None:
+        tags = replica.machine.config.tags
+        if not tags or replica.down is not None:
             continue
-        summary = replica.summary.shown(replica)
-        gain = gains[replica.name]
-        for tag in config.tags.items():
-            of_tag = found.setdefault(tag, _Sums())
-            of_tag.models += 1
-            of_tag.worse += summary is not None and errs_more(summary)
-            of_tag.ahead += 0 if summary is None else summary.figures.ahead
-            of_tag.rows += gain.rows
-            of_tag.drifts += gain.drifts
+        gain, summary = gains[replica.name], replica.summary.shown(replica)
+        own = {
+            "tag_models": 1,
+            "tag_models_worse": int(summary is not None and errs_more(summary)),
+            "tag_challengers_ahead": 0 if summary is None else summary.figures.ahead,
+            "tag_rows": gain.rows,
+            "tag_drift_episodes": gain.drifts,
+        }
+        for tag in tags.items():
+            found[tag].update(own)
     return found
-
-
-def _families(sums: Mapping[Tag, _Sums], gained: Mapping[Tag, Gain]) -> list[Metric]:
-    return [
-        gauge("tag_models", "Loaded models with a tag", _LABELS, [(tag, one.models) for tag, one in sums.items()]),
-        gauge(
-            "tag_models_worse",
-            "Those of them that err, or with class costs cost, more than their best baselines, over all rows",
-            _LABELS,
-            [(tag, one.worse) for tag, one in sums.items()],
-        ),
-        gauge(
-            "tag_challengers_ahead",
-            "Challengers that are better than their models",
-            _LABELS,
-            [(tag, one.ahead) for tag, one in sums.items()],
-        ),
-        counter(
-            "tag_rows",
-            "Rows that they have learned while this process held them",
-            _LABELS,
-            [(tag, gain.rows) for tag, gain in gained.items()],
-        ),
-        counter(
-            "tag_drift_episodes",
-            "Their drift events while this process held them",
-            _LABELS,
-            [(tag, gain.drifts) for tag, gain in gained.items()],
-        ),
-    ]

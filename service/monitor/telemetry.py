@@ -3,18 +3,18 @@
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from service.monitor.drift_monitor import DriftMonitor
-from service.monitor.families import counter, gauge
+from service.monitor.families import COUNTED, TABLE, metric
 from service.monitor.model_metrics import Activity, ModelMetrics
 from service.monitor.tag_metrics import TagMetrics
 from service.runtime.changes import ACTIONS
@@ -26,7 +26,7 @@ LAGS_SHOWN = 20
 
 
 class Telemetry:
-    """The metrics of one service, in a registry of their own.
+    """The metrics of one service.
 
     Args:
         engine: whose counters and gauges are shown.
@@ -36,21 +36,13 @@ class Telemetry:
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        drift: DriftMonitor,
-        models: int,
-        expiries: Callable[[], Mapping[str, float]] = dict,
+        self, engine: Engine, drift: DriftMonitor, models: int, expiries: Callable[[], Mapping[str, float]] = dict
     ) -> None:
-        self._engine, self._registry, self._requests = engine, CollectorRegistry(), _Requests()
-        self._registry.register(self._requests)
-        self._health = _Health(engine)
-        for own in (_Runtime(engine), self._health, _Drift(drift)):
-            self._registry.register(own)
+        self._engine, self._drift, self._most, self._expiries = engine, drift, models, expiries
+        self._process, self._requests, self._turn = CollectorRegistry(), Requests(), asyncio.Lock()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self._registry)
+            collector(registry=self._process)
         self.observe = self._requests.observe
-        self._most, self._turn, self._expiries = models, asyncio.Lock(), expiries
         self._activity, self._models, self._tags = Activity(), ModelMetrics(engine.pending), TagMetrics()
 
     async def render(self, sees: Callable[[str], bool] | None = None) -> tuple[bytes, str]:
@@ -60,12 +52,14 @@ class Telemetry:
             sees: of which models the caller may know; None: of all, and of their sums by tag. Otherwise no sums are
                 told, of rows or requests, time or memory: they tell of the other models, too.
         """
-        of_models = CollectorRegistry()
-        of_models.register(_Collected(await self._of_models(sees)))
+        found = [*self._health(), *await self._of_models(sees)]
         if sees is None:
-            return generate_latest(self._registry) + generate_latest(of_models), CONTENT_TYPE_LATEST
-        of_models.register(self._health)
-        return generate_latest(of_models), CONTENT_TYPE_LATEST
+            found += [*self._requests.collect(), *self._runtime(), *self._events(), *self._process.collect()]
+            names = {one.name for one in found}  # those that have no samples now are told all the same
+            found += [metric(name, ()) for _, name, *_ in TABLE if f"onepass_{name}" not in names]
+        registry = CollectorRegistry()
+        registry.register(_Collected(found))
+        return generate_latest(registry), CONTENT_TYPE_LATEST
 
     async def _of_models(self, sees: Callable[[str], bool] | None) -> list[Metric]:
         async with self._turn:
@@ -74,23 +68,46 @@ class Telemetry:
             seen = {one.name: one for one in loaded if one.down is None and (sees is None or sees(one.name))}
             most = self._activity.most(self._most, [*seen])
             of_tags = await self._tags.collect(loaded, gains)
-            return [
-                *self._lags(sees),
-                *await self._models.collect([seen[name] for name in most]),
-                *((*of_tags, self._keys()) if sees is None else ()),
-            ]
-
-    def _keys(self) -> Metric:
-        found = [((name,), at) for name, at in self._expiries().items()]
-        return gauge("key_expires_timestamp_seconds", "When the last key of a name expires", ("key",), found)
+            found = [*self._lags(sees), *await self._models.collect([seen[name] for name in most])]
+            if sees is None:
+                keys = [((name,), at) for name, at in self._expiries().items()]
+                found += [*of_tags, metric("key_expires_timestamp_seconds", keys)]
+            return found
 
     def _lags(self, sees: Callable[[str], bool] | None) -> Iterator[Metric]:
         """How many models are behind their logs, how far, and those that are furthest."""
         seen = [((model,), entries) for entries, model in self._engine.lags if sees is None or sees(model)]
-        furthest = seen[0][1] if seen else 0
-        yield gauge("models_lagging", "Models that are known to be behind their logs", (), [((), len(seen))])
-        yield gauge("lag_entries", "Entries that the one furthest behind has not applied yet", (), [((), furthest)])
-        yield gauge("model_lag_entries", "Of each of those furthest behind", ("model",), seen[:LAGS_SHOWN])
+        yield metric("models_lagging", len(seen))
+        yield metric("lag_entries", seen[0][1] if seen else 0)
+        yield metric("model_lag_entries", seen[:LAGS_SHOWN])
+
+    def _health(self) -> Iterator[Metric]:
+        """Whether the service and its store can be used; nothing of it is of any model."""
+        engine = self._engine
+        yield metric("store_up", int(engine.store_ok is True and not engine.committer.store_down))
+        yield metric("store_full", int(engine.store.connection.full))
+        yield metric("hints", int(engine.notices.hearing))
+        yield metric("ready", int(engine.ready()[0]))
+
+    def _runtime(self) -> Iterator[Metric]:
+        """The runtime's counters, and what it holds."""
+        models, stats = self._engine.models, self._engine.stats
+        for name in COUNTED:
+            value = getattr(stats, name)
+            yield metric(name, [((action,), value[action]) for action in ACTIONS] if name == "switches" else value)
+        yield metric("models_loaded", len(models.loaded))
+        yield metric("models_bytes", models.ledger.used)
+        yield metric("models_lost", len(models.lost))
+        yield metric("queued", sum(replica.inbox.waiting for replica in models.loaded))
+
+    def _events(self) -> Iterator[Metric]:
+        """Drift events by kind of test, their outcomes at the webhooks by number, the open streams."""
+        drift = self._drift
+        events = {**drift.publisher.published, drift.unlabelled.kind: drift.unlabelled.published}
+        yield metric("drift_events", [((kind,), count) for kind, count in events.items()])
+        outcomes = [((str(hook.number), what), count) for hook in drift.hooks for what, count in hook.outcomes.items()]
+        yield metric("webhook_events", outcomes)
+        yield metric("drift_streams", drift.broadcast.open)
 
 
 @dataclass(slots=True)
@@ -101,7 +118,7 @@ class _Times:
     seconds: float = 0.0
 
 
-class _Requests(Collector):
+class Requests:
     """Requests as they are answered, on the event loop alone: plain numbers, since the library's take locks."""
 
     def __init__(self) -> None:
@@ -120,61 +137,14 @@ class _Requests(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The number of answers, and the times they took."""
-        labels = ("route", "method", "status")
-        answered = [((route, method, str(status)), count) for (route, method, status), count in self._answered.items()]
-        yield counter("requests", "Requests answered", labels, answered)
-        name = "onepass_request_duration_seconds"
-        taken = HistogramMetricFamily(name, "Time to answer", labels=("route", "method"))
+        answered = self._answered.items()
+        yield metric("requests", [((route, method, str(status)), n) for (route, method, status), n in answered])
         bounds = [*map(floatToGoString, (*BUCKETS, inf))]
-        for of, times in self._times.items():
-            buckets = [*zip(bounds, accumulate(times.counts), strict=True)]
-            taken.add_metric(of, buckets, times.seconds)
-        yield taken
-
-
-class _Runtime(Collector):
-    """Collects the runtime's plain counters on request."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def collect(self) -> Iterator[Metric]:
-        """One family per counter, and the present gauges."""
-        engine = self._engine
-        for counted in fields(engine.stats):
-            value, text = getattr(engine.stats, counted.name), counted.metadata["help"]
-            if counted.name == "switches":
-                yield counter(counted.name, text, ("action",), [((action,), value[action]) for action in ACTIONS])
-            else:
-                yield counter(counted.name, text, (), [((), value)])
-        loaded = engine.models.loaded
-        gauges = {
-            "models_loaded": ("Models in memory", len(loaded)),
-            "models_bytes": ("Memory of the models, estimated", engine.models.ledger.used),
-            "queued": ("Requests waiting to be committed", sum(replica.inbox.waiting for replica in loaded)),
-            "models_lost": ("Models in memory that the store has lost", len(engine.models.lost)),
-        }
-        for name, (text, value) in gauges.items():
-            yield gauge(name, text, (), [((), value)])
-
-
-class _Health(Collector):
-    """How the service is; nothing of it is of any model."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def collect(self) -> Iterator[Metric]:
-        """Whether it and its store can be used."""
-        engine = self._engine
-        gauges = {
-            "store_up": ("Whether the store answers", int(engine.store_ok is True and not engine.committer.store_down)),
-            "store_full": ("Whether the store has refused writes for lack of room", int(engine.store.connection.full)),
-            "hints": ("Whether notices of appends are received", int(engine.notices.hearing)),
-            "ready": ("Whether the service takes traffic", int(engine.ready()[0])),
-        }
-        for name, (text, value) in gauges.items():
-            yield gauge(name, text, (), [((), value)])
+        taken = [
+            (labels, [*zip(bounds, accumulate(times.counts), strict=True)], times.seconds)
+            for labels, times in self._times.items()
+        ]
+        yield metric("request_duration_seconds", taken)
 
 
 class _Collected(Collector):
@@ -186,25 +156,3 @@ class _Collected(Collector):
     def collect(self) -> Sequence[Metric]:
         """The same."""
         return self._metrics
-
-
-class _Drift(Collector):
-    """Reads the counters of the drift monitor; labels are the kinds of tests and the numbers of webhooks: few."""
-
-    def __init__(self, drift: DriftMonitor) -> None:
-        self._drift = drift
-
-    def collect(self) -> Iterator[Metric]:
-        """Events, their outcomes at the webhooks, and the open streams."""
-        text = "Drift events this process was the first to publish"
-        events = {**self._drift.publisher.published, self._drift.unlabelled.kind: self._drift.unlabelled.published}
-        yield counter("drift_events", text, ("kind",), [((kind,), count) for kind, count in events.items()])
-        text = "Drift events delivered to, dropped at and held back from a webhook, and attempts that failed; by number"
-        outcomes = [
-            ((str(hook.number), outcome), count)
-            for hook in self._drift.hooks
-            for outcome, count in hook.outcomes.items()
-        ]
-        yield counter("webhook_events", text, ("webhook", "outcome"), outcomes)
-        text = "Open streams of drift events; 100 at most"
-        yield gauge("drift_streams", text, (), [((), self._drift.broadcast.open)])
