@@ -1,7 +1,7 @@
 """The contents of a log entry, and the outcomes of applying it.
 
 The entry that makes version v is everything that was committed together. Each *segment* is one request,
-or single rows that came together: learned whole or refused whole. ``service.store.codec`` turns segments
+or single rows that came together: learned whole or refused whole. ``service.store.log.codec`` turns segments
 into bytes and back; this file defines their meaning only.
 
     Entry(version, time_ms, segments)

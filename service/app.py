@@ -38,21 +38,21 @@ from service.monitor.telemetry import Telemetry
 from service.pages import api_pages, reading, refusals
 from service.pages import routes as pages
 from service.runtime.broadcast import OWNER
-from service.runtime.committer import Limits
+from service.runtime.commit.committer import Limits
+from service.runtime.commit.jobs import TICK_SEGMENTS_MAX
 from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
-from service.runtime.jobs import TICK_SEGMENTS_MAX
-from service.runtime.loader import Store
+from service.runtime.replicas.loader import Store
 from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
 from service.settings import Settings
 from service.settings_validation import validated
 from service.store.catalog import Catalog
-from service.store.drift import KEPT, DriftStream
+from service.store.drift.drift import KEPT, DriftStream
 from service.store.expiry import Expiry
-from service.store.log import Log
+from service.store.log.log import Log
 from service.store.redis.connection import Connection
-from service.store.snapshots import Snapshots
-from service.store.states import States
+from service.store.states.snapshots import Snapshots
+from service.store.states.states import States
 from service.store_keeper import StoreKeeper
 
 logger = logging.getLogger(__name__)

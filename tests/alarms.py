@@ -11,8 +11,8 @@ import pytest
 from core.drift.outbox import Change, Drift, Joined
 from core.entry import Entry, Outcome, Rows
 from core.model import Model
-from service.runtime import batches
-from service.store import entry_runs
+from service.runtime.replicas import batches
+from service.store.log import entry_runs
 
 LOUD = 1000.0
 """A row whose first feature is at least this raises an alarm."""

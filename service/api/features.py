@@ -37,9 +37,8 @@ from service.api.rows.identity import NO_IDENTITY, SWITCH, Identity, digest, ide
 from service.api.rows.row_requests import Refused
 from service.api.rows.table_queries import described
 from service.api.schemas import ClientId, Durability, Incarnation, OverlapBody, OverlapRecord, Rows, Taught, Version
-from service.runtime import changes
-from service.runtime.jobs import Reply
-from service.runtime.replica import Replica
+from service.runtime.replicas import changes
+from service.runtime.replicas.replica import Replica, Reply
 
 Declared = list[str | FeatureEntry]
 

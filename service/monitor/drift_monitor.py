@@ -9,8 +9,8 @@ from service.monitor.unlabelled import Unlabelled
 from service.monitor.webhooks import Webhook, name_of, quiet
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine
-from service.store.deliveries import Deliveries
-from service.store.drift import DriftStream
+from service.store.drift.deliveries import Deliveries
+from service.store.drift.drift import DriftStream
 
 
 class DriftMonitor:

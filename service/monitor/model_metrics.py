@@ -15,7 +15,7 @@ from prometheus_client.core import Metric
 from core.model import read
 from service.errors import Unavailable
 from service.monitor.families import metric
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 from service.store.pending import Pending
 
 LEVEL = "0.9"

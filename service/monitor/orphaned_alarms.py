@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from service.errors import OnepassError, Unavailable
 from service.runtime.engine import Engine
-from service.runtime.replica import Replica
-from service.store.alarm_index import ABANDONED_S, RENEWED_S, Entered
+from service.runtime.replicas.replica import Replica
+from service.store.log.alarm_index import ABANDONED_S, RENEWED_S, Entered
 
 logger = logging.getLogger(__name__)
 

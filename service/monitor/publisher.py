@@ -14,9 +14,9 @@ from core.drift.outbox import KEPT, Reach
 from service.errors import ModelDown, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
-from service.runtime.replica import Replica
-from service.store.drift import NOTHING, DriftStream
-from service.store.events import StreamItem, items
+from service.runtime.replicas.replica import Replica
+from service.store.drift.drift import NOTHING, DriftStream
+from service.store.drift.events import StreamItem, items
 
 logger = logging.getLogger(__name__)
 

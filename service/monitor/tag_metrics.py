@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 from service.monitor.families import metric
 from service.monitor.model_metrics import Gain
 from service.runtime.lists import errs_more
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 
 TAGS_SHOWN = 100
 """Tags with metrics of their own: those of most models."""

@@ -17,8 +17,8 @@ from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.families import COUNTED, TABLE, metric
 from service.monitor.model_metrics import Activity, ModelMetrics
 from service.monitor.tag_metrics import TagMetrics
-from service.runtime.changes import ACTIONS
 from service.runtime.engine import Engine
+from service.runtime.replicas.changes import ACTIONS
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 LAGS_SHOWN = 20

@@ -18,9 +18,9 @@ from core.entry import ServedPrediction
 from core.features import Space
 from core.model.unlabelled_watch import KIND, UnlabelledWatch, facts
 from service.errors import Unavailable
-from service.runtime.replica import Replica
-from service.store.drift import DriftStream
-from service.store.events import iso
+from service.runtime.replicas.replica import Replica
+from service.store.drift.drift import DriftStream
+from service.store.drift.events import iso
 
 logger = logging.getLogger(__name__)
 

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 from service.errors import Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.broadcast import EventSubscription
-from service.store.deliveries import TURN_MS, Deliveries
-from service.store.events import StoredEvent, iso
+from service.store.drift.deliveries import TURN_MS, Deliveries
+from service.store.drift.events import StoredEvent, iso
 
 if TYPE_CHECKING:
     import httpx

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from service.errors import StoreDown, StreamsFull
 from service.runtime.backoff import Backoff
-from service.store.events import StreamPosition
+from service.store.drift.events import StreamPosition
 
 if TYPE_CHECKING:
-    from service.store.drift import DriftStream  # it imports kernels, which those who read keys have no need of
+    from service.store.drift.drift import DriftStream  # it imports kernels, which those who read keys have no need of
 
 OWNER: ContextVar[str | None] = ContextVar("onepass_owner", default=None)
 """Whose request is answered; None: nobody's in particular."""

@@ -6,12 +6,12 @@ import time
 from core.model import STATE_VERSION, read, save
 from service.errors import RequestConflict
 from service.runtime.engine import Engine
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
-from service.store import copies
-from service.store.copies import Copy, Origin
-from service.store.pieces import digest
-from service.store.snapshots import SnapshotInfo
+from service.store.states import copies
+from service.store.states.copies import Copy, Origin
+from service.store.states.pieces import digest
+from service.store.states.snapshots import SnapshotInfo
 from service.store.summaries import encode_first
 
 

@@ -9,23 +9,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from service.errors import NotReached, Recreated, RequestConflict, StoreDown
-from service.runtime.actor import Actor
-from service.runtime.answerer import Answerer
-from service.runtime.committer import Committer, Limits
-from service.runtime.follower import Follower, LostModels
-from service.runtime.jobs import Waiting
+from service.runtime.commit.actor import Actor
+from service.runtime.commit.answerer import Answerer
+from service.runtime.commit.committer import Committer, Limits
+from service.runtime.commit.jobs import Waiting
+from service.runtime.commit.responses import FirstAnswers
+from service.runtime.commit.shared import Shared
 from service.runtime.lists import Listing
-from service.runtime.loader import Loader, Store
-from service.runtime.log_reader import LogReader, LostTail
-from service.runtime.model_cache import ModelCache
-from service.runtime.named_states import StateBudget
-from service.runtime.replica import Replica
-from service.runtime.responses import FirstAnswers
-from service.runtime.row_meter import RowMeter
-from service.runtime.shared import Shared
+from service.runtime.replicas.follower import Follower, LostModels
+from service.runtime.replicas.loader import Loader, Store
+from service.runtime.replicas.log_reader import LogReader, LostTail
+from service.runtime.replicas.model_cache import ModelCache
+from service.runtime.replicas.named_states import StateBudget
+from service.runtime.replicas.replica import Replica
+from service.runtime.replicas.row_meter import RowMeter
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
-from service.store.append_notices import AppendNotices
+from service.store.log.append_notices import AppendNotices
 from service.store.pending import Pending
 
 logger = logging.getLogger(__name__)

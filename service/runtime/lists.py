@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
-from service.runtime.model_cache import ModelCache
+from service.runtime.replicas.model_cache import ModelCache
 from service.store.catalog import Catalog, Listed, Wanted
 from service.store.summaries import StoredSummary, down
 

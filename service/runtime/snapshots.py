@@ -9,13 +9,13 @@ import logging
 
 from core.model import STATE_VERSION, save
 from service.errors import OnepassError, RequestConflict, Unavailable
-from service.runtime.committer import Committer
-from service.runtime.model_cache import ModelCache
-from service.runtime.replica import Replica
+from service.runtime.commit.committer import Committer
+from service.runtime.replicas.model_cache import ModelCache
+from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
-from service.store.pieces import digest
-from service.store.snapshots import SnapshotInfo, Snapshots
+from service.store.states.pieces import digest
+from service.store.states.snapshots import SnapshotInfo, Snapshots
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from core.model import STATE_VERSION, Summary
 from service.errors import Unavailable
-from service.store import codec
-from service.store.appends import failed
 from service.store.keys import DRIFT_PUBLISHED, INDEX, TOMBSTONES, ModelKeys, meta_key
+from service.store.log import codec
+from service.store.log.appends import failed
+from service.store.log.scripts import BASICS
 from service.store.redis.connection import Call, Connection, Script
-from service.store.scripts import BASICS
 from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
 
 STEP_NAMES = 1000

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from service.errors import Unavailable
-from service.store.appends import failed
 from service.store.keys import SWEEPER, ModelKeys
+from service.store.log.appends import failed
+from service.store.log.scripts import BASICS, SWEEP
 from service.store.redis.connection import Call, Connection, Script
-from service.store.scripts import BASICS, SWEEP
 
 # KEYS meta, seen, seen_due, pending, pending_due; ARGV incarnation, most of each.
 # A store without memory removes all the same: what a script removes first makes room for the count.

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from service.errors import Unavailable
-from service.store.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
 from service.store.keys import ModelKeys, raw, text
+from service.store.log.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
+from service.store.log.scripts import BASICS, LOOK, SWEEP
 from service.store.redis.connection import Call, Connection, Script
-from service.store.scripts import BASICS, LOOK, SWEEP
 
 # KEYS meta, pending, pending_due, seen_due, seen; ARGV incarnation, prediction id, blob, life in ms, most, most ids,
 # the id that the label would be remembered by, "" where the prediction id is known to be new.

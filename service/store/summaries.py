@@ -13,8 +13,8 @@ import msgspec
 
 from core.model import Summary
 from service.store.keys import cached_keys
+from service.store.log.scripts import SUMMARY
 from service.store.redis.connection import Call
-from service.store.scripts import SUMMARY
 
 FORMAT = 1
 """Version of the record; one with another number is not read."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from core.contract import Floats
 from core.entry import ServedPrediction
-from service.store.codec import decoded, float_bytes
-from service.store.records import FORMAT
+from service.store.log.codec import decoded, float_bytes
+from service.store.log.records import FORMAT
 
 
 class Tracked(msgspec.Struct, array_like=True, frozen=True):

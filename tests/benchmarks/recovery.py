@@ -58,7 +58,7 @@ def segments(name: str, ids: bool, entries: int) -> "list[tuple[bytes, tuple[str
     """The rows of a log, encoded, with their ids."""
     from core.config import Config
     from core.entry import Rows
-    from service.store import codec
+    from service.store.log import codec
 
     model = MODELS[name]
     space = Config.parse({**model, "features": NAMES}).space
@@ -103,10 +103,10 @@ def uid(version: int) -> bytes:
 
 async def from_replies(name: str, ids: bool, entries: int, rounds: int) -> dict[str, Any]:
     """CPU seconds of every round; digests of state and answers."""
-    from service.runtime.loader import Loader
+    from service.runtime.replicas.loader import Loader
     from service.runtime.stats import Stats
     from service.store.catalog import ModelMeta
-    from service.store.log import Log
+    from service.store.log.log import Log
 
     config = json.dumps({**MODELS[name], "features": NAMES}).encode()
     meta = ModelMeta("m", INCARNATION, config, entries, uid(entries).decode(), 0, 0, 0)
@@ -136,9 +136,9 @@ async def from_replies(name: str, ids: bool, entries: int, rounds: int) -> dict[
 async def from_store(name: str, ids: bool, entries: int, rounds: int) -> dict[str, Any]:
     """Wall seconds of every load from a server, and the CPU seconds of both."""
     from service.app import store as open_store
-    from service.runtime.loader import Loader
+    from service.runtime.replicas.loader import Loader
     from service.runtime.stats import Stats
-    from service.store.log import Append, SegmentIn
+    from service.store.log.log import Append, SegmentIn
 
     blobs = segments(name, ids, entries)
     with server() as (url, process):

@@ -6,12 +6,11 @@ from collections.abc import Callable
 import msgspec
 
 from core.model import read, save
-from service.runtime import responses
+from service.runtime.commit import responses
 from service.runtime.engine import Engine
-from service.runtime.follower import Follower
-from service.runtime.jobs import Reply
-from service.runtime.replica import Replica
-from service.store import scripts
+from service.runtime.replicas.follower import Follower
+from service.runtime.replicas.replica import Replica, Reply
+from service.store.log import scripts
 from service.store.tracked import Tracked
 
 PLANTS: dict[str, Callable[[], None]] = {}

@@ -8,7 +8,7 @@ from typing import Literal
 
 import hiredis
 
-from service.store.scripts import APPEND
+from service.store.log.scripts import APPEND
 
 Fate = Literal["drop", "delay", "swallow", "cut", "garble"]
 """What becomes of the append that is picked:

@@ -14,14 +14,14 @@ from core.model import Model, save
 from core.model.apply import apply
 from core.numerics.linalg import single_threaded
 from core.state import envelope
-from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
-from service.store.entries import RawEntry
-from service.store.entries import raw_entry as read_entry
 from service.store.keys import ModelKeys
-from service.store.log import Log
+from service.store.log import codec
+from service.store.log.entries import RawEntry
+from service.store.log.entries import raw_entry as read_entry
+from service.store.log.log import Log
 from service.store.redis.connection import Connection
-from service.store.snapshots import Snapshots
+from service.store.states.snapshots import Snapshots
 from tests.faults.load import Load, Row
 from tests.faults.processes import Service
 

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from core.config import Config
 from core.model import save
-from service.store import codec
-from service.store.entries import RawEntry
+from service.store.log import codec
+from service.store.log.entries import RawEntry
 from tests.faults.load import Row, rows
 from tests.faults.processes import Answer, Service, eventually
 from tests.faults.rebuild import learnt, meta, oldest_snapshot, rebuild, stamp

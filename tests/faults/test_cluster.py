@@ -6,7 +6,7 @@ from core.config import Config
 from core.model import save
 from service.client import app
 from service.client.states import state_digest
-from service.store import codec
+from service.store.log import codec
 from tests.faults.drifts import Stream, calm, events, learn, moved
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually

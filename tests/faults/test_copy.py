@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from service.store.copies import _COPY
+from service.store.states.copies import _COPY
 from tests.faults.load import Load, rows
 from tests.faults.rebuild import bare
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.entry import Outcome, Rows
-from service.store import codec
+from service.store.log import codec
 from tests.faults.load import Client, rows
 from tests.faults.rebuild import bare, judge, learnt, whole_log
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from core.model import save
-from service.store.events import JOINED
+from service.store.drift.events import JOINED
 from service.store.keys import DRIFT, ModelKeys
 from tests.faults.drifts import Stream, calm, events, learn, moved, table
 from tests.faults.processes import eventually

@@ -10,12 +10,12 @@ from core.config import Config
 from core.entry import Entry, Rows
 from core.model import Model, save
 from service.errors import ModelDown
-from service.runtime.batches import SingleEntry
-from service.runtime.replica import Replica
+from service.runtime.replicas.batches import SingleEntry
+from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
-from service.store import codec
 from service.store.keys import ModelKeys
-from service.store.log import Append, Appended, Log, SegmentIn
+from service.store.log import codec
+from service.store.log.log import Append, Appended, Log, SegmentIn
 from service.store.redis.connection import Connection
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually

@@ -6,7 +6,7 @@ import pytest
 
 from core.config import Config
 from core.model import save
-from service.store import codec
+from service.store.log import codec
 from tests.faults.load import Load, rows
 from tests.faults.processes import Store, eventually
 from tests.faults.rebuild import meta, rebuild, repeat, stamp, whole_log

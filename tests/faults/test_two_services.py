@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 import pytest
 
-from service.store.scripts import READ_AFTER
+from service.store.log.scripts import READ_AFTER
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
 from tests.faults.rebuild import bare, judge, learnt, repeat, whole_log

@@ -35,9 +35,10 @@ from service.api.rows import row_requests
 from service.api.rows.formats.tables import Sent
 from service.errors import OnepassError
 from service.runtime.rows.row_validation import RowValidator
-from service.store import codec, entries, summaries, tracked
-from service.store.snapshots import SnapshotInfo
-from service.store.snapshots import _info as snapshot_info
+from service.store import summaries, tracked
+from service.store.log import codec, entries
+from service.store.states.snapshots import SnapshotInfo
+from service.store.states.snapshots import _info as snapshot_info
 from tests.core.model.test_extremes import live
 
 ROWS_MAX, BYTES_MAX = 1000, 2**20

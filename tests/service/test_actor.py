@@ -9,7 +9,7 @@ from core.entry import Rows
 from core.model import cost
 from service.errors import ModelDown, NotFound, QueueFull, TooLarge
 from service.runtime import threads
-from service.runtime.jobs import TICK_FLOPS_MAX
+from service.runtime.commit.jobs import TICK_FLOPS_MAX
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -47,7 +47,7 @@ async def test_a_model_whose_work_is_long_keeps_no_other_waiting(api, monkeypatc
         await go_on.wait()
         return await in_thread(flops, work, *args)
 
-    monkeypatch.setattr("service.runtime.replica.in_thread_if_long", held_up)
+    monkeypatch.setattr("service.runtime.replicas.replica.in_thread_if_long", held_up)
     flops = cost.flops_to_apply
     monkeypatch.setattr(cost, "flops_to_apply", lambda *of: 1e12 if of[0] is first.machine else flops(*of))
     waiting = first.inbox.submit(_row(first, 1.0, 2.0))
@@ -134,7 +134,7 @@ async def test_what_waits_is_bounded_in_bytes(api, monkeypatch):
     """Requests of all models count together until they are answered; one alone is taken whatever its size."""
     _, replica = await _model(api, "bytes")
     waiting = replica.inbox._shared.waiting
-    monkeypatch.setattr("service.runtime.jobs.WAITING_BYTES_MAX", 1)
+    monkeypatch.setattr("service.runtime.commit.jobs.WAITING_BYTES_MAX", 1)
     first = replica.inbox.submit(_row(replica, 1.0, 2.0))
     with pytest.raises(QueueFull, match="of at most 1 for all models"):
         replica.inbox.submit(_row(replica, 1.0, 2.0))

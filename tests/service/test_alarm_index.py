@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from service.errors import StoreDown
-from service.store import alarm_index
-from service.store.alarm_index import Entered
-from service.store.appends import Appended
 from service.store.keys import DRIFT_UNPUBLISHED
-from service.store.log import Log
+from service.store.log import alarm_index
+from service.store.log.alarm_index import Entered
+from service.store.log.appends import Appended
+from service.store.log.log import Log
 from service.store.redis.connection import Connection
 from tests.service.store_fixtures import INCARNATION
 
@@ -48,16 +48,15 @@ async def test_a_model_is_entered_before_its_first_append(connection, model, mon
 
 async def test_what_could_not_be_entered_is_entered_with_the_next_append(connection, model, monkeypatch):
     """A lost reply, or a store that was away."""
-    run = connection.run
 
     async def lost(calls, **_):
         return [StoreDown("away") for _ in calls]
 
-    monkeypatch.setattr(connection, "run", lost)
-    ((answer,), _) = await model.log.exchange([model.asks()])
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "run", lost)
+        ((answer,), _) = await model.log.exchange([model.asks()])
     assert isinstance(answer, StoreDown)
     assert [] == await members(connection)
-    monkeypatch.setattr(connection, "run", run)
     await model.append()
     assert [str(MINE).encode()] == await members(connection)
 

@@ -5,8 +5,8 @@ import asyncio
 import numpy as np
 import pytest
 
-from service.store.copies import Origin
 from service.store.keys import ModelKeys
+from service.store.states.copies import Origin
 from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from service.store import codec
+from service.store.log import codec
 from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, RLS, columnar, features, npy, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -6,8 +6,8 @@ from importlib.metadata import version
 import pytest
 
 from core.model import STATE_VERSION
-from service.runtime.named_states import NAMED_BYTES
-from service.store import log_page
+from service.runtime.replicas.named_states import NAMED_BYTES
+from service.store.log import log_page
 from tests.service.api_fixtures import columnar, features, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

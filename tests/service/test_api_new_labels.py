@@ -3,7 +3,7 @@
 import pytest
 
 from core.entry import Outcome
-from service.store import codec
+from service.store.log import codec
 from tests.service.api_fixtures import DFOP, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from service.store.append_notices import AppendNotices
 from service.store.keys import ModelKeys
+from service.store.log.append_notices import AppendNotices
 
 
 async def test_a_listener_that_is_cancelled_twice_leaves_no_connection(connection):

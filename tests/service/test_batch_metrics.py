@@ -10,7 +10,7 @@ from core.features.labels import LabelSet
 from core.metrics import classification_batch, regression_batch
 from service.api.rows import feedback
 from service.api.rows.identity import digest, digests_of
-from service.runtime.jobs import Reply
+from service.runtime.replicas.replica import Reply
 
 LABEL = st.sampled_from(["UP", "DOWN", 0, 1, False, True, ""])
 

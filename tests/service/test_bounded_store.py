@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from service.store import drift, keys
-from service.store.drift import DriftStream
+from service.store import keys
+from service.store.drift import drift
+from service.store.drift.drift import DriftStream
 from service.store.redis.connection import Connection
 from tests.alarms import JOINS, LOUD
 from tests.benchmarks.key_kinds import held, kind

@@ -19,8 +19,9 @@ from core.entry import (
     Withdraw,
 )
 from core.features import parse_features
-from service.store import codec, tracked
-from service.store.records import FORMAT
+from service.store import tracked
+from service.store.log import codec
+from service.store.log.records import FORMAT
 
 FEATURES = parse_features(
     ["a", {"name": "day", "type": "categorical", "categories": ["mon", 0]}, {"name": "b", "min": 0}]

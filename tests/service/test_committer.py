@@ -4,9 +4,9 @@ import asyncio
 import random
 
 from service.errors import StoreDown
-from service.runtime.committer import Committer, Limits
+from service.runtime.commit.committer import Committer, Limits
 from service.runtime.stats import Stats
-from service.store.log import Append, SegmentIn
+from service.store.log.log import Append, SegmentIn
 from tests.simulator.clock import Loop
 
 TIMEOUT_S = 2.0

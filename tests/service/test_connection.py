@@ -11,11 +11,11 @@ from redis import exceptions
 from service.errors import StoreDown, StoreFull
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
-from service.store.log import Head, Log
+from service.store.log.log import Head, Log
 from service.store.pending import Pending
 from service.store.redis.connection import Call, Connection, Script
 from service.store.redis.redis_errors import reply_error, unavailable
-from service.store.snapshots import Snapshots
+from service.store.states.snapshots import Snapshots
 from tests.service.store_fixtures import INCARNATION, Model
 
 ECHO = Script("return ARGV[1]")

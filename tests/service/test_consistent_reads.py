@@ -8,9 +8,9 @@ import pytest
 
 from core.entry import Entry, Switch
 from core.model.apply import apply
-from service.runtime import batches as applying
 from service.runtime import threads
-from service.store.events import StoredEvent, StreamPosition
+from service.runtime.replicas import batches as applying
+from service.store.drift.events import StoredEvent, StreamPosition
 from tests.service.api_fixtures import DFOP, columnar
 from tests.service.switches import NEW, label, overlapping, table
 

@@ -7,11 +7,11 @@ import pytest
 
 from core.drift.outbox import Drift, Joined
 from service.errors import StoreFull
-from service.store import deliveries, drift
 from service.store.catalog import Catalog
-from service.store.deliveries import Deliveries
-from service.store.drift import NOTHING, DriftStream
-from service.store.events import NONE_LATER, START, StreamPosition, items
+from service.store.drift import deliveries, drift
+from service.store.drift.deliveries import Deliveries
+from service.store.drift.drift import NOTHING, DriftStream
+from service.store.drift.events import NONE_LATER, START, StreamPosition, items
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, DRIFT_WEBHOOKS, TOMBSTONES
 from tests.service.store_fixtures import INCARNATION
 

@@ -20,15 +20,15 @@ from core.model import STATE_VERSION, Model, save
 from core.model.apply import apply
 from core.switching.space_model import SpaceModel
 from service.errors import ModelDown
-from service.runtime import batches, loader
-from service.runtime.batches import SingleEntry
-from service.runtime.loader import Loader
-from service.runtime.named_states import with_states
-from service.runtime.replica import Replica
+from service.runtime.replicas import batches, loader
+from service.runtime.replicas.batches import SingleEntry
+from service.runtime.replicas.loader import Loader
+from service.runtime.replicas.named_states import with_states
+from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
-from service.store import codec, entry_runs
-from service.store.entries import RawEntry
-from service.store.pieces import digest
+from service.store.log import codec, entry_runs
+from service.store.log.entries import RawEntry
+from service.store.states.pieces import digest
 from tests.core.life.logs import single_rows, written
 from tests.core.life.steps import STORY, WHOLE_LIFE
 from tests.core.life.streams import bodies, plain_body

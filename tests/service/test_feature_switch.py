@@ -10,9 +10,10 @@ from core.model import Model, cost
 from core.model.apply import apply
 from core.problems import Conflict, Invalid
 from core.switching.phases import mapping_bytes
-from service.runtime import admission, changes
-from service.runtime.batches import SingleEntry
-from service.runtime.replica import Replica
+from service.runtime import admission
+from service.runtime.replicas import changes
+from service.runtime.replicas.batches import SingleEntry
+from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
 from service.runtime.threads import THREAD_FLOPS
 

@@ -6,11 +6,11 @@ from core.config import Config
 from core.entry import Outcome
 from core.model import Model
 from service.errors import Recreated
-from service.runtime.replica import Replica
-from service.runtime.responses import FirstAnswers
+from service.runtime.commit.responses import FirstAnswers
+from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
-from service.store import codec
-from service.store.log import SeenId
+from service.store.log import codec
+from service.store.log.log import SeenId
 
 CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]})
 

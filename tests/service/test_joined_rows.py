@@ -7,7 +7,7 @@ import pytest
 
 from core.entry import Rows
 from service.errors import IdsFull, RequestConflict
-from service.store import codec
+from service.store.log import codec
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 LINE = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None}

@@ -5,9 +5,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from service.runtime import named_states
-from service.store.entries import RawEntry, name, name_of
+from service.runtime.replicas import named_states
 from service.store.keys import ModelKeys
+from service.store.log.entries import RawEntry, name, name_of
 from tests.service.api_fixtures import RLS, Api
 
 ROWS = 4000
@@ -18,8 +18,8 @@ BYTES = ROWS * 3 * 8
 def small_pieces(monkeypatch):
     """What is large, and the pieces: a hundredth of what they are."""
     monkeypatch.setattr(named_states, "NAMED_BYTES", 20_000)
-    monkeypatch.setattr("service.runtime.actor.LITTLE_BYTES", 10_000)
-    monkeypatch.setattr("service.store.pieces.PIECE_BYTES", 10_000)
+    monkeypatch.setattr("service.runtime.commit.actor.LITTLE_BYTES", 10_000)
+    monkeypatch.setattr("service.store.states.pieces.PIECE_BYTES", 10_000)
 
 
 async def _learn(api: Api, path: str, rows: int = ROWS, start: int = 0, **headers: str):

@@ -25,8 +25,12 @@ OWN_THREADS = {
     ),  # always long: weights of a sparse model's names
     ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
     ("service/api/models/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
-    ("service/store/snapshots.py", "read", "asyncio.to_thread"),  # the store knows no runtime; always a whole state
-    ("service/store/states.py", "read", "asyncio.to_thread"),  # likewise
+    (
+        "service/store/states/snapshots.py",
+        "read",
+        "asyncio.to_thread",
+    ),  # always a whole state
+    ("service/store/states/states.py", "read", "asyncio.to_thread"),  # likewise
     ("service/api/http/keys.py", "run", "asyncio.to_thread"),  # a disk that does not answer
     ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops
     ("service/store_keeper.py", "run", "asyncio.to_thread"),  # and is started again
@@ -48,15 +52,15 @@ GIVEN_TO_THREADS = {
     ("service/api/rows/feedback.py", "_metrics", "regression_batch"),
     ("service/api/rows/identity.py", "digest", "hashlib.blake2b"),
     ("service/api/models/state.py", "_config", "save.from_bytes"),
-    ("service/store/pieces.py", "digest", "blake2b"),
+    ("service/store/states/pieces.py", "digest", "blake2b"),
 }  # fmt: skip
 """Functions that are themselves handed to the helper, or called by one that is."""
 
 SMALL = {
     ("service/api/rows/feedback.py", "feedback_row", "json_body.decode"),  # up to THREAD_BYTES
     ("service/api/rows/predict.py", "predict_row", "json_body.decode"),  # likewise
-    ("service/runtime/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
-    ("service/runtime/joined_rows.py", "_together", "codec.encode"),  # single rows, up to TICK_BYTES_MAX
+    ("service/runtime/commit/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
+    ("service/runtime/commit/joined_rows.py", "_together", "codec.encode"),  # single rows, up to TICK_BYTES_MAX
     ("service/client/states.py", "state_digest", "hashlib.blake2b"),  # a command: no requests wait for it
 }
 """Calls of what has been found to be small."""

@@ -13,7 +13,7 @@ from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import LATER as WITH_THE_FIRST_MODEL
 from service.first_run.kernels import Kernels
-from service.store import codec
+from service.store.log import codec
 from tests.service.api_fixtures import STATE
 
 VIGO = {"algorithm": "vigo", "task": "classification", "features": ["a", "b"], "labels": ["UP", "DOWN"]}
@@ -146,7 +146,7 @@ async def test_a_conflict_with_a_model_of_another_algorithm_loads_that_in_a_thre
 
 def test_a_configuration_that_cannot_be_read_is_left_to_who_reads_it(threads: list[threading.Thread]) -> None:
     """Whatever is stored or sent: loading ahead says nothing about it."""
-    from service.runtime.loader import load_algorithm_of
+    from service.runtime.replicas.loader import load_algorithm_of
     from service.runtime.threads import load_algorithm
 
     for stored in (b"", b"[]", b'{"algorithm": 3}', b'{"algorithm": null}'):

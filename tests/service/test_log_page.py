@@ -3,8 +3,8 @@
 import numpy as np
 
 from core.entry import Reset, Rows
-from service.store import codec, log_page
-from service.store.appends import SegmentIn
+from service.store.log import codec, log_page
+from service.store.log.appends import SegmentIn
 
 
 async def test_requests_committed_together_are_one_entry(model):

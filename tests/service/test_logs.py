@@ -16,7 +16,7 @@ from service import logs
 from service.api.http import access_log, request_id
 from service.api.routes import ROUTES
 from service.runtime.engine import Engine
-from service.runtime.log_reader import LogReader
+from service.runtime.replicas.log_reader import LogReader
 from service.server.drain import Drain
 from service.server.http_protocol import Gate
 from tests.service.api_fixtures import problem

@@ -12,7 +12,7 @@ from core.entry import Rows
 from core.model import save
 from service.app import build
 from service.errors import ModelDown
-from service.runtime import batches
+from service.runtime.replicas import batches
 from service.settings import Settings
 from tests.service.api_fixtures import Api, features, problem
 

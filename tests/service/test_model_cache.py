@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.runtime.model_cache import LOADS_MAX
+from service.runtime.replicas.model_cache import LOADS_MAX
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

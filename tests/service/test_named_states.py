@@ -10,9 +10,9 @@ from core.entry import Entry, Rows
 from core.model import Model, save
 from core.model.apply import apply
 from service.errors import StoreDown
-from service.store import codec
 from service.store.keys import ModelKeys
-from service.store.pieces import PIECE_BYTES, digest
+from service.store.log import codec
+from service.store.states.pieces import PIECE_BYTES, digest
 from tests.service.api_fixtures import RLS, STATE, features, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

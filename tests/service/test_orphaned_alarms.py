@@ -7,9 +7,9 @@ import pytest
 from service.errors import StoreDown
 from service.monitor import orphaned_alarms
 from service.monitor.orphaned_alarms import OrphanedAlarms
-from service.store import alarm_index
-from service.store.alarm_index import ABANDONED_S, Entered
 from service.store.keys import DRIFT_UNPUBLISHED
+from service.store.log import alarm_index
+from service.store.log.alarm_index import ABANDONED_S, Entered
 from tests.service.api_fixtures import DFOP
 from tests.service.test_api_drift import raise_alarms, told
 

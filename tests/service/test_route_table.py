@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from service.api.http.keys import SCOPES
 from service.api.routes import ROUTES
-from service.runtime.row_meter import RowMeter
+from service.runtime.replicas.row_meter import RowMeter
 from tests.alarms import JOINS
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.event_client import EventClient, listening

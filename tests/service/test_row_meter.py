@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.runtime.row_meter import WINDOW_S, RowMeter
+from service.runtime.replicas.row_meter import WINDOW_S, RowMeter
 
 
 def looked(meter, *looks):

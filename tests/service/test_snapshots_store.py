@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from core.model import STATE_VERSION
-from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
 from service.store.keys import TOMBSTONES, ModelKeys
-from service.store.pieces import PIECE_BYTES, digest
-from service.store.snapshots import CorruptSnapshot, SnapshotInfo, Snapshots, Written
+from service.store.log.append_notices import AppendNotice, AppendNotices
+from service.store.states.pieces import PIECE_BYTES, digest
+from service.store.states.snapshots import CorruptSnapshot, SnapshotInfo, Snapshots, Written
 from tests.service.store_fixtures import INCARNATION, Model
 
 

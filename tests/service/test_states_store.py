@@ -5,12 +5,12 @@ import os
 import pytest
 
 from service.errors import Recreated
-from service.store.appends import NamedState
 from service.store.catalog import Catalog
 from service.store.keys import TOMBSTONES
-from service.store.pieces import PIECE_BYTES, digest
-from service.store.snapshots import SnapshotInfo, Snapshots
-from service.store.states import StateLost, States
+from service.store.log.appends import NamedState
+from service.store.states.pieces import PIECE_BYTES, digest
+from service.store.states.snapshots import SnapshotInfo, Snapshots
+from service.store.states.states import StateLost, States
 from tests.service.store_fixtures import INCARNATION, SegmentIn
 
 STATE = b"the whole state"

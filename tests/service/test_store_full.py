@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from service.errors import StoreFull
-from service.store import append_notices
-from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
 from service.store.keys import TOMBSTONES, ModelKeys
-from service.store.log import Head
+from service.store.log import append_notices
+from service.store.log.append_notices import AppendNotice, AppendNotices
+from service.store.log.log import Head
 from service.store.pending import Pending
 from service.store.redis.connection import Connection
-from service.store.snapshots import SnapshotInfo, Snapshots, digest
+from service.store.states.snapshots import SnapshotInfo, Snapshots, digest
 from tests.service.api_fixtures import features, problem
 from tests.service.store_fixtures import INCARNATION, Model, Server, one
 from tests.service.test_pending_store import track

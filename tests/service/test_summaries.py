@@ -8,7 +8,7 @@ import pytest
 
 from service.app import build
 from service.errors import StoreDown
-from service.runtime import summaries
+from service.runtime.replicas import summaries
 from service.settings import Settings
 from service.store.keys import ModelKeys
 from service.store.summaries import decode

@@ -6,7 +6,7 @@ import pytest
 
 from service.errors import StoreDown
 from service.monitor import unlabelled as monitor
-from service.store import drift
+from service.store.drift import drift
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import listening
 

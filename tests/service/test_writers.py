@@ -3,7 +3,7 @@
 import time
 
 from service.errors import WritersFull
-from service.store.scripts import WRITER_LIFE_MS, WRITERS_MAX
+from service.store.log.scripts import WRITER_LIFE_MS, WRITERS_MAX
 from tests.service.store_fixtures import Model, by_name, one
 
 

@@ -8,14 +8,15 @@ from unittest import mock
 from core.contract import Buffer
 from core.entry import Entry, Overlap, Restore, Rows
 from core.model import Model, save
-from service.runtime import batches
-from service.runtime.loader import Loader
-from service.runtime.replica import Replica
-from service.store import drift, snapshots, states
+from service.runtime.replicas import batches
+from service.runtime.replicas.loader import Loader
+from service.runtime.replicas.replica import Replica
+from service.store.drift import drift
 from service.store.keys import ModelKeys
+from service.store.log.scripts import APPEND, READ_AFTER
 from service.store.redis.connection import Call
-from service.store.scripts import APPEND, READ_AFTER
-from service.store.states import States
+from service.store.states import snapshots, states
+from service.store.states.states import States
 from tests.simulator.drift_scripts import numbers
 from tests.simulator.member import Member
 from tests.simulator.network import World

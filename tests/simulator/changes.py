@@ -13,9 +13,9 @@ from core.model import Model, save
 from core.problems import Conflict, Invalid
 from service.api.rows.idempotency import Identity, answer_if_seen
 from service.errors import NotFound, OnepassError, RequestConflict
-from service.runtime import changes
 from service.runtime.engine import Freshness
-from service.runtime.replica import Replica
+from service.runtime.replicas import changes
+from service.runtime.replicas.replica import Replica
 from tests.simulator.clients import Clients, row
 from tests.simulator.member import Member
 from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, THIRD, Simulation

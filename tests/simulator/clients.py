@@ -8,10 +8,9 @@ import numpy as np
 from core.entry import Promote, Reset, Restore, Rows, Segment, Withdraw
 from core.model import save
 from service.errors import ModelDown, OnepassError, RequestConflict
+from service.runtime.commit.responses import OTHER
 from service.runtime.engine import Freshness
-from service.runtime.jobs import Reply
-from service.runtime.replica import Replica
-from service.runtime.responses import OTHER
+from service.runtime.replicas.replica import Replica, Reply
 from tests.simulator.member import Member
 from tests.simulator.network import TIMEOUT_S
 from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, Seen, Simulation, Told

@@ -6,7 +6,9 @@ A stream is a dict from (left, right), the two numbers of an entry's id, to its 
 from collections.abc import Sequence
 from typing import Any
 
-from service.store import alarm_index, catalog, drift
+from service.store import catalog
+from service.store.drift import drift
+from service.store.log import alarm_index
 from tests.simulator.script_parts import Args, Data
 from tests.simulator.scripts import Scripts
 

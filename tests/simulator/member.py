@@ -8,17 +8,16 @@ from core.contract import Buffer
 from core.entry import Segment
 from service.monitor.orphaned_alarms import OrphanedAlarms
 from service.monitor.publisher import Publisher
-from service.runtime import named_states
 from service.runtime.engine import Bounds, Engine
-from service.runtime.jobs import Reply
-from service.runtime.loader import Store
-from service.runtime.replica import Replica
+from service.runtime.replicas import named_states
+from service.runtime.replicas.loader import Store
+from service.runtime.replicas.replica import Replica, Reply
 from service.store.catalog import Catalog
-from service.store.drift import DriftStream
-from service.store.log import Log
+from service.store.drift.drift import DriftStream
+from service.store.log.log import Log
 from service.store.redis.connection import Call
-from service.store.snapshots import Snapshots
-from service.store.states import States
+from service.store.states.snapshots import Snapshots
+from service.store.states.states import States
 from tests.simulator.network import Way, World
 
 EVENTS_MAX = 10_000

@@ -17,8 +17,9 @@ from unittest import mock
 
 from service.errors import OnepassError
 from service.monitor import orphaned_alarms, publisher
-from service.runtime import backoff, engine, follower
-from service.store import alarm_index
+from service.runtime import backoff, engine
+from service.runtime.replicas import follower
+from service.store.log import alarm_index
 from tests.simulator import drift_scripts
 from tests.simulator.branches import Branches
 from tests.simulator.changes import Changes

@@ -6,8 +6,10 @@ Data are what Redis would hold, by key. Replies are what the client library woul
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from service.store import alarm_index, catalog, copies, expiry, scripts, snapshots, states
+from service.store import catalog, expiry
+from service.store.log import alarm_index, scripts
 from service.store.redis.connection import Call, Script
+from service.store.states import copies, snapshots, states
 from tests.simulator.commands import plain
 from tests.simulator.copy_script import copied
 from tests.simulator.script_parts import (

@@ -12,10 +12,10 @@ import numpy as np
 from core.entry import Rows
 from core.model import Model
 from service.errors import OnepassError
-from service.runtime.committer import BACKOFF_S
-from service.runtime.replica import Replica
+from service.runtime.commit.committer import BACKOFF_S
+from service.runtime.replicas.replica import Replica
 from service.store.keys import ModelKeys
-from service.store.scripts import APPEND, READ_AFTER, RECORD
+from service.store.log.scripts import APPEND, READ_AFTER, RECORD
 from tests.simulator.clients import anonymous
 from tests.simulator.member import Member
 from tests.simulator.network import Trip

@@ -8,10 +8,10 @@ from core.config import Config
 from core.entry import Entry, Outcome, Restore, Rows, Segment, Switch
 from core.model import Model, save
 from core.model.apply import apply
-from service.runtime import changes
-from service.store import codec
-from service.store.entries import RawEntry, name_of
-from service.store.entries import raw_entry as read_entry
+from service.runtime.replicas import changes
+from service.store.log import codec
+from service.store.log.entries import RawEntry, name_of
+from service.store.log.entries import raw_entry as read_entry
 
 
 class Serial:

@@ -12,7 +12,7 @@ from typing import Any
 from core.config import Config
 from core.learners.catalogue import find
 from service.errors import OnepassError
-from service.runtime.committer import Limits
+from service.runtime.commit.committer import Limits
 from service.runtime.engine import Bounds
 from tests.simulator.clock import Loop
 from tests.simulator.member import Member

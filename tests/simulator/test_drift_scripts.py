@@ -4,12 +4,13 @@ import random
 import re
 
 from core.config import Config
-from service.store import alarm_index, drift
-from service.store.alarm_index import AlarmIndex, Entered
 from service.store.catalog import Catalog
-from service.store.drift import NOTHING, DriftStream
-from service.store.events import HELD_BACK, JOINED, StreamItem
+from service.store.drift import drift
+from service.store.drift.drift import NOTHING, DriftStream
+from service.store.drift.events import HELD_BACK, JOINED, StreamItem
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, DRIFT_UNPUBLISHED, TOMBSTONES, ModelKeys
+from service.store.log import alarm_index
+from service.store.log.alarm_index import AlarmIndex, Entered
 from service.store.redis.connection import Call
 from tests.service.store_fixtures import by_name, connection, server  # noqa: F401  fixtures
 from tests.simulator import drift_scripts

@@ -8,16 +8,16 @@ import pytest
 
 from core.model import STATE_VERSION
 from service.errors import Recreated
-from service.store import copies
-from service.store.appends import NamedState
 from service.store.catalog import Catalog
-from service.store.copies import Origin
 from service.store.expiry import Expiry
 from service.store.keys import ModelKeys
-from service.store.log import Answers, Append, Log, SegmentIn
-from service.store.pieces import digest
-from service.store.snapshots import SnapshotInfo, Snapshots
-from service.store.states import StateLost, States
+from service.store.log.appends import NamedState
+from service.store.log.log import Answers, Append, Log, SegmentIn
+from service.store.states import copies
+from service.store.states.copies import Origin
+from service.store.states.pieces import digest
+from service.store.states.snapshots import SnapshotInfo, Snapshots
+from service.store.states.states import StateLost, States
 from service.store.summaries import SummaryWrite
 from tests.service.store_fixtures import connection, server  # noqa: F401  fixtures
 from tests.simulator.scripts import Scripts

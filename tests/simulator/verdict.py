@@ -8,7 +8,7 @@ from core.entry import Outcome
 from core.model import read, save
 from service.errors import ModelDown, OnepassError
 from service.runtime.engine import Freshness
-from service.store.events import event_id, items
+from service.store.drift.events import event_id, items
 from service.store.keys import DRIFT, DRIFT_ALARMS, ModelKeys
 from service.store.summaries import decode
 from tests.simulator.clients import Clients

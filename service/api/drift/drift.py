@@ -29,10 +29,10 @@ from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Label, Time, Version
 from service.errors import Forbidden, no_model
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
-from service.store.drift import NOTHING, DriftStream
-from service.store.events import START, StoredEvent, StreamPosition, position, shown_of
+from service.store.drift.drift import NOTHING, DriftStream
+from service.store.drift.events import START, StoredEvent, StreamPosition, position, shown_of
 
 
 class DriftFeature(BaseModel):

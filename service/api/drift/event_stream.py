@@ -28,8 +28,8 @@ from service.api.http.keys import Key, Keys
 from service.api.http.lines import lines_of
 from service.errors import StoreDown, Unauthorized
 from service.runtime.broadcast import EventSubscription
-from service.store.drift import DriftStream
-from service.store.events import START, StreamPosition, position
+from service.store.drift.drift import DriftStream
+from service.store.drift.events import START, StreamPosition, position
 
 logger = logging.getLogger(__name__)
 

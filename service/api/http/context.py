@@ -27,10 +27,10 @@ from service.api.http.lines import lines_of
 from service.api.http.rendered import RenderedAnswers
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 from service.runtime.threads import BodyReader
-from service.store.drift import DriftStream
-from service.store.events import iso as iso
+from service.store.drift.drift import DriftStream
+from service.store.drift.events import iso as iso
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 LIMIT_MAX = 1000

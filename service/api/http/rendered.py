@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 
 BYTES_MAX = 8 * 2**20
 """Of all answers that are kept."""

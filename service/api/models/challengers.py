@@ -21,8 +21,8 @@ from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rows.idempotency import Plan, after, commit_change
 from service.api.rows.identity import REQUEST, identity_of
 from service.api.schemas import Incarnation, Rows, Version
-from service.runtime import changes
-from service.runtime.replica import Replica
+from service.runtime.replicas import changes
+from service.runtime.replicas.replica import Replica
 from service.runtime.threads import load_algorithm
 
 

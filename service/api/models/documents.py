@@ -15,8 +15,8 @@ from core.model import Model, read
 from service.api.http.context import iso
 from service.api.http.media import JSON
 from service.api.http.rendered import Stamp
-from service.runtime import changes
-from service.runtime.replica import Replica
+from service.runtime.replicas import changes
+from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Predictable, Time, Version
 from service.store import tracked
-from service.store.log_page import read_back
+from service.store.log.log_page import read_back
 
 log, pending = APIRouter(route_class=Route), APIRouter(route_class=Route)
 

@@ -23,8 +23,8 @@ from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rows.idempotency import after, commit_change
 from service.api.rows.identity import REQUEST, identity_of
 from service.api.schemas import Incarnation, Rows, Time, Version
-from service.runtime import changes
-from service.runtime.replica import Replica
+from service.runtime.replicas import changes
+from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large, load_algorithm
 
 

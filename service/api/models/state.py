@@ -26,11 +26,10 @@ from service.api.schemas import Incarnation, Rows, Time, Version
 from service.errors import NotFound, RequestConflict
 from service.runtime import admission, copies
 from service.runtime.engine import Freshness
-from service.runtime.jobs import Reply
-from service.runtime.named_states import take_over
-from service.runtime.replica import Replica
+from service.runtime.replicas.named_states import take_over
+from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.threads import in_thread_if_large
-from service.store.snapshots import SnapshotInfo
+from service.store.states.snapshots import SnapshotInfo
 
 router = APIRouter(route_class=Route, tags=["state"])
 STATE_TYPES = (STATE, "application/vnd.safetensors", "application/x-safetensors")

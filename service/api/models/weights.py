@@ -25,7 +25,7 @@ from service.api.models.models import ReadModel
 from service.api.rows.predict import no_weights
 from service.api.schemas import Incarnation, Version
 from service.errors import Busy, RequestConflict
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 
 router = APIRouter(route_class=Route, tags=["models"])
 

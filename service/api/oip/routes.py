@@ -38,7 +38,7 @@ from service.api.rows.large_answers import ROW_BYTES, in_parts, list_parts
 from service.api.rows.row_requests import Refused
 from service.api.schemas import PredictedBatch, PredictRow
 from service.errors import NotFound, NotReady, RequestConflict
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
 
 ANY = -1  # in a shape: any length

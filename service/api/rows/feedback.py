@@ -44,8 +44,7 @@ from service.api.schemas import (
 )
 from service.errors import ModelDown, NotFound
 from service.runtime import threads
-from service.runtime.jobs import Reply
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.row_numbers import DISCOUNT, WEIGHT
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import Labels, RowValidator

@@ -19,14 +19,13 @@ from service.api.http.context import Context
 from service.api.rows.identity import Identity
 from service.api.rows.row_requests import REFUSED
 from service.errors import NotFound
-from service.runtime import responses
+from service.runtime.commit import responses
 from service.runtime.engine import Freshness
-from service.runtime.jobs import Reply
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
-from service.store.log import SeenId
+from service.store.log.log import SeenId
 
 T = TypeVar("T")
 Plan = Callable[[Model, tuple[str, ...]], Segment | None]

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from service.api.http.context import Context
 from service.api.rows.formats.tables import Sent
 from service.api.rows.row_requests import Refused
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 from service.runtime.rows import row_rules
 from service.runtime.rows.row_validation import RowValidator
 

@@ -45,12 +45,12 @@ from service.api.schemas import (
 )
 from service.errors import PendingFull, RequestConflict, ids_full, no_model
 from service.runtime import threads
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica
 from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.table import Table
 from service.runtime.threads import in_thread_if_large, in_thread_if_long
 from service.store import tracked
-from service.store.appends import RememberedIds
+from service.store.log.appends import RememberedIds
 from service.store.pending import Track
 
 router = APIRouter(route_class=RowRoute)

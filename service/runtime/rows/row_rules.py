@@ -9,8 +9,8 @@ from service.runtime.rows.row_validation import Growth, RowValidator
 
 if TYPE_CHECKING:
     from core.config import Config
-    from service.runtime.model_cache import ModelCache
-    from service.runtime.replica import Replica
+    from service.runtime.replicas.model_cache import ModelCache
+    from service.runtime.replicas.replica import Replica
 
 
 def validator_of(models: "ModelCache", replica: "Replica") -> RowValidator:

@@ -10,8 +10,8 @@ travel, and nothing of it is decoded here.
 
 from typing import NamedTuple
 
-from service.store.appends import failed
 from service.store.keys import ModelKeys
+from service.store.log.appends import failed
 from service.store.redis.connection import Call, Connection, Script
 
 ENTRIES_AT_ONCE = 250

@@ -10,9 +10,9 @@ import asyncio
 
 from core.contract import Buffer
 from service.errors import Recreated
-from service.store import pieces
 from service.store.keys import ModelKeys
 from service.store.redis.connection import Call, Connection, Script
+from service.store.states import pieces
 
 # KEYS meta, state; ARGV incarnation, number, piece, life in ms. What an entry refers to has no life: it stays so.
 _PIECE = Script("""

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 
 from core.entry import Outcome, Switch
 from service.errors import ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated, ids_full
-from service.runtime import responses
-from service.runtime.committer import DOWN
-from service.runtime.jobs import Commit, Job, Reply, RowJob
-from service.runtime.joined_rows import JoinedRows, members_of
-from service.runtime.replica import Replica
-from service.runtime.responses import ANSWER_BYTES, FirstAnswers
+from service.runtime.commit import responses
+from service.runtime.commit.committer import DOWN
+from service.runtime.commit.jobs import Commit, Job, RowJob
+from service.runtime.commit.joined_rows import JoinedRows, members_of
+from service.runtime.commit.responses import ANSWER_BYTES, FirstAnswers
+from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
-from service.store import codec
-from service.store.log import Appended, SeenId, SegmentOut
+from service.store.log import codec
+from service.store.log.log import Appended, SeenId, SegmentOut
 
 logger = logging.getLogger(__name__)
 

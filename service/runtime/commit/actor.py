@@ -20,18 +20,18 @@ from typing import Any
 from core.entry import Outcome, Segment
 from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
-from service.runtime.batches import Batch, small_batches
-from service.runtime.committer import DOWN
-from service.runtime.jobs import Commit, Job, JobQueue, Reply, own_entry, resolve, sent, size_of
-from service.runtime.joined_rows import JoinedRows, can_join, joined, members_of, row_of
-from service.runtime.named_states import in_pieces
-from service.runtime.replica import Inbox, Replica
+from service.runtime.commit.committer import DOWN
+from service.runtime.commit.jobs import Commit, Job, JobQueue, own_entry, resolve, sent, size_of
+from service.runtime.commit.joined_rows import JoinedRows, can_join, joined, members_of, row_of
+from service.runtime.commit.shared import Shared
+from service.runtime.replicas.batches import Batch, small_batches
+from service.runtime.replicas.named_states import in_pieces
+from service.runtime.replicas.replica import Inbox, Replica, Reply
 from service.runtime.rows.row_plan import RowPlan
-from service.runtime.shared import Shared
 from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
-from service.store import codec
-from service.store.entries import OTHER
-from service.store.log import Append, Appended
+from service.store.log import codec
+from service.store.log.entries import OTHER
+from service.store.log.log import Append, Appended
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,13 @@ from msgspec import structs
 from core.contract import Buffer
 from core.entry import Entry, Restore
 from service.errors import QueueFull
-from service.runtime.jobs import Reply
-from service.runtime.replica import Replica
+from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.threads import in_thread_if_large
-from service.store.appends import NamedState
-from service.store.entries import RawEntry, name, name_of
-from service.store.log import SegmentIn
-from service.store.pieces import digest
-from service.store.states import States
+from service.store.log.appends import NamedState
+from service.store.log.entries import RawEntry, name, name_of
+from service.store.log.log import SegmentIn
+from service.store.states.pieces import digest
+from service.store.states.states import States
 
 NAMED_BYTES = 2 * 2**20
 """A larger segment is written in pieces, and its entry names it: the store works on one command at a time, and all that

@@ -15,9 +15,9 @@ from core.entry import Outcome, Rows, Segment
 from core.model import Model
 from core.model.apply import is_plain
 from service.errors import OnepassError
-from service.runtime.jobs import Job, RowJob, rows_of, sent
-from service.store import codec
-from service.store.appends import SegmentOut
+from service.runtime.commit.jobs import Job, RowJob, rows_of, sent
+from service.store.log import codec
+from service.store.log.appends import SegmentOut
 
 _ADDED = SegmentOut("added")
 

@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.drift.outbox import Reach
-from service.store.appends import failed
-from service.store.events import NONE_LATER, START, StoredEvent, StreamItem, StreamPosition, position
+from service.store.drift.events import NONE_LATER, START, StoredEvent, StreamItem, StreamPosition, position
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, TOMBSTONES, ModelKeys
+from service.store.log.appends import failed
+from service.store.log.scripts import BASICS
 from service.store.redis.connection import Call, Connection, Script
-from service.store.scripts import BASICS
 
 KEPT = 10_000
 """Entries of the stream that are kept."""

@@ -27,8 +27,8 @@ from core.entry import (
     Withdraw,
 )
 from core.features import Feature, parse_features
-from service.store.entries import RawEntry
-from service.store.records import (
+from service.store.log.entries import RawEntry
+from service.store.log.records import (
     FORMAT,
     ChallengeRecord,
     ConfigureRecord,

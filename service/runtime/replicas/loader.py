@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from core.config import Config
 from core.model import STATE_VERSION, Model, cost, save
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
-from service.runtime.batches import MERGED_FLOPS, Batch, MergedEntries, SingleEntry
-from service.runtime.named_states import with_segments, with_states
-from service.runtime.replica import Replica
+from service.runtime.replicas.batches import MERGED_FLOPS, Batch, MergedEntries, SingleEntry
+from service.runtime.replicas.named_states import with_segments, with_states
+from service.runtime.replicas.replica import Replica
+from service.runtime.replicas.summaries import SummaryState
 from service.runtime.stats import Stats
-from service.runtime.summaries import SummaryState
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm
-from service.store import codec
 from service.store.catalog import Catalog, ModelMeta
-from service.store.entries import OTHER, RawEntry
-from service.store.entry_runs import EntryRun, entry_runs
-from service.store.log import Log
+from service.store.log import codec
+from service.store.log.entries import OTHER, RawEntry
+from service.store.log.entry_runs import EntryRun, entry_runs
+from service.store.log.log import Log
 from service.store.redis.connection import Connection
-from service.store.snapshots import SnapshotInfo, Snapshots
-from service.store.states import States
+from service.store.states.snapshots import SnapshotInfo, Snapshots
+from service.store.states.states import States
 
 logger = logging.getLogger(__name__)
 

@@ -4,38 +4,23 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.entry import Entry, Outcome, Overlap, Restore, Rows, Segment
+from core.entry import Entry, Overlap, Restore, Rows, Segment
 from core.model import Model
 from service.errors import OnepassError, QueueFull, StoreDown
-from service.runtime.batches import SingleEntry
+from service.runtime.replicas.batches import SingleEntry
+from service.runtime.replicas.replica import Reply
 from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
-from service.store.appends import NamedState
-from service.store.log import Append, Appended, SegmentIn
+from service.store.log.appends import NamedState
+from service.store.log.log import Append, Appended, SegmentIn
 
 WAITING_BYTES_MAX = 256 * 2**20
 """Most bytes of requests of all models that wait in this process."""
-
-
-class Reply(NamedTuple):
-    """What a waiting request is given.
-
-    Attributes:
-        answer: the answer to all of its rows; to a repeated request, the first one.
-        duplicates: how many of its rows had been sent before.
-        all_duplicate: True when nothing was learned because all of it had been sent before.
-        earlier: the rows that had been sent before, and the first answer to each.
-    """
-
-    answer: Outcome
-    duplicates: int = 0
-    all_duplicate: bool = False
-    earlier: Sequence[tuple[int, Outcome]] = ()
 
 
 class Job(Struct, eq=False):

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import NamedTuple
 
-from service.store.appends import Append
 from service.store.keys import DRIFT_UNPUBLISHED, ModelKeys
+from service.store.log.appends import Append
+from service.store.log.scripts import BASICS
 from service.store.redis.connection import Call, Connection, Script
-from service.store.scripts import BASICS
 
 RENEWED_S = 60
 """How long an entry covers the appends of its process."""

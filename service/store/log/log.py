@@ -30,8 +30,9 @@ from contextvars import Context
 from typing import Any, NamedTuple
 
 from service.errors import Unavailable
-from service.store.alarm_index import AlarmIndex
-from service.store.appends import (
+from service.store.keys import ModelKeys, cached_keys, raw
+from service.store.log.alarm_index import AlarmIndex
+from service.store.log.appends import (
     SEGMENTS_MAX,
     SOON_BYTES_MAX,
     Answers,
@@ -47,10 +48,9 @@ from service.store.appends import (
     failed,
     record_calls,
 )
-from service.store.entries import Code, ReadOn, read_on
-from service.store.keys import ModelKeys, cached_keys, raw
+from service.store.log.entries import Code, ReadOn, read_on
+from service.store.log.scripts import LOOKUP, READ_AFTER
 from service.store.redis.connection import Call, Connection, Safety
-from service.store.scripts import LOOKUP, READ_AFTER
 
 LARGE_APPEND_BYTES = 2**20
 """Appends larger than this travel by themselves (``append_large``): what they take, the others need not wait for."""

@@ -22,9 +22,9 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from service.errors import StoreDown, Unavailable
+from service.runtime.replicas.unstored_answers import Answered, AnswerWriter
 from service.runtime.stats import Stats
-from service.runtime.unstored_answers import Answered, AnswerWriter
-from service.store.log import LARGE_APPEND_BYTES, Append, Appended, Log
+from service.store.log.log import LARGE_APPEND_BYTES, Append, Appended, Log
 from service.store.redis.connection import Safety
 
 logger = logging.getLogger(__name__)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from core.model import read
 from service.errors import Unavailable
-from service.runtime.row_meter import RowMeter
+from service.runtime.replicas.row_meter import RowMeter
 from service.store.catalog import Catalog
 from service.store.summaries import DOWN, StoredSummary, SummaryWrite, decode, down, encode
 
 if TYPE_CHECKING:
-    from service.runtime.replica import Replica
+    from service.runtime.replicas.replica import Replica
 
 RIDE_S = 1.0
 """Least time between two summaries of a model that go with its appends."""

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from core.model import STATE_VERSION
 from service.errors import StoreDown, Unavailable, WritersFull
-from service.store.entries import Code, RawEntry, entries, name_of
 from service.store.keys import TEXT, cached_keys
+from service.store.log.entries import Code, RawEntry, entries, name_of
+from service.store.log.scripts import APPEND, RECORD, WRITER_LIFE_MS, WRITERS_MAX
 from service.store.redis.connection import Call, Unreplicated
-from service.store.scripts import APPEND, RECORD, WRITER_LIFE_MS, WRITERS_MAX
 
 SEGMENTS_MAX = 1000
 """Most segments of one entry; the server's Lua cannot pass on many more in one command."""

@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.runtime.answerer import Answerer
-from service.runtime.committer import Committer, Limits
-from service.runtime.jobs import Waiting
-from service.runtime.log_reader import LogReader
-from service.runtime.replica import Replica
-from service.store.states import States
+from service.runtime.commit.answerer import Answerer
+from service.runtime.commit.committer import Committer, Limits
+from service.runtime.commit.jobs import Waiting
+from service.runtime.replicas.log_reader import LogReader
+from service.runtime.replicas.replica import Replica
+from service.store.states.states import States
 
 
 @dataclass(frozen=True, slots=True)

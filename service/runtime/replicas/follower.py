@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 from service.errors import ModelLost, OnepassError, Recreated, StoreDown, Unavailable, no_model
 from service.runtime.backoff import Backoff
-from service.runtime.model_cache import ModelCache
-from service.runtime.replica import Replica
+from service.runtime.replicas.model_cache import ModelCache
+from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
-from service.store.append_notices import AppendNotice, AppendNotices
 from service.store.catalog import Catalog
-from service.store.log import Head, Log
+from service.store.log.append_notices import AppendNotice, AppendNotices
+from service.store.log.log import Head, Log
 
 logger = logging.getLogger(__name__)
 

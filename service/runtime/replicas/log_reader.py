@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
-from service.runtime.loader import Loader
-from service.runtime.replica import PATH_MAX, Replica
+from service.runtime.replicas.loader import Loader
+from service.runtime.replicas.replica import PATH_MAX, Replica
 from service.runtime.stats import Stats
-from service.store.entries import OTHER, RawEntry, ReadOn
-from service.store.log import Log
-from service.store.states import StateLost
+from service.store.log.entries import OTHER, RawEntry, ReadOn
+from service.store.log.log import Log
+from service.store.states.states import StateLost
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ place when it is no longer configured.
 
 from typing import NamedTuple
 
-from service.store.drift import stored_event
-from service.store.events import StoredEvent
+from service.store.drift.drift import stored_event
+from service.store.drift.events import StoredEvent
 from service.store.keys import DRIFT, DRIFT_WEBHOOKS
+from service.store.log.scripts import BASICS
 from service.store.redis.connection import Call, Connection, Script
-from service.store.scripts import BASICS
 
 TURN_MS = 30_000
 """How long a consumer may be silent before another one takes its turn."""

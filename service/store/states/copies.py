@@ -10,11 +10,11 @@ from typing import NamedTuple
 import msgspec
 
 from core.contract import Buffer
-from service.store import pieces
 from service.store.keys import INDEX, ModelKeys, raw, text
+from service.store.log.scripts import BASICS
 from service.store.redis.connection import Call, Connection, Script
-from service.store.scripts import BASICS
-from service.store.snapshots import SnapshotInfo
+from service.store.states import pieces
+from service.store.states.snapshots import SnapshotInfo
 
 # KEYS meta, snapshots, chunks
 # ARGV incarnation, config, info, bytes, number of pieces, digest, state version, origin, summary as for a new model

@@ -14,10 +14,10 @@ import msgspec
 
 from core.contract import Buffer
 from core.model import STATE_VERSION
-from service.store import pieces
 from service.store.keys import ModelKeys
-from service.store.pieces import count, digest
 from service.store.redis.connection import Call, Connection, Script
+from service.store.states import pieces
+from service.store.states.pieces import count, digest
 
 # KEYS meta, snapshots, chunks; ARGV incarnation, version, field, piece, life in ms
 _CHUNK = Script("""

@@ -13,11 +13,11 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime import admission
 from service.runtime.admission import Demand
-from service.runtime.loader import Loader, Store, load_algorithm_of
-from service.runtime.replica import Ledger, Replica
+from service.runtime.replicas.loader import Loader, Store, load_algorithm_of
+from service.runtime.replicas.replica import Ledger, Replica
+from service.runtime.replicas.summaries import SummaryWriter
 from service.runtime.stats import Stats
-from service.runtime.summaries import SummaryWriter
-from service.store import codec
+from service.store.log import codec
 from service.store.summaries import encode_first
 
 Publish = Callable[[Replica], Awaitable[None]]

@@ -11,12 +11,12 @@ from msgspec import Struct
 from core.entry import Entry, Outcome, Restore, Rows
 from core.model import Model, cost
 from core.model.apply import apply, apply_merged
-from service.runtime import changes
+from service.runtime.replicas import changes
 from service.runtime.threads import THREAD_FLOPS
-from service.store import codec
-from service.store.codec import Item
-from service.store.entries import RawEntry
-from service.store.entry_runs import EntryRun, entry_runs
+from service.store.log import codec
+from service.store.log.codec import Item
+from service.store.log.entries import RawEntry
+from service.store.log.entry_runs import EntryRun, entry_runs
 
 FEW_BYTES = 16 * 2**10
 """Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""

@@ -13,21 +13,20 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from core.drift.outbox import Reach
 from core.entry import Outcome, Segment
 from core.model import Model
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
-from service.runtime.batches import Applied, Batch
-from service.runtime.jobs import Reply
+from service.runtime.replicas.batches import Applied, Batch
+from service.runtime.replicas.summaries import SummaryState
+from service.runtime.replicas.unstored_answers import UnstoredAnswers
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
-from service.runtime.summaries import SummaryState
 from service.runtime.threads import in_thread_if_long
-from service.runtime.unstored_answers import UnstoredAnswers
-from service.store import codec
-from service.store.snapshots import SnapshotInfo
+from service.store.log import codec
+from service.store.states.snapshots import SnapshotInfo
 
 
 class Progress:
@@ -114,6 +113,22 @@ class Ledger:
     """Memory held by all loaded models together, kept up to date as each of them grows."""
 
     used: int = 0
+
+
+class Reply(NamedTuple):
+    """What a waiting request is given.
+
+    Attributes:
+        answer: the answer to all of its rows; to a repeated request, the first one.
+        duplicates: how many of its rows had been sent before.
+        all_duplicate: True when nothing was learned because all of it had been sent before.
+        earlier: the rows that had been sent before, and the first answer to each.
+    """
+
+    answer: Outcome
+    duplicates: int = 0
+    all_duplicate: bool = False
+    earlier: Sequence[tuple[int, Outcome]] = ()
 
 
 class Inbox(Protocol):

@@ -11,11 +11,11 @@ from core.contract import Label
 from core.entry import Outcome
 from core.problems import Problem
 from service.errors import ModelDown, OnepassError, Recreated, RequestConflict
-from service.runtime.jobs import Job, Reply, RowJob
-from service.runtime.replica import Replica
+from service.runtime.commit.jobs import Job, RowJob
+from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.threads import in_thread_if_large
-from service.store import codec
-from service.store.log import Log, SeenId
+from service.store.log import codec
+from service.store.log.log import Log, SeenId
 
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The field that an id came in, by the prefix it is stored under."""

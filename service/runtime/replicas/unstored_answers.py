@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.errors import RequestConflict, StoreFull, Unavailable
-from service.store.codec import Item
-from service.store.log import Answers, Log
+from service.store.log.codec import Item
+from service.store.log.log import Answers, Log
 
 if TYPE_CHECKING:
-    from service.runtime.replica import Replica
+    from service.runtime.replicas.replica import Replica
 
 ANSWER_BYTES = 250
 """What an answer takes beside its own bytes: its place in the dict, its tuple and the text of its id."""

@@ -1,0 +1,1 @@
+"""Models in memory: loaded, applied, followed, saved, evicted."""

@@ -1,0 +1,1 @@
+"""The stream of drift events, and who has been sent which."""

@@ -1,0 +1,1 @@
+"""The log of a model: appends, entries, their bytes."""

@@ -1,0 +1,1 @@
+"""States in pieces: snapshots, restores, copies."""
