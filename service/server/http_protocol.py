@@ -25,7 +25,7 @@ from service.api.http import request_id
 from service.api.http.answer_headers import NOSNIFF
 from service.api.http.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
-from service.server.one_write import OneWrite
+from service.server.burst import Burst, Held
 from service.server.pipelining import LINGER_S, BoundedPipeline
 from service.server.progress import STALL_S, Progress
 
@@ -61,6 +61,13 @@ class Gate:
     ) -> None:
         self.connections_max, self.refused, self._clock = connections_max, refused, clock
         self._silent_until = 0.0
+        self._burst: Burst | None = None
+
+    def burst(self, loop: asyncio.AbstractEventLoop) -> Burst:
+        """What writes the answers of all connections, which are those of one loop."""
+        if self._burst is None:
+            self._burst = Burst(loop)
+        return self._burst
 
     def hopeless(self, count: int) -> bool:
         """Whether to close one of so many connections immediately: REFUSED_OPEN_MAX others are being refused."""
@@ -108,7 +115,7 @@ class _Bounded(BoundedPipeline):
     # ---------------------------------------------------------------- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(cast("asyncio.Transport", OneWrite(transport, self.loop)))
+        super().connection_made(cast("asyncio.Transport", Held(transport, self.gate.burst(self.loop), self.loop)))
         self._body = Progress(self.loop, lambda: self._body_bytes, self._body_stalled)
         self._answer = Progress(self.loop, lambda: -transport.get_write_buffer_size(), self._answer_stalled)
         if self.gate.hopeless(len(self.connections)):
@@ -233,9 +240,9 @@ class _Bounded(BoundedPipeline):
             if self.cycle.response_started:
                 self.transport.close()
                 return
-        answer, writer = problem(error), cast("OneWrite", self.transport)
+        answer, writer = problem(error), cast("Held", self.transport)
         self.gate.refused(answer.status_code)
-        writer.write_at_once(_bytes(answer))
+        writer.write(_bytes(answer))
         writer.linger(LINGER_S)
         writer.close()
 

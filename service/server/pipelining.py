@@ -9,7 +9,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from service.server.one_write import OneWrite
+from service.server.burst import Held
 
 _on_response_complete = HttpToolsProtocol.on_response_complete  # for every request; super() costs as much as it does
 
@@ -63,7 +63,7 @@ class BoundedPipeline(HttpToolsProtocol):
     def last_answer(self) -> None:
         """Close behind the answer to the last request that was read."""
         self.deaf, self.cycle.keep_alive = True, False
-        cast("OneWrite", self.transport).linger(LINGER_S)
+        cast("Held", self.transport).linger(LINGER_S)
 
     def on_response_complete(self) -> None:
         """Begin the next request; read on behind the last."""

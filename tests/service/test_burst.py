@@ -1,10 +1,10 @@
-"""Head and body of an answer leave in one write, in their order, and nothing is held for longer than a turn."""
+"""Answers leave in one write each at the end of a turn, in their order, and nothing is held for longer."""
 
 import asyncio
 
 import pytest
 
-from service.server.one_write import JOINED_BYTES_MAX, OneWrite
+from service.server.burst import HELD_BYTES_MAX, Burst, Held
 
 pytestmark = pytest.mark.asyncio
 
@@ -39,8 +39,8 @@ class Recorder:
 @pytest.fixture
 async def connection():
     """(the transport as the protocol has it, what the real one was told)."""
-    recorder = Recorder()
-    return OneWrite(recorder, asyncio.get_running_loop()), recorder
+    recorder, loop = Recorder(), asyncio.get_running_loop()
+    return Held(recorder, Burst(loop), loop), recorder
 
 
 async def test_head_and_body_are_one_write(connection):
@@ -49,8 +49,28 @@ async def test_head_and_body_are_one_write(connection):
     for _ in range(2):
         transport.write(HEAD)
         transport.write(b"ok")
+    assert [] == recorder.told
     await asyncio.sleep(0)
-    assert [HEAD + b"ok"] * 2 == recorder.told
+    assert [(HEAD + b"ok") * 2] == recorder.told
+    transport.write(HEAD)
+    await asyncio.sleep(0)
+    assert [(HEAD + b"ok") * 2, HEAD] == recorder.told
+
+
+async def test_the_answers_of_all_connections_leave_together():
+    """In the order in which they were ready."""
+    told, loop = [], asyncio.get_running_loop()
+    burst, transports = Burst(loop), []
+    for _ in range(3):
+        recorder = Recorder()
+        recorder.told = told
+        transports.append(Held(recorder, burst, loop))
+    for number, transport in enumerate(transports):
+        transport.write(b"%d" % number)
+        assert [] == told
+    transports[0].abort()
+    await asyncio.sleep(0)
+    assert ["abort", b"1", b"2"] == told
 
 
 async def test_a_close_that_lingers(connection):
@@ -66,33 +86,24 @@ async def test_a_close_that_lingers(connection):
     assert [HEAD, "eof", "abort", "close"] == recorder.told
 
 
-async def test_a_whole_answer_is_one_write_behind_what_is_held(connection):
-    """Nothing overtakes."""
-    transport, recorder = connection
-    transport.write(HEAD)
-    transport.write_at_once(HEAD + b"ok")
-    assert [HEAD, HEAD + b"ok"] == recorder.told
-
-
 async def test_a_body_that_comes_later_does_not_keep_the_head_waiting(connection):
-    """A stream's head is written in the next turn of the loop, and its events as they come."""
+    """A stream's head is written at the end of its turn, and its events likewise."""
     transport, recorder = connection
     transport.write(HEAD)
     assert [] == recorder.told
     await asyncio.sleep(0)
     assert [HEAD] == recorder.told
     transport.write(b"event")
+    await asyncio.sleep(0)
     assert [HEAD, b"event"] == recorder.told
 
 
 async def test_a_large_body_is_not_copied(connection):
-    """It is written behind the head, as it is."""
+    """It is written at once, as it is."""
     transport, recorder = connection
-    body = bytes(JOINED_BYTES_MAX + 1)
-    transport.write(HEAD)
+    body = bytes(HELD_BYTES_MAX + 1)
     transport.write(body)
-    assert HEAD == recorder.told[0]
-    assert body is recorder.told[1]
+    assert body is recorder.told[0]
 
 
 @pytest.mark.parametrize(("end", "told"), [("close", "close"), ("write_eof", "eof")])

@@ -1,0 +1,104 @@
+"""Answers that are ready in one turn of the event loop leave together, each in one write.
+
+uvicorn writes head and body by themselves, and each answer when it is ready: a system call and a packet for each, and
+each wakes the client's process up. Here what is written in a turn is held until its end. Then the answers of all
+connections are written one after the other: their client is woken up once, and finds them all.
+"""
+
+import asyncio
+from typing import Any
+
+HELD_BYTES_MAX = 65_536
+"""More than this is not held: copying it would cost more than a system call."""
+
+
+class Burst:
+    """The connections of a loop that hold something.
+
+    Args:
+        loop: theirs.
+    """
+
+    __slots__ = ("_holding", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._holding = loop, list[Held]()
+
+    def add(self, held: "Held") -> None:
+        """Write what a connection holds at the end of this turn."""
+        if not self._holding:
+            self._loop.call_soon(self._write)
+        self._holding.append(held)
+
+    def _write(self) -> None:
+        holding, self._holding = self._holding, []
+        for held in holding:
+            held.flush()
+
+
+class Held:
+    """A transport that holds what is written until the end of the loop's turn.
+
+    Args:
+        transport: the connection's; everything but writing and closing is its own.
+        burst: writes what is held.
+        loop: the connection's.
+    """
+
+    __slots__ = ("_burst", "_held", "_linger_s", "_loop", "_transport", "is_closing")
+
+    def __init__(self, transport: asyncio.Transport, burst: Burst, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._burst, self._loop = transport, burst, loop
+        self._held = b""
+        self._linger_s = 0.0
+        self.is_closing = transport.is_closing  # asked for with every request, and __getattr__ is slow
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write some bytes, behind what is held."""
+        if self._held:
+            self._held += data
+            if len(self._held) > HELD_BYTES_MAX:
+                self.flush()
+        elif len(data) > HELD_BYTES_MAX:
+            self._transport.write(data)
+        elif data:
+            self._held = data
+            self._burst.add(self)
+
+    def flush(self) -> None:
+        """Write what is held."""
+        held, self._held = self._held, b""
+        if held and not self._transport.is_closing():
+            self._transport.write(held)
+
+    def linger(self, seconds: float) -> None:
+        """Let ``close`` close for writing only, and for good so much later.
+
+        Closed with bytes unread, a socket would take away from the client what it has not read yet.
+        """
+        self._linger_s = seconds
+
+    def close(self) -> None:
+        """Close once everything is written."""
+        self.flush()
+        linger_s, self._linger_s = self._linger_s, 0.0
+        if not linger_s or self._transport.is_closing():
+            self._transport.close()
+        elif self._transport.can_write_eof():
+            self._transport.write_eof()
+            self._loop.call_later(linger_s, self._transport.abort)
+        else:  # TLS
+            self._loop.call_later(linger_s, self._transport.close)
+
+    def write_eof(self) -> None:
+        """Write what is held, and that nothing follows."""
+        self.flush()
+        self._transport.write_eof()
+
+    def abort(self) -> None:
+        """Close at once; what is held is lost."""
+        self._held = b""
+        self._transport.abort()
