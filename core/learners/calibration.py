@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.numerics.rows import CLASSES, NUMBERS_IN, TABLE, VECTOR
 from core.state.layout import Array, Range
 
 SLOPE, CURVATURE = range(2)
@@ -89,11 +90,7 @@ def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Float
     calibration[SLOPE] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
 
 
-@njit(
-    "void(f8[:,::1], {0}, {0}, f8[::1], i8[::1], f8[:,::1])".format("Array(f8, 1, 'C', readonly=True)"),
-    cache=True,
-    nogil=True,
-)
+@njit(f"void({TABLE}, {NUMBERS_IN}, {NUMBERS_IN}, {VECTOR}, {CLASSES}, {TABLE})", cache=True, nogil=True)
 def classify_rows(scores: Floats, y: Floats, weights: Floats, calibration: Floats, value: Ints, p: Floats) -> None:
     """Classes (n,) and probabilities (n, K), written; with labels y (n,), not (0,), each row then moves the slope."""
     classes = p.shape[1]

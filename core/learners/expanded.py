@@ -20,9 +20,8 @@ CHUNK_ROWS = 1024
 class Linear(Learner, Protocol):
     """What learns columns and features."""
 
-    @property
-    def rows(self) -> int:
-        """Rows learned."""
+    rows: int
+    """Rows learned."""
 
     def forget(self) -> None:
         """See ``core.contract.Forgetful``."""

@@ -26,6 +26,7 @@ from numba import njit
 
 from core.contract import Floats
 from core.numerics.rng import UNIT, mixed_seed, words
+from core.numerics.rows import ROWS_IN
 
 PURPOSE = b"RandomFx"
 """What the features of one learner are drawn for."""
@@ -40,8 +41,6 @@ _NEAREST = 1.5 * 2.0**52
 """Added and taken away again, it rounds to the nearest integer."""
 _C3, _C5, _C7, _C9, _C11, _C13, _C15, _C17, _C19 = ((-1.0) ** (n // 2) / math.factorial(n) for n in range(3, 20, 2))
 _ROOT = math.sqrt(2.0)
-
-_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
 
 
 def _uniforms(seed: int, purpose: bytes, count: int) -> Floats:
@@ -65,7 +64,7 @@ def to_features(angles: Floats) -> None:
         angles[r] = _ROOT * (t + t * s * (low + high * (q * q)))
 
 
-@njit(f"void({_ROWS_IN}, f8[:,::1], f8[::1], f8[:,::1])", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, f8[:,::1], f8[::1], f8[:,::1])", cache=True, nogil=True)
 def expand_rows(Z: Floats, directions: Floats, phases: Floats, out: Floats) -> None:
     """Rows Z (n, d) and their features into out (n, d + R); sums in the order of the columns.
 

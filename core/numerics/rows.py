@@ -10,6 +10,10 @@ from numba import njit
 
 from core.contract import Floats
 
+ROWS_IN, NUMBERS_IN, CLASSES_IN = (f"Array({kind}, 'C', readonly=True)" for kind in ("f8, 2", "f8, 1", "i8, 1"))
+"""Numba's types of arrays that a kernel reads only: rows (n, d), and a number or a class per row (n,)."""
+CUBE, TABLE, VECTOR, CLASSES = "f8[:,:,::1]", "f8[:,::1]", "f8[::1]", "i8[::1]"
+"""Those of arrays that it may write."""
 HELD = 8
 """Rows that ``add_outers`` adds together."""
 

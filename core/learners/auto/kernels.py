@@ -39,15 +39,8 @@ from numba import njit
 from core.contract import Floats, Ints
 from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.auto.resting import REST_ROWS, USE_RATE
-from core.numerics.weighting import (
-    LOSS_RATE,
-    bounded_square,
-    deviation,
-    expect,
-    fit_pool,
-    log_pool,
-    weigh_and_share,
-)
+from core.numerics import weighting
+from core.numerics.rows import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR
 
 WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
 """Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows that its class was right
@@ -67,8 +60,6 @@ VALUE_MAX, LOSS_MAX = 1e300, 1e301
 _CHOICE_RATE, _TOP_RATE, _RATE, _CAP = 0.5, 0.2, 0.3, 4.0
 _ORDER_DECAYS = np.array([0.999, 0.98])
 _SHARE_DECAYS = np.array([1.0, 0.99])
-
-_VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
 
 
 @njit(cache=True, nogil=True)
@@ -165,8 +156,7 @@ def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> Non
 
 
 @njit(
-    f"void(Array(f8, 3, 'C', readonly=True), Array(i8, 1, 'C', readonly=True), {_VECTOR_IN}, i8[::1], f8[:,::1], "
-    "f8[:,:,::1], f8[::1], i8[::1], f8[:,::1])",
+    f"void({CUBE}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {CUBE}, {VECTOR}, {CLASSES}, {TABLE})",
     cache=True,
     nogil=True,
     error_model="numpy",
@@ -200,7 +190,7 @@ def mix_classes(
             _temper(own[SLOPE, a], logs[a], tempered[a], features[a])
             for k in range(K):
                 r[k] += own[WEIGHT, a] * tempered[a, k]
-        log_pool(own[POOL], features, q)
+        weighting.log_pool(own[POOL], features, q)
         c, kept, whole = counters[POOLED], 1.0 - K * _PROBABILITY_MIN, 0.0
         for k in range(K):
             p[i, k] = c * q[k] + (1.0 - c) * r[k]
@@ -212,7 +202,7 @@ def mix_classes(
             continue
         weight = weights[i] if weights.shape[0] else 1.0
         counters[ROWS] += 1.0
-        rate = max(1.0 / counters[ROWS], LOSS_RATE)
+        rate = max(1.0 / counters[ROWS], weighting.LOSS_RATE)
         error = 1.0 if value[i] != y[i] else 0.0
         counters[LOSS] += rate * (error - counters[LOSS])
         counters[RECENT] += error
@@ -221,12 +211,12 @@ def mix_classes(
             _fit_slope(own, a, y[i], logs[a], tempered[a], weight)
             wrong[a] = 1.0 if _first_largest(tempered[a]) != y[i] else 0.0
             own[FIGURE, a] += rate * (1.0 - wrong[a] - own[FIGURE, a])
-        fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight)
-        weigh_and_share(own[WEIGHT], wrong, 0.0, _CHOICE_RATE * weight)
+        weighting.fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight)
+        weighting.weigh_and_share(own[WEIGHT], wrong, 0.0, _CHOICE_RATE * weight)
         for side in range(2):
             top[side] = 1.0 - c if side else c
             missed[side] = 1.0 if _first_largest(mixed[side]) != y[i] else 0.0
-        weigh_and_share(top, missed, 0.0, _TOP_RATE * weight)
+        weighting.weigh_and_share(top, missed, 0.0, _TOP_RATE * weight)
         counters[POOLED] = top[0]
         _count_label(y[i], weight, labels, counters)
     if y.shape[0]:
@@ -234,7 +224,7 @@ def mix_classes(
 
 
 @njit(
-    f"void(f8[:,:,::1], {_VECTOR_IN}, {_VECTOR_IN}, i8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1])",
+    f"void({CUBE}, {NUMBERS_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {VECTOR}, {VECTOR}, {VECTOR})",
     cache=True,
     nogil=True,
     error_model="numpy",
@@ -262,26 +252,26 @@ def mix_numbers(
         for a in range(A):
             number = counters[LAST] if a == last else P[a, 0, i]
             numbers[a] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
-            variances[a] = own[FIGURE, a] if a == last else bounded_square(P[a, 1, i])
+            variances[a] = own[FIGURE, a] if a == last else weighting.bounded_square(P[a, 1, i])
             mixed += own[WEIGHT, a] * numbers[a]
         value[i] = mixed = min(max(mixed, -VALUE_MAX), VALUE_MAX)
-        std[i] = deviation(own[WEIGHT], variances, numbers, mixed)
+        std[i] = weighting.deviation(own[WEIGHT], variances, numbers, mixed)
         if not y.shape[0]:
             continue
         weight = weights[i] if weights.shape[0] else 1.0
-        expected, counters[LOSS], counted = expect(
-            counters[LOSS], bounded_square(mixed - y[i]), weight, t, t >= SPAN_ROWS
+        expected, counters[LOSS], counted = weighting.expect(
+            counters[LOSS], weighting.bounded_square(mixed - y[i]), weight, t, t >= SPAN_ROWS
         )
         counters[RECENT] += counted / REST_ROWS
         least = np.inf
         for a in range(A):
             own[USE, a] += USE_RATE * (own[WEIGHT, a] - own[USE, a])
-            losses[a] = bounded_square(numbers[a] - y[i])
-            own[FIGURE, a] += max(1.0 / (t + 1.0), LOSS_RATE) * (losses[a] - own[FIGURE, a])
+            losses[a] = weighting.bounded_square(numbers[a] - y[i])
+            own[FIGURE, a] += max(1.0 / (t + 1.0), weighting.LOSS_RATE) * (losses[a] - own[FIGURE, a])
             least = min(least, losses[a])
         for a in range(A):
             losses[a] = min((losses[a] - least) / expected, _CAP)
-        weigh_and_share(own[WEIGHT], losses, 0.0, _RATE * weight)
+        weighting.weigh_and_share(own[WEIGHT], losses, 0.0, _RATE * weight)
         widen(counters[LEAST:], y[i], t)
         counters[LAST] = min(max(y[i], -VALUE_MAX), VALUE_MAX)
         counters[ROWS] += 1.0

@@ -38,7 +38,7 @@ from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import ROWS, SCRATCH, State
-from core.numerics.rows import HELD, eighths
+from core.numerics.rows import CLASSES, CUBE, HELD, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, eighths
 from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
 
 MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, SPAN, CALIBRATED, MIXING = 0, 1, 2, 3, 4, 5, 6, 8, 10
@@ -51,8 +51,7 @@ SCORE_MAX = 1.5
 DEVIATION_MAX = 3.0
 """Widths of the range of the labels that a deviation may have."""
 
-_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
-_VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
+_ROWS, _SAID = f"{ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}", f"{CLASSES}, {TABLE}"
 
 
 @njit(cache=True, nogil=True)
@@ -112,7 +111,7 @@ def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regressio
 
 
 @njit(
-    f"void(f8[::1], {_VECTOR_IN}, {_VECTOR_IN}, f8[:,:,::1], f8[:,::1], f8, f8[:,::1], f8[::1])",
+    f"void({VECTOR}, {NUMBERS_IN}, {NUMBERS_IN}, {CUBE}, {TABLE}, f8, {TABLE}, {VECTOR})",
     cache=True,
     nogil=True,
 )
@@ -180,8 +179,7 @@ def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, val
 
 
 @njit(
-    f"UniTuple(i8, 3)(f8[::1], {_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, {_VECTOR_IN}, f8[::1], i8[::1], f8[:,::1], "
-    "i8, i8, b1, b1)",
+    f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {VECTOR}, {_SAID}, i8, i8, b1, b1)",
     cache=True,
     nogil=True,
 )
@@ -236,7 +234,7 @@ def _predict_chunk(bank: Floats, X: Floats, value: Ints, told: Floats) -> None:
     _combine(bank, none, none, P, S, value, told)
 
 
-@njit(f"void(f8[::1], {_ROWS_IN}, i8[::1], f8[:,::1])", cache=True, nogil=True)
+@njit(f"void({VECTOR}, {ROWS_IN}, {_SAID})", cache=True, nogil=True)
 def predict_rows(bank: Floats, X: Floats, value: Ints, told: Floats) -> None:
     """The predictions of n rows under the members' states, written as by ``learn_rows``."""
     n = X.shape[0]

@@ -28,22 +28,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats
-from core.learners.dfop.kernels import (
-    DISCOUNT_MIN,
-    DONE,
-    FORGOTTEN,
-    LEAK,
-    LEAK_LIMIT,
-    NOISE,
-    REFRESH,
-    ROWS,
-    Predicted,
-    State,
-    absorb_noise,
-    absorb_squares,
-    deviation,
-    is_spoiled,
-)
+from core.learners.dfop import kernels
+from core.learners.dfop.kernels import DONE, LEAK, REFRESH, ROWS, Predicted, State
 from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_transposed, symmetric_product
 
 COLUMNS_MIN = 256
@@ -77,7 +63,7 @@ def discounting(discounts: Floats, n: int, lam0: float, step0: float) -> tuple[F
     """Discounts (n,) of the rows and their -ln, as the row update sees them; (0,) discounts: the default ones."""
     lams, steps = np.full(n, lam0), np.full(n, step0)
     for i in range(discounts.shape[0]):
-        lams[i] = max(discounts[i], DISCOUNT_MIN)
+        lams[i] = max(discounts[i], kernels.DISCOUNT_MIN)
         steps[i] = -math.log(lams[i])
     return lams, steps
 
@@ -87,14 +73,14 @@ def next_block(
     lams: Floats, steps: Floats, counters: Floats, start: int, step0: float, rows: int, refresh_rows: int
 ) -> tuple[int, int]:
     """Where the block from row ``start`` on ends, and why: DONE (on the grid, or no more rows), LEAK or REFRESH."""
-    forgotten, learned, c = counters[FORGOTTEN], int(counters[ROWS]), 1.0
+    forgotten, learned, c = counters[kernels.FORGOTTEN], int(counters[ROWS]), 1.0
     for i in range(start, lams.shape[0]):
         c *= lams[i]
         if c < _SHRINK_MIN and i > start:
             return i, DONE
         forgotten += steps[i]
         learned += 1
-        if forgotten + step0 > LEAK_LIMIT:
+        if forgotten + step0 > kernels.LEAK_LIMIT:
             return i + 1, LEAK
         if learned % refresh_rows == 0:
             return i + 1, REFRESH
@@ -166,7 +152,7 @@ def _any_spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
     """Whether some row shows that Q is indefinite."""
     spoiled = False
     for i in range(G.shape[0]):
-        spoiled |= is_spoiled(diagonal, G[i], g[i])
+        spoiled |= kernels.is_spoiled(diagonal, G[i], g[i])
     return spoiled
 
 
@@ -180,18 +166,18 @@ def _absorb_counters(
     """
     counters[ROWS] += spread.shape[0]
     for i in range(spread.shape[0]):
-        counters[FORGOTTEN] += steps[i]
+        counters[kernels.FORGOTTEN] += steps[i]
     for i in range(std.shape[0]):
         apart = max(spread[i] - 1.0, 0.0) / weights[i]  # g / lam
-        std[i] = deviation(counters[NOISE], apart * lams[i], lam0, 1.0)
-        absorb_noise(counters, e[i], lams[i], 1.0 / (apart + 1.0), weights[i])
+        std[i] = kernels.deviation(counters[kernels.NOISE], apart * lams[i], lam0, 1.0)
+        kernels.absorb_noise(counters, e[i], lams[i], 1.0 / (apart + 1.0), weights[i])
 
 
 @njit("void(f8[::1], f8[:,::1], f8)", cache=True, nogil=True)
 def _absorb_squares(mean_square: Floats, X: Floats, before: float) -> None:
     """Winsorised mean squares with a block after ``before`` rows."""
     for i in range(X.shape[0]):
-        absorb_squares(mean_square, X[i], 1.0 / (before + i + 1.0))
+        kernels.absorb_squares(mean_square, X[i], 1.0 / (before + i + 1.0))
 
 
 def targets(y: Floats, columns: int, regression: bool) -> Floats:

@@ -21,29 +21,9 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Spec, chunks
 from core.learners.calibration import CALIBRATION, fresh_calibration
-from core.learners.dfop import bank, kernels
-from core.learners.dfop.blocks import (
-    COLUMNS_MIN,
-    ROWS_MIN,
-    Block,
-    block_rows,
-    discounting,
-    learn_block,
-    next_block,
-    targets,
-    with_bias,
-)
-from core.learners.dfop.kernels import (
-    DONE,
-    FORGOTTEN,
-    LEAK,
-    LEAK_AFTER,
-    NOISE,
-    REFRESH,
-    SPOILED,
-    Predicted,
-    Rows,
-)
+from core.learners.dfop import bank, blocks, kernels
+from core.learners.dfop.blocks import Block
+from core.learners.dfop.kernels import DONE, FORGOTTEN, LEAK, REFRESH, SPOILED, Predicted, Rows
 from core.learners.learner import NO_VALUE, NONE_GIVEN
 from core.learners.linear import LinearLearner, as_views, with_class
 from core.numerics.linalg import mirror_upper, spd_inverse
@@ -63,7 +43,7 @@ RATE_MIN = 1e-12
 
 def refresh_rows(columns: int) -> int:
     """Rows between two refreshes of Q where no leak asks for one: 4096, many columns 32 768."""
-    return 4096 if columns < COLUMNS_MIN else 32_768
+    return 4096 if columns < blocks.COLUMNS_MIN else 32_768
 
 
 def rates_of(spec: Spec) -> tuple[float, ...]:
@@ -113,7 +93,7 @@ class Dfop(LinearLearner):
         self.constants = np.stack(constants, axis=1)  # see kernels.DISCOUNT
         K, _, D = self.W.shape
         self._refresh_rows = refresh_rows(D)
-        self.block_rows_min = ROWS_MIN if D >= COLUMNS_MIN else math.inf  # rows from which matrix products learn them
+        self.block_rows_min = blocks.ROWS_MIN if D >= blocks.COLUMNS_MIN else math.inf
         self.Q, self.R = np.zeros((2, K, D, D))
         self.Q[:, range(D), range(D)] = q0[:, None]
         self.R[:, range(D), range(D)] = 1.0 / q0[:, None]
@@ -145,14 +125,14 @@ class Dfop(LinearLearner):
         """8 D^2 + 5 D per column and member, its share of the refreshes (D^3 each), and ten or so per mixed score."""
         K, columns, D = cls.sizes(spec, classes).values()
         steps = [-math.log1p(-rate) for rate in rates_of(spec)]
-        refreshes = sum(max(step / LEAK_AFTER, 1 / refresh_rows(D)) for step in steps)
+        refreshes = sum(max(step / kernels.LEAK_AFTER, 1 / refresh_rows(D)) for step in steps)
         mixture = 10.0 * K * max(classes, 1) if K > 1 else 0.0
         return K * (8.0 * D * D + 5.0 * D * columns) + refreshes * float(D) ** 3 + mixture
 
     @classmethod
     def row_exact(cls, spec: Spec) -> bool:
         """Whether rows are learned one by one: many columns are learned in blocks, by matrix products."""
-        return cls.sizes(spec, 0)["D"] < COLUMNS_MIN
+        return cls.sizes(spec, 0)["D"] < blocks.COLUMNS_MIN
 
     def add_class(self) -> None:
         """A new class starts from the column u of a class not seen yet; the third makes [w, u] into [-w, w, u, u]."""
@@ -201,14 +181,14 @@ class Dfop(LinearLearner):
         X, y, discounts, weights = rows
         n, D, counters = X.shape[0], self.W.shape[2], self.counters[k]
         lam, step = self.constants[k, :2].tolist()
-        lams, steps = discounting(discounts, n, lam, step)
+        lams, steps = blocks.discounting(discounts, n, lam, step)
         weights = weights if len(weights) else np.ones(n)
         row = 0
         while row < n:
-            end, reason = next_block(lams, steps, counters, row, step, block_rows(D), self._refresh_rows)
+            end, reason = blocks.next_block(lams, steps, counters, row, step, blocks.block_rows(D), self._refresh_rows)
             part = slice(row, end)
-            T = targets(y[part], self.W.shape[1], self.regression)
-            block = Block(with_bias(X[part], D), T, lams[part], steps[part], weights[part])
+            T = blocks.targets(y[part], self.W.shape[1], self.regression)
+            block = Block(blocks.with_bias(X[part], D), T, lams[part], steps[part], weights[part])
             self._learn_block(k, rows, predicted, block, row, reason)
             row = end
         mirror_upper(self.Q[k])
@@ -218,11 +198,11 @@ class Dfop(LinearLearner):
         end = start + len(block.X)
         scores, std = predicted
         into, follows = (scores[start:end], std[start:end]), reason != DONE
-        if end - start < ROWS_MIN:
+        if end - start < blocks.ROWS_MIN:
             mirror_upper(self.Q[k])
             X, y, discounts, weights = (own[start:end] for own in rows)
             self._learn_one_by_one(k, (X, y, discounts, weights), into)
-        elif learn_block(block, self._member(k), into, float(self.constants[k, 0]), inverse_follows=follows):
+        elif blocks.learn_block(block, self._member(k), into, float(self.constants[k, 0]), inverse_follows=follows):
             if follows:
                 self._refresh(k, leaks=reason == LEAK)
         else:
@@ -258,7 +238,7 @@ class Dfop(LinearLearner):
             if discount < 1.0:
                 self.R[k] *= discount
                 self.counters[k, FORGOTTEN] -= math.log(discount)
-                self._refresh(k, leaks=self.counters[k, FORGOTTEN] + steps[k] > LEAK_AFTER)
+                self._refresh(k, leaks=self.counters[k, FORGOTTEN] + steps[k] > kernels.LEAK_AFTER)
 
     def mean_columns(self) -> Floats:
         """The members' weights, averaged: the linear model of the mixture where no score is clipped."""
@@ -271,7 +251,7 @@ class Dfop(LinearLearner):
         if len(self.rates) > 1:
             seen |= {"forgetting_rates": [*self.rates], "forgetting_weights": self.mixing.tolist()}
         if self.regression:
-            noise = np.minimum(self.counters[:, NOISE], kernels.PREDICTION_MAX)
+            noise = np.minimum(self.counters[:, kernels.NOISE], kernels.PREDICTION_MAX)
             seen["noise_std"] = math.sqrt(self.mixing @ noise) if self.rows else None
         return seen
 

@@ -39,19 +39,18 @@ Deviations, of (1); the others' stand in their files
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-from core.contract import Floats
+from core.contract import Floats, Ints
 from core.learners.calibration import report_row
+from core.numerics.rows import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR
 
 ROWS, GRADIENTS, SQUARES = range(3)
 """Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
 
 _INPUT_MAX, _RESIDUAL_MAX, WEIGHT_MAX, _STEP_MAX, _PREDICTION_MAX = 1e50, 1e90, 1e100, 1e200, 1e300
-_READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
 
 
 @njit(cache=True, nogil=True)
@@ -125,64 +124,49 @@ def _length(
     return rate * (math.sqrt(counters[SQUARES]) / math.sqrt(counters[GRADIENTS])) if counters[GRADIENTS] > 0.0 else 0.0
 
 
-@njit(f"void({_READ2}, f8[:,::1], f8[:,::1], i8[::1])", cache=True, nogil=True)
-def predict_classes(X: Floats, W: Floats, P: Floats, value: Any) -> None:
-    """Probabilities (n, K), K >= 1, and classes (n,) of rows X (n, d); written into the last two."""
-    s, p = np.empty(W.shape[0]), np.empty(P.shape[1])
+@njit(f"void({ROWS_IN}, {TABLE}, {CLASSES}, {TABLE})", cache=True, nogil=True)
+def predict_rows(X: Floats, W: Floats, value: Ints, told: Floats) -> None:
+    """Classes (n,) and probabilities (n, K), K >= 1, of rows X (n, d), written; numbers into ``told[0]``."""
+    s, p = np.empty(W.shape[0]), np.empty(told.shape[1])
     for i in range(X.shape[0]):
         _scores(X, i, _row_scale(X, i), W, s)
-        _softmax(s, P.shape[1], p)
-        report_row(p, i, P, value)
+        if value.shape[0]:
+            _softmax(s, told.shape[1], p)
+            report_row(p, i, told, value)
+        else:
+            told[0, i] = s[0]
 
 
-@njit(f"void({_READ2}, f8[:,::1], f8[:,::1])", cache=True, nogil=True)
-def predict_numbers(X: Floats, W: Floats, told: Floats) -> None:
-    """Predictions of rows X (n, d), written into the first row of the last."""
-    s = np.empty(1)
-    for i in range(X.shape[0]):
-        _scores(X, i, _row_scale(X, i), W, s)
-        told[0, i] = s[0]
-
-
-@njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[:,::1], i8[::1])", cache=True, nogil=True)
-def learn_classes(
-    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, P: Floats, value: Any
-) -> None:
-    """Test then train on rows X (n, d) with class indices y (n,); P and value as ``predict_classes``.
+@njit(
+    f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, f8, b1, {CLASSES}, {TABLE})",
+    cache=True,
+    nogil=True,
+)
+def learn_rows(
+    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Ints,
+    told: Floats,
+) -> None:  # fmt: skip
+    """Test then train on rows X (n, d) with class indices or numbers y (n,); value and told as ``predict_rows``.
 
     Weights are (n,), or (0,): every row counts once.
     """
-    K, m = P.shape[1], W.shape[0]
-    s, p, e = np.empty(m), np.empty(K), np.empty(m)
+    m = W.shape[0]
+    s, p, e = np.empty(m), np.empty(told.shape[1]), np.empty(m)
     for i in range(X.shape[0]):
-        scale = _row_scale(X, i)
+        scale, label = _row_scale(X, i), 1.0
         _scores(X, i, scale, W, s)
-        _softmax(s, K, p)
-        report_row(p, i, P, value)
-        if m == 1:
-            t = np.exp(-abs(s[0]))
-            high = (1.0 if s[0] > 0.0 else t) / (1.0 + t)
-            e[0] = high - y[i]
+        if not value.shape[0]:
+            told[0, i] = s[0]
+            label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
+            e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
         else:
+            _softmax(s, told.shape[1], p)
+            report_row(p, i, told, value)
             for k in range(m):
                 e[k] = p[k] - (1.0 if y[i] == k else 0.0)
+            if m == 1:
+                t = np.exp(-abs(s[0]))
+                e[0] = (1.0 if s[0] > 0.0 else t) / (1.0 + t) - y[i]
         if weights.shape[0]:
             e *= weights[i]
-        _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, 1.0, rate, paper))
-
-
-@njit(f"void({_READ2}, {_READ1}, {_READ1}, f8[:,::1], f8[::1], f8, b1, f8[:,::1])", cache=True, nogil=True)
-def learn_numbers(
-    X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, told: Floats
-) -> None:
-    """Test then train on rows X (n, d) with numbers y (n,); told as ``predict_numbers``, weights as above."""
-    s, e = np.empty(1), np.empty(1)
-    for i in range(X.shape[0]):
-        scale = _row_scale(X, i)
-        _scores(X, i, scale, W, s)
-        told[0, i] = s[0]
-        label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
-        e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
-        if weights.shape[0]:
-            e[0] *= weights[i]
         _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, label, rate, paper))

@@ -9,14 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from core.contract import Floats, Header, Ints, Spec, Weights
-from core.learners.fesl.kernels import (
-    ROWS,
-    WEIGHT_MAX,
-    learn_classes,
-    learn_numbers,
-    predict_classes,
-    predict_numbers,
-)
+from core.learners.fesl.kernels import ROWS, WEIGHT_MAX, learn_rows, predict_rows
 from core.learners.linear import LinearLearner
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
@@ -54,19 +47,12 @@ class GradientDescent(LinearLearner):
 
     def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
         """Predict rows."""
-        if self.regression:
-            predict_numbers(X, self.W, told)
-        else:
-            predict_classes(X, self.W, told, value)
+        predict_rows(X, self.W, value, told)
 
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
         """Learn rows. Takes no discounts."""
         del discounts
-        state = self.W, self.counters, self.rate, self.paper
-        if self.regression:
-            learn_numbers(X, y, weights, *state, told)
-        else:
-            learn_classes(X, y, weights, *state, told, value)
+        learn_rows(X, y, weights, self.W, self.counters, self.rate, self.paper, value, told)
 
     def start_at(self, weights: Weights) -> None:
         """Take over a linear model in the terms of ``weights``; see ``core.contract.Transferable``."""

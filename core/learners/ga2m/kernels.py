@@ -38,13 +38,13 @@ from numba import njit
 
 from core.contract import Floats, Ints
 from core.learners.calibration import report_row
+from core.numerics.rows import CLASSES, NUMBERS_IN, ROWS_IN, TABLE
 
 WEIGHT_MAX = 100.0
 MOVE_MAX = 4.0
 
 _BELOW_ONE = 1.0 - 2.0**-30
 _VALUE_MAX = 1e75
-_READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
 
 
 @njit(cache=True, nogil=True)
@@ -88,7 +88,7 @@ def _predict_row(W: Floats, found: Ints, s: Floats, p: Floats) -> None:
         p[k] /= total
 
 
-@njit(f"void({_READ2}, i8, i8, i8, f8[:,::1], f8[:,::1], i8[::1])", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, i8, i8, i8, {TABLE}, {TABLE}, {CLASSES})", cache=True, nogil=True)
 def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Floats, value: Ints) -> None:
     """Probabilities (n, K), K >= 1, and classes (n,) of rows Z (n, d); written into the last two."""
     u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
@@ -113,8 +113,11 @@ def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats, step
         W[cell, k] = min(max(W[cell, k] - share * steps[a], -WEIGHT_MAX), WEIGHT_MAX)
 
 
-@njit(f"void({_READ2}, {_READ1}, {_READ1}, i8, i8, i8, f8, f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])",
-      cache=True, nogil=True)  # fmt: skip
+@njit(
+    f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, i8, i8, i8, f8, {TABLE}, {TABLE}, {TABLE}, {CLASSES})",
+    cache=True,
+    nogil=True,
+)
 def learn_rows(
     Z: Floats, y: Floats, weights: Floats, B: int, C: int, cells_of_row: int, rate: float, W: Floats, G: Floats,
     P: Floats, value: Ints,

@@ -27,33 +27,9 @@ from numba import njit
 
 from core.contract import Floats, Ints
 from core.learners.calibration import classify_rows
+from core.learners.odm import steps
 from core.learners.odm.candidates import PLACES_MAX
-from core.learners.odm.steps import (
-    DECAYS,
-    EXPLICIT,
-    GROWS,
-    MARGINS,
-    NORMS,
-    PARTS,
-    PULLS,
-    RADIUS,
-    ROW_MAX,
-    SIZES,
-    STEEPNESS,
-    TAUS,
-    TRADEOFF,
-    bounded,
-    explicit_steps,
-    implicit_steps,
-    mix_classes,
-    project,
-    restart,
-    score,
-    take_losses,
-    vote,
-    weigh,
-)
-from core.numerics.rows import dot, load
+from core.numerics.rows import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, dot, load
 
 ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
 """Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
@@ -64,17 +40,11 @@ _MARGIN_RATE = 1e-3
 _SQUARE_TIMES = 10.0
 _FAR = 2.0
 
-_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
-_VECTOR_IN = "Array(f8, 1, 'C', readonly=True)"
-_CUBE, _MATRIX, _VECTOR, _INTS = "f8[:,:,::1]", "f8[:,::1]", "f8[::1]", "i8[::1]"
+_STATE = f"{CUBE}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}"
+_SAID = f"{CLASSES}, {TABLE}"
 
 
-@njit(
-    f"void({_ROWS_IN}, {_CUBE}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_INTS}, {_MATRIX})",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-)
+@njit(f"void({ROWS_IN}, {_STATE}, {_SAID})", cache=True, nogil=True, error_model="numpy")
 def predict_rows(
     X: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats, calibration: Floats, value: Ints,
     p: Floats,
@@ -84,17 +54,17 @@ def predict_rows(
     scores, none = np.empty((X.shape[0], m)), np.empty(0)
     x, F = np.empty(W.shape[2]), np.empty((m, K))
     for i in range(X.shape[0]):
-        scale = load(X, i, x, ROW_MAX)
+        scale = load(X, i, x, steps.ROW_MAX)
         for c in range(m):
             for k in range(K):
-                F[c, k], _ = score(W, c, k, x)
+                F[c, k], _ = steps.score(W, c, k, x)
         if m > 1:
-            mix_classes(F, shares, K, scale, constants, scores, i)
+            steps.mix_classes(F, shares, K, scale, constants, scores, i)
         else:
             o = 0.0
             for k in range(K):
-                o += vote(F[0, k], shares[k], constants)
-            scores[i, 0] = bounded(o, scale, constants)
+                o += steps.vote(F[0, k], shares[k], constants)
+            scores[i, 0] = steps.bounded(o, scale, constants)
     classify_rows(scores, none, none, calibration, value, p)
 
 
@@ -102,12 +72,12 @@ def predict_rows(
 def _step(work: Floats, K: int, kappa: float, counts: float, constants: Floats) -> None:
     """Steps and losses of the candidates from their margins, |v|^2 and |u|^2."""
     whole = (K + 7) // 8 * 8  # full vectors: places beyond the last candidate are not used
-    if constants[EXPLICIT]:
-        explicit_steps(work, whole, kappa, counts, constants)
+    if constants[steps.EXPLICIT]:
+        steps.explicit_steps(work, whole, kappa, counts, constants)
     else:
-        implicit_steps(work, whole, kappa, counts, constants)
-    take_losses(work, whole, counts, constants)
-    project(work, whole, constants[RADIUS])
+        steps.implicit_steps(work, whole, kappa, counts, constants)
+    steps.take_losses(work, whole, counts, constants)
+    steps.project(work, whole, constants[steps.RADIUS])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -118,13 +88,13 @@ def _learn_column(
     """Test the candidates of up to two classes on x, with s = |x|^2, and train them on shrink x; their mixed score."""
     o = 0.0
     for k in range(K):
-        f, work[NORMS + k] = score(W, 0, k, x)
-        work[MARGINS + k] = target * f * shrink
-        o += vote(f, shares[k], constants)
-        work[SIZES + k] = s * shrink * shrink
+        f, work[steps.NORMS + k] = steps.score(W, 0, k, x)
+        work[steps.MARGINS + k] = target * f * shrink
+        o += steps.vote(f, shares[k], constants)
+        work[steps.SIZES + k] = s * shrink * shrink
     _step(work, K, kappa, counts, constants)
     for k in range(K):
-        decay, pull = work[DECAYS + k], work[PULLS + k] * target * shrink
+        decay, pull = work[steps.DECAYS + k], work[steps.PULLS + k] * target * shrink
         for j in range(x.shape[0]):
             W[0, k, j] = decay * W[0, k, j] + pull * x[j]
     return o
@@ -151,8 +121,8 @@ def _face_rivals(F: Floats, pulls: Floats, k: int, label: int, s: float, shrink:
     for c in range(m):
         pulls[c, k] = -shrink * pulls[c, k] / total
     pulls[label, k] = shrink
-    work[MARGINS + k] = 0.5 * shrink * (F[label, k] - rival / total)
-    work[SIZES + k] = 0.5 * (1.0 + squares / (total * total)) * s * shrink * shrink
+    work[steps.MARGINS + k] = 0.5 * shrink * (F[label, k] - rival / total)
+    work[steps.SIZES + k] = 0.5 * (1.0 + squares / (total * total)) * s * shrink * shrink
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -163,17 +133,17 @@ def _learn_classes(
     """Test the candidates of more than two classes on x, with s = |x|^2, and train them on shrink x; scores into F."""
     m = W.shape[0]
     for k in range(K):
-        work[NORMS + k] = 0.0
+        work[steps.NORMS + k] = 0.0
     for c in range(m):
         for k in range(K):
-            F[c, k], norm = score(W, c, k, x)
-            work[NORMS + k] += 0.5 * norm
+            F[c, k], norm = steps.score(W, c, k, x)
+            work[steps.NORMS + k] += 0.5 * norm
     for k in range(K):
         _face_rivals(F, pulls, k, label, s, shrink, work)
     _step(work, K, kappa, counts, constants)
     for c in range(m):
         for k in range(K):
-            decay, pull = work[DECAYS + k], work[PULLS + k] * pulls[c, k]
+            decay, pull = work[steps.DECAYS + k], work[steps.PULLS + k] * pulls[c, k]
             for j in range(x.shape[0]):
                 W[c, k, j] = decay * W[c, k, j] + pull * x[j]
 
@@ -204,73 +174,62 @@ def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> No
 
 
 @njit(
-    f"void({_ROWS_IN}, {_VECTOR_IN}, {_VECTOR_IN}, "
-    f"{_CUBE}, {_VECTOR}, {_VECTOR}, {_INTS}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_INTS}, {_MATRIX})",
+    f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {_STATE}, {VECTOR}, {CLASSES}, {_SAID})",
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def learn_rows(
-    X: Floats,
-    y: Floats,
-    weights: Floats,
-    W: Floats,
-    shares: Floats,
-    losses: Floats,
-    epochs: Ints,
-    constants: Floats,
-    counters: Floats,
-    calibration: Floats,
-    value: Ints,
-    p: Floats,
-) -> None:
+    X: Floats, y: Floats, weights: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats,
+    calibration: Floats, losses: Floats, epochs: Ints, value: Ints, p: Floats,
+) -> None:  # fmt: skip
     """Test, then train on n rows in turn.
 
     Args:
         X: (n, d) rows.
         y: (n,) class indices as floats.
         weights: (n,) of the rows, or (0,): every row counts once.
-        W: (m, K, D) candidates, updated in place like the two that follow; places beyond the count are not read.
+        W: (m, K, D) candidates, updated like all that follows; places beyond the count are not read.
         shares: (K,) weights b of the candidates.
-        losses: (K,) their summed losses.
-        epochs: (K,) rows after which they start again.
-        constants: see STEEPNESS and the others.
-        counters: see ROWS and the others; updated.
-        calibration: of the probabilities; updated.
+        constants: see STEEPNESS and the others; these stay.
+        counters: see ROWS and the others.
+        calibration: of the probabilities.
+        losses: (K,) the candidates' summed losses.
+        epochs: (K,) rows after which they start again; these stay.
         value: (n,) a-priori classes, written.
         p: (n, classes) their probabilities, written.
     """
     m = W.shape[0]
     scores = np.empty((X.shape[0], m))
     K = int(counters[COUNT])
-    x, work = np.empty(W.shape[2]), np.zeros(PARTS * PLACES_MAX)
+    x, work = np.empty(W.shape[2]), np.zeros(steps.PARTS * PLACES_MAX)
     F, pulls = np.empty((m, W.shape[1])), np.empty((m, W.shape[1]))
     places = int(counters[ROWS]) % epochs
-    if constants[GROWS]:
+    if constants[steps.GROWS]:
         places[K - 1] = int(counters[ROWS])  # the last one never starts again
-    steep = constants[STEEPNESS] * max(1.0, constants[TRADEOFF])
+    steep = constants[steps.STEEPNESS] * max(1.0, constants[steps.TRADEOFF])
     for i in range(X.shape[0]):
-        scale = load(X, i, x, ROW_MAX)
+        scale = load(X, i, x, steps.ROW_MAX)
         s = dot(x, x)
         _absorb_square(s, counters)
         q = counters[SQUARE]
         shrink = _FAR * q / s if s > _FAR * q else 1.0
         counts = weights[i] if weights.shape[0] else 1.0
-        kappa = steep * (max(counts, 1.0) * max(q, s * shrink * shrink) if constants[EXPLICIT] else q)
+        kappa = steep * (max(counts, 1.0) * max(q, s * shrink * shrink) if constants[steps.EXPLICIT] else q)
         since = counters[ROWS] + 1.0 - counters[FORGOTTEN]
         for k in range(K):
             places[k] += 1
-            work[TAUS + k] = min(float(places[k]), since)
+            work[steps.TAUS + k] = min(float(places[k]), since)
         if m > 1:
             _learn_classes(W, x, s, shrink, int(y[i]), kappa, counts, K, constants, work, F, pulls)
-            mix_classes(F, shares, K, scale, constants, scores, i)
+            steps.mix_classes(F, shares, K, scale, constants, scores, i)
         else:
             target = 1.0 if y[i] == 1.0 else -1.0
             o = _learn_column(W, shares, x, s, shrink, target, kappa, counts, K, constants, work)
-            scores[i, 0] = bounded(o, scale, constants)
-        weigh(shares, losses, K, work, constants)
+            scores[i, 0] = steps.bounded(o, scale, constants)
+        steps.weigh(shares, losses, K, work, constants)
         counters[ROWS] += 1.0
         _absorb_margin(scores, i, y[i], counters)
-        K = restart(W, shares, losses, epochs, places, K, constants[GROWS] > 0.0)
+        K = steps.restart(W, shares, losses, epochs, places, K, constants[steps.GROWS] > 0.0)
     counters[COUNT] = K
     classify_rows(scores, y, weights, calibration, value, p)

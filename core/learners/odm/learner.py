@@ -131,7 +131,7 @@ class DynamicOdm(LinearLearner):
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
         """Learn rows. Takes no discounts."""
         del discounts
-        state = self.W, self.shares, self.losses, self.epochs, self.constants, self.counters, self.calibration
+        state = self.W, self.shares, self.constants, self.counters, self.calibration, self.losses, self.epochs
         kernels.learn_rows(X, y, weights, *state, value, told)
 
     def forget(self) -> None:

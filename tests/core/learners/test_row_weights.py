@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import core.learners.dfop.learner
+import core.learners.dfop.blocks
 from core.config import Config
 from core.contract import WEIGHT_MAX, WEIGHT_MIN, Spec
 from core.entry import Entry, MergedRows, Rows
@@ -114,8 +114,8 @@ def test_a_row_of_weight_two_is_the_row_learned_twice():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_wide_blocks_with_weights_are_their_rows_to_round_off(monkeypatch, weighted):
     """Matrix products give the numbers of the row update; with weights of one, the bits of none."""
-    monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
-    monkeypatch.setattr(core.learners.dfop.learner, "ROWS_MIN", 2)
+    monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
+    monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
     X, y = exciting(300)
     weights = np.random.default_rng(5).uniform(0.2, 4.0, 300) if weighted else np.ones(300)
     blocks, rows = build_dfop(forgetting_rate=0.01), build_dfop(forgetting_rate=0.01)

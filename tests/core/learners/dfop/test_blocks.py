@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import core.learners.dfop.learner
+import core.learners.dfop.blocks
 from core.learners.dfop.blocks import COLUMNS_MIN, ROWS_MIN, block_rows
 from core.learners.dfop.kernels import FORGOTTEN, ROWS
 from core.numerics.linalg import spd_inverse
@@ -18,8 +18,8 @@ WIDE = COLUMNS_MIN + 44
 @pytest.fixture
 def narrow(monkeypatch):
     """Blocks of any width, from two rows on."""
-    monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
-    monkeypatch.setattr(core.learners.dfop.learner, "ROWS_MIN", 2)
+    monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
+    monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
 
 
 def row_by_row(learner, X, y, discounts=None):
@@ -153,13 +153,13 @@ def test_a_spoiled_covariance_is_refreshed_before_a_block():
 @pytest.mark.usefixtures("narrow")
 def test_blocks_end_on_the_absolute_grid(monkeypatch):
     """From the first row of a call to the next multiple of the block, then from multiple to multiple."""
-    seen, learn_block = [], core.learners.dfop.learner.learn_block
+    seen, learn_block = [], core.learners.dfop.blocks.learn_block
 
     def spy(rows, state, *rest, **options):
         seen.append((int(state[-1][ROWS]), len(rows.X)))
         return learn_block(rows, state, *rest, **options)
 
-    monkeypatch.setattr(core.learners.dfop.learner, "learn_block", spy)
+    monkeypatch.setattr(core.learners.dfop.blocks, "learn_block", spy)
     X, y = exciting(300)
     learner = build(forgetting_rate=1e-4, initial_variance=1.0)
     learner.learn(X[:50], y[:50])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import core.learners.dfop.blocks
 import core.learners.dfop.learner
 from core.contract import Spec
 from core.learners.calibration import SLOPE
@@ -20,8 +21,8 @@ from core.problems import Invalid
 def path(request, monkeypatch):
     """Every test runs twice: on the row update alone, and on blocks of any width from two rows on."""
     if request.param == "blocks":
-        monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
-        monkeypatch.setattr(core.learners.dfop.learner, "ROWS_MIN", 2)
+        monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
+        monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
 
 
 def build(algorithm="dfop", task="regression", d=3, classes=0, **params):

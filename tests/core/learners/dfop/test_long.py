@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import core.learners.dfop.learner
+import core.learners.dfop.blocks
 from tests.core.learners.dfop.long_streams import fresh_plain, plain, rows, starved
 from tests.core.learners.dfop.test_dfop import build
 from tests.core.learners.dfop.test_safety import finite
@@ -34,7 +34,7 @@ def test_many_exciting_rows_equal_the_plain_recursion(rate, share):
 def test_many_starved_rows_stay_finite(rate, path, monkeypatch):
     """With silence and repetition as well, everything is finite, and what is told stays within the targets' size."""
     if path == "blocks":
-        monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
+        monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
     n = ROWS if path == "rows" else ROWS // 5
     X, y = starved(*rows(n))
     learner = build(d=10, forgetting_rate=rate)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-import core.learners.dfop.learner
+import core.learners.dfop.blocks
 from core.numerics.linalg import spd_inverse
 from tests.core.learners.dfop.test_dfop import build, exciting
 
@@ -16,8 +16,8 @@ from tests.core.learners.dfop.test_dfop import build, exciting
 def path(request, monkeypatch):
     """Every test runs twice: on the row update alone, and on blocks of any width from two rows on."""
     if request.param == "blocks":
-        monkeypatch.setattr(core.learners.dfop.learner, "COLUMNS_MIN", 1)
-        monkeypatch.setattr(core.learners.dfop.learner, "ROWS_MIN", 2)
+        monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
+        monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
 
 
 def finite(learner):
