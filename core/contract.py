@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 Task = Literal["classification", "regression"]
@@ -40,7 +42,7 @@ IntervalBounds = tuple[tuple[float, float] | None, ...]
 """Intervals of all ``LEVELS``, low and high, as returned with a prediction; None: there were too few residuals."""
 
 
-class Prediction(NamedTuple):
+class Prediction(Struct, gc=False):
     """A-priori predictions for n rows."""
 
     value: NDArray[Any]  # (n,) numbers, or indices of classes, int64, -1 where none has been seen yet
@@ -52,7 +54,8 @@ def joined(predictions: Sequence[Prediction]) -> Prediction:
     """The predictions of consecutive blocks of rows, at least one, as those of all their rows."""
     if len(predictions) == 1:
         return predictions[0]
-    columns: list[Any] = [None if one[0] is None else np.concatenate(one) for one in zip(*predictions, strict=True)]
+    pairs: Any = zip(*map(astuple, predictions), strict=True)
+    columns: list[Any] = [None if one[0] is None else np.concatenate(one) for one in pairs]
     return Prediction(*columns)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.numerics.rows import direct
 
 ORIGIN, LOW, HIGH, FIRST = range(4)
 """Rows of M: the three of the columns, and where those of the classes begin."""
@@ -212,6 +213,7 @@ def _collect(reference: Floats, loss: float) -> None:
         reference[REFERENCE:] = 0.0
 
 
+@direct
 @njit(
     f"UniTuple(i8, 3)({_ROWS_IN}, {_CLASSES_IN}, {_LOSS_IN}, i8, f8[:,::1], f8[:,::1], f8[::1], f8[::1])",
     cache=True,

@@ -35,6 +35,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints
+from core.numerics.rows import direct
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
 START_ROWS = 20
@@ -173,6 +174,7 @@ def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Flo
         _next_row(X, i, 1.0 / t, np.inf, moments, newer)
 
 
+@direct
 @njit(f"void({_ROWS_IN}, i8, b1, b1, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
 def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
     """Absorb each row, then scale it; without ``absorb``, scale each as if it alone came next."""

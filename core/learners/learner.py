@@ -104,17 +104,17 @@ class RowLearner(Holder, Listed):
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
         """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
-        n, numbers = X.shape[0], np.ascontiguousarray(y, dtype=np.float64)
+        n = X.shape[0]
         if discounts is None:
             discounts = NONE_GIVEN
         if weights is None:
             weights = NONE_GIVEN
         if self.regression:
-            told = np.empty((2, n))
+            told, numbers = np.empty((2, n)), np.ascontiguousarray(y, dtype=np.float64)
             self.learn_into(X, numbers, discounts, weights, NO_VALUE, told)
             return Prediction(told[0], None, told[1] if self.deviates else None)
         value, told = np.empty(n, np.int64), np.empty((n, self.classes))
-        self.learn_into(X, numbers, discounts, weights, value, told)
+        self.learn_into(X, y.astype(np.float64), discounts, weights, value, told)
         return Prediction(value, told)
 
     def _counts(self) -> Counts:

@@ -265,7 +265,7 @@ class RegressionMetrics(PrequentialMetrics):
             ValueError: other lengths, or a number that is not finite; nothing changed.
         """
         n = len(truth)
-        if len(predicted) != n or len(baselines) not in {0, n}:
+        if len(predicted) != n or (len(baselines) and len(baselines) != n):
             raise ValueError("predictions and truth do not go together")
         arrays = self.arrays(n)
         done = absorb_rows(predicted, truth, baselines, *arrays)

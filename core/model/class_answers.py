@@ -42,6 +42,7 @@ from core.metrics.class_kernels import AS_NOW, FACTS, GONE, LOSS, NOTHING, P_TRU
 from core.metrics.class_kernels import absorb as count_rows
 from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_priors, others_are_rare
 from core.model.rows import BlockRows, Returned, Scored
+from core.numerics.rows import direct
 from core.state.layout import Holder
 
 MASS_MIN = 1e-6
@@ -76,6 +77,7 @@ def _of_all(counts: Floats, labels: int) -> Floats:
     return found
 
 
+@direct
 @njit(
     f"Tuple((i8[::1], f8[:,::1]))({_ROWS_IN}, i8[::1], f8[::1], f8[::1], f8[::1], i8, f8)",
     cache=True,
@@ -108,6 +110,7 @@ def say_rows(
     return said, q
 
 
+@direct
 @njit(
     f"b1({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1], b1, i8,"
     " f8, b1, f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1],"

@@ -19,6 +19,7 @@ from core.metrics import Quality, RegressionMetrics
 from core.metrics.intervals import NONE_TRACKED, Intervals, absorb_residuals, returned_bounds
 from core.metrics.regression import AS_IT_IS, AS_NOW, DONE, NOTHING, absorb_rows, squared_error, squared_errors
 from core.model.rows import BlockRows, Returned, Scored
+from core.numerics.rows import direct
 from core.state.layout import WHOLE, Array, Holder, Layout
 
 _NO_SHARES = np.empty(0)
@@ -38,6 +39,7 @@ def _hold(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
         losses[i] = squared_error(values[i], y[i])
 
 
+@direct
 @njit(f"i8({_ROW}, {_ROWS}, {_ROW}, {_ROW}, {_METRICS}, {_INTERVALS})", cache=True, nogil=True)
 def _absorb(
     values: Floats, y: Floats, span: Floats, losses: Floats, scalars: Floats, series: Floats, errors: Floats,

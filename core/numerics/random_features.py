@@ -26,7 +26,7 @@ from numba import njit
 
 from core.contract import Floats
 from core.numerics.rng import UNIT, mixed_seed, words
-from core.numerics.rows import ROWS_IN
+from core.numerics.rows import ROWS_IN, direct
 
 PURPOSE = b"RandomFx"
 """What the features of one learner are drawn for."""
@@ -64,6 +64,7 @@ def to_features(angles: Floats) -> None:
         angles[r] = _ROOT * (t + t * s * (low + high * (q * q)))
 
 
+@direct
 @njit(f"void({ROWS_IN}, f8[:,::1], f8[::1], f8[:,::1])", cache=True, nogil=True)
 def expand_rows(Z: Floats, directions: Floats, phases: Floats, out: Floats) -> None:
     """Rows Z (n, d) and their features into out (n, d + R); sums in the order of the columns.

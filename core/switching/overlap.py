@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from core.config import Config
@@ -119,7 +120,7 @@ class OverlapPeriod(Nested):
             x1, x2 = X1[one], X2[one]
             if self.recovery.ready:
                 recovered = self.old.predict_from_columns(self.recovery.recover(x2))
-                self.trial.learn([recovered, Prediction(*_part(of_new, one))], truth[one])
+                self.trial.learn([recovered, Prediction(*_part(astuple(of_new), one))], truth[one])
             self.recovery.learn(x2, self.old.to_own_columns(x1))
             made.append(self.old.learn(x1, truth[one], *_part((discounts, weights), one)))
             self._alarms += [alarm._replace(row=alarm.row + at) for alarm in self.old.take_alarms()]

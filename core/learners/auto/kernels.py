@@ -40,7 +40,7 @@ from core.contract import Floats, Ints
 from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.auto.resting import REST_ROWS, USE_RATE
 from core.numerics import weighting
-from core.numerics.rows import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR
+from core.numerics.rows import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR, direct
 
 WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
 """Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows that its class was right
@@ -155,6 +155,7 @@ def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> Non
     counters[LAST] = y + 1.0
 
 
+@direct
 @njit(
     f"void({CUBE}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {CUBE}, {VECTOR}, {CLASSES}, {TABLE})",
     cache=True,
@@ -223,6 +224,7 @@ def mix_classes(
         _copy(table, awake, own, True)
 
 
+@direct
 @njit(
     f"void({CUBE}, {NUMBERS_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {VECTOR}, {VECTOR}, {VECTOR})",
     cache=True,

@@ -38,7 +38,7 @@ from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import ROWS, SCRATCH, State
-from core.numerics.rows import CLASSES, CUBE, HELD, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, eighths
+from core.numerics.rows import CLASSES, CUBE, HELD, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, direct, eighths
 from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
 
 MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, SPAN, CALIBRATED, MIXING = 0, 1, 2, 3, 4, 5, 6, 8, 10
@@ -178,6 +178,7 @@ def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, val
         classify_rows(scores, y, weights, bank[CALIBRATED:MIXING], value, told)
 
 
+@direct
 @njit(
     f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {VECTOR}, {_SAID}, i8, i8, b1, b1)",
     cache=True,
@@ -234,6 +235,7 @@ def _predict_chunk(bank: Floats, X: Floats, value: Ints, told: Floats) -> None:
     _combine(bank, none, none, P, S, value, told)
 
 
+@direct
 @njit(f"void({VECTOR}, {ROWS_IN}, {_SAID})", cache=True, nogil=True)
 def predict_rows(bank: Floats, X: Floats, value: Ints, told: Floats) -> None:
     """The predictions of n rows under the members' states, written as by ``learn_rows``."""

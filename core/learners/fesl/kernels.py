@@ -45,7 +45,7 @@ from numba import njit
 
 from core.contract import Floats, Ints
 from core.learners.calibration import report_row
-from core.numerics.rows import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR
+from core.numerics.rows import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, direct
 
 ROWS, GRADIENTS, SQUARES = range(3)
 """Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
@@ -124,6 +124,7 @@ def _length(
     return rate * (math.sqrt(counters[SQUARES]) / math.sqrt(counters[GRADIENTS])) if counters[GRADIENTS] > 0.0 else 0.0
 
 
+@direct
 @njit(f"void({ROWS_IN}, {TABLE}, {CLASSES}, {TABLE})", cache=True, nogil=True)
 def predict_rows(X: Floats, W: Floats, value: Ints, told: Floats) -> None:
     """Classes (n,) and probabilities (n, K), K >= 1, of rows X (n, d), written; numbers into ``told[0]``."""
@@ -137,6 +138,7 @@ def predict_rows(X: Floats, W: Floats, value: Ints, told: Floats) -> None:
             told[0, i] = s[0]
 
 
+@direct
 @njit(
     f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, f8, b1, {CLASSES}, {TABLE})",
     cache=True,

@@ -38,7 +38,7 @@ from numba import njit
 
 from core.contract import Floats, Ints
 from core.learners.calibration import report_row
-from core.numerics.rows import CLASSES, NUMBERS_IN, ROWS_IN, TABLE
+from core.numerics.rows import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, direct
 
 WEIGHT_MAX = 100.0
 MOVE_MAX = 4.0
@@ -88,6 +88,7 @@ def _predict_row(W: Floats, found: Ints, s: Floats, p: Floats) -> None:
         p[k] /= total
 
 
+@direct
 @njit(f"void({ROWS_IN}, i8, i8, i8, {TABLE}, {TABLE}, {CLASSES})", cache=True, nogil=True)
 def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Floats, value: Ints) -> None:
     """Probabilities (n, K), K >= 1, and classes (n,) of rows Z (n, d); written into the last two."""
@@ -113,6 +114,7 @@ def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats, step
         W[cell, k] = min(max(W[cell, k] - share * steps[a], -WEIGHT_MAX), WEIGHT_MAX)
 
 
+@direct
 @njit(
     f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, i8, i8, i8, f8, {TABLE}, {TABLE}, {TABLE}, {CLASSES})",
     cache=True,

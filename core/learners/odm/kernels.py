@@ -29,7 +29,7 @@ from core.contract import Floats, Ints
 from core.learners.calibration import classify_rows
 from core.learners.odm import steps
 from core.learners.odm.candidates import PLACES_MAX
-from core.numerics.rows import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, dot, load
+from core.numerics.rows import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, direct, dot, load
 
 ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
 """Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
@@ -44,6 +44,7 @@ _STATE = f"{CUBE}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}"
 _SAID = f"{CLASSES}, {TABLE}"
 
 
+@direct
 @njit(f"void({ROWS_IN}, {_STATE}, {_SAID})", cache=True, nogil=True, error_model="numpy")
 def predict_rows(
     X: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats, calibration: Floats, value: Ints,
@@ -173,6 +174,7 @@ def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> No
     counters[MARGIN_VARIANCE] = (1.0 - rate) * (counters[MARGIN_VARIANCE] + rate * d * d)
 
 
+@direct
 @njit(
     f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {_STATE}, {VECTOR}, {CLASSES}, {_SAID})",
     cache=True,

@@ -60,6 +60,7 @@ from numba import float64, int64, njit, types
 
 from core.contract import Floats, Ints
 from core.learners.vigo.cholesky import distance, factorise, rank_one
+from core.numerics.rows import direct
 
 BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, EXPONENT, RATIO = range(14)
 """A class's row of ``stats``: beta, nu, share; n; its rows since building began; c and the last window's c; wrong
@@ -319,6 +320,7 @@ _STATE = types.NamedTuple(_PARTS, State)  # type: ignore[no-untyped-call]
 _FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
 
 
+@direct
 @njit(types.void(_ROWS_IN, _CUBE, _CUBE, _TABLE, int64[::1], _TABLE), cache=True, nogil=True)
 def predict_rows(X: Floats, L: Floats, means: Floats, stats: Floats, value: Ints, p: Floats) -> None:
     """Classes (n,) and probabilities (n, K) of rows X (n, D) under the state as it is."""
@@ -328,6 +330,7 @@ def predict_rows(X: Floats, L: Floats, means: Floats, stats: Floats, value: Ints
         value[i] = _classify(L, means, stats, x, z, p, i)
 
 
+@direct
 @njit(_FOUND(_ROWS_IN, _LABELS, *_PARTS, int64[::1], _TABLE, _TABLE, int64), cache=True, nogil=True)
 def learn_rows(
     X: Floats, y: Floats, A: Floats, L: Floats, S: Floats, means: Floats, stats: Floats, features: Floats,

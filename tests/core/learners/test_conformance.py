@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
@@ -242,7 +243,7 @@ def test_no_finite_input_makes_a_state_non_finite(algorithm, task, classes, seed
     learner = build(algorithm, task)
     told = [*feed(learner, Stream(X, y, rows.discounts), range(1, ROWS, 7)), learner.predict(X)]
     for prediction in told:
-        assert all(part is None or np.isfinite(part).all() for part in prediction)
+        assert all(part is None or np.isfinite(part).all() for part in astuple(prediction))
     for name, array in learner.to_arrays()[0].items():
         assert np.isfinite(array).all(), name
     weights = learner.weights()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 import core.learners.dfop.blocks
@@ -67,7 +68,7 @@ def test_a_block_with_weights_is_its_rows(algorithm, task, classes):
         part = slice(row, row + 1)
         before = asked.predict(rows.X[part])
         now = asked.learn(rows.X[part], rows.y[part], None, weights[part])
-        for expected, found in zip(before, now, strict=True):
+        for expected, found in zip(astuple(before), astuple(now), strict=True):
             assert (expected is None) == (found is None)
             assert expected is None or np.array_equal(expected, found)
     assert state(whole) == state(cut) == state(asked)
@@ -83,7 +84,7 @@ def test_extreme_weights_leave_everything_finite(algorithm, task, classes):
     assert np.isfinite(learn(learner, rows._replace(X=X), weights)).all()
     for name, array in learner.to_arrays()[0].items():
         assert np.isfinite(array).all(), name
-    assert all(part is None or np.isfinite(part).all() for part in learner.predict(rows.X))
+    assert all(part is None or np.isfinite(part).all() for part in astuple(learner.predict(rows.X)))
 
 
 @settings(max_examples=30, deadline=None)

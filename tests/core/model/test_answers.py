@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.config import Config
@@ -146,7 +147,7 @@ def test_any_probabilities_become_ones_that_are_never_0_or_1(given_shares, rows,
     names = [f"c{k}" for k in range(p.size + data.draw(st.integers(1, 3)))]
     declared = data.draw(st.permutations(names))
     answers = answers_of(names[: p.size], labels=declared)
-    value, q, _ = answered(answers, Prediction(p.argmax(axis=1), p), rows)
+    value, q, _ = astuple(answered(answers, Prediction(p.argmax(axis=1), p), rows))
     assert ((q > 0) & (q < 1)).all()
     assert_allclose(1.0, q.sum(), rtol=1e-12)
     assert q[0].argmax() == value[0]
@@ -173,7 +174,7 @@ def test_costs_decide_the_answer():
 def test_a_learner_without_probabilities_votes():
     """Its class is probable, the others possible."""
     answers = answers_of(["yes", "no"], labels=["no", "yes"])
-    value, q, _ = answered(answers, Prediction(np.array([0, 1]), None), 3)
+    value, q, _ = astuple(answered(answers, Prediction(np.array([0, 1]), None), 3))
     assert_array_equal([1, 0], value)
     assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)
 

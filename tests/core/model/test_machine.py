@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from core.config import Config
 from core.entry import Entry, Outcome, Reset, Restore, Rows, ServedPrediction
@@ -320,7 +321,7 @@ def test_no_finite_row_makes_anything_infinite(algorithm, task, missing):
     save.to_bytes(model)  # refuses to write what is not finite into its header
     restored, _ = save.from_bytes(save.to_bytes(model))  # and the learner refuses to read it from its arrays
     prediction = read.predict(restored.own, X)
-    for part in prediction:
+    for part in astuple(prediction):
         assert part is None or np.isfinite(part).all()
     assert finite(model.own.metrics.report())
     assert finite(read.info(model))

@@ -90,7 +90,9 @@ def test_the_carried_expert_starts_where_the_recovered_one_stands(task):
     part = "probabilities" if task == "classification" else "value"
     assert_allclose(getattr(one, part), getattr(other, part), rtol=1e-9)
     driver.learn(20)
-    assert not np.allclose(predictions(driver, "recovered")[0], predictions(driver, "carried")[0]) or part != "value"
+    assert (
+        not np.allclose(predictions(driver, "recovered").value, predictions(driver, "carried").value) or part != "value"
+    )
 
 
 def test_steps_are_as_long_as_at_the_start():

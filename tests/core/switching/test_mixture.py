@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction
@@ -36,7 +37,7 @@ def state(one):
 
 
 def cut(predictions, part):
-    return [Prediction(*(None if p is None else p[part] for p in one)) for one in predictions]
+    return [Prediction(*(None if p is None else p[part] for p in astuple(one))) for one in predictions]
 
 
 def slow(P, y, eta, share, geometric):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 from numpy.testing import assert_array_equal
 
 from core.entry import Outcome, Reset, Restore, Rows
@@ -19,7 +20,7 @@ every_mapping = pytest.mark.parametrize(
 
 
 def finite(prediction):
-    return all(part is None or np.isfinite(part).all() for part in prediction)
+    return all(part is None or np.isfinite(part).all() for part in astuple(prediction))
 
 
 @every_mapping

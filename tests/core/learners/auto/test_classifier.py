@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
@@ -58,7 +59,7 @@ def test_the_mixture_is_that_of_its_equations(classes, weighted):
     weights = np.random.default_rng(1).uniform(0.1, 3.0, 300)
     built, oracle = mixture(classes), Oracle(3, classes)
     expected = [oracle.learn(P[:, i], int(y[i]), weights[i] if weighted else 1.0) for i in range(300)]
-    value, p, _ = built.learn(predictions(P), y, weights if weighted else np.empty(0))
+    value, p, _ = astuple(built.learn(predictions(P), y, weights if weighted else np.empty(0)))
     assert_allclose(expected, p, rtol=1e-9, atol=1e-12)
     assert_array_equal(np.argmax(expected, axis=1), value)
     names = mixing.SLOPE, mixing.POOL, mixing.WEIGHT, mixing.FIGURE

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 from numpy.testing import assert_allclose
 
 from core.contract import Spec
@@ -64,7 +65,7 @@ def test_the_mixture_is_that_of_its_equations(weighted):
     P[3, 100:] += 5.0
     S, weights = rng.uniform(0.5, 1.0, P.shape), rng.uniform(0.1, 3.0, 300) if weighted else np.ones(300)
     built = mixture("abcd")
-    value, _, std = built.learn(predictions(P, S), y, weights if weighted else np.empty(0))
+    value, _, std = astuple(built.learn(predictions(P, S), y, weights if weighted else np.empty(0)))
     expected, w = oracle(P, S, y, weights)
     assert_allclose(expected[:, 0], value, rtol=1e-9)
     assert_allclose(expected[:, 1], std, rtol=1e-9)
