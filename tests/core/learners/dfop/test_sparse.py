@@ -75,13 +75,13 @@ def test_it_is_the_plain_recursion_on_a_matrix_built_by_hand(projection):
 def test_state_and_cost_depend_on_the_compressed_dimension_alone():
     """Ten thousand new names leave the state as large as it was; it is what was announced."""
     model = machine()
-    learner = model.pipeline.learner
+    learner = model.pipeline.own.learner
     before = learner.nbytes
     learn(model, model.prediction_schema.lists([[f"new {i}" for i in range(10_000)]], [[1.0] * 10_000]), np.ones(1))
     assert before == learner.nbytes
     assert 64 * 1024 > model.nbytes  # the metrics and intervals of its rows among it
     config = Config.parse({"algorithm": "sparse_dfop", "task": "regression", "params": FIXED})
-    assert 1.0 >= model.pipeline.learner.nbytes / config.state_bytes(d) >= 0.5
+    assert 1.0 >= model.pipeline.own.learner.nbytes / config.state_bytes(d) >= 0.5
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
