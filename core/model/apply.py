@@ -123,7 +123,7 @@ def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Ou
     learned = _outcomes(model, segments, scored, rows.returned, route is not None)
     if not usual and len(model.labels) > classes and model.config.labels is None:
         learned[0].joined = [*model.labels.first_rows(rows.labels, classes)]
-    if isinstance(now, OverlapPeriod) and route is not None and route.model is not now:
+    if route is not None and route.model is not now and isinstance(now, OverlapPeriod):
         for outcome in learned:
             outcome.mapped = False
     return learned

@@ -29,7 +29,7 @@ def flops_to_predict(parts: LearnerParts, rows: int) -> float:
     """Operations of predicting, or of learning, some rows by one learner."""
     switching, classes = parts.switching, len(parts.answers.seen.labels)
     now = switching.now
-    steady = now is None or now.phase == "steady"
+    steady = now is None or now.recovery is None
     width = 1 if now is None else now.schema.width
     if not steady:
         width = max(route.schema.width for route in switching.routes.values())
@@ -48,8 +48,10 @@ def flops_to_keep(model: Model) -> float:
 
 def flops_to_learn(model: Model, rows: int) -> float:
     """Operations of applying some rows."""
-    own = _flops_of_rows(model.own, rows)
-    return sum([_flops_of_rows(one.parts, rows) for one in model.challengers.values()], own)
+    flops = _flops_of_rows(model.own, rows)
+    for one in model.challengers.values():
+        flops += _flops_of_rows(one.parts, rows)
+    return flops
 
 
 def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
@@ -77,8 +79,9 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
 def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: bool = False) -> float:
     """Operations of learning rows, of mapping others that have no labels, and of solving a mapping."""
     flops, now = flops_to_predict(parts, learned) + ROW_FLOPS * learned, parts.switching.now
-    if now is not None and now.phase == "overlap" and (learned or mapped or solved):
-        assert isinstance(now, OverlapPeriod)
+    if now is None or now.recovery is None:  # asked first: of a class with an abstract base isinstance takes long
+        return flops
+    if isinstance(now, OverlapPeriod) and (learned or mapped or solved):
         flops += now.flops_to_map(learned + mapped)
     return flops
 
