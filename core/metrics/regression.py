@@ -292,7 +292,7 @@ class RegressionMetrics(PrequentialMetrics):
         """What ``last_value`` predicts now, None before the first row."""
         return (float(self.scalars[LAST]) if self.rows else None,)
 
-    def headline(self) -> Header:
+    def headline(self, _costs: Floats | None = None) -> Header:
         """The overall mean squared errors of the model, of ``last_value``, and of the model on the rows of that."""
         errors = [mse if rows else None for rows, mse in self.series[:, : SQUARE + 1].tolist()]
         return dict(zip(("score", "baseline", "paired_score"), errors, strict=True))
@@ -303,7 +303,7 @@ class RegressionMetrics(PrequentialMetrics):
         found = self._report(**{name: span.report() for name, span in spans.items()})
         return found | {"paired": {name: {"rows": span.rows, **span.errors(PAIRED)} for name, span in spans.items()}}
 
-    def quality(self) -> Quality:
+    def quality(self, _costs: Floats | None = None) -> Quality:
         """How well the model did in the window."""
         mse, baseline, paired = window_means(self.ring, min(self.rows, WINDOW))[:, SQUARE].tolist()
         return Quality(mse, baseline, error_ratio(paired, baseline), math.nan, 0)

@@ -101,15 +101,18 @@ def is_plain(model: Model, rows: Rows) -> bool:
     and none of them is to be skipped.
     """
     schema = model.feedback_schema
-    if schema is None or rows.space != schema.id or rows.skip:
-        return False
-    return model.own.answers.knows(rows.y)
+    return schema is not None and rows.space == schema.id and not rows.skip and _labels_known(model, rows)
+
+
+def _labels_known(model: Model, rows: Rows) -> bool:
+    answers = model.own.answers
+    return answers.regression or answers.seen.knows(rows.y)  # type: ignore[arg-type]  # of classification: labels
 
 
 def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Outcome]:
     """Test then train on the rows of one block, and score them."""
-    first, switching, answers = segments[0], model.own.switching, model.own.answers
-    usual = len(segments) > 1 or (first.space in switching.routes and answers.knows(first.y))
+    first, switching = segments[0], model.own.switching
+    usual = len(segments) > 1 or (first.space in switching.routes and _labels_known(model, first))
     if not usual and (refused := _accept(model, first)) is not None:
         return [Outcome(refusal=refused)]
     rows, classes = rows_of(segments), 0 if usual else len(model.labels)
@@ -138,10 +141,9 @@ def _accept(model: Model, rows: Rows) -> str | None:
         if isinstance(found, str):
             return found
         space = found
-    if not model.own.answers.knows(rows.y):
-        refused = check_labels(rows, model.labels, model.configs)
-        if refused is not None:
-            return refused
+    refused = None if _labels_known(model, rows) else check_labels(rows, model.labels, model.configs)
+    if refused is not None:
+        return refused
     if space is not None:
         # Every phase has a route for its own space: rows that are accepted without one are the first.
         assert switching.now is None
@@ -282,13 +284,12 @@ def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
 def _configure(model: Model, segment: Configure) -> None:
     """Go over to another configuration; with other costs, differences would be sums of different losses."""
     try:
-        change = plan_change(model, segment.changes)
+        changes = plan_change(model, segment.changes)
     except (Invalid, Conflict) as error:
         raise Conflict(f"the model has changed meanwhile: {error}") from error
     before = model.config
-    _change(model.own, change.own)
-    for name, one in change.challengers.items():
-        _change(model.challengers[name].parts, one)
+    for parts, change in zip(model.learners, changes, strict=True):
+        _change(parts, change)
     if (before.class_costs, before.cost_max) != (model.config.class_costs, model.config.cost_max):
         challengers.compare_anew(model)
 

@@ -37,7 +37,7 @@ from core.config import Config
 from core.contract import Floats, Header, Ints, Label, Prediction
 from core.entry import ServedPrediction
 from core.features.labels import LabelSet
-from core.metrics import ClassificationMetrics, Quality
+from core.metrics import ClassificationMetrics
 from core.metrics.class_kernels import AS_NOW, FACTS, GONE, LOSS, NOTHING, P_TRUE, SEEN, facts_of, note_facts
 from core.metrics.class_kernels import absorb as count_rows
 from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_priors, others_are_rare
@@ -213,10 +213,6 @@ class ClassAnswers(Holder):
         found = self.seen.find(labels)
         return np.array(found, dtype=np.int64), -1 not in found
 
-    def knows(self, labels: Any) -> bool:
-        """Whether all labels of rows have been seen."""
-        return self.seen.knows(labels)
-
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
         known = self._order, self._costs, self.metrics.labels_seen, self.calibration
@@ -336,18 +332,6 @@ class ClassAnswers(Holder):
     def report(self) -> Header:
         """The metrics, classes by their labels."""
         return self.metrics.report(self.labels.labels, self.labels.keys, self.costs)
-
-    def headline(self) -> Header:
-        """What a list of models shows of the metrics."""
-        return self.metrics.headline(self.costs)
-
-    def quality(self) -> Quality:
-        """How well the model has done in the window of its metrics."""
-        return self.metrics.quality(self.costs)
-
-    def coverage(self) -> Header:
-        """Of intervals: there are none."""
-        return {}
 
     def parts(self) -> dict[str, Any]:
         """The parts that have a state, by their names in a saved one."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Prediction
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.features.labels import LabelSet
-from core.metrics import Quality, RegressionMetrics
+from core.metrics import RegressionMetrics
 from core.metrics.intervals import NONE_TRACKED, Intervals, absorb_residuals, returned_bounds
 from core.metrics.regression import AS_IT_IS, AS_NOW, DONE, NOTHING, absorb_rows, squared_error, squared_errors
 from core.model.rows import BlockRows, Returned, Scored
@@ -87,11 +87,6 @@ class NumberAnswers(Holder):
         hold_rows(prediction.value, self.span)
         return prediction
 
-    def knows(self, labels: Any) -> bool:
-        """Whether the labels of rows have been seen; numbers always have."""
-        del labels
-        return True
-
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Answers as numbers."""
         return values.tolist()  # type: ignore[no-any-return]
@@ -161,18 +156,6 @@ class NumberAnswers(Holder):
         for span, covered in zip(("overall", "window", "fading"), self.intervals.spans(), strict=True):
             found[span]["coverage"] = covered
         return found
-
-    def headline(self) -> Header:
-        """What a list of models shows of the metrics."""
-        return self.metrics.headline()
-
-    def quality(self) -> Quality:
-        """How well the model has done in the window of its metrics."""
-        return self.metrics.quality()
-
-    def coverage(self) -> Header:
-        """The share of labels in the window that the intervals covered, by level."""
-        return self.intervals.spans()[1]
 
     def parts(self) -> dict[str, Any]:
         """The parts that have a state, by their names in a saved one."""

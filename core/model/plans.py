@@ -1,7 +1,6 @@
 """What clients ask of a model, checked against it as it stands: by those who ask, and again when it is applied."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from core.config import Config
@@ -40,21 +39,8 @@ class LearnerChange(NamedTuple):
     fields: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a change of the configuration comes to: for the model's own learner, and for challengers by their names."""
-
-    own: LearnerChange
-    challengers: Mapping[str, LearnerChange]
-
-    @property
-    def configs(self) -> list[Config]:
-        """All configurations after it, the model's own first."""
-        return [self.own.config, *(one.config for one in self.challengers.values())]
-
-
-def plan_change(model: Model, asked: Mapping[str, Any]) -> Change:
-    """What a change of the configuration would come to.
+def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
+    """What a change of the configuration would come to for each learner, the model's own first.
 
     Args:
         model: the model.
@@ -71,16 +57,12 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> Change:
     features = None if asked.get(CATEGORIES) is None else _extended_features(model, asked[CATEGORIES])
     if features is not None and config.features == in_force:
         config = config.model_copy(update={"features": features})
-    changes = {}
-    for name, one in model.challengers.items():
-        own = one.parts.config
-        changes[name] = _learner_change(own, challenging(config, own_fields(own)), features)
-    return Change(_learner_change(model.config, config, features), changes)
-
-
-def _learner_change(before: Config, after: Config, features: tuple[Feature, ...] | None) -> LearnerChange:
-    fields = {*fields_changed(before, after), *([] if features is None else ["features"])}
-    return LearnerChange(after, features, sorted(fields))
+    changes: list[LearnerChange] = []
+    for before in model.configs:
+        after = challenging(config, own_fields(before)) if changes else config
+        fields = {*fields_changed(before, after), *([] if features is None else ["features"])}
+        changes.append(LearnerChange(after, features, sorted(fields)))
+    return changes
 
 
 def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | None:
@@ -111,7 +93,7 @@ def plan_switch(
         action: what is asked for.
         features: for "begin" the new space as it was sent; a kept feature may be given by its bare name.
         mapping: None: what the model's parameters say, else linear.
-        force: for "complete", whether fewer than ``OVERLAP_ROWS_MIN`` overlap rows are enough.
+        force: whether fewer than ``OVERLAP_ROWS_MIN`` overlap rows are enough to complete it.
 
     Raises:
         Conflict: too few overlap rows, or the phase does not allow the step.

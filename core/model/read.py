@@ -162,12 +162,12 @@ def learner_metrics(parts: LearnerParts) -> Header:
 
 def quality(parts: LearnerParts) -> Quality:
     """How well the learner has done in the window of its metrics."""
-    return parts.answers.quality()
+    return parts.metrics.quality(parts.answers.costs)
 
 
 def coverage(parts: LearnerParts) -> Header:
     """The share of labels in the window that the intervals of a regression covered, by level; {}: no regression."""
-    return parts.answers.coverage()
+    return parts.answers.intervals.spans()[1] if isinstance(parts.answers, NumberAnswers) else {}
 
 
 class LastDrift(NamedTuple):
@@ -223,12 +223,12 @@ class Summary(NamedTuple):
 
 def summary(model: Model) -> Summary:
     """What a list of models shows of this one."""
-    config, k, last = model.config, len(model.challengers), model.outbox.newest
+    config, k, last, own = model.config, len(model.challengers), model.outbox.newest, model.own
     return Summary(
         *(config.algorithm_id, config.task, model.rows),
         phase=model.phase,
         drift=None if last is None else LastDrift(last.row, last.time_ms, last.kind, last.label),
         challengers=k,
         ahead=sum([one.difference.low(k) > 0 for one in model.challengers.values()]),
-        **model.own.answers.headline(),
+        **own.metrics.headline(own.answers.costs),
     )

@@ -169,21 +169,20 @@ def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]
     """
     block: list[Rows] = []
     for segment in segments:
-        if isinstance(segment, Rows) and plain(segment) and (not block or _alike(block[0], segment)):
-            block.append(segment)
-            continue
-        if block:
+        joins = isinstance(segment, Rows) and plain(segment)
+        if block and not (joins and _same_form(block[0], segment)):  # type: ignore[arg-type]  # rows that join
             yield block
             block = []
-        if isinstance(segment, Rows) and plain(segment):
-            block.append(segment)
+            joins = isinstance(segment, Rows) and plain(segment)
+        if joins:
+            block.append(segment)  # type: ignore[arg-type]  # likewise
         else:
             yield [segment]
     if block:
         yield block
 
 
-def _alike(first: Rows, other: Rows) -> bool:
+def _same_form(first: Rows, other: Rows) -> bool:
     """Whether two plain row segments may stand in one block."""
     return (first.discounts is None) == (other.discounts is None) and (first.weights is None) == (other.weights is None)
 

@@ -39,13 +39,13 @@ def configure(machine: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple
         Invalid: naming each field that cannot be changed, or is wrong.
         Conflict: features cannot get categories now.
     """
-    change = plans.plan_change(machine, asked)
-    config, features, fields = change.own
+    changes = plans.plan_change(machine, asked)
+    config, features, fields = changes[0]
     space = machine.prediction_schema
     if fields and space is not None:
         width = space.width if features is None else sum(feature.width for feature in features)
         classes = max(len(machine.labels), len(config.labels or ()))
-        admit(admission.of_change(change.configs, width, classes, _grown(fields)))
+        admit(admission.of_change([one.config for one in changes], width, classes, _grown(fields)))
     return Configure(asked, ids) if fields or ids else None
 
 
