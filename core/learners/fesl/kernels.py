@@ -164,11 +164,12 @@ def learn_rows(
         else:
             _softmax(s, told.shape[1], p)
             report_row(p, i, told, value)
-            for k in range(m):
-                e[k] = p[k] - (1.0 if y[i] == k else 0.0)
             if m == 1:
-                t = np.exp(-abs(s[0]))
+                t = math.exp(-abs(s[0]))
                 e[0] = (1.0 if s[0] > 0.0 else t) / (1.0 + t) - y[i]
+            else:
+                for k in range(m):
+                    e[k] = p[k] - (1.0 if y[i] == k else 0.0)
         if weights.shape[0]:
             e *= weights[i]
         _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, label, rate, paper))
