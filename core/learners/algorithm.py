@@ -1,8 +1,9 @@
 """An algorithm as the catalogue lists it: what it is, its parameters, and what its learner will cost."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pkgutil import resolve_name
 from typing import Any, cast
 
 from core.contract import Header, Learner, Spec, Task
@@ -28,8 +29,8 @@ class Algorithm:
         params: its parameters. One named ``mapping`` makes it a learner for changes of features, which also needs
             ``variant`` and ``horizon`` (core.switching.phases); ``compressed_dim`` means named sparse rows;
             ``random_features`` R of them are learned like R further columns (core.learners.expanded).
-        learner: gives the class that learns, which is built from a spec: it is imported, with its kernels, when there
-            is a model of it.
+        learner: "module:name" of the class that learns, which is built from a spec: it is imported, with its kernels,
+            when there is a model of it.
         row_discounts: whether a feedback row may carry its own ``discount``.
         row_weights: whether a feedback row may carry its own ``weight``.
         class_bound: the largest number of classes it learns.
@@ -44,7 +45,7 @@ class Algorithm:
     paper: str
     equation: str
     params: tuple[Param, ...]
-    learner: Callable[[], type[Listed]]
+    learner: str
     row_discounts: bool = False
     row_weights: bool = False
     class_bound: int = CLASS_BOUND
@@ -53,7 +54,7 @@ class Algorithm:
 
     @cached_property
     def _class(self) -> type[Listed]:
-        return self.learner()
+        return cast(type[Listed], resolve_name(self.learner))
 
     def build(self, spec: Spec) -> Learner:
         """An empty learner."""

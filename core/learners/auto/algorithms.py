@@ -2,15 +2,7 @@
 
 from core.learners.algorithm import Algorithm
 from core.learners.auto.experts import SIZES
-from core.learners.learner import Listed
 from core.problems import Param
-
-
-def _learner() -> type[Listed]:
-    from core.learners.auto.learner import Auto  # noqa: PLC0415  kernels load with a model
-
-    return Auto
-
 
 _SIZE = Param(
     "size",
@@ -32,7 +24,7 @@ ALGORITHMS = (
         paper="Hinton, Neural Computation 14, 2002 (pools); Herbster, Warmuth, Machine Learning 32, 1998 (fixed share)",
         equation="p = c · Πₑ pₑ^(aₑ vₑ) / Z + (1 − c) · Σₑ bₑ pₑ^aₑ; weights follow the a-priori losses",
         params=(_SIZE,),
-        learner=_learner,
+        learner="core.learners.auto.learner:Auto",
         row_weights=True,
     ),
 )

@@ -4,17 +4,10 @@ from dataclasses import replace
 from functools import partial
 
 from core.learners.algorithm import Algorithm
-from core.learners.learner import Listed
 from core.learners.parameters import BIAS, RANDOM_FEATURES, UNSCALED
 from core.problems import Param
 
 AUTO = "auto"
-
-
-def _learner() -> type[Listed]:
-    from core.learners.dfop.learner import Dfop  # noqa: PLC0415  its kernels load with the first model
-
-    return Dfop
 
 
 _PAPER = "Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021"
@@ -77,7 +70,7 @@ _family = partial(
     Algorithm,
     tasks=("classification", "regression"),
     paper=_PAPER,
-    learner=_learner,
+    learner="core.learners.dfop.learner:Dfop",
     row_weights=True,
 )
 

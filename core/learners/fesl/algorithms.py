@@ -7,16 +7,8 @@ leaves behind predicts (core.switching.mixture): combined, or one expert drawn p
 from dataclasses import replace
 
 from core.learners.algorithm import Algorithm
-from core.learners.learner import Listed
 from core.learners.parameters import BIAS, SCALING
 from core.problems import Param
-
-
-def _learner() -> type[Listed]:
-    from core.learners.fesl.learner import GradientDescent  # noqa: PLC0415  its kernels load with the first model
-
-    return GradientDescent
-
 
 _PAPER = "Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021"
 _PARAMS = (
@@ -66,7 +58,7 @@ _COMBINED = Algorithm(
     paper=_PAPER,
     equation="p = Σₖ aₖ pₖ, aₖ ∝ exp(−Σₜ lossₖₜ), over the recovered, the new and the carried model",
     params=_PARAMS,
-    learner=_learner,
+    learner="core.learners.fesl.learner:GradientDescent",
     row_weights=True,
 )
 _SELECTED = replace(

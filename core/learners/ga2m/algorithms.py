@@ -1,16 +1,8 @@
 """What the catalogue lists of additive models: ``ga2m``; parameters, costs."""
 
 from core.learners.algorithm import Algorithm
-from core.learners.learner import Listed
 from core.learners.parameters import SCALING
 from core.problems import Param
-
-
-def _learner() -> type[Listed]:
-    from core.learners.ga2m.learner import Ga2m  # noqa: PLC0415  its kernels load with the first model
-
-    return Ga2m
-
 
 _RATE = Param(
     "learning_rate",
@@ -35,7 +27,7 @@ ALGORITHMS = (
             "classes (dfop 60.2) at three quarters of its cost, robust to outliers."
         ),
         params=(_RATE, _PAIRS, SCALING),
-        learner=_learner,
+        learner="core.learners.ga2m.learner:Ga2m",
         row_weights=True,
     ),
 )

@@ -3,17 +3,9 @@
 from functools import partial
 
 from core.learners.algorithm import Algorithm
-from core.learners.learner import Listed
 from core.learners.odm.candidates import AUTO, COUNT_MAX
 from core.learners.parameters import BIAS, RANDOM_FEATURES, SCALING
 from core.problems import Param
-
-
-def _learner() -> type[Listed]:
-    from core.learners.odm.learner import DynamicOdm  # noqa: PLC0415  its kernels load with the first model
-
-    return DynamicOdm
-
 
 _PAPER = "Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020"
 _LOSS_WEIGHT = Param(
@@ -101,7 +93,9 @@ _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
 _INPUTS = (SCALING, BIAS, RANDOM_FEATURES)
 
-_family = partial(Algorithm, tasks=("classification",), paper=_PAPER, learner=_learner, row_weights=True)
+_family = partial(
+    Algorithm, tasks=("classification",), paper=_PAPER, learner="core.learners.odm.learner:DynamicOdm", row_weights=True
+)
 
 ALGORITHMS = (
     _family(

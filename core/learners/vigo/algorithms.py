@@ -3,16 +3,8 @@
 from functools import partial
 
 from core.learners.algorithm import Algorithm
-from core.learners.learner import Listed
 from core.learners.parameters import UNSCALED
 from core.problems import Param
-
-
-def _learner(kind: str) -> type[Listed]:
-    from core.learners.vigo.learner import KINDS  # noqa: PLC0415  its kernels load with the first model
-
-    return KINDS[kind]
-
 
 _PAPER = (
     "Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation, "
@@ -67,46 +59,37 @@ _RESET_ON = Param(
     choices=("class_mean", "both"),
 )
 
-
-def _algorithm(kind: str, summary: str, use_when: str, equation: str, params: tuple[Param, ...]) -> Algorithm:
-    return Algorithm(
-        id=kind,
-        tasks=("classification",),
-        summary=summary,
-        use_when=use_when,
-        paper=_PAPER,
-        equation=equation,
-        params=params,
-        learner=partial(_learner, kind),
-    )
-
+_family = partial(Algorithm, tasks=("classification",), paper=_PAPER)
 
 ALGORITHMS = (
-    _algorithm(
-        "vigo",
-        "A Gaussian per class by variational Bayes: quadratic boundaries from few rows, where nothing drifts.",
-        (
+    _family(
+        id="vigo",
+        summary="A Gaussian per class by variational Bayes: quadratic boundaries from few rows, where nothing drifts.",
+        use_when=(
             "Classes are clouds that stay where they are: 80.7 % on shuffled files (dfop 76.4), but 57.1 where 1 % "
             "of the rows are outliers."
         ),
-        "argmaxₖ cₖ N(x | mₖ, Σₖ), E[Λₖ] = νₖ Wₖ = Σₖ⁻¹; updated after mistakes",
-        (_KEPT, _VARIANT, UNSCALED),
+        equation="argmaxₖ cₖ N(x | mₖ, Σₖ), E[Λₖ] = νₖ Wₖ = Σₖ⁻¹; updated after mistakes",
+        params=(_KEPT, _VARIANT, UNSCALED),
+        learner="core.learners.vigo.learner:Vigo",
     ),
-    _algorithm(
-        "vigod",
-        "VIGO that tests every |B| rows of a class against all before them, and restarts the class on a drift.",
-        "As vigo, where classes jump now and then: 80.2 % on streams that turn at once, vigo 72.8.",
-        "drift in class k: |mᵢ − x̄ᵢ| / Rᵢ ≥ √(ln(4 D / δ) / (2 nₕ)) for a column i",
-        (_BATCH, _DELTA, _RESET, _RESET_ON, _VARIANT, UNSCALED),
+    _family(
+        id="vigod",
+        summary="VIGO that tests every |B| rows of a class against all before them, and restarts the class on a drift.",
+        use_when="As vigo, where classes jump now and then: 80.2 % on streams that turn at once, vigo 72.8.",
+        equation="drift in class k: |mᵢ − x̄ᵢ| / Rᵢ ≥ √(ln(4 D / δ) / (2 nₕ)) for a column i",
+        params=(_BATCH, _DELTA, _RESET, _RESET_ON, _VARIANT, UNSCALED),
+        learner="core.learners.vigo.learner:Vigod",
     ),
-    _algorithm(
-        "vigow",
-        "VIGO that weighs the last |B| rows of a class as much as all before them; no drift need be announced.",
-        (
+    _family(
+        id="vigow",
+        summary="VIGO that weighs the last |B| rows of a class as much as all before them; no drift need be announced.",
+        use_when=(
             "As vigod, where classes move slowly: 87.2 % on drifting streams (vigod 86.9), but 78.6 on those that "
             "turn at once."
         ),
-        "mₖ ← (mₖ + x̄ₖ) / 2 every |B| rows of class k",
-        (_BATCH, _VARIANT, UNSCALED),
+        equation="mₖ ← (mₖ + x̄ₖ) / 2 every |B| rows of class k",
+        params=(_BATCH, _VARIANT, UNSCALED),
+        learner="core.learners.vigo.learner:Vigow",
     ),
 )

@@ -275,6 +275,3 @@ class Vigow(Vigo):
 
     kind: ClassVar = "vigow"
     number: ClassVar = at.VIGOW
-
-
-KINDS: dict[str, type[Vigo]] = {one.kind: one for one in (Vigo, Vigod, Vigow)}

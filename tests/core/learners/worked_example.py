@@ -1,7 +1,9 @@
 """The algorithm that core/learners/README.md adds as an example, from the text as it stands there."""
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 README = Path(__file__).parents[3] / "core/learners/README.md"
 
@@ -13,8 +15,9 @@ def source():
 
 
 def example():
-    """The algorithm."""
-    names = {"__name__": "core.learners.passive_aggressive.algorithms"}
-    exec(compile(source(), str(README), "exec"), names)
-    (algorithm,) = names["ALGORITHMS"]
+    """The algorithm; its module is there to be imported."""
+    module = ModuleType("core.learners.passive_aggressive.algorithms")
+    sys.modules[module.__name__] = module
+    exec(compile(source(), str(README), "exec"), vars(module))
+    (algorithm,) = module.ALGORITHMS
     return algorithm

@@ -241,7 +241,7 @@ class SelfTesting(Dfop):
 @pytest.fixture
 def testing(monkeypatch):
     """The algorithm dfop, whose learner makes the class-mean test itself."""
-    own = dataclasses.replace(ALGORITHMS["dfop"], learner=lambda: SelfTesting)
+    own = dataclasses.replace(ALGORITHMS["dfop"], learner=f"{__name__}:SelfTesting")
     monkeypatch.setitem(ALGORITHMS, "dfop", own)
 
 
