@@ -29,6 +29,7 @@ from core.features import parse_features
 from core.features.labels import LabelSet
 from core.model import STATE_VERSION, Model, read, save
 from core.problems import Invalid
+from service.api.http import json_body
 from service.api.http.bodies import Gunzip
 from service.api.oip import requests as inference
 from service.api.rows import row_requests
@@ -145,7 +146,7 @@ def _gunzip(data):
 
 
 def _configuration(data):
-    Config.parse(row_requests.json_object(data)).canonical.encode()
+    Config.parse(json_body.json_object(data)).canonical.encode()
 
 
 INFO = SnapshotInfo(18, "9c0d.18", 18, 1_769_860_800_000, "0" * 32, 6096)

@@ -92,7 +92,7 @@ def test_every_problem_has_a_page_and_every_page_a_problem():
 
 def test_slugs_without_a_class_are_those_that_the_service_answers():
     """What is rendered with a word instead of an error."""
-    source = (documents.files("service.api") / "problems.py").read_text()
+    source = (documents.files("service.api.http") / "problems.py").read_text()
     words = set(re.findall(r"Refusal\(\d+, \"([a-z-]+)\"", source)) | set(re.findall(r"\d+: \"(no-[a-z]+)\"", source))
     assert set(WITHOUT_CLASS) == words | {"http"}
 
