@@ -1,10 +1,10 @@
 """Ids that clients give: of a row, of a request, and what an id that comes again is compared by."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from core.contract import Label
@@ -22,6 +22,7 @@ ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", LABEL, "k:", "o:", "s:"
 """Prefixes that keep apart ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
 a row may teach a mapping before its label comes, under one id."""
 _LENGTHS = frozenset(range(1, 201))
+_encode = msgspec.json.Encoder().encode
 BITS_MAX = 661
 """Of an integer of up to 199 digits; longer ones take Python long to write."""
 
@@ -116,4 +117,4 @@ def digests_of(labels: Labels) -> tuple[str, ...]:
 
 def digest_of(label: Label | float) -> str:
     """The digest by which a label is compared with a later one."""
-    return digest(json.dumps(label).encode())
+    return digest(_encode(label))

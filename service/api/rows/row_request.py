@@ -48,18 +48,22 @@ class RowRequest(Request):
         Raises:
             ClientDisconnect: the client has gone.
         """
-        lines = self.lines
+        lines, bound = self.lines, min(limit, SMALL_BYTES)
         message: Mapping[str, Any] = await self._receive()
+        while message.get("more_body", False) and len(message["body"]) <= bound:  # a small one may come in parts, too
+            more = await self._receive()
+            if more["type"] == "http.disconnect":
+                raise ClientDisconnect
+            message = {**more, "body": message["body"] + more.get("body", b"")}
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body: bytes = message.get("body", b"")
         if (
-            message["type"] == "http.request"
-            and not message.get("more_body", False)
-            and len(body := message.get("body", b"")) <= min(limit, SMALL_BYTES)
+            len(body) <= bound
             and lines.get(b"content-type") == b"application/json"
             and b"content-encoding" not in lines
         ):
-            return body  # type: ignore[no-any-return]  # bytes
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
+            return body
         self._left = message
         return None
 
