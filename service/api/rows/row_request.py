@@ -50,7 +50,7 @@ class RowRequest(Request):
         """
         lines, bound = self.lines, min(limit, SMALL_BYTES)
         message: Mapping[str, Any] = await self._receive()
-        while message.get("more_body", False) and len(message["body"]) <= bound:  # a small one may come in parts, too
+        while message.get("more_body", False) and max(len(message["body"]), self._announced()) <= bound:
             more = await self._receive()
             if more["type"] == "http.disconnect":
                 raise ClientDisconnect
@@ -60,12 +60,18 @@ class RowRequest(Request):
         body: bytes = message.get("body", b"")
         if (
             len(body) <= bound
+            and not message.get("more_body", False)
             and lines.get(b"content-type") == b"application/json"
             and b"content-encoding" not in lines
         ):
             return body
         self._left = message
         return None
+
+    def _announced(self) -> int:
+        """The length that the client has announced, in bytes; 0: none."""
+        length = self.lines.get(b"content-length", b"")
+        return int(length) if length.isdigit() else 0
 
 
 class _Headers(Mapping[str, str]):

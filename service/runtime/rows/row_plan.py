@@ -14,6 +14,8 @@ from service.runtime import threads
 
 OBJECT_BYTES, ROW_BYTES = 1000, 100
 """What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
+WHOLE_MAX = 2**53
+"""Integers up to this one are floats without rounding; of larger ones some are none at all."""
 
 
 class RowPlan:
@@ -78,7 +80,8 @@ class RowPlan:
 
     def label(self, given: str | float | bool) -> Label | float | None:
         """A label as the model learns it; None: it is none of a plain row."""
+        label: Any = given
         if self._config.task == "regression":
-            return float(given) if type(given) in (int, float) else None
-        known: Any = given
-        return known if self._labels.index(known) >= 0 else None
+            fits = type(label) is float or (type(label) is int and -WHOLE_MAX <= label <= WHOLE_MAX)
+            return float(label) if fits else None
+        return label if self._labels.index(label) >= 0 else None
