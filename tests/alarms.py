@@ -1,7 +1,7 @@
-"""A machine that raises an alarm at every row whose first feature says so: drift events without a drift. The second
+"""A model that raises an alarm at every row whose first feature says so: drift events without a drift. The second
 feature says what becomes of the alarm.
 
-What it does is a function of state and entry, as everything a machine does: replicas and replays find the same alarms.
+What it does is a function of state and entry, as everything a model does: replicas and replays find the same alarms.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,8 @@ JOINS, HELD_BACK = 1.0, 2.0
 def raising(apply: Callable[[Model, Entry], list[Outcome]]) -> Callable[[Model, Entry], list[Outcome]]:
     """``core.model.apply`` and the alarms."""
 
-    def applied(machine: Model, entry: Entry) -> list[Outcome]:
-        outcomes = apply(machine, entry)
+    def applied(model: Model, entry: Entry) -> list[Outcome]:
+        outcomes = apply(model, entry)
         for segment, outcome in zip(entry.segments, outcomes, strict=True):
             if not isinstance(segment, Rows) or outcome.refusal is not None:
                 continue
@@ -32,16 +32,16 @@ def raising(apply: Callable[[Model, Entry], list[Outcome]]) -> Callable[[Model, 
             for at, row in enumerate(segment.X):
                 if row[0] >= LOUD and row[1] == JOINS:
                     change = Change("a", 0.0, float(row[0]))
-                    machine.outbox.join(Joined("error_rate", "DOWN", first + at, (change,)))
+                    model.outbox.join(Joined("error_rate", "DOWN", first + at, (change,)))
                 elif row[0] >= LOUD:
-                    machine.outbox.put(_alarm(machine, entry, first + at, float(row[0]), row[1] == HELD_BACK))
+                    model.outbox.put(_alarm(model, entry, first + at, float(row[0]), row[1] == HELD_BACK))
         return outcomes
 
     return applied
 
 
-def _alarm(machine: Model, entry: Entry, row: int, value: float, held_back: bool) -> Drift:
-    version, newest, _ = machine.outbox.last
+def _alarm(model: Model, entry: Entry, row: int, value: float, held_back: bool) -> Drift:
+    version, newest, _ = model.outbox.last
     index = newest + 1 if version == entry.version else 0
     change = Change("a", 0.0, value)
     place, windows = (entry.version, index), (90, 30)
@@ -51,7 +51,7 @@ def _alarm(machine: Model, entry: Entry, row: int, value: float, held_back: bool
 
 @pytest.fixture(scope="module")
 def alarming():
-    """Let every machine of this process raise them, for the tests of a module; no entries are merged meanwhile."""
+    """Let every model of this process raise them, for the tests of a module; no entries are merged meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "apply", raising(batches.apply))
         patch.setattr(entry_runs, "MERGED_ENTRIES_MAX", 1)

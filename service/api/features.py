@@ -150,9 +150,9 @@ async def switch_features(
     """
     identity = _identity(ask, key, await request.body())
 
-    def plan(machine: Model, ids: tuple[str, ...]) -> Switch:
+    def plan(model: Model, ids: tuple[str, ...]) -> Switch:
         admit = ctx.engine.models.admit
-        return replace(changes.switch(machine, admit, ask.action, ask.features, ask.mapping, ask.force), ids=ids)
+        return replace(changes.switch(model, admit, ask.action, ask.features, ask.mapping, ask.force), ids=ids)
 
     replica, reply = await commit_change(ctx, name, identity, plan)
     assert reply is not None

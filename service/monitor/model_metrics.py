@@ -59,7 +59,7 @@ class Activity:
         for number, replica in enumerate(replicas, 1):
             if number % STEP == 0:
                 await asyncio.sleep(0)
-            total = Gain(replica.machine.rows, replica.machine.outbox.total)
+            total = Gain(replica.model.rows, replica.model.outbox.total)
             incarnation, before, activity = known.get(replica.name, ("", total, 0.0))
             if incarnation != replica.incarnation:
                 before, activity = total, 0.0
@@ -86,12 +86,12 @@ class _Look(NamedTuple):
 
 def _look(replica: Replica) -> _Look:
     """A model as it is; nobody may be changing it."""
-    machine = replica.machine
-    summary, quality = read.summary(machine), read.quality(machine.own)
+    model = replica.model
+    summary, quality = read.summary(model), read.quality(model.own)
     numbers = {
-        "model_rows": machine.rows,
+        "model_rows": model.rows,
         "model_unscored_rows": quality.unscored,
-        "model_drift_episodes": machine.outbox.total,
+        "model_drift_episodes": model.outbox.total,
         "model_score": quality.score,
         "model_baseline": quality.baseline,
         "model_error_ratio": quality.error_ratio,
@@ -99,7 +99,7 @@ def _look(replica: Replica) -> _Look:
         "model_challengers_ahead": summary.ahead,
     }
     labels = (replica.name, summary.algorithm, summary.task, summary.phase)
-    return _Look(replica.incarnation, replica.version, labels, numbers, read.coverage(machine.own).get(LEVEL))
+    return _Look(replica.incarnation, replica.version, labels, numbers, read.coverage(model.own).get(LEVEL))
 
 
 class ModelMetrics:

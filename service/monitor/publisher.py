@@ -63,11 +63,11 @@ class Publisher:
                 self._pass("published")
             self.published.update(each.kind for each in alarms[len(alarms) - added :] if each.kind != "joined")
             # Where the model was deleted its alarms are gone with it.
-            replica.note_published(replica.machine.outbox.last if last is None else last)
+            replica.note_published(replica.model.outbox.last if last is None else last)
 
     async def _after(self, replica: Replica, after: Reach) -> list[StreamItem]:
         async with replica.held():
-            drifts, total = replica.machine.outbox.after(after), replica.machine.outbox.total
+            drifts, total = replica.model.outbox.after(after), replica.model.outbox.total
         if len(drifts) == KEPT < total and after != NOTHING:
             logger.warning("model %s: alarms came faster than they were published; some may be lost", replica.name)
         return [each for each in items(replica.name, replica.incarnation, drifts) if each.reach > after]

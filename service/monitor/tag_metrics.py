@@ -50,7 +50,7 @@ async def _sums(replicas: Sequence[Replica], gains: Mapping[str, Gain]) -> dict[
     for at, replica in enumerate(replicas):
         if at % STEP == STEP - 1:
             await asyncio.sleep(0)
-        tags = replica.machine.config.tags
+        tags = replica.model.config.tags
         if not tags or replica.down is not None:
             continue
         gain, summary = gains[replica.name], replica.summary.shown(replica)

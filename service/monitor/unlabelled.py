@@ -56,12 +56,12 @@ class Unlabelled:
 
     def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
         """Take in a row (1, F) of a space that was predicted and is tracked, unless a thread has its model."""
-        machine = replica.machine
-        if not machine.config.watch.unlabelled or replica.lock.locked() or machine.prediction_schema != space:
+        model = replica.model
+        if not model.config.watch.unlabelled or replica.lock.locked() or model.prediction_schema != space:
             return
         watch = self._watch(replica)
         now_ms = int(1000 * time.time())
-        drift = watch.absorb(machine, raw, served, replica.version, now_ms)
+        drift = watch.absorb(model, raw, served, replica.version, now_ms)
         if drift is None:
             return
         body = _encode({"model": replica.name, "time": iso(now_ms), **drift.to_json()})
@@ -70,8 +70,8 @@ class Unlabelled:
 
     def _watch(self, replica: Replica) -> UnlabelledWatch:
         watch = self._watches.get(replica.incarnation)
-        if watch is None or watch.facts != facts(replica.machine):
-            watch = self._watches[replica.incarnation] = UnlabelledWatch(replica.machine)
+        if watch is None or watch.facts != facts(replica.model):
+            watch = self._watches[replica.incarnation] = UnlabelledWatch(replica.model)
         self._watches.move_to_end(replica.incarnation)
         if len(self._watches) > MODELS_MAX:
             self._watches.popitem(last=False)

@@ -31,7 +31,7 @@ async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Re
         ModelDown, StoreDown: it cannot be read, or written.
     """
     await engine.models.confirm(name)
-    with engine.state_budget.held(replica.machine.nbytes):
+    with engine.state_budget.held(replica.model.nbytes):
         made, state = await _packed(replica, name, key)
         incarnation, origin = await copies.write(engine.store.connection, made, state)
     if incarnation != made.incarnation and not made.origin.asked_again(origin):
@@ -43,11 +43,11 @@ async def _packed(replica: Replica, name: str, key: str) -> tuple[Copy, bytes]:
     """The copy that is to be written, and its state."""
     incarnation = secrets.token_hex(8)
     async with replica.held():
-        machine, now_ms = replica.machine, int(time.time() * 1000)
+        model, now_ms = replica.model, int(time.time() * 1000)
         origin = Origin(replica.name, replica.incarnation, replica.version, key)
-        config, summary, rows = machine.config, encode_first(read.summary(machine)), machine.rows
+        config, summary, rows = model.config, encode_first(read.summary(model)), model.rows
         stamp = {"incarnation": incarnation, "version": 0, "uid": incarnation}
-        state = await in_thread_if_large(machine.nbytes, save.to_bytes, machine, stamp, True)
+        state = await in_thread_if_large(model.nbytes, save.to_bytes, model, stamp, True)
     checksum = await in_thread_if_large(len(state), digest, state)
     info = SnapshotInfo(0, incarnation, rows, now_ms, len(state), checksum, STATE_VERSION)
     return Copy(name, incarnation, config.canonical.encode(), origin, summary, info), state

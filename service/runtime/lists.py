@@ -147,7 +147,7 @@ class Listing:
         if replica.down is not None:
             return listed._replace(summary=down(summary))
         known = replica.summary.shown(replica)
-        rate = replica.summary.meter.rate(asyncio.get_running_loop().time(), replica.machine.rows)
+        rate = replica.summary.meter.rate(asyncio.get_running_loop().time(), replica.model.rows)
         later = summary if known is None or known.version < summary.version else known
         return listed._replace(summary=later, rows_per_s=rate)
 

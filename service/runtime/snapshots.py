@@ -163,9 +163,9 @@ async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
         ModelDown: the model is out of service.
     """
     async with replica.held():
-        version, uid, rows, time_ms = replica.version, replica.uid, replica.machine.rows, replica.time_ms
+        version, uid, rows, time_ms = replica.version, replica.uid, replica.model.rows, replica.time_ms
         stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}
         size = replica.saved.log_bytes
-        blob = await in_thread_if_large(replica.machine.nbytes, save.to_bytes, replica.machine, stamp)
+        blob = await in_thread_if_large(replica.model.nbytes, save.to_bytes, replica.model, stamp)
     checksum = await in_thread_if_large(len(blob), digest, blob)
     return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum, STATE_VERSION), size

@@ -35,11 +35,11 @@ try:
     from core.model import Model, cost, read
     from core.model.apply import apply
 except ImportError:  # an older checkout
-    from core.machine import Machine  # type: ignore[import-not-found]
+    from core.model import Machine  # type: ignore[import-not-found]
 
     Model = cost = read = Machine
     apply = Machine.apply
-    Machine.own, Machine.first = property(lambda machine: machine), Machine
+    Machine.own, Machine.first = property(lambda model: model), Machine
 
 COLUMNS, WARM_ROWS, BLOCK_ROWS, SINGLE_ROWS = 10, 1000, 1000, 1000
 
@@ -96,8 +96,8 @@ class WarmModel:
             ranks = np.argsort(np.argsort(score))
             return Rows(space.id, None, X, [f"c{k}" for k in ranks * case.classes // count])
 
-        self.machine = Model.first(config)
-        apply(self.machine, Entry(1, 1, (rows(WARM_ROWS),)))
+        self.model = Model.first(config)
+        apply(self.model, Entry(1, 1, (rows(WARM_ROWS),)))
         self.blocks = [Entry(2, 2, (rows(BLOCK_ROWS),))]
         self.asked = [rng.normal(size=(1, COLUMNS)) for _ in range(SINGLE_ROWS)]
         whole = rows(SINGLE_ROWS)
@@ -108,14 +108,14 @@ class WarmModel:
 
     def learn(self, entries: Sequence[Entry]) -> None:
         """Apply entries as the service does."""
-        machine = self.machine
+        model = self.model
         for entry in entries:
-            cost.flops_to_apply(machine, entry.segments)
-            apply(machine, entry)
+            cost.flops_to_apply(model, entry.segments)
+            apply(model, entry)
 
     def predict(self) -> None:
         """Predict rows one by one."""
-        own, predict = self.machine.own, read.predict
+        own, predict = self.model.own, read.predict
         for raw in self.asked:
             predict(own, raw)
 

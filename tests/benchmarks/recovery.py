@@ -129,7 +129,7 @@ async def from_replies(name: str, ids: bool, entries: int, rounds: int) -> dict[
         replica = await Loader(store, Stats(), READ_BYTES_MAX).load("m")
         seconds.append(time.process_time() - begun)
     answers = sorted((identity, *found) for identity, found in replica.answers._held.items())
-    found = (save.to_bytes(replica.machine), repr(answers).encode())
+    found = (save.to_bytes(replica.model), repr(answers).encode())
     return {"seconds": seconds, "digests": [hashlib.blake2b(one, digest_size=8).hexdigest() for one in found]}
 
 

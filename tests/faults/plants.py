@@ -69,7 +69,7 @@ def entries_of_others_are_applied_twice() -> None:
 
     def twice(self, step):
         if not step.own and next(count) % 5 == 0:
-            step.apply(self.machine)
+            step.apply(self.model)
         return applied(self, step)
 
     Replica._applied = twice
@@ -82,9 +82,9 @@ def entries_of_others_are_left_out() -> None:
 
     def less(self, step):
         if not step.own and next(count) % 5 == 0:
-            before = save.to_bytes(self.machine, {})
+            before = save.to_bytes(self.model, {})
             done = applied(self, step)
-            self.machine = save.from_bytes(before)[0]
+            self.model = save.from_bytes(before)[0]
             return done
         return applied(self, step)
 

@@ -1,4 +1,4 @@
-"""The judge: what a model has to be, computed from its log by a single machine in the test's own process."""
+"""The judge: what a model has to be, computed from its log by a single model in the test's own process."""
 
 import asyncio
 from collections import Counter
@@ -29,15 +29,15 @@ LEARNT = ("prediction", "loss", "version", "rows")
 
 
 class Rebuilt(NamedTuple):
-    """A machine after its log, and what it said on the way.
+    """A model after its log, and what it said on the way.
 
     Attributes:
-        machine: at the head.
+        model: at the head.
         learned: how often each id was learned.
         answers: id -> what its first request has to be answered.
     """
 
-    machine: Model
+    model: Model
     learned: Counter[str]
     answers: dict[str, dict[str, Any]]
 
@@ -105,22 +105,22 @@ def history(data: Path, name: str, incarnation: str) -> list[RawEntry]:
     return found
 
 
-def rebuild(config: Config, entries: Iterable[RawEntry], machine: Model | None = None) -> Rebuilt:
-    """Apply a log entry by entry, with one machine and nothing else."""
+def rebuild(config: Config, entries: Iterable[RawEntry], model: Model | None = None) -> Rebuilt:
+    """Apply a log entry by entry, with one model and nothing else."""
     single_threaded()
-    machine = Model.first(config) if machine is None else machine
+    model = Model.first(config) if model is None else model
     learned: Counter[str] = Counter()
     answers: dict[str, dict[str, Any]] = {}
     for raw in entries:
         entry = codec.entry(raw)
-        for segment, outcome in zip(entry.segments, apply(machine, entry), strict=True):
+        for segment, outcome in zip(entry.segments, apply(model, entry), strict=True):
             if not isinstance(segment, Rows):
                 continue
             learned.update(identity for row, identity in enumerate(segment.ids) if row not in segment.skip)
             outcome.version = entry.version
             for identity, blob in codec.records(segment, outcome):
                 answers[identity.removeprefix("i:")] = _learnt(codec.decode_answer(blob))
-    return Rebuilt(machine, Counter({i.removeprefix("i:"): n for i, n in learned.items()}), answers)
+    return Rebuilt(model, Counter({i.removeprefix("i:"): n for i, n in learned.items()}), answers)
 
 
 def _learnt(answer: Outcome) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def judge(service: Service, entries: Sequence[RawEntry], rows: Sequence[Row], *l
     assert len(rows) == service.get(f"/models/{name}")["rows"]
     for load in loads:
         assert {i: serial.answers[i] for i in load.answers} == {i: learnt(a) for i, a in load.answers.items()}
-    assert save.to_bytes(serial.machine, stamp(state)) == state
+    assert save.to_bytes(serial.model, stamp(state)) == state
     assert (len(entries), entries[-1].uid) == (stamp(state)["version"], stamp(state)["uid"])
 
 

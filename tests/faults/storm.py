@@ -198,7 +198,7 @@ def verdict(storm: Storm, url: str, log_of: Callable[[str], list[RawEntry]]) -> 
         entries = log_of(model)
         config = Config.parse(codec.config(meta(url, model).config))
         serial = rebuild(config, entries)
-        assert save.to_bytes(serial.machine, stamp(state)) == state, "the serial replay has other bits"
+        assert save.to_bytes(serial.model, stamp(state)) == state, "the serial replay has other bits"
         _from_snapshot(config, url, model, entries, state)
         assert {1} >= set(serial.learned.values()), "a row is in twice"
         found["log entries"] += len(entries)
@@ -217,9 +217,9 @@ def _from_snapshot(config: Config, url: str, model: str, entries: Sequence[RawEn
     """Replay from the first snapshot that is kept gives the same bits."""
     first = oldest_snapshot(url, model)
     assert first is not None
-    machine, taken = save.from_bytes(first)
+    begun, taken = save.from_bytes(first)
     rest = [entry for entry in entries if entry.version > taken["version"]]
-    assert save.to_bytes(rebuild(config, rest, machine).machine, stamp(state)) == state
+    assert save.to_bytes(rebuild(config, rest, begun).model, stamp(state)) == state
 
 
 def _reported(service: Service) -> set[tuple[str, int]]:

@@ -144,7 +144,7 @@ def _account_for(services, cluster, name, table, load):
     states = [service.state(name) for service in services]
     assert states[0] == states[1]
     serial = rebuild(_config(cluster, name), entries)
-    assert save.to_bytes(serial.machine, stamp(states[0])) == states[0]
+    assert save.to_bytes(serial.model, stamp(states[0])) == states[0]
     assert {1} == set(serial.learned.values())
     lost = {row.id for row in table} - set(serial.learned)
     kept = {i for i in load.answers if serial.answers.get(i) == learnt(load.answers[i])}

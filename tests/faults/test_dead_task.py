@@ -35,7 +35,7 @@ async def test_a_committer_that_dies_fails_the_requests_it_had_and_those_queued(
         replica, _ = await engine.models.create(
             "m", Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
         )
-        row = Rows(replica.machine.prediction_schema.id, None, np.ones((1, 1)), np.ones(1))
+        row = Rows(replica.model.prediction_schema.id, None, np.ones((1, 1)), np.ones(1))
         log, engine.committer._log = engine.committer._log, _Dying()
         waiting = [replica.inbox.submit(row) for _ in range(5)]
         async with asyncio.timeout(PATIENCE_S):

@@ -18,14 +18,14 @@ pytestmark = pytest.mark.faults
 
 def _alarms(service, name="m"):
     """Ids of the alarms that the state itself holds: what the log says must be told."""
-    machine, stamp = save.from_bytes(service.state(name))
-    return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in machine.outbox.after((0, 0, 0))]
+    model, stamp = save.from_bytes(service.state(name))
+    return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in model.outbox.after((0, 0, 0))]
 
 
 def _joined(service, name="m"):
     """How many later alarms each event has, as the state has it."""
-    machine, _ = save.from_bytes(service.state(name))
-    return [drift.joined for drift in machine.outbox.after((0, 0, 0))]
+    model, _ = save.from_bytes(service.state(name))
+    return [drift.joined for drift in model.outbox.after((0, 0, 0))]
 
 
 def _ids(found):
@@ -39,7 +39,7 @@ def _everything(store, mark=""):
 
 
 def test_a_drift_becomes_events(serve, store):
-    """What the machine has found is listed, in both lists and in the stream, with names, sizes and threshold."""
+    """What the model has found is listed, in both lists and in the stream, with names, sizes and threshold."""
     service = serve(REDIS_URL=store.url).start()
     calm(service)
     with Stream(service) as stream:

@@ -20,10 +20,10 @@ CONFIG = {"algorithm": "rls", "task": "regression", "features": [f"x{i}" for i i
 @pytest.fixture(scope="module")
 def state():
     """A state of several pieces that has learned three rows."""
-    machine = Model.first(Config.parse(CONFIG))
+    model = Model.first(Config.parse(CONFIG))
     X = np.random.default_rng(0).normal(size=(3, 1100))
-    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, np.arange(3.0)),)))
-    return save.to_bytes(machine)
+    apply(model, Entry(1, 0, (Rows(model.prediction_schema.id, None, X, np.arange(3.0)),)))
+    return save.to_bytes(model)
 
 
 def put(service, state):

@@ -134,14 +134,14 @@ def test_a_log_that_cannot_be_written_is_one_models_trouble(serve, store):
 
 
 async def test_what_a_failed_apply_has_left_is_never_read():
-    """A snapshot, an export or a prediction that waited for the machine while an apply raised gets no state."""
+    """A snapshot, an export or a prediction that waited for the model while an apply raised gets no state."""
     config = Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
     replica = Replica("m", "inc", 0, Model.first(config), 0, "inc", 0, Stats())
-    poison = Entry(1, 0, (Rows(replica.machine.prediction_schema.id, None, np.ones((1, 2)), np.ones(1)),))
+    poison = Entry(1, 0, (Rows(replica.model.prediction_schema.id, None, np.ones((1, 2)), np.ones(1)),))
 
     async def read():
         async with replica.held():
-            return save.to_bytes(replica.machine)
+            return save.to_bytes(replica.model)
 
     async with replica.lock:
         waiting = [asyncio.create_task(replica.apply(SingleEntry(poison, "uid", 1))), asyncio.create_task(read())]

@@ -81,7 +81,7 @@ def test_a_copy_taken_under_load(serve, store, second, copied):
         state, answers = service.state(name), loads[name].answers
         version = stamp(state)["version"]
         serial = rebuild(Config.parse(codec.config(known.config)), entries[:version])
-        assert save.to_bytes(serial.machine, stamp(state)) == state
+        assert save.to_bytes(serial.model, stamp(state)) == state
         assert entries[version - 1].uid == stamp(state)["uid"]
         before = [row for row in tables[name][20:] if answers[row.id]["version"] <= version]
         assert 60 <= len(before)

@@ -23,7 +23,7 @@ async def _model(api, name):
 
 
 def _row(replica, *values, ids=()):
-    return Rows(replica.machine.prediction_schema.id, None, np.array([values]), np.array([1.0]), ids=ids)
+    return Rows(replica.model.prediction_schema.id, None, np.array([values]), np.array([1.0]), ids=ids)
 
 
 async def test_a_model_that_is_held_keeps_no_other_waiting(api):
@@ -49,7 +49,7 @@ async def test_a_model_whose_work_is_long_keeps_no_other_waiting(api, monkeypatc
 
     monkeypatch.setattr("service.runtime.replicas.replica.in_thread_if_long", held_up)
     flops = cost.flops_to_apply
-    monkeypatch.setattr(cost, "flops_to_apply", lambda *of: 1e12 if of[0] is first.machine else flops(*of))
+    monkeypatch.setattr(cost, "flops_to_apply", lambda *of: 1e12 if of[0] is first.model else flops(*of))
     waiting = first.inbox.submit(_row(first, 1.0, 2.0))
     assert 1 == (await second.inbox.submit(_row(second, 1.0, 2.0))).answer.rows
     assert not waiting.done()
@@ -61,7 +61,7 @@ async def test_rows_that_would_be_learned_for_hours_are_refused(api, monkeypatch
     """Nothing ends the work of an entry once it is committed; a single row is always taken."""
     _, wide = await _model(api, "wide")
     monkeypatch.setattr(cost, "flops_to_apply", lambda *_: 2 * threads.WORK_FLOPS_MAX)
-    two = Rows(wide.machine.prediction_schema.id, None, np.ones((2, 2)), np.ones(2), ids=())
+    two = Rows(wide.model.prediction_schema.id, None, np.ones((2, 2)), np.ones(2), ids=())
     with pytest.raises(TooLarge, match="send fewer rows") as refused:
         wide.inbox.submit(two)
     assert ("data", "<= 1 rows") == (refused.value.problems[0].field, refused.value.problems[0].allowed)

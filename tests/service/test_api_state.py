@@ -195,11 +195,11 @@ async def test_a_state_larger_than_the_model_limit_is_refused(start):
     small = await start(model_limit_mb=1)
     names = [f"x{i}" for i in range(400)]
     for declared in (names, None):
-        machine = Model.first(Config.parse({**DFOP, "features": names if declared else None}))
+        model = Model.first(Config.parse({**DFOP, "features": names if declared else None}))
         if declared is None:
             space = Model.first(Config.parse({**DFOP, "features": names})).prediction_schema
-            apply(machine, Entry(1, 0, (Rows(space.id, space.features, np.ones((1, 400)), ["UP"]),)))
-        answer = await small.ask("PUT", "/models/large/state", content=save.to_bytes(machine), headers=STATE)
+            apply(model, Entry(1, 0, (Rows(space.id, space.features, np.ones((1, 400)), ["UP"]),)))
+        answer = await small.ask("PUT", "/models/large/state", content=save.to_bytes(model), headers=STATE)
         assert "<= 1 MiB of state" == problem(answer, 422, "features")["errors"][0]["allowed"]
     problem(await small.ask("GET", "/models/large"), 404)
 

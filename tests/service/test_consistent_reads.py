@@ -27,8 +27,8 @@ def half_applied(monkeypatch):
     """Every entry is applied in a thread, which goes on only when told to: (it has learned the rows, it may go on)."""
     learned, go_on, apply = threading.Event(), threading.Event(), applying.apply
 
-    def applied(machine, entry):
-        outcomes = apply(machine, entry)
+    def applied(model, entry):
+        outcomes = apply(model, entry)
         learned.set()
         go_on.wait(WAIT_S)
         return outcomes
@@ -86,14 +86,14 @@ def _line(listed, path):
 
 
 async def test_weights_are_of_the_features_of_their_version(api):
-    """Those of the features in use when the machine is read, not of those when the request came."""
+    """Those of the features in use when the model is read, not of those when the request came."""
     path = await overlapping(api)
     replica = await api.app.context.engine.models.get(path.removeprefix("/models/"))
     async with replica.lock:
         read = asyncio.create_task(api.get(f"{path}/weights"))
         while not (read.done() or replica.lock._waiters):
             await asyncio.sleep(0)
-        apply(replica.machine, Entry(replica.version + 1, 1, (Switch("complete"),)))
+        apply(replica.model, Entry(replica.version + 1, 1, (Switch("complete"),)))
     weights = (await read)["weights"]
     assert [NEW, NEW] == [[*of] for of in weights.values()]
 
@@ -122,8 +122,8 @@ async def test_every_read_beside_applies_in_threads_is_of_one_version(api, monke
     """Rows, overlap rows and scores are functions of the version: each read is looked at."""
     apply = applying.apply
 
-    def slowly(machine, entry):
-        outcomes = apply(machine, entry)
+    def slowly(model, entry):
+        outcomes = apply(model, entry)
         time.sleep(0.002)  # the rows are there, the version is not yet
         return outcomes
 

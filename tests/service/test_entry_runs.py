@@ -90,7 +90,7 @@ def one_by_one(config, raws, wanted):
 def visible(model):
     """State, alarms among it; answers; path; what is counted."""
     held = (model.version, model.uid, model.time_ms, [*model.path], model.saved.log_bytes, model.stats)
-    return save.to_bytes(model.machine), dict(model.answers._held), model.answers.nbytes, repr(held)
+    return save.to_bytes(model.model), dict(model.answers._held), model.answers.nbytes, repr(held)
 
 
 def merged(config, raws, seed):
@@ -102,8 +102,8 @@ def merged(config, raws, seed):
     model, seen, counts = replica(config), {}, Counter()
     apply_merged = batches.apply_merged
 
-    def counted(machine, rows, first):
-        stop, learned = apply_merged(machine, rows, first)
+    def counted(own, rows, first):
+        stop, learned = apply_merged(own, rows, first)
         counts["entries"] += stop - first
         return stop, learned
 
@@ -201,21 +201,21 @@ def test_other_wide_models_are_merged():
 def test_a_wide_model_that_a_change_of_features_has_kept_is_not_merged():
     """The old model goes on learning the columns that it was built for, behind two narrow spaces."""
     config, log = wide("rls")
-    machine, rng = Model.first(config), np.random.default_rng(4)
+    model, rng = Model.first(config), np.random.default_rng(4)
     for entry in log:
-        apply(machine, entry)
+        apply(model, entry)
 
     def step(*segments):
         log.append(Entry(len(log) + 1, 0, segments))
-        apply(machine, log[-1])
+        apply(model, log[-1])
 
     for names in (["a", "b"], ["c", "d"]):
         step(Switch("begin", parse_features(names)))
-        step(Overlap(machine.feedback_schema.id, _rows(machine.feedback_schema, rng.normal(size=(30, 2))).X))
+        step(Overlap(model.feedback_schema.id, _rows(model.feedback_schema, rng.normal(size=(30, 2))).X))
         step(Switch("complete"))
     for _ in range(3):
-        step(_rows(machine.feedback_schema, rng.normal(size=(20, 2))))
-    assert {WIDE, 2} == {expert.width for expert in machine.pipeline.experts.values()}
+        step(_rows(model.feedback_schema, rng.normal(size=(20, 2))))
+    assert {WIDE, 2} == {expert.width for expert in model.pipeline.experts.values()}
     assert 0 == together(config, log)
 
 
@@ -256,7 +256,7 @@ def test_readers_of_a_version_within_wake_once_it_is_applied():
         await Loader(SimpleNamespace(states=STATES), Stats(), 1).apply(model, narrow(5))
         await asyncio.sleep(0)
         assert [True, True, False] == [task.done() for task in waiting]
-        assert (5, 5) == (model.version, model.machine.rows)
+        assert (5, 5) == (model.version, model.model.rows)
         waiting[2].cancel()
 
     asyncio.run(wait())
@@ -283,7 +283,7 @@ def test_an_entry_that_cannot_be_decoded_is_left_to_the_end():
     raws[2] = msgspec.structs.replace(raws[2], segments=((0, b"\x93rubbish", ()),))
     with pytest.raises(ValueError, match="log segment is corrupt"):
         read(model, raws)
-    assert (2, 2) == (model.version, model.machine.rows)
+    assert (2, 2) == (model.version, model.model.rows)
 
 
 def test_blocks_are_bounded():

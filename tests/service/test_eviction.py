@@ -93,7 +93,7 @@ async def test_a_model_that_is_needed_stays(pair, need, monkeypatch):
     await asyncio.sleep(0)
     _models(second).shrink()
     assert replica is _models(second).peek(name)
-    replica.lost, replica.published = False, replica.machine.outbox.last
+    replica.lost, replica.published = False, replica.model.outbox.last
     if need == "lock":
         replica.lock.release()
     if waits is not None:

@@ -20,30 +20,30 @@ from service.runtime.threads import THREAD_FLOPS
 OLD = ["a", "b"]
 
 
-def model(features=OLD, algorithm="rls", **more):
+def made(features=OLD, algorithm="rls", **more):
     return Model.first(Config.parse({"algorithm": algorithm, "task": "regression", "features": features, **more}))
 
 
-def replica(machine):
-    return Replica("m", "i", 0, machine, 0, "i", 0, Stats())
+def replica(model):
+    return Replica("m", "i", 0, model, 0, "i", 0, Stats())
 
 
-def step(machine, *segments):
-    return apply(machine, Entry(1, 0, segments))
+def step(model, *segments):
+    return apply(model, Entry(1, 0, segments))
 
 
-def begin(machine, names, mapping="linear"):
-    return step(machine, Switch("begin", tuple(map(Feature, names)), mapping))
+def begin(model, names, mapping="linear"):
+    return step(model, Switch("begin", tuple(map(Feature, names)), mapping))
 
 
-def rows(machine, count):
+def rows(model, count):
     draw = np.random.default_rng(7)
-    X = draw.normal(size=(count, machine.feedback_schema.raw_width))
-    return Rows(machine.feedback_schema.id, None, X, X[:, 0].copy())
+    X = draw.normal(size=(count, model.feedback_schema.raw_width))
+    return Rows(model.feedback_schema.id, None, X, X[:, 0].copy())
 
 
-def overlap(machine, count):
-    return Overlap(machine.feedback_schema.id, rows(machine, count).X)
+def overlap(model, count):
+    return Overlap(model.feedback_schema.id, rows(model, count).X)
 
 
 def anything(*_):
@@ -53,34 +53,34 @@ def anything(*_):
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
 def test_many_rows_of_an_overlap_are_much_work(mapping):
     """A row or ten are done at once; a thousand are not, labelled or not, though the model alone learns them so."""
-    machine = model()
-    assert THREAD_FLOPS > cost.flops_to_apply(machine, [rows(machine, 1000)])
-    begin(machine, ["c", "d"], mapping)
+    model = made()
+    assert THREAD_FLOPS > cost.flops_to_apply(model, [rows(model, 1000)])
+    begin(model, ["c", "d"], mapping)
     for make in (rows, overlap):
-        assert THREAD_FLOPS > cost.flops_to_apply(machine, [make(machine, 10)])
-        assert THREAD_FLOPS < cost.flops_to_apply(machine, [make(machine, 1000)])
+        assert THREAD_FLOPS > cost.flops_to_apply(model, [make(model, 10)])
+        assert THREAD_FLOPS < cost.flops_to_apply(model, [make(model, 1000)])
 
 
 def test_wide_mappings_are_much_work():
     """One row of 500 new features may solve the mapping, and so does its end; rows after it was aborted are no work."""
-    machine = model()
-    begin(machine, [f"n{at}" for at in range(500)])
-    assert THREAD_FLOPS < cost.flops_to_apply(machine, [overlap(machine, 1)])
-    assert THREAD_FLOPS < cost.flops_to_apply(machine, [Switch("complete")])
-    step(machine, Switch("abort"))
-    assert THREAD_FLOPS > cost.flops_to_apply(machine, [rows(machine, 10)])
+    model = made()
+    begin(model, [f"n{at}" for at in range(500)])
+    assert THREAD_FLOPS < cost.flops_to_apply(model, [overlap(model, 1)])
+    assert THREAD_FLOPS < cost.flops_to_apply(model, [Switch("complete")])
+    step(model, Switch("abort"))
+    assert THREAD_FLOPS > cost.flops_to_apply(model, [rows(model, 10)])
 
 
 def test_an_ensemble_costs_its_experts_and_the_recovery():
     """At least three times the steady work of a row, in the space of now."""
-    machine = model()
-    steady = cost.flops_to_predict(machine.own, 100)
-    begin(machine, ["c", "d"])
-    step(machine, rows(machine, 20))
-    step(machine, Switch("complete"))
-    assert 3 * steady < cost.flops_to_predict(machine.own, 100)
-    linear = cost.flops_to_predict(machine.own, 100)
-    other = model()
+    model = made()
+    steady = cost.flops_to_predict(model.own, 100)
+    begin(model, ["c", "d"])
+    step(model, rows(model, 20))
+    step(model, Switch("complete"))
+    assert 3 * steady < cost.flops_to_predict(model.own, 100)
+    linear = cost.flops_to_predict(model.own, 100)
+    other = made()
     begin(other, ["c", "d"], "kernel")
     step(other, Switch("complete"))
     assert linear < cost.flops_to_predict(other.own, 100)
@@ -88,55 +88,55 @@ def test_an_ensemble_costs_its_experts_and_the_recovery():
 
 def test_a_step_names_the_mapping():
     """What is asked for, else what the model's parameters say, else linear."""
-    plain, kernel = model(), model(algorithm="fesl_c", params={"mapping": "kernel"})
-    for machine, asked, expected in (
+    plain, kernel = made(), made(algorithm="fesl_c", params={"mapping": "kernel"})
+    for model, asked, expected in (
         (plain, None, "linear"),
         (plain, "kernel", "kernel"),
         (kernel, None, "kernel"),
         (kernel, "linear", "linear"),
     ):
-        assert expected == changes.switch(machine, anything, "begin", ["c"], asked).mapping
+        assert expected == changes.switch(model, anything, "begin", ["c"], asked).mapping
 
 
 def test_a_bare_name_that_is_kept_stands_for_its_declaration():
     """A category by its name; one that is new is a number."""
     day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
-    found = changes.switch(model(["a", day]), anything, "begin", ["day", "x"], None)
+    found = changes.switch(made(["a", day]), anything, "begin", ["day", "x"], None)
     assert [day, "x"] == [feature.to_json() for feature in found.features]
 
 
 def test_nothing_is_asked_for_before_the_fields_are_right():
     """Fields before phases: 422 where both are wrong; and the limit is asked with both spaces."""
-    machine = model()
+    model = made()
     with pytest.raises(Invalid):
-        changes.switch(machine, anything, "complete", ["c"], None)
+        changes.switch(model, anything, "complete", ["c"], None)
     with pytest.raises(Conflict):
-        changes.switch(machine, anything, "complete", None, None)
+        changes.switch(model, anything, "complete", None, None)
     asked = []
-    changes.switch(machine, asked.append, "begin", ["b", "c"], "kernel")
+    changes.switch(model, asked.append, "begin", ["b", "c"], "kernel")
     following = Schema([Feature("b"), Feature("c")])
-    assert [admission.of_switch(following, cost.bytes_to_switch(machine, following, "kernel"))] == asked
+    assert [admission.of_switch(following, cost.bytes_to_switch(model, following, "kernel"))] == asked
 
 
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
 def test_the_experts_of_an_earlier_change_are_counted_too(mapping):
     """They are in memory until the next change is complete, and it may have to recover the columns of the first."""
-    machine = model(["a", "b", "c"])
-    begin(machine, [f"n{at}" for at in range(20)], mapping)
-    step(machine, overlap(machine, 30))
-    step(machine, Switch("complete"))
-    bound = cost.bytes_to_switch(machine, Schema([Feature("z")]), mapping)
-    held = machine.pipeline.nbytes
-    begin(machine, ["z"], mapping)
-    step(machine, overlap(machine, 30))
-    assert bound >= machine.pipeline.nbytes > held
+    model = made(["a", "b", "c"])
+    begin(model, [f"n{at}" for at in range(20)], mapping)
+    step(model, overlap(model, 30))
+    step(model, Switch("complete"))
+    bound = cost.bytes_to_switch(model, Schema([Feature("z")]), mapping)
+    held = model.pipeline.nbytes
+    begin(model, ["z"], mapping)
+    step(model, overlap(model, 30))
+    assert bound >= model.pipeline.nbytes > held
 
 
 async def test_the_memory_of_a_change_is_counted_at_once():
     """Two models and a mapping take the room of several: that is known as soon as they are there, and when they go."""
-    machine = model()
-    own = replica(machine)
-    await own.apply(SingleEntry(Entry(1, 0, (rows(machine, 3),)), "u1", 10))
+    model = made()
+    own = replica(model)
+    await own.apply(SingleEntry(Entry(1, 0, (rows(model, 3),)), "u1", 10))
     before = own.nbytes
     wide = Switch("begin", tuple(Feature(f"n{at}") for at in range(200)), "linear")
     await own.apply(SingleEntry(Entry(2, 0, (wide,)), "u2", 10))
@@ -149,9 +149,9 @@ async def test_the_memory_of_a_change_is_counted_at_once():
 @pytest.mark.parametrize("count", [3, 40, 700])
 def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
     """By what is counted before it begins, at every number of rows."""
-    machine = model(["a", "b", "c"])
+    model = made(["a", "b", "c"])
     names = ["c", *(f"n{at}" for at in range(20))]
     bound = mapping_bytes(2, len(names), mapping)
-    begin(machine, names, mapping)
-    step(machine, overlap(machine, count))
-    assert bound >= machine.pipeline.recovery.nbytes
+    begin(model, names, mapping)
+    step(model, overlap(model, count))
+    assert bound >= model.pipeline.recovery.nbytes

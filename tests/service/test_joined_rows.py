@@ -22,7 +22,7 @@ async def _model(api, name):
 def _submit(model, label, identity=None, digest="d"):
     """One row whose feature is its label; futures of one turn of the loop go with one append."""
     ids = () if identity is None else (f"i:{identity}",)
-    rows = Rows(model.machine.prediction_schema.id, None, np.array([[label]]), np.array([label]), ids=ids)
+    rows = Rows(model.model.prediction_schema.id, None, np.array([[label]]), np.array([label]), ids=ids)
     return model.inbox.submit(rows, (digest,) if ids else ())
 
 
@@ -60,7 +60,7 @@ async def test_an_id_that_is_sent_twice_at_once_is_learned_once(api):
     first, other, again = await asyncio.gather(
         _submit(model, 1.0, "a"), _submit(model, 2.0, "b"), _submit(model, 1.0, "a")
     )
-    assert 2 == model.machine.rows
+    assert 2 == model.model.rows
     assert (0, 0, 1) == (first.duplicates, other.duplicates, again.duplicates)
     assert (first.answer.predictions, first.answer.rows) == (again.answer.predictions, again.answer.rows)
 
@@ -78,7 +78,7 @@ async def test_a_conflict_is_of_its_own_request_alone(api):
     )
     assert isinstance(replies[1], RequestConflict)
     assert [0, 0, 1] == [replies[at].duplicates for at in (0, 2, 3)]
-    assert 3 == model.machine.rows
+    assert 3 == model.model.rows
     assert model.inbox.idle
 
 
@@ -88,7 +88,7 @@ async def test_room_for_some_ids_is_used(start):
     engine, model = await _model(api, "room")
     replies = await asyncio.gather(*[_submit(model, float(at), at) for at in range(5)], return_exceptions=True)
     assert [False, False, False, True, True] == [isinstance(reply, IdsFull) for reply in replies]
-    assert 3 == model.machine.rows
+    assert 3 == model.model.rows
     assert 0 == engine.models.current(model).inbox.waiting
 
 

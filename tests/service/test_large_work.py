@@ -107,11 +107,11 @@ PLANTED = """
 class Endpoint:
     async def plain(self, body, replica):
         ask = json_body.decode(body, _row)
-        return ask, await in_thread_if_large(len(body), save.to_bytes, replica.machine, body)
+        return ask, await in_thread_if_large(len(body), save.to_bytes, replica.model, body)
 
     async def hidden(self, replica):
         def inner():
-            return [save.to_bytes(self.replica.machine, stamp) for stamp in asyncio.to_thread(print)]
+            return [save.to_bytes(self.replica.model, stamp) for stamp in asyncio.to_thread(print)]
         return inner
 
 module = save.from_bytes(b"")

@@ -26,8 +26,8 @@ AFTER = {"features": features(9), "label": "DOWN", "id": "after"}
 def failing(apply):
     """``apply`` with a bug: it raises at one row, after it has learned others of the same entry."""
 
-    def applied(machine, entry):
-        outcomes = apply(machine, entry)
+    def applied(model, entry):
+        outcomes = apply(model, entry)
         if any(isinstance(segment, Rows) and (segment.X[:, 0] == DEADLY).any() for segment in entry.segments):
             raise IndexError("tuple index out of range")
         return outcomes
@@ -38,10 +38,10 @@ def failing(apply):
 def failing_merged(apply_merged):
     """``apply_merged`` with the same bug."""
 
-    def applied(machine, merged, first):
+    def applied(model, merged, first):
         if (merged.rows.X[merged.start(first) :, 0] == DEADLY).any():
             raise IndexError("tuple index out of range")
-        return apply_merged(machine, merged, first)
+        return apply_merged(model, merged, first)
 
     return applied
 
@@ -65,8 +65,8 @@ async def running(store_url):
 
 async def learned(api, path):
     """The state of a model without where it was taken."""
-    machine, _ = save.from_bytes(await api.state(path))
-    return save.to_bytes(machine)
+    model, _ = save.from_bytes(await api.state(path))
+    return save.to_bytes(model)
 
 
 async def is_down(api, path):

@@ -235,7 +235,7 @@ class _Model:
     """As much of a loaded model as activity looks at."""
 
     def __init__(self, name, rows):
-        self.name, self.incarnation, self.machine = name, "1", self
+        self.name, self.incarnation, self.model = name, "1", self
         self.rows, self.outbox, self.total = rows, self, 0
 
 

@@ -22,10 +22,10 @@ WIDE = {**RLS, "features": [f"x{i}" for i in range(900)]}
 @pytest.fixture(scope="module")
 def wide():
     """A state of several pieces."""
-    machine = Model.first(Config.parse(WIDE))
+    model = Model.first(Config.parse(WIDE))
     X = np.random.default_rng(0).normal(size=(3, 900))
-    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, np.arange(3.0)),)))
-    state = save.to_bytes(machine, {"version": 1})
+    apply(model, Entry(1, 0, (Rows(model.prediction_schema.id, None, X, np.arange(3.0)),)))
+    state = save.to_bytes(model, {"version": 1})
     assert len(state) > PIECE_BYTES
     return state
 

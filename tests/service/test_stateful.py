@@ -60,7 +60,7 @@ def pair(store_url):
 
 
 class Known:
-    """What a client may know of a model: all that the machine below holds against the answers."""
+    """What a client may know of a model: all that the model below holds against the answers."""
 
     def __init__(self):
         self.version, self.rows = 0, 0

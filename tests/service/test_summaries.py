@@ -285,7 +285,7 @@ async def test_a_model_that_cannot_be_loaded_is_listed_as_down(store_url):
 
 
 async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypatch):
-    """While the machine is held the writer waits for its turn, and so does the list."""
+    """While the model is held the writer waits for its turn, and so does the list."""
     api = await start()
     path = await api.learnt(rows=2)
     await is_written(api, path, 2)
@@ -293,12 +293,12 @@ async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypat
     writer = engine_of(api).models.summaries
     await api.post(f"{path}/feedback/batch", {**columnar(3), "labels": ["UP"] * 3})
     async with replica.lock:
-        replica.machine.own.rows_before_start += 100  # as a thread would, half way
+        replica.model.own.rows_before_start += 100  # as a thread would, half way
         writer._changed[replica] = float("-inf")
         await writer.turn()
         assert 2 == (await stored(api, path)).version
         assert 2 == (await line(api, path))["version"]
-        replica.machine.own.rows_before_start -= 100
+        replica.model.own.rows_before_start -= 100
     assert (3, 5) == ((found := await is_written(api, path, 3)).version, found.figures.rows)
 
 
@@ -331,7 +331,7 @@ async def test_once_per_ride(monkeypatch):
     clock = [100.0]
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "time", lambda: clock[0])
-    model = type("Model", (), {"machine": None, "version": 0, "time_ms": 5})()
+    model = type("Model", (), {"model": None, "version": 0, "time_ms": 5})()
     state = summaries.SummaryState()
     monkeypatch.setattr(summaries.SummaryState, "look", lambda _, model: model.version)
     monkeypatch.setattr(summaries, "encode", lambda version: b"%d:5:" % version)

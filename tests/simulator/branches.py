@@ -105,16 +105,16 @@ class Branches:
     def _watched(self, name: str, inner: Any) -> Any:
         """A function that notes where it is called."""
 
-        def watched(machine: Any, *args: Any) -> Any:
+        def watched(model: Any, *args: Any) -> Any:
             place = "in a thread" if self._simulation.loop.in_thread else "on the loop"
             self._counts[f"{name} {place}"] += 1
             if (
                 place == "on the loop"
                 and not self._simulation.over
-                and not (name == "apply" and _is_little(machine, *args))
+                and not (name == "apply" and _is_little(model, *args))
             ):
                 self._simulation.on_loop.append(name)
-            done = inner(machine, *args)
+            done = inner(model, *args)
             if name == "apply_merged":
                 self._counts["entries merged"] += done[0] - args[1] > 1
             return done
@@ -122,7 +122,7 @@ class Branches:
         return watched
 
 
-def _is_little(machine: Model, entry: Entry) -> bool:
+def _is_little(model: Model, entry: Entry) -> bool:
     """Whether an entry takes no time, however large the model is."""
-    work = (Rows, Restore, Overlap) if machine.phase == "overlap" else (Rows, Restore)
+    work = (Rows, Restore, Overlap) if model.phase == "overlap" else (Rows, Restore)
     return not any(isinstance(segment, work) for segment in entry.segments)

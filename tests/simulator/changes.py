@@ -23,11 +23,11 @@ from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, THIRD, S
 SETTINGS = ({"missing": "mean"}, {"missing": "zero"}, {"missing": None}, {"tags": {"at": "one"}}, {"tags": None})
 OTHER = {"algorithm": "rls", "promote": "auto"}
 STEPS: tuple[Callable[[Model, tuple[str, ...]], Segment | None], ...] = (
-    lambda machine, ids: changes.challenge(machine, lambda _: None, "other", OTHER, 2, ids),
-    lambda machine, ids: changes.challenge(machine, lambda _: None, "third", {"algorithm": "dfop"}, 2, ids),
-    lambda machine, ids: Promote("other", ids, bool(ids)),  # without force the log decides
-    lambda machine, ids: changes.promote(machine, "previous", ids, False),
-    lambda machine, ids: changes.withdraw(machine, next(reversed(machine.challengers), "third"), ids),
+    lambda model, ids: changes.challenge(model, lambda _: None, "other", OTHER, 2, ids),
+    lambda model, ids: changes.challenge(model, lambda _: None, "third", {"algorithm": "dfop"}, 2, ids),
+    lambda model, ids: Promote("other", ids, bool(ids)),  # without force the log decides
+    lambda model, ids: changes.promote(model, "previous", ids, False),
+    lambda model, ids: changes.withdraw(model, next(reversed(model.challengers), "third"), ids),
 )
 """What may be asked of challengers."""
 
@@ -76,11 +76,11 @@ class Changes:
     async def _step(self, member: Member, wanted: str, identity: str) -> None:
         engine = member.engine
         replica = await engine.replica(FIRST, Freshness(strong=True))
-        phase = replica.machine.phase
+        phase = replica.model.phase
         action: Any = ("complete" if phase == "overlap" else "begin") if wanted == "next" else wanted
         names = self.draw.sample(NAMES, 2) if action == "begin" else None
         try:
-            segment = changes.switch(replica.machine, engine.models.admit, action, names, None, action == "complete")
+            segment = changes.switch(replica.model, engine.models.admit, action, names, None, action == "complete")
         except (Conflict, Invalid) as error:
             context: Any = SimpleNamespace(engine=engine)
             await answer_if_seen(context, replica, Identity((identity,), ("step",)), error)
@@ -93,8 +93,8 @@ class Changes:
         ids = tuple(f"o:{number}" for number in numbers) if self.draw.random() < 0.5 else ()
 
         def rows(replica: Replica) -> Overlap | None:
-            space = replica.machine.feedback_schema
-            if replica.machine.phase != "overlap" or space is None:
+            space = replica.model.feedback_schema
+            if replica.model.phase != "overlap" or space is None:
                 return None
             return Overlap(space.id, np.array([row(space.names, number) for number in numbers]), ids)
 
@@ -108,7 +108,7 @@ class Changes:
         ids = ids if self.draw.random() < 0.7 else ()
 
         def change(replica: Replica) -> Configure | None:
-            return changes.configure(replica.machine, lambda *_: None, asked, ids)
+            return changes.configure(replica.model, lambda *_: None, asked, ids)
 
         await self.clients.commit(change, ["change" for _ in ids], RETRIES if ids else 1)
 
@@ -119,7 +119,7 @@ class Changes:
 
         def change(replica: Replica) -> Segment | None:
             try:
-                return asked(replica.machine, ids)
+                return asked(replica.model, ids)
             except (Conflict, NotFound):
                 return None
 
@@ -153,7 +153,7 @@ class Changes:
         async with self.simulation.attempt("export", member):
             replica = await member.engine.replica(FIRST)
             async with replica.held():
-                self._exported.append(bytes(await asyncio.to_thread(save.to_bytes, replica.machine, {})))
+                self._exported.append(bytes(await asyncio.to_thread(save.to_bytes, replica.model, {})))
 
     async def import_(self) -> None:
         """Bring a state back that was taken along, whatever has been learned meanwhile."""

@@ -86,7 +86,7 @@ class Clients:
 
     def rows(self, replica: Replica, ids: tuple[str, ...], numbers: list[int], shift: float = 0.0) -> Rows | None:
         """Rows of the space that a model takes now; None where it takes none."""
-        space = replica.machine.feedback_schema
+        space = replica.model.feedback_schema
         if space is None:
             return None
         X = np.array([row(space.names, number, shift) for number in numbers])
@@ -208,13 +208,13 @@ class Clients:
                 self.simulation.seen.append(await self._seen(replica))
 
     async def _seen(self, replica: Replica) -> Seen:
-        version, uid, rows = replica.version, replica.uid, replica.machine.rows
+        version, uid, rows = replica.version, replica.uid, replica.model.rows
         kind, state = self.draw.randrange(3), None
         if kind == 1:
             await self.simulation.pause(0.3)
         elif kind == 2:
-            state = await asyncio.to_thread(save.to_bytes, replica.machine)
-        now = (replica.version, replica.uid, replica.machine.rows)
+            state = await asyncio.to_thread(save.to_bytes, replica.model)
+        now = (replica.version, replica.uid, replica.model.rows)
         assert (version, uid, rows) == now, "a model that is held has moved"
         return Seen(replica.incarnation, version, uid, rows, state)
 

@@ -58,7 +58,7 @@ class SecondModel:
     async def _read(self, replica: Replica) -> None:
         """It is there at once, unless a thread learns it."""
         began = self._now()
-        busy = self._threads_until(replica, replica.machine) > began
+        busy = self._threads_until(replica, replica.model) > began
         async with replica.held():
             assert busy or began == self._now(), f"a read of the second model waited {self._now() - began} s"
 
@@ -75,7 +75,7 @@ class SecondModel:
                 home,
                 own,
                 max(began, self._threads_until(rows)),
-                max(own.end or 0.0, self._threads_until(replica, replica.machine)),
+                max(own.end or 0.0, self._threads_until(replica, replica.model)),
             )
 
     def _judge(self, home: Member, own: Trip, queued: float, done: float) -> None:

@@ -1,4 +1,4 @@
-"""A model's log, applied by one machine and nothing else: what everybody has to agree with."""
+"""A model's log, applied by one model and nothing else: what everybody has to agree with."""
 
 from collections import Counter
 
@@ -25,7 +25,7 @@ class Serial:
         written: what entries may name, by digest.
 
     Attributes:
-        machine: at the head.
+        model: at the head.
         learned: how often each id, or row without one, was learned.
         answers: the answer to each id, or row without one.
         others: the answers to what has neither rows nor an id, by version.
@@ -43,11 +43,11 @@ class Serial:
         wanted: set[int],
         written: dict[str, bytes],
     ) -> None:
-        self.machine, self._written = Model.first(config), written
+        self.model, self._written = Model.first(config), written
         self.learned: Counter[str] = Counter()
         self.answers: dict[str, Outcome] = {}
         self.others: dict[int, list[Outcome]] = {}
-        self.uids, self.rows, self.states = [incarnation], [0], {0: save.to_bytes(self.machine)}
+        self.uids, self.rows, self.states = [incarnation], [0], {0: save.to_bytes(self.model)}
         self.counts: Counter[str] = Counter()
         self.time_ms = 0
         for version in sorted(history):
@@ -55,19 +55,19 @@ class Serial:
             assert raw.previous == self.uids[-1], "the chain of uids is broken"
             self._apply(raw)
             if version in wanted:
-                self.states[version] = save.to_bytes(self.machine)
+                self.states[version] = save.to_bytes(self.model)
 
     def _apply(self, raw: RawEntry) -> None:
         entry = whole_entry(raw, self._written)
         self.counts["segments in pieces"] += sum(name_of(blob) is not None for _, blob, _ in raw.segments)
-        for segment, outcome in zip(entry.segments, apply(self.machine, entry), strict=True):
+        for segment, outcome in zip(entry.segments, apply(self.model, entry), strict=True):
             outcome.version = raw.version
             if outcome.phase is not None:
-                outcome.feature_state = changes.record(self.machine)
+                outcome.feature_state = changes.record(self.model)
             self._note(segment, outcome)
         self.uids.append(raw.uid)
         self.time_ms = raw.time_ms
-        self.rows.append(self.machine.rows)
+        self.rows.append(self.model.rows)
 
     def _note(self, segment: Segment, answer: Outcome) -> None:
         self.counts[f"{'applied' if answer.refusal is None else 'refused'} {type(segment).__name__}"] += 1

@@ -102,7 +102,7 @@ class Verdict:
         """Replicas are what the log says, and have noticed what it has lost, unless it has been trimmed since."""
         for replica in replicas:
             assert len(serial.uids) - 1 == replica.version, "a replica is not at the head"
-            assert save.to_bytes(serial.machine) == save.to_bytes(replica.machine), "states differ"
+            assert save.to_bytes(serial.model) == save.to_bytes(replica.model), "states differ"
         for member, replica, before, version, uid in self.simulation.owed:
             held = replica.name == name and member in self.simulation.members and replica in replicas
             back = serial.uids[version : version + 1] == [uid]  # a packet of the past has brought it back
@@ -120,7 +120,7 @@ class Verdict:
         assert found is not None
         if self.simulation.cuts and found.version < head:
             return  # the store has lost a later one, and nobody has appended since
-        assert (head, read.summary(serial.machine)) == (found.version, found.figures), "the summary is not of the head"
+        assert (head, read.summary(serial.model)) == (found.version, found.figures), "the summary is not of the head"
 
     def _judge_memory(self, name: str, snapshot: int) -> None:
         """Of what a published snapshot covers no answers are held, at whatever replica."""
@@ -199,11 +199,9 @@ class Verdict:
             blob = b"".join(self.data.hashes.get(keys.chunks(version), {}).values())
             if version not in serial.states or not blob:
                 continue
-            machine, stamp = save.from_bytes(blob)
+            model, stamp = save.from_bytes(blob)
             if stamp["uid"] == serial.uids[version]:
-                assert serial.states[version] == save.to_bytes(machine), (
-                    f"snapshot {version} is not its version's state"
-                )
+                assert serial.states[version] == save.to_bytes(model), f"snapshot {version} is not its version's state"
 
     def _judge_counters(self) -> None:
         """What the replicas count of themselves."""
@@ -221,7 +219,7 @@ class Verdict:
         if serial is None or self.simulation.dropped or not self.simulation.members:
             return
         incarnation = serial.uids[0]
-        drifts = serial.machine.outbox.after((0, 0, 0))
+        drifts = serial.model.outbox.after((0, 0, 0))
         alarms = [one for one in items(FIRST, incarnation, drifts) if one.body]
         self.simulation.counts["alarms"] += len(drifts)
         self.simulation.counts["later alarms"] += sum(drift.joined for drift in drifts)

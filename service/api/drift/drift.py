@@ -264,7 +264,7 @@ class _Listed(NamedTuple):
 async def _of_model(replica: Replica, stream: DriftStream) -> tuple[int, list[_Listed]]:
     """The version of a model, and its events, oldest first."""
     async with replica.held():
-        version, drifts, size = replica.version, replica.machine.outbox.after(NOTHING), replica.machine.outbox.nbytes
+        version, drifts, size = replica.version, replica.model.outbox.after(NOTHING), replica.model.outbox.nbytes
     name, incarnation = replica.name, replica.incarnation
 
     def listed() -> list[_Listed]:

@@ -133,14 +133,14 @@ async def put_challenger(
     most, admit = ctx.engine.bounds.challengers_max, ctx.engine.models.admit
     known = False
 
-    def plan(machine: CoreModel, ids: tuple[str, ...]) -> Segment | None:
+    def plan(model: CoreModel, ids: tuple[str, ...]) -> Segment | None:
         nonlocal known
-        known = challenger in machine.challengers
-        return changes.challenge(machine, admit, challenger, body, most, ids)
+        known = challenger in model.challengers
+        return changes.challenge(model, admit, challenger, body, most, ids)
 
     replica = await _commit(ctx, name, request, key, plan, await request.body())
     async with replica.held():
-        return json_of(documents.challenger(replica.machine, challenger), 200 if known else 201)
+        return json_of(documents.challenger(replica.model, challenger), 200 if known else 201)
 
 
 @deletion.delete(
@@ -157,7 +157,7 @@ async def delete_challenger(
     A snapshot is written first, which stays in `GET /models/{name}/snapshots` until the next deletion or promotion; if
     it cannot be, the answer is 503 and nothing changes.
     """
-    await _commit(ctx, name, request, key, lambda machine, ids: changes.withdraw(machine, challenger, ids))
+    await _commit(ctx, name, request, key, lambda model, ids: changes.withdraw(model, challenger, ids))
 
 
 @router.post(
@@ -187,8 +187,8 @@ async def promote_challenger(
     """
     force = body is not None and body.force
 
-    def plan(machine: CoreModel, ids: tuple[str, ...]) -> Segment:
-        return changes.promote(machine, challenger, ids, force)
+    def plan(model: CoreModel, ids: tuple[str, ...]) -> Segment:
+        return changes.promote(model, challenger, ids, force)
 
     return await shown(await _commit(ctx, name, request, key, plan, b"force" if force else b""))
 

@@ -47,7 +47,7 @@ async def of_model(replica: Replica, make: Callable[[Replica], T]) -> T:
         ModelDown: it is out of service.
     """
     async with replica.held():
-        return await in_thread_if_large(_size(replica.machine), make, replica)
+        return await in_thread_if_large(_size(replica.model), make, replica)
 
 
 async def stamped(replica: Replica, make: Callable[[Replica], T]) -> tuple[Stamp, T]:
@@ -59,29 +59,29 @@ async def stamped(replica: Replica, make: Callable[[Replica], T]) -> tuple[Stamp
     return await of_model(replica, lambda held: (Stamp.of(held), make(held)))
 
 
-def columns_of(machine: Model) -> int:
+def columns_of(model: Model) -> int:
     """How many columns the rows of a model have."""
-    return 0 if machine.prediction_schema is None else machine.prediction_schema.raw_width
+    return 0 if model.prediction_schema is None else model.prediction_schema.raw_width
 
 
-def _size(machine: Model) -> int:
+def _size(model: Model) -> int:
     """What the documents of a model are taken to be worth in bytes read."""
-    return FEATURE_BYTES * columns_of(machine) + LEARNER_BYTES * (1 + len(machine.challengers))
+    return FEATURE_BYTES * columns_of(model) + LEARNER_BYTES * (1 + len(model.challengers))
 
 
 def model(replica: Replica) -> bytes:
     """``GET /models/{name}``."""
-    machine = replica.machine
+    model = replica.model
     return _encode(
         {
             "name": replica.name,
             "incarnation": replica.incarnation,
-            "config": machine.config.to_json(),
+            "config": model.config.to_json(),
             "version": replica.version,
-            "rows": machine.rows,
-            "phase": machine.phase,
-            "metrics": read.metrics_report(machine),
-            "info": read.info(machine),
+            "rows": model.rows,
+            "phase": model.phase,
+            "metrics": read.metrics_report(model),
+            "info": read.info(model),
             "created": iso(replica.created_ms),
             "updated": iso(replica.time_ms),
         }
@@ -90,29 +90,29 @@ def model(replica: Replica) -> bytes:
 
 def metrics(replica: Replica) -> bytes:
     """``GET /models/{name}/metrics``."""
-    machine = replica.machine
-    unknown = read.unknown_categories(machine)
-    more = {"learner": read.learner_info(machine.own), "unknown": unknown, **_stamp(replica)}
-    return _encode({**read.metrics_report(machine), **more})
+    model = replica.model
+    unknown = read.unknown_categories(model)
+    more = {"learner": read.learner_info(model.own), "unknown": unknown, **_stamp(replica)}
+    return _encode({**read.metrics_report(model), **more})
 
 
 def features(replica: Replica, *, means: bool = False) -> bytes:
     """``GET /models/{name}/features``, with ``means`` those of the features as well."""
-    known = {"means": read.feature_means(replica.machine.own)} if means else {}
-    return _encode({**changes.feature_state(replica.machine), **known, **_stamp(replica)})
+    known = {"means": read.feature_means(replica.model.own)} if means else {}
+    return _encode({**changes.feature_state(replica.model), **known, **_stamp(replica)})
 
 
 def challenger_list(replica: Replica) -> bytes:
     """``GET /models/{name}/challengers``."""
-    machine = replica.machine
-    champion = {"algorithm": machine.config.algorithm_id, "score": read.summary(machine).score}
-    found = [changes.challenger_shown(machine, name) for name in machine.challengers]
+    model = replica.model
+    champion = {"algorithm": model.config.algorithm_id, "score": read.summary(model).score}
+    found = [changes.challenger_shown(model, name) for name in model.challengers]
     return _encode({"champion": champion, "challengers": found, **_stamp(replica)})
 
 
-def challenger(machine: Model, name: str) -> bytes:
+def challenger(model: Model, name: str) -> bytes:
     """One of them."""
-    return _encode(changes.challenger_shown(machine, name))
+    return _encode(changes.challenger_shown(model, name))
 
 
 def _stamp(replica: Replica) -> dict[str, Any]:

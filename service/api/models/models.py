@@ -188,8 +188,8 @@ async def configure_model(
     """
     identity = identity_of(key, None, REQUEST, (b"configure\n", await request.body()))
 
-    def plan(machine: CoreModel, ids: tuple[str, ...]) -> Configure | None:
-        return changes.configure(machine, ctx.engine.models.admit, body, ids)
+    def plan(model: CoreModel, ids: tuple[str, ...]) -> Configure | None:
+        return changes.configure(model, ctx.engine.models.admit, body, ids)
 
-    _, reply = await commit_change(ctx, name, identity, plan, lambda machine: FEATURE_BYTES * columns_of(machine))
+    _, reply = await commit_change(ctx, name, identity, plan, lambda model: FEATURE_BYTES * columns_of(model))
     return await shown(await after(ctx, name, reply))

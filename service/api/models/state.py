@@ -144,12 +144,12 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
 
     Everything that predictions and learning depend on, as a safetensors file.
     """
-    budget, size = ctx.engine.state_budget, replica.machine.nbytes
+    budget, size = ctx.engine.state_budget, replica.model.nbytes
     budget.take(size)
     try:
         async with replica.held():
             stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
-            state = await in_thread_if_large(size, save.to_bytes, replica.machine, stamp)
+            state = await in_thread_if_large(size, save.to_bytes, replica.model, stamp)
     except BaseException:  # cancelled, too
         budget.give(size)
         raise
@@ -191,8 +191,8 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
         except NotFound:
             replica, _ = await models.create(name, config)
             response.status_code = 201
-        if not interchangeable(config, replica.machine.config):
-            raise _other_configuration(name, replica.machine.config, config)
+        if not interchangeable(config, replica.model.config):
+            raise _other_configuration(name, replica.model.config, config)
         return _replaced(replica, await take_over(ctx.engine.store.states, replica, body, "import"))
 
 

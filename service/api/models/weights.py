@@ -70,7 +70,7 @@ async def show_weights(
     share of the model that they leave unexplained. What cannot be recovered is 422.
     """
     async with replica.held():
-        schema = replica.machine.prediction_schema
+        schema = replica.model.prediction_schema
         stamp = Stamp.of(replica)
         if schema is None:
             return _shown(
@@ -85,32 +85,32 @@ def _shown(answer: WeightsAnswer, stamp: Stamp) -> Response:
     return Rendered(json_of(answer.model_dump_json(exclude_unset=True).encode()), stamp)
 
 
-def _linear(machine: Model) -> Weights:
-    found = read.weights(machine.own)
+def _linear(model: Model) -> Weights:
+    found = read.weights(model.own)
     if found is None:
-        raise RequestConflict(f"there are no weights: {no_weights(machine)}")
+        raise RequestConflict(f"there are no weights: {no_weights(model)}")
     return found
 
 
-def _outputs(machine: Model) -> list[str]:
-    return ["value"] if machine.config.task == "regression" else [key(label) for label in machine.labels.labels]
+def _outputs(model: Model) -> list[str]:
+    return ["value"] if model.config.task == "regression" else [key(label) for label in model.labels.labels]
 
 
 def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> WeightsAnswer:
     """Weights of the encoded columns of the features in use, and of the lag columns."""
-    found, known = _linear(replica.machine), replica.machine.own.row_columns
+    found, known = _linear(replica.model), replica.model.own.row_columns
     columns = _columns(names, known)
     most = len(columns)
     keep = most if sparsity is None else sparsity
     if keep > most:
         raise Invalid.of("sparsity", "is not a whole number in range", f">= 1 and <= {most}")
-    outputs = _outputs(replica.machine)
+    outputs = _outputs(replica.model)
     named = {
         output: _largest(known, row, columns, keep) for output, row in zip(outputs, found.coefficients, strict=True)
     }
     bias = dict(zip(outputs, found.bias.tolist(), strict=True))
     answer = WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)
-    if (share := read.linear_share(replica.machine.own)) is not None:
+    if (share := read.linear_share(replica.model.own)) is not None:
         answer.share = share
     return answer
 
@@ -142,9 +142,9 @@ async def _recovered(
     """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread."""
     names = _names(given, schema)
     if sparsity is None:
-        sparsity = min(sparsity_bound(schema.width, len(names)), replica.machine.config.params["sparsity"])
+        sparsity = min(sparsity_bound(schema.width, len(names)), replica.model.config.params["sparsity"])
     async with replica.held():
-        linear, stamp, outputs = _linear(replica.machine), Stamp.of(replica), _outputs(replica.machine)
+        linear, stamp, outputs = _linear(replica.model), Stamp.of(replica), _outputs(replica.model)
     async with _turn(ctx):
         found = await asyncio.to_thread(_recover, schema, names, linear, sparsity)
     named = {

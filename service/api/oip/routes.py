@@ -145,7 +145,7 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
 
 async def _tracked(ctx: Context, replica: Replica, found: requests.ToInfer, size: int) -> Response:
     """Predict one row and keep it until its label comes."""
-    if replica.machine.config.task == "classification" and not replica.machine.own.answers.labels.labels:
+    if replica.model.config.task == "classification" and not replica.model.own.answers.labels.labels:
         raise RequestConflict(f"model {replica.name} {NO_LABEL}")
     answer = await predict.predict_asked(ctx, replica, PredictRow(features=found.first, track=True), size, found.id)
     batch = PredictedBatch(predictions=[answer.prediction], version=answer.version, incarnation=answer.incarnation)
@@ -160,13 +160,13 @@ async def _tracked(ctx: Context, replica: Replica, found: requests.ToInfer, size
 async def metadata_of(replica: Replica) -> v2.ModelMetadata:
     """The metadata of a model as it is now; ModelDown where it is out of service."""
     async with replica.held():
-        own = {"inputs": _inputs(replica.machine), "outputs": _outputs(replica.machine)}
+        own = {"inputs": _inputs(replica.model), "outputs": _outputs(replica.model)}
         return v2.ModelMetadata(name=replica.name, versions=[str(replica.version)], platform="onepass", **own)
 
 
-def _inputs(machine: Model) -> list[v2.NamedTensor]:
+def _inputs(model: Model) -> list[v2.NamedTensor]:
     """One matrix where all features are numbers, else one input for each; none where rows hold any names."""
-    space = machine.prediction_schema
+    space = model.prediction_schema
     if isinstance(space, SparseSchema):
         return []
     if space is None or all(feature.type == "numeric" for feature in space.features):
@@ -181,10 +181,10 @@ def _datatype(feature: Feature) -> str:
     return v2.BOOL if feature.type == "boolean" else "FP64"
 
 
-def _outputs(machine: Model) -> list[v2.NamedTensor]:
-    if machine.config.task == "regression":
+def _outputs(model: Model) -> list[v2.NamedTensor]:
+    if model.config.task == "regression":
         return [_tensor(v2.PREDICTION, "FP64")]
-    classes = [*map(key, machine.own.answers.labels.labels)]
+    classes = [*map(key, model.own.answers.labels.labels)]
     shares = _tensor(v2.PROBABILITIES, "FP64", len(classes) or ANY, parameters={"classes": classes})
     return [_tensor(v2.PREDICTION, v2.BYTES), shares]
 

@@ -74,7 +74,7 @@ async def commit_change(
     engine = ctx.engine
     replica = await engine.replica(name, Freshness(strong=True))
     try:
-        segment = await in_thread_if_large(size_of(replica.machine), plan, replica.machine, identity.ids)
+        segment = await in_thread_if_large(size_of(replica.model), plan, replica.model, identity.ids)
     except (*REFUSED, NotFound) as error:
         return replica, await answer_if_seen(ctx, replica, identity, error)
     if segment is None:

@@ -108,7 +108,7 @@ def _plain(replica: Replica, body: bytes) -> Predicted | None:
     row, plan = plain_rows.asked(body), replica.row_plan
     if row is None or plan.is_long or replica.lock.locked() or (values := plan.to_predict(row.features)) is None:
         return None
-    return _answer(replica, read.predict(replica.machine.own, np.array((values,), np.float64)), None)
+    return _answer(replica, read.predict(replica.model.own, np.array((values,), np.float64)), None)
 
 
 def _names_in(ask: PredictRow) -> int:
@@ -128,11 +128,11 @@ async def predict_asked(
         size: bytes of the body.
         identity: the client's own prediction id, where the row is tracked; None makes one.
     """
-    level = level_of(ask.interval, replica.machine.config.task)
+    level = level_of(ask.interval, replica.model.config.task)
     space, raw, prediction, served = await _predicted(ctx, replica, Table(ask.features, 1), size, ask.track)
     answer = _answer(replica, prediction, level)
     if ask.explain:  # at once: the model may move on while anything is waited for
-        answer.explanation = await _explain(replica.machine, ask.features, raw, prediction, size)
+        answer.explanation = await _explain(replica.model, ask.features, raw, prediction, size)
     if served is not None:
         kept = validator_of(ctx.engine.models, replica).row_to_keep(space, raw, ask.features)
         answer.prediction_id = await _track(ctx, replica, *kept, served, answer.version, identity)
@@ -196,7 +196,7 @@ async def predict_many(
         TooLarge: they would take hours.
     """
     assert space is not None
-    flops = cost.flops_to_predict(replica.machine.own, len(raw)) + ROW_FLOPS * len(raw)
+    flops = cost.flops_to_predict(replica.model.own, len(raw)) + ROW_FLOPS * len(raw)
     threads.refuse_hours(flops, len(raw))
     return await _held(replica, space, flops, partial(_many, replica, raw, level))
 
@@ -207,19 +207,19 @@ async def _predicted(
     """Read and predict a row in one space, again if the features changed in between; ``keep``: for its label, too."""
     while True:
         space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", row))
-        machine = replica.machine
-        flops = cost.flops_to_keep(machine) if keep else cost.flops_to_predict(machine.own, len(raw))
+        model = replica.model
+        flops = cost.flops_to_keep(model) if keep else cost.flops_to_predict(model.own, len(raw))
         if flops > threads.THREAD_FLOPS or replica.lock.locked():
             found = await _held(replica, space, flops, partial(_predict, replica, raw, keep))
         else:
-            found = _predict(replica, raw, keep) if machine.prediction_schema == space else None
+            found = _predict(replica, raw, keep) if model.prediction_schema == space else None
         if found is not None:
             return space, raw, *found
 
 
 def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, ServedPrediction | None]:
-    machine = replica.machine
-    return read.predict_to_keep(machine, raw) if keep else (read.predict(machine.own, raw), None)
+    model = replica.model
+    return read.predict_to_keep(model, raw) if keep else (read.predict(model.own, raw), None)
 
 
 async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
@@ -235,42 +235,42 @@ async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[
         The answer; None if the model no longer predicts in this space.
     """
     async with replica.held():
-        if replica.machine.prediction_schema != space:
+        if replica.model.prediction_schema != space:
             return None
         return await in_thread_if_long(flops, answer)
 
 
 def _answer(replica: Replica, prediction: Prediction, level: float | None) -> Predicted:
     """The answer to a row that was predicted, at the version the model has now; ``level``: of the interval, if any."""
-    machine = replica.machine
-    (value,) = read.named(machine.own, prediction.value)
+    model = replica.model
+    (value,) = read.named(model.own, prediction.value)
     answer = Predicted(prediction=value, version=replica.version, incarnation=replica.incarnation)
-    if machine.config.task == "classification":
+    if model.config.task == "classification":
         shares = prediction.probabilities
-        keys = machine.own.answers.labels.keys
+        keys = model.own.answers.labels.keys
         answer.probabilities = {} if shares is None else dict(zip(keys, shares[0].tolist(), strict=True))
     elif prediction.std is not None:
         answer.std = prediction.std[0].item()
     if level is not None:
-        found = read.intervals_of(machine.own, prediction, level)
+        found = read.intervals_of(model.own, prediction, level)
         answer.interval = None if found is None else found[0].tolist()
     return answer
 
 
 def _many(replica: Replica, raw: Floats, level: float | None) -> PredictedBatch:
     """The answer to a batch, its numbers as arrays."""
-    machine, version = replica.machine, replica.version
-    prediction = read.predict(machine.own, raw)
+    model, version = replica.model, replica.version
+    prediction = read.predict(model.own, raw)
     answer = PredictedBatch(
-        predictions=read.named(machine.own, prediction.value), version=version, incarnation=replica.incarnation
+        predictions=read.named(model.own, prediction.value), version=version, incarnation=replica.incarnation
     )
-    if machine.config.task == "classification":
-        answer.classes = list(machine.own.answers.labels.labels)
+    if model.config.task == "classification":
+        answer.classes = list(model.own.answers.labels.labels)
         answer.probabilities = [] if prediction.probabilities is None else cast("Any", prediction.probabilities)
     elif prediction.std is not None:
         answer.std = cast("Any", prediction.std)
     if level is not None:
-        found = read.intervals_of(machine.own, prediction, level)
+        found = read.intervals_of(model.own, prediction, level)
         answer.intervals = [None] * len(raw) if found is None else cast("Any", found)
     return answer
 
@@ -309,7 +309,7 @@ async def _track(
 
 
 async def _explain(
-    machine: Model, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
+    model: Model, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
 ) -> dict[str, Any]:
     """Explain a prediction: densities per class, or what each column contributed to the score.
 
@@ -318,36 +318,36 @@ async def _explain(
     Raises:
         Invalid: the algorithm has neither.
     """
-    if (found := read.explain(machine.own, raw)) is not None:
+    if (found := read.explain(model.own, raw)) is not None:
         return found
-    weights = read.weights(machine.own)
-    if weights is None or machine.pipeline is None or machine.prediction_schema is None:
-        raise Invalid.of("explain", f"is not possible: {no_weights(machine)}")
-    (label,) = read.named(machine.own, prediction.value)
-    classes = machine.config.task == "classification"
-    output = machine.labels.index(label) if classes else 0
+    weights = read.weights(model.own)
+    if weights is None or model.pipeline is None or model.prediction_schema is None:
+        raise Invalid.of("explain", f"is not possible: {no_weights(model)}")
+    (label,) = read.named(model.own, prediction.value)
+    classes = model.config.task == "classification"
+    output = model.labels.index(label) if classes else 0
     if output < 0:  # no row had this label: it has no weights
         return {"bias": 0.0, "contributions": {}}
     explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": {}}
-    if (share := read.linear_share(machine.own)) is not None:
+    if (share := read.linear_share(model.own)) is not None:
         explained["share"] = share
     if classes:
         explained["class"] = key(label)
     w = weights.coefficients[output]
-    if isinstance(machine.prediction_schema, SparseSchema):
+    if isinstance(model.prediction_schema, SparseSchema):
         explained["contributions"] = await in_thread_if_large(
-            size, machine.prediction_schema.projection.contributions, values, w
+            size, model.prediction_schema.projection.contributions, values, w
         )
     else:
         with np.errstate(over="ignore"):
-            parts = np.clip(w * read.encoded(machine.own, raw)[0], -1e300, 1e300)
-        explained["contributions"] = dict(zip(machine.own.row_columns, parts.tolist(), strict=True))
+            parts = np.clip(w * read.encoded(model.own, raw)[0], -1e300, 1e300)
+        explained["contributions"] = dict(zip(model.own.row_columns, parts.tolist(), strict=True))
     return explained
 
 
-def no_weights(machine: Model) -> str:
+def no_weights(model: Model) -> str:
     """Why a model has no weights to show."""
-    config = machine.config
+    config = model.config
     if config.params.get("random_features"):
         return f"with random_features {config.algorithm_id} is not linear in the columns"
     return f"{config.algorithm_id} is not a linear model"

@@ -4,7 +4,7 @@
     -> requests answered
 
 It alone lets its replica apply entries. What is little work is finished in the committer's call (``landed``), without
-a task; everything else goes on in a task of this model: more than a few entries of others, much work, a machine that
+a task; everything else goes on in a task of this model: more than a few entries of others, much work, a model that
 somebody holds, a log to be read on, a reload. So no model waits for another.
 
 A request is answered only after it is committed and applied. Where its fate is not known, the answer says so (503), and
@@ -96,12 +96,12 @@ class Actor:
             return inbox.submit(segment, digests, pending)
         size, rows = size_of(segment)
         self._queue.check_room(size)
-        flops = cost.flops_to_apply(self._replica.machine, (segment,))
+        flops = cost.flops_to_apply(self._replica.model, (segment,))
         if rows > 1:
             refuse_hours(flops, rows)
         if size > LITTLE_BYTES or rows > LITTLE_ROWS:
             return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows, flops))
-        if pending is None and can_join(self._replica.machine, segment):
+        if pending is None and can_join(self._replica.model, segment):
             reply = self._queue.put_row(*row_of(segment, digests), size, flops)
         else:
             encoded = sent(segment, codec.encode(segment), digests, rows, pending)
@@ -294,10 +294,10 @@ class Actor:
         batches: list[Batch] = []
         if appended.entries:
             others = [raw for raw in appended.entries if raw.version > replica.version]
-            batches = small_batches(others, replica.machine)
+            batches = small_batches(others, replica.model)
             if others and not batches:
                 return None
-        flops = sum([batch.flops(replica.machine) for batch in batches])
+        flops = sum([batch.flops(replica.model) for batch in batches])
         if (own := own_entry(commit, appended, replica.version)) is not None:
             batches.append(own)
             flops += sum([job.flops for job in commit.jobs])
@@ -374,7 +374,7 @@ class Actor:
                 # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
                 job.reject(StoreDown(DOWN))
         self._queue.put_back(jobs)
-        self._queue.reject_unfit(self._replica.machine)
+        self._queue.reject_unfit(self._replica.model)
         self._syncs += commit.syncs
 
     async def _read_on(self) -> None:
@@ -382,7 +382,7 @@ class Actor:
         syncs, self._syncs = self._syncs, []
         try:
             if await self._shared.reader.to_head(self._replica):
-                self._queue.reject_unfit(self._replica.machine)
+                self._queue.reject_unfit(self._replica.model)
             self._shared.grown(self._replica, False)
             resolve(syncs)
         except OnepassError as error:

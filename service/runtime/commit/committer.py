@@ -2,7 +2,7 @@
 
 Appends that become ready while a pipeline is under way go with the next one: low latency at low load, large commits at
 high load, no timers (only the storing of answers waits a moment; clients have been answered by then). It
-knows appends and pipelines, no machine: a model (actor.py) has one append in flight at most, and is told what became of
+knows appends and pipelines, no learner: a model (actor.py) has one append in flight at most, and is told what became of
 it in a call that returns at once. In a cluster every server has pipelines of its own, one at a time, so that a slow
 server delays its own models only; a large append travels apart from all others.
 

@@ -261,13 +261,13 @@ class JobQueue:
         """Fail everything that waits."""
         self._keep(lambda job: job.reject(error))
 
-    def reject_unfit(self, machine: Model) -> None:
+    def reject_unfit(self, model: Model) -> None:
         """After a reload: fail the requests that cannot be appended any more, keep the others in order."""
 
         def reject(job: Job | RowJob) -> None:
             if job.attempts > ATTEMPTS_MAX:
                 job.reject(StoreDown(f"model {self._name} could not catch up with its log"))
-            elif not _fits(machine, job.segment):
+            elif not _fits(model, job.segment):
                 # apply would refuse it for good, with its id; sent again it is validated against the present features.
                 job.reject(StoreDown(f"model {self._name} went back to other features: send the request again"))
 
@@ -284,18 +284,14 @@ class JobQueue:
                 self.jobs.append(job)
 
 
-def _fits(machine: Model, segment: Segment) -> bool:
+def _fits(model: Model, segment: Segment) -> bool:
     """Whether the model accepts rows of their space; a tracked row is scored in any case."""
     if isinstance(segment, Overlap):
         return (
-            machine.phase == "overlap"
-            and machine.feedback_schema is not None
-            and segment.space == machine.feedback_schema.id
+            model.phase == "overlap" and model.feedback_schema is not None and segment.space == model.feedback_schema.id
         )
     if not isinstance(segment, Rows) or segment.served is not None:
         return True
     return (
-        segment.features is not None
-        if machine.prediction_schema is None
-        else segment.space in machine.own.switching.routes
+        segment.features is not None if model.prediction_schema is None else segment.space in model.own.switching.routes
     )

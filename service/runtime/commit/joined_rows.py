@@ -22,7 +22,7 @@ from service.store.log.appends import SegmentOut
 _ADDED = SegmentOut("added")
 
 
-def can_join(machine: Model, segment: Segment) -> bool:
+def can_join(model: Model, segment: Segment) -> bool:
     """Whether a request is one row that may share a segment with others, as the model stands now."""
     return (
         isinstance(segment, Rows)
@@ -31,7 +31,7 @@ def can_join(machine: Model, segment: Segment) -> bool:
         and segment.served is None
         and segment.discounts is None
         and segment.weights is None
-        and is_plain(machine, segment)
+        and is_plain(model, segment)
     )
 
 

@@ -1,6 +1,6 @@
 """What a replica applies in one go: one entry, or neighbouring entries of plain rows, merged.
 
-A batch may run in a thread that holds the machine. It counts what came of it, and makes the answers to be kept.
+A batch may run in a thread that holds the model. It counts what came of it, and makes the answers to be kept.
 """
 
 from abc import ABC, abstractmethod
@@ -43,9 +43,9 @@ class Applied(Struct):
     answers: list[Outcome] = []
     items: list[Item] = []
 
-    def entry(self, entry: Entry, machine: Model, own: bool = False) -> None:
+    def entry(self, entry: Entry, model: Model, own: bool = False) -> None:
         """Apply an entry, and count and answer what has become of it."""
-        for segment, outcome in zip(entry.segments, apply(machine, entry), strict=True):
+        for segment, outcome in zip(entry.segments, apply(model, entry), strict=True):
             if outcome.refusal is not None:
                 self.refused += 1
             elif isinstance(segment, Rows):
@@ -56,7 +56,7 @@ class Applied(Struct):
             if own or segment.ids:
                 outcome.version = entry.version
                 if outcome.phase is not None:
-                    outcome.feature_state = changes.record(machine)
+                    outcome.feature_state = changes.record(model)
                 if own:
                     self.answers.append(outcome)
                 self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, outcome)]
@@ -86,11 +86,11 @@ class Batch(ABC):
         return ()
 
     @abstractmethod
-    def flops(self, machine: Model) -> float:
+    def flops(self, model: Model) -> float:
         """Floating-point operations that applying it takes."""
 
     @abstractmethod
-    def apply(self, machine: Model) -> Applied:
+    def apply(self, model: Model) -> Applied:
         """Apply it. Where that raises, the batch as text says which entry, or entries, it was at."""
 
 
@@ -111,14 +111,14 @@ class SingleEntry(Batch):
         self.first = self.version = entry.version
         self.time_ms = entry.time_ms
 
-    def flops(self, machine: Model) -> float:
+    def flops(self, model: Model) -> float:
         """See ``core.model.cost.flops_to_apply``."""
-        return cost.flops_to_apply(machine, self.entry.segments)
+        return cost.flops_to_apply(model, self.entry.segments)
 
-    def apply(self, machine: Model) -> Applied:
+    def apply(self, model: Model) -> Applied:
         """Apply it."""
         applied = Applied()
-        applied.entry(self.entry, machine, self.own)
+        applied.entry(self.entry, model, self.own)
         return applied
 
     def __str__(self) -> str:
@@ -144,18 +144,18 @@ class MergedEntries(Batch):
         """Version and uid of every entry but the last."""
         return [(raw.version, raw.uid) for raw in self._run.entries[:-1]]
 
-    def flops(self, machine: Model) -> float:
+    def flops(self, model: Model) -> float:
         """See ``core.model.cost.flops_to_learn``."""
-        return cost.flops_to_learn(machine, self._merged.stops[-1])
+        return cost.flops_to_learn(model, self._merged.stops[-1])
 
-    def apply(self, machine: Model) -> Applied:
+    def apply(self, model: Model) -> Applied:
         """Apply the entries, by itself each that needs special care as the model stands then."""
         applied = Applied()
         while self._at < len(self._merged.stops):
-            stop, learned = apply_merged(machine, self._merged, self._at)
+            stop, learned = apply_merged(model, self._merged, self._at)
             if learned is None:
                 stop += 1
-                applied.entry(self._run.entry(self._at), machine)
+                applied.entry(self._run.entry(self._at), model)
             else:
                 applied.rows += len(learned.losses)
                 applied.items += self._run.answers(self._at, stop, learned)
@@ -166,12 +166,12 @@ class MergedEntries(Batch):
         return f"one of the entries {self.first + self._at} to {self.version}"
 
 
-def small_batches(entries: Sequence[RawEntry], machine: Model) -> list[Batch]:
+def small_batches(entries: Sequence[RawEntry], model: Model) -> list[Batch]:
     """Entries of other processes that are few rows; none where they are more, or something else than rows."""
     if sum([raw.size for raw in entries]) > FEW_BYTES:
         return []
     batches: list[Batch] = []
-    for run in entry_runs(entries, lambda: cost.rows_to_merge(machine, MERGED_FLOPS)):
+    for run in entry_runs(entries, lambda: cost.rows_to_merge(model, MERGED_FLOPS)):
         if len(run.entries) > 1:
             batches.append(MergedEntries(run))
             continue

@@ -26,11 +26,11 @@ Admit = Callable[[Demand], None]
 """Asked whether a model fits as it would be; raises Invalid."""
 
 
-def configure(machine: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
+def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
     """The change as a segment of the log; None where the model has these values already and nobody gave an id.
 
     Args:
-        machine: the model as it stands.
+        model: the model as it stands.
         admit: asked whether it would fit.
         asked: new values by field, as they were sent.
         ids: what the request is remembered by.
@@ -39,12 +39,12 @@ def configure(machine: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple
         Invalid: naming each field that cannot be changed, or is wrong.
         Conflict: features cannot get categories now.
     """
-    changes = plans.plan_change(machine, asked)
+    changes = plans.plan_change(model, asked)
     config, features, fields = changes[0]
-    space = machine.prediction_schema
+    space = model.prediction_schema
     if fields and space is not None:
         width = space.width if features is None else sum(feature.width for feature in features)
-        classes = max(len(machine.labels), len(config.labels or ()))
+        classes = max(len(model.labels), len(config.labels or ()))
         admit(admission.of_change([one.config for one in changes], width, classes, _grown(fields)))
     return Configure(asked, ids) if fields or ids else None
 
@@ -59,12 +59,12 @@ def _grown(fields: Sequence[str]) -> str:
 
 
 def challenge(
-    machine: Model, admit: Admit, name: str, asked: Mapping[str, Any], most: int, ids: tuple[str, ...]
+    model: Model, admit: Admit, name: str, asked: Mapping[str, Any], most: int, ids: tuple[str, ...]
 ) -> Challenge | None:
     """A challenger to be put beside a model; None where it is there already and nobody gave an id.
 
     Args:
-        machine: the model as it stands.
+        model: the model as it stands.
         admit: asked whether the model would fit with it.
         name: what it is to be called.
         asked: the body, as it was sent.
@@ -75,55 +75,55 @@ def challenge(
         Invalid: naming the field that is wrong.
         Conflict: there is another one of that name, or too many, or a change of features is under way.
     """
-    segment, config = plans.plan_challenge(machine, name, asked, most)
-    space = machine.prediction_schema
-    if name not in machine.challengers and space is not None:
-        classes = max(2, len(machine.labels), len(config.labels or ()))
-        admit(admission.of_change([*machine.configs, config], space.width, classes, "algorithm"))
+    segment, config = plans.plan_challenge(model, name, asked, most)
+    space = model.prediction_schema
+    if name not in model.challengers and space is not None:
+        classes = max(2, len(model.labels), len(config.labels or ()))
+        admit(admission.of_change([*model.configs, config], space.width, classes, "algorithm"))
     if segment is None and ids:
-        one = machine.challengers[name]
+        one = model.challengers[name]
         segment = Challenge(name, {**own_fields(config), "promote": one.promote}, most)
     return None if segment is None else replace(segment, ids=ids)
 
 
-def challenger_of(machine: Model, name: str) -> Challenger:
+def challenger_of(model: Model, name: str) -> Challenger:
     """A challenger of a model.
 
     Raises:
         NotFound: there is none of that name.
     """
-    if name not in machine.challengers:
-        problem = Problem("challenger", "is none of this model", [*machine.challengers])
+    if name not in model.challengers:
+        problem = Problem("challenger", "is none of this model", [*model.challengers])
         raise NotFound(f"there is no challenger {name}", [problem])
-    return machine.challengers[name]
+    return model.challengers[name]
 
 
-def withdraw(machine: Model, name: str, ids: tuple[str, ...]) -> Withdraw:
+def withdraw(model: Model, name: str, ids: tuple[str, ...]) -> Withdraw:
     """A challenger to be taken away.
 
     Raises:
         NotFound: there is none of that name.
     """
-    challenger_of(machine, name)
+    challenger_of(model, name)
     return Withdraw(name, ids)
 
 
-def promote(machine: Model, name: str, ids: tuple[str, ...], force: bool) -> Promote:
+def promote(model: Model, name: str, ids: tuple[str, ...], force: bool) -> Promote:
     """A challenger to become the model's own learner.
 
     Raises:
         NotFound: there is none of that name.
         RequestConflict: it has not been shown to be better, which only ``force`` overrides.
     """
-    challenger_of(machine, name)
-    if not force and (why := plans.unproven(machine, name)) is not None:
+    challenger_of(model, name)
+    if not force and (why := plans.unproven(model, name)) is not None:
         raise RequestConflict(why, [Problem("force", "is needed to promote it nevertheless", True)])
     return Promote(name, ids, force)
 
 
-def challenger_shown(machine: Model, name: str) -> dict[str, Any]:
+def challenger_shown(model: Model, name: str) -> dict[str, Any]:
     """A challenger as GET shows it; NotFound where there is none of that name."""
-    one = challenger_of(machine, name)
+    one = challenger_of(model, name)
     parts = one.parts
     return {
         "name": name,
@@ -133,29 +133,29 @@ def challenger_shown(machine: Model, name: str) -> dict[str, Any]:
         "rows": parts.metrics.rows,
         "metrics": read.learner_metrics(parts),
         "info": read.learner_info(parts),
-        "difference": plans.difference_report(machine, name),
+        "difference": plans.difference_report(model, name),
     }
 
 
 # ------------------------------------------------------------------------------------------------ features
 
 
-def feature_state(machine: Model) -> dict[str, Any]:
+def feature_state(model: Model) -> dict[str, Any]:
     """Where a model stands, as GET /models/{name}/features answers it."""
-    following = None if machine.pipeline is None else machine.pipeline.next_schema
+    following = None if model.pipeline is None else model.pipeline.next_schema
     return {
-        "phase": machine.phase,
-        "current": [] if machine.prediction_schema is None else _declared(machine.prediction_schema),
+        "phase": model.phase,
+        "current": [] if model.prediction_schema is None else _declared(model.prediction_schema),
         "next": None if following is None else _declared(following),
-        "overlap_rows": machine.own.switching.overlap_rows,
-        "mapping_error": machine.own.switching.mapping_error,
-        "ensemble": machine.own.switching.report(),
+        "overlap_rows": model.own.switching.overlap_rows,
+        "mapping_error": model.own.switching.mapping_error,
+        "ensemble": model.own.switching.report(),
     }
 
 
-def record(machine: Model) -> bytes:
+def record(model: Model) -> bytes:
     """The same as bytes, as it is remembered with the id of a switch."""
-    return msgspec.json.encode(feature_state(machine))
+    return msgspec.json.encode(feature_state(model))
 
 
 def _declared(space: Schema | SparseSchema) -> list[Any]:
@@ -163,12 +163,12 @@ def _declared(space: Schema | SparseSchema) -> list[Any]:
 
 
 def switch(
-    machine: Model, admit: Admit, action: Action, features: object, mapping: Recovery | None, force: bool = False
+    model: Model, admit: Admit, action: Action, features: object, mapping: Recovery | None, force: bool = False
 ) -> Switch:
     """A step in a change of features, without its id.
 
     Args:
-        machine: the model as it stands.
+        model: the model as it stands.
         admit: asked whether the model would fit.
         action: what is asked for.
         features: the new space as it was sent, or None.
@@ -180,10 +180,10 @@ def switch(
         Conflict: the model's phase does not allow the action, or its algorithm no change at all.
     """
     _check_fields(action, features, mapping, force)
-    segment = plans.plan_switch(machine, action, features, mapping, force)
+    segment = plans.plan_switch(model, action, features, mapping, force)
     if segment.features is not None and segment.mapping is not None:
         following = Schema(segment.features)
-        admit(admission.of_switch(following, cost.bytes_to_switch(machine, following, segment.mapping)))
+        admit(admission.of_switch(following, cost.bytes_to_switch(model, following, segment.mapping)))
     return segment
 
 

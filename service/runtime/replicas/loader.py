@@ -118,7 +118,7 @@ class Loader:
             ModelDown: apply raised.
         """
         waited = 0
-        for run in entry_runs(entries, lambda: cost.rows_to_merge(replica.machine, MERGED_FLOPS)):
+        for run in entry_runs(entries, lambda: cost.rows_to_merge(replica.model, MERGED_FLOPS)):
             await replica.apply(await self._step(replica, run))
             waited += len(run.entries)
             if waited >= TURN_ENTRIES:
@@ -176,13 +176,13 @@ class Loader:
         blob = await self._store.snapshots.read(meta.name, meta.incarnation, info)
         # That of the model has been loaded; those of challengers may have to be, and only reading the state tells.
         size = len(blob) if len(blob) > THREAD_BYTES or CHALLENGERS not in bytes(blob) else THREAD_BYTES + 1
-        machine, stamp = await in_thread_if_large(size, save.from_bytes, blob)
+        model, stamp = await in_thread_if_large(size, save.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it is of another model or version than it says")
         code = await self._store.log.joins(meta.name, meta.incarnation, info.version, str(stamp["uid"]))
         if code not in ("ok", "gone"):
             raise ValueError(f"it does not join the log ({code})")
-        replica = self._replica(meta, machine, info.version, str(stamp["uid"]), info.time_ms)
+        replica = self._replica(meta, model, info.version, str(stamp["uid"]), info.time_ms)
         replica.saved.note(info)
         return replica
 
@@ -195,13 +195,13 @@ class Loader:
         try:
             config = Config.parse(codec.config(meta.config))
             size = 0 if config.space is None else config.state_bytes(config.space.width)
-            machine = await in_thread_if_large(size, Model.first, config)
+            model = await in_thread_if_large(size, Model.first, config)
         except ValueError as error:
             raise ModelDown(f"model {meta.name}: its configuration cannot be read: {error}") from error
-        return self._replica(meta, machine, 0, meta.incarnation, meta.created_ms)
+        return self._replica(meta, model, 0, meta.incarnation, meta.created_ms)
 
-    def _replica(self, meta: ModelMeta, machine: Model, version: int, uid: str, time_ms: int) -> Replica:
-        replica = Replica(meta.name, meta.incarnation, meta.created_ms, machine, version, uid, time_ms, self._stats)
+    def _replica(self, meta: ModelMeta, model: Model, version: int, uid: str, time_ms: int) -> Replica:
+        replica = Replica(meta.name, meta.incarnation, meta.created_ms, model, version, uid, time_ms, self._stats)
         replica.summary = SummaryState(meta.summary)
         replica.measure()
         return replica

@@ -274,13 +274,13 @@ class ModelCache:
         replica = await self.present(name, found.incarnation)
         was_created_so = found.created or Config.parse(codec.config(found.config)).canonical == text
         if not was_created_so and not await self._is_configured(replica, text):
-            raise _other_configuration(name, differences(replica.machine.config, config))
+            raise _other_configuration(name, differences(replica.model.config, config))
         return replica, found.created
 
     async def _is_configured(self, replica: Replica, canonical: str) -> bool:
         """Whether a model has a configuration by now, other than the one of its creation; the log says so."""
         await replica.inbox.sync()
-        return replica.machine.config.canonical == canonical
+        return replica.model.config.canonical == canonical
 
     async def present(self, name: str, incarnation: str) -> Replica:
         """The model that has a name now, of which an earlier one may still be held here.

@@ -1,6 +1,6 @@
-"""One model in this process: its machine, and the version it has reached on its log.
+"""One model in this process: its state, and the version it has reached on its log.
 
-Replica          machine, version, path        written by ``apply`` and ``take_over``
+Replica          model, version, path        written by ``apply`` and ``take_over``
   inbox          requests that wait            its actor (actor.py), which alone lets it apply entries
   progress       how far behind its log        progress.py; told by the follower
   answers        not stored yet                unstored_answers.py; told by the answer writer
@@ -191,7 +191,7 @@ class Replica:
 
     Attributes:
         name, incarnation, created_ms: the model.
-        machine: its state at ``version``.
+        model: its state at ``version``.
         version, uid, time_ms: the last applied entry.
         inbox: where requests go; a replica that was loaded aside has none.
         down: why the model is out of service, or None; gone: it was deleted; lost: the store has lost it. An error
@@ -199,13 +199,13 @@ class Replica:
         path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
         published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
-        lock: held while the machine changes, or is read elsewhere than on the event loop.
+        lock: held while the model changes, or is read elsewhere than on the event loop.
     """
 
     name: str
     incarnation: str
     created_ms: int
-    machine: Model
+    model: Model
     version: int
     uid: str
     time_ms: int
@@ -230,8 +230,8 @@ class Replica:
     def row_plan(self) -> RowPlan:
         """How plain rows are read as the model stands."""
         plan = self._row_plan
-        if plan is None or not plan.is_of(self.machine):
-            plan = self._row_plan = RowPlan(self.machine)
+        if plan is None or not plan.is_of(self.model):
+            plan = self._row_plan = RowPlan(self.model)
         return plan
 
     @property
@@ -254,7 +254,7 @@ class Replica:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Hold the machine still to read it.
+        """Hold the model still to read it.
 
         Raises:
             ModelDown: the model went out of service meanwhile; after an exception in apply the state is not valid.
@@ -280,13 +280,13 @@ class Replica:
         """
         async with self.lock:
             try:
-                applied = await in_thread_if_long(batch.flops(self.machine), self._applied, batch)
+                applied = await in_thread_if_long(batch.flops(self.model), self._applied, batch)
             except Exception as error:
                 raise self._failed(batch, error) from error
             return self._move(batch, applied)
 
     def apply_now(self, batch: Batch) -> list[Outcome]:
-        """``apply`` without a thread, and without waiting: for little work, while nobody holds the machine."""
+        """``apply`` without a thread, and without waiting: for little work, while nobody holds the model."""
         try:
             applied = self._applied(batch)
         except Exception as error:
@@ -294,10 +294,10 @@ class Replica:
         return self._move(batch, applied)
 
     def _applied(self, batch: Batch) -> Applied:
-        """Apply a batch; may run in a thread that holds the machine."""
+        """Apply a batch; may run in a thread that holds the model."""
         if batch.first != self.version + 1:
             raise RuntimeError(f"it does not follow version {self.version}")
-        return batch.apply(self.machine)
+        return batch.apply(self.model)
 
     def _failed(self, batch: Batch, error: Exception) -> ModelDown:
         return self.quarantine(f"applying {batch} failed: {error!r}")
@@ -313,7 +313,7 @@ class Replica:
         if applied.items:
             self.answers.put(applied.items, batch.own)
         often = (batch.first - 2) // MEASURED_ENTRIES != (batch.version - 1) // MEASURED_ENTRIES
-        if often or applied.rebuilt or self.machine.rows == 0:
+        if often or applied.rebuilt or self.model.rows == 0:
             self.measure()
         if self.unpublished:
             self.notify()
@@ -323,8 +323,8 @@ class Replica:
         return applied.answers
 
     def take_over(self, loaded: "Replica") -> None:
-        """Go on from a state that was loaded from snapshot and log; the caller holds the machine."""
-        self.machine, self.version, self.uid = loaded.machine, loaded.version, loaded.uid
+        """Go on from a state that was loaded from snapshot and log; the caller holds the model."""
+        self.model, self.version, self.uid = loaded.model, loaded.version, loaded.uid
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.take_over(loaded.saved)
         self.progress.at_head(self.version)
@@ -342,8 +342,8 @@ class Replica:
     def measure(self) -> None:
         """Measure the memory that the model holds."""
         before = self.nbytes
-        objects = OBJECT_BYTES * (1 + len(self.machine.challengers))
-        self.nbytes = objects + self.machine.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
+        objects = OBJECT_BYTES * (1 + len(self.model.challengers))
+        self.nbytes = objects + self.model.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
 
@@ -352,7 +352,7 @@ class Replica:
     @property
     def unpublished(self) -> bool:
         """Whether the outbox holds alarms that are not known to be published."""
-        return self.machine.outbox.last > self.published
+        return self.model.outbox.last > self.published
 
     def notify(self) -> None:
         """Notify the publisher, if there is one, of alarms to publish."""

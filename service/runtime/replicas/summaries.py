@@ -53,34 +53,34 @@ class SummaryState:
         self.changed: dict[Replica, float | None] | None = None
         self.meter = RowMeter()
 
-    def note(self, model: "Replica") -> None:
+    def note(self, replica: "Replica") -> None:
         """Note that the model has moved on, or is out of service."""
         if self.changed is not None:
-            self.changed.setdefault(model)
+            self.changed.setdefault(replica)
 
-    def take_over(self, model: "Replica", loaded: "SummaryState") -> None:
+    def take_over(self, replica: "Replica", loaded: "SummaryState") -> None:
         """Go on from what was stored when the model was loaded again: the log may have lost its tail."""
         self.stored, self.written = loaded.stored, loaded.written
-        self.note(model)
+        self.note(replica)
 
-    def look(self, model: "Replica") -> StoredSummary:
+    def look(self, replica: "Replica") -> StoredSummary:
         """The summary of the model as it is; nobody may be changing it."""
-        self.last = StoredSummary(model.version, model.time_ms, read.summary(model.machine))
-        self.meter.note(asyncio.get_running_loop().time(), model.machine.rows)
+        self.last = StoredSummary(replica.version, replica.time_ms, read.summary(replica.model))
+        self.meter.note(asyncio.get_running_loop().time(), replica.model.rows)
         return self.last
 
-    def shown(self, model: "Replica") -> StoredSummary | None:
+    def shown(self, replica: "Replica") -> StoredSummary | None:
         """The summary of the model as it is, or as it was last seen if it is being changed or out of service."""
-        if model.down is not None:
+        if replica.down is not None:
             return None if self.last is None else down(self.last)
-        return self.last if model.lock.locked() else self.look(model)
+        return self.last if replica.lock.locked() else self.look(replica)
 
-    def due(self, model: "Replica", now: float) -> bytes:
+    def due(self, replica: "Replica", now: float) -> bytes:
         """The record that goes with an append that is made ``now``, by the loop's clock; empty where none is due."""
-        if model.version <= self.written or now < self.rode + RIDE_S:
+        if replica.version <= self.written or now < self.rode + RIDE_S:
             return b""
         self.rode = now
-        return encode(self.look(model))
+        return encode(self.look(replica))
 
     def settle(self, version: int, record: bytes) -> None:
         """Note what the store has now."""

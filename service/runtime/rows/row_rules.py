@@ -20,12 +20,12 @@ def validator_of(models: "ModelCache", replica: "Replica") -> RowValidator:
         models: asked whether a larger model would fit.
         replica: the model.
     """
-    machine = replica.machine
-    now, config = machine.own.switching.now, machine.config
-    fits = partial(admit, models, machine.configs)
+    model = replica.model
+    now, config = model.own.switching.now, model.config
+    fits = partial(admit, models, model.configs)
     if now is None:
-        return RowValidator(replica.name, config, machine.labels, None, None, "steady", fits)
-    return RowValidator(replica.name, config, machine.labels, now.schema, now.feedback_schema, now.phase, fits)
+        return RowValidator(replica.name, config, model.labels, None, None, "steady", fits)
+    return RowValidator(replica.name, config, model.labels, now.schema, now.feedback_schema, now.phase, fits)
 
 
 def admit(models: "ModelCache", configs: "Sequence[Config]", growth: Growth) -> None:

@@ -99,7 +99,7 @@ def learn(algorithm: str, width: int, classes: int, rounds: int) -> Learned:
     """Teach a model some blocks of rows, in this process."""
     names, labels = [f"x{at}" for at in range(width)], [f"c{at}" for at in range(classes)]
     config = Config.parse({"algorithm": algorithm, "task": "classification", "features": names, "labels": labels})
-    machine, rng, spent = Model.first(config), np.random.default_rng(width), []
+    model, rng, spent = Model.first(config), np.random.default_rng(width), []
     weights = rng.normal(size=width)
     for version in range(1, rounds + 2):
         X = rng.normal(size=(BLOCK_ROWS, width))
@@ -108,9 +108,9 @@ def learn(algorithm: str, width: int, classes: int, rounds: int) -> Learned:
             version, version, (Rows(config.space.id, None, X, [labels[k * classes // BLOCK_ROWS] for k in ranks]),)
         )
         begin = time.process_time_ns()
-        apply(machine, entry)
+        apply(model, entry)
         spent.append((time.process_time_ns() - begin) / 1e3 / BLOCK_ROWS)
-    return Learned(median(spent[1:]), machine.nbytes, len(save.to_bytes(machine, STAMP)))
+    return Learned(median(spent[1:]), model.nbytes, len(save.to_bytes(model, STAMP)))
 
 
 def in_core(algorithms: Sequence[str], rounds: int) -> None:
@@ -130,15 +130,15 @@ def drifted() -> None:
     """Print what a model takes that has drifted until its state keeps the most events that it may."""
     names, labels, rng = [f"x{at}" for at in range(WIDTHS[0])], ["c0", "c1"], np.random.default_rng(3)
     given = {"algorithm": "rls", "task": "classification", "features": names, "labels": labels}
-    machine, found, version = Model.first(Config.parse(given)), [], 0
-    while not found or len(machine.outbox.after((0, 0, 0))) < KEPT:
+    model, found, version = Model.first(Config.parse(given)), [], 0
+    while not found or len(model.outbox.after((0, 0, 0))) < KEPT:
         version += 1
         turned = version // DRIFT_BLOCKS % 2
         X = rng.normal(size=(BLOCK_ROWS, len(names))) + 2 * turned
         y = [labels[int(own > 0) ^ turned] for own in X @ np.linspace(-1.0, 1.0, len(names))]
-        apply(machine, Entry(version, version, (Rows(machine.config.space.id, None, X, y),)))
+        apply(model, Entry(version, version, (Rows(model.config.space.id, None, X, y),)))
         if version == DRIFT_BLOCKS:
-            found.append((machine.nbytes, len(save.to_bytes(machine, STAMP))))
-    found.append((machine.nbytes, len(save.to_bytes(machine, STAMP))))
+            found.append((model.nbytes, len(save.to_bytes(model, STAMP))))
+    found.append((model.nbytes, len(save.to_bytes(model, STAMP))))
     told = " -> ".join(f"memory {memory / 1024:.0f}, stored {stored / 1024:.0f}" for memory, stored in found)
-    print(f"rls before and after {machine.outbox.total} drifts, KiB: {told}", flush=True)
+    print(f"rls before and after {model.outbox.total} drifts, KiB: {told}", flush=True)
