@@ -141,6 +141,7 @@ async def test_a_name_given_twice_in_the_plainest_of_bodies_is_refused(api, twic
 @pytest.mark.parametrize("label", ['"SIDEWAYS"', "1", "true", "1e400"])
 @in_the_loop_of_the_service
 async def test_a_label_that_the_model_does_not_have_is_refused_in_the_plainest_of_bodies(api, label):
+    """Another class, a number, a truth value or a number too large: 422 that names the label."""
     model = await api.shared()
     body = f'{{"features": {{"a": 1, "b": 0}}, "label": {label}}}'
     answer = await api.ask("POST", f"{model}/feedback", content=body, headers={"Content-Type": "application/json"})
