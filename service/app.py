@@ -27,7 +27,7 @@ from service.api.http.bodies import BodyBudget
 from service.api.http.context import Context
 from service.api.http.cross_site import Guard
 from service.api.http.keys import KeyFile, Keys
-from service.api.http.problems import install_handlers
+from service.api.http.problems import install_handlers, kinds
 from service.api.http.root_path import route_path
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
 from service.build_commit import build_commit
@@ -35,7 +35,7 @@ from service.embedded import CannotStart, EmbeddedStore
 from service.monitor import webhook_settings as hooks
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
-from service.pages import api_pages, reading, refusals
+from service.pages import api_pages, documents, reading, refusals
 from service.pages import routes as pages
 from service.runtime.broadcast import OWNER
 from service.runtime.commit.committer import Limits
@@ -120,6 +120,7 @@ def create_app(
     app.include_router(reading.router)
     api_pages.install(app)
     install_handlers(app, refusals.shown)
+    app.state.problems = documents.problems(kinds())
     app.serve_under(root_path)
     if spans is not None:
         app.route_all()

@@ -1,41 +1,15 @@
 """Everything that can go wrong with a request, apart from ``core.problems``.
 
     OnepassError
-    ├── NotFound             unknown model, prediction id, snapshot version, route
-    ├── RequestConflict      the model's state or an earlier request with the same id does not allow it
-    ├── NotReached           ``min_version`` was not reached in time
-    ├── ModelDown            one model is out of service: corrupt state, or an apply that raised
-    │   └── ModelLost        the store has lost the model; this process holds it in memory
-    ├── Denied
-    │   ├── Unauthorized     no key or an unknown one
-    │   ├── Forbidden        the key's scopes or models do not allow it
-    │   └── TooManyRequests  over the key's rate
-    ├── BadHead              request line and headers could not be read
-    │   └── HeadTooLarge     more of them than may be
-    ├── BadBody
-    │   ├── NotJson          not JSON, or not UTF-8
-    │   ├── NotTable         not CSV, SVMlight or .npy
-    │   ├── NotGzip          announced as gzip, and is not, or not whole
-    │   ├── TooLarge         over the body limit
-    │   ├── TooLate          it did not come in time
-    │   └── WrongMedia       a media type the route does not read
-    │       └── WrongEncoding  a content encoding it does not read
-    └── Unavailable          try again later; carries ``retry_after_s``
-        ├── QueueFull        the model's queue is at its bound
-        ├── BodiesFull       as many bytes of bodies are being read as may be
-        ├── IdsFull          the model remembers as many ids as it may
-        ├── WritersFull      more processes have appended to the model of late than it remembers
-        ├── PendingFull      the model has as many tracked predictions waiting as it may
-        ├── StreamsFull      as many streams of events are open as may be
-        ├── ConnectionsFull  as many connections are open as may be
-        ├── NotReady         the service takes no traffic at present
-        ├── Recreated        the model was deleted and its name given to another one meanwhile
-        ├── Busy             one at a time of what it asks for, and others wait
-        ├── Unreplicated     committed, but not yet on as many of the store's replicas as were asked for
-        ├── StoreFull        the store answers, but has no room to write
-        └── StoreDown        the store did not answer, or answered that it cannot
+    ├── NotFound, RequestConflict, NotReached, ModelDown ── ModelLost
+    ├── Denied ── Unauthorized, Forbidden, TooManyRequests
+    ├── BadHead ── HeadTooLarge
+    ├── BadBody ── NotJson, NotTable, NotGzip, TooLarge, TooLate, WrongMedia ── WrongEncoding
+    └── Unavailable ── QueueFull, BodiesFull, IdsFull, WritersFull, PendingFull, StreamsFull, ConnectionsFull,
+                       NotReady, Recreated, Busy, Unreplicated, StoreFull, StoreDown
 
-Only api/problems.py knows which HTTP status each becomes; only store/ raises StoreFull and StoreDown.
+The docstring of an error is its page at ``/problems/...``, in Markdown: a title, what has happened, and a list of what
+to do. Only api/http/problems.py knows which HTTP status each becomes; only store/ raises StoreFull and StoreDown.
 """
 
 from collections.abc import Sequence
@@ -64,7 +38,14 @@ class OnepassError(Exception):
 
 
 class NotFound(OnepassError):
-    """A resource that the request names does not exist; ``problems[0].allowed`` lists or locates the existing ones."""
+    """There is no such thing.
+
+    The path is right, but the model, prediction, snapshot, challenger or label that the request names does not exist.
+    ``errors`` names the field, and what exists or where it is listed.
+    - A ``prediction_id``: it already has its label, or has expired (``ONEPASS_PREDICTION_TTL_S``, a day). Send the row
+      with its features instead.
+    - A snapshot: ``GET /models/NAME/snapshots`` lists the versions that are kept.
+    """
 
 
 def no_model(name: str, field: str = "name") -> NotFound:
@@ -73,11 +54,30 @@ def no_model(name: str, field: str = "name") -> NotFound:
 
 
 class RequestConflict(OnepassError, Conflict):
-    """The model's state, or an earlier request with the same id, does not allow it."""
+    """The model's state does not allow it.
+
+    The request is well formed, but the model's present state or an earlier request with the same id rules it out.
+    Nothing has changed; ``errors`` names the field and the way out.
+    - The id was sent before with another label: the first label stays. To correct it, send the row with a new id; both
+      are then learned.
+    - ``PUT`` of an existing model with another configuration: ``errors`` lists the fields that differ. ``PATCH`` the
+      model, choose another name, or delete the model first.
+    - A prediction from a model without features: send a labelled row first.
+    - A step of a change of features out of order: ``GET /models/NAME/features`` shows the phase,
+      ``/guide/change-of-features`` the steps.
+    - A promotion of a challenger that has not proved better: wait for more rows, or send ``{"force": true}``.
+    - ``min_version`` of an earlier model of the same name: compare ``incarnation``.
+    """
 
 
 class NotReached(OnepassError):
-    """``min_version`` was not reached in time."""
+    """The version was not reached in time.
+
+    The request asked for ``min_version``, and this service did not reach it within ``ONEPASS_WAIT_TIMEOUT_S`` (5 s).
+    ``version`` says how far it is.
+    - Take ``version`` from an answer of the same model and ``incarnation``.
+    - Ask again if the service lags; ``/readyz`` shows its ``lag``.
+    """
 
     def __init__(self, detail: str, version: int) -> None:
         super().__init__(detail)
@@ -85,7 +85,14 @@ class NotReached(OnepassError):
 
 
 class ModelDown(OnepassError):
-    """One model is out of service until an operator acts; the others go on."""
+    """One model is out of service.
+
+    Its state or log cannot be read, or applying an entry failed. Other models go on, and the log still has every
+    acknowledged row. Waiting does not help, so there is no ``Retry-After``.
+    - Find the first error in the service's log that names the model.
+    - If it names another state format, start the release that wrote it.
+    - If every snapshot is damaged, restore the store from a backup.
+    """
 
     def __init__(
         self,
@@ -97,7 +104,14 @@ class ModelDown(OnepassError):
 
 
 class ModelLost(ModelDown):
-    """The store has lost a model that was not deleted; this process holds it in memory, and predicts from it."""
+    """The store has lost a model.
+
+    The store came back without the model or with an older state, although the model was not deleted. This service still
+    holds it in memory: it predicts, and learns nothing. ``/readyz`` is 503 until the store has it again.
+    - Restore the store from a backup. Do not restart services before: they may hold what the backup lacks.
+    - Or ``onepass export NAME FILE`` (``--all`` for all models), ``DELETE /models/NAME``, ``onepass import NAME FILE``.
+      The file has no remembered ids and no tracked predictions.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -112,32 +126,59 @@ class Denied(OnepassError):
 
 
 class Unauthorized(Denied):
-    """No key, or an unknown one."""
+    """The key is missing or unknown.
+
+    The service has keys (``ONEPASS_API_KEYS`` or ``ONEPASS_API_KEYS_FILE``), and the request carries no valid one.
+    Health and the pages are public; every other route needs a key.
+    - Send ``Authorization: Bearer SECRET`` or ``X-API-Key: SECRET``. The secret is the second part of
+      ``NAME:SECRET:SCOPES``; for an entry with ``sha256$...`` it is what ``onepass keys new`` printed.
+    - Replace a key that has expired. A file of keys is read again within seconds.
+    """
 
 
 class Forbidden(Denied):
-    """A known key without the scope or the model."""
+    """This is not allowed.
+
+    With keys: the key lacks the scope that the route needs, or may not use this model. Without keys: the request may
+    come from a page of another site in a browser on this machine, because ``Host`` is a name the service does not know,
+    or ``Origin`` or ``Sec-Fetch-Site`` names another site.
+    - ``read`` reads and predicts, ``learn`` also sends labels and tracks predictions, ``admin`` also creates, changes
+      and deletes.
+    - A key such as ``NAME:SECRET:SCOPES:sales-*`` is for models whose names match.
+    - Without keys, list names that lead to the service in ``ONEPASS_ALLOWED_HOSTS``, and other origins whose pages may
+      use it in ``ONEPASS_CORS_ORIGINS``.
+    """
 
 
 class TooManyRequests(Denied):
-    """Over the key's rate.
+    """The key is over its rate.
 
-    Args:
-        detail: one sentence for the client.
-        retry_after_s: seconds after which a request will be taken again.
+    Each key may make ``ONEPASS_RATE_PER_S`` requests a second, in bursts of one second. Nothing was done.
+    - Wait for ``Retry-After`` seconds and send the request again.
+    - Send rows in batches: a batch counts as one request.
     """
 
     def __init__(self, detail: str, retry_after_s: float = 1.0) -> None:
         super().__init__(detail)
-        self.retry_after_s = retry_after_s
+        self.retry_after_s = retry_after_s  # seconds after which the key may make a request again
 
 
 class BadHead(OnepassError):
-    """Request line and headers could not be read."""
+    """The request line or a header cannot be read.
+
+    The connection sent something that is not HTTP/1.1, or that a proxy might read differently: two ``Host`` lines, none
+    in HTTP/1.1, a ``Transfer-Encoding`` other than ``chunked``, or one in HTTP/1.0. The connection is closed.
+    - Check what talks to the port: a TLS client on a plain port, or a proxy that speaks HTTP/2, gets this answer.
+    """
 
 
 class HeadTooLarge(BadHead):
-    """More header lines, or more bytes of them, than a request may have."""
+    """The headers are too large.
+
+    The request line and headers may have 100 lines and 64 KiB together, and so may the trailers of a chunked body. The
+    connection is closed.
+    - Send fewer or shorter headers. Cookies of other applications on the same host are the usual cause.
+    """
 
 
 class BadBody(OnepassError):
@@ -145,31 +186,70 @@ class BadBody(OnepassError):
 
 
 class NotJson(BadBody):
-    """Not JSON, or not UTF-8."""
+    """The body is not JSON.
+
+    The body is announced as JSON (or has no media type, which is read as JSON), and is not JSON or not UTF-8. ``NaN``,
+    ``Infinity`` and a name that occurs twice in one object are refused, too.
+    - The byte, or line and column, is where reading stopped: look before it for a missing bracket, single quotes or a
+      trailing comma.
+    - Write missing values as ``null``.
+    - For CSV, lines of JSON and .npy name the media type in ``Content-Type``.
+    """
 
 
 class NotTable(BadBody):
-    """Not CSV, SVMlight or .npy."""
+    """The body is not the table it is announced as.
+
+    The media type is that of CSV, SVMlight or .npy, and the body is not, or its text is not UTF-8. Nothing was learned.
+    - CSV: close every quote; name another delimiter with ``?delimiter=;``.
+    - .npy: write float64 with ``numpy.save``. Files of ``numpy.savez`` and arrays of objects are not read.
+    - Send a file with ``--data-binary @file``: curl's ``-d`` removes the line breaks.
+    """
 
 
 class NotGzip(BadBody):
-    """Announced as gzip, and is not, or not whole."""
+    """The body is not gzip.
+
+    The request says ``Content-Encoding: gzip``, and the body is not gzip or ends too early.
+    - Leave the header out, or compress the whole body (``gzip -c rows.csv``) and send it with ``--data-binary @-``.
+    """
 
 
 class TooLarge(BadBody):
-    """Larger than the limit."""
+    """The body or the batch is too large.
+
+    A body may have ``ONEPASS_BODY_LIMIT_MB`` (8), also after unpacking; a batch ``ONEPASS_BATCH_ROWS_MAX`` (100 000)
+    rows, fewer with ids or with many columns. Nothing was learned.
+    - Send several batches; ``errors`` says how many rows one may have.
+    - Send a file of any length with ``onepass replay FILE``.
+    """
 
 
 class TooLate(BadBody):
-    """It did not come in time; the connection is closed."""
+    """The body did not come in time.
+
+    Less than 4 KiB a second of the body arrived over ten seconds. The connection is closed, and nothing was learned.
+    - Send it again, on a slow line in smaller batches or compressed: with ids no row is learned twice.
+    """
 
 
 class WrongMedia(BadBody):
-    """A media type the route does not read."""
+    """The media type is not read here.
+
+    The header ``Content-Type`` names a type that this route does not read. ``errors`` lists those that it reads.
+    - Single rows are JSON; batches may also be lines of JSON, CSV, SVMlight or .npy; a state is
+      ``application/octet-stream``.
+    - ``onepass replay`` reads Parquet files and sends batches.
+    - curl sends ``-d`` as a form: write ``--json``, or add ``-H 'Content-Type: application/json'``.
+    """
 
 
 class WrongEncoding(WrongMedia):
-    """A content encoding the route does not read."""
+    """The content encoding is not read here.
+
+    The header ``Content-Encoding`` names another compression than gzip, or the route takes none.
+    - Send the body as it is, or compress it with gzip.
+    """
 
 
 RETRY_AFTER_S_MAX = 3600.0
@@ -177,81 +257,144 @@ RETRY_AFTER_S_MAX = 3600.0
 
 
 class Unavailable(OnepassError):
-    """Nothing is wrong with the request; try again after ``retry_after_s``."""
+    """The service cannot do this now.
+
+    The service is stopping, and the request did not finish within ``ONEPASS_GRACE_S``: the row may or may not have been
+    learned. Or the snapshot before a promotion or deletion of a challenger could not be written; then nothing has
+    changed.
+    - Behind a balancer send it to another service: ``/readyz`` of the one that stops is 503.
+    """
 
     retry_after_s = 1.0
 
 
 class QueueFull(Unavailable):
-    """The model's queue is at its bound."""
+    """Too many requests wait for the model.
+
+    At most ``ONEPASS_QUEUE_MAX`` (4096) feedback requests of one model and 256 MB of all models wait to be committed,
+    and states that are exported or imported have a bound of memory, too. Nothing was learned.
+    - If this goes on, rows come faster than the store commits them: send batches.
+    """
 
 
 class BodiesFull(Unavailable):
-    """As many bytes of bodies are being read, or worked on, as may be."""
+    """Too many bytes of bodies are being read.
+
+    The bodies of all requests in progress take at most ``ONEPASS_BODIES_MB`` (256), and those of one key (without keys:
+    one address) at most half of it. Nothing was learned.
+    - Send smaller batches, or fewer at the same time.
+    """
 
 
 class IdsFull(Unavailable):
-    """The model remembers as many ids as it may."""
+    """The model remembers as many ids as it may.
 
-
-def ids_full(name: str, most: int, count: int, wait_ms: int) -> IdsFull:
-    """The error for a model that has no room for another id.
-
-    Args:
-        name: the model.
-        most: how many ids it may remember.
-        count: how many it does.
-        wait_ms: when the first of them leaves; the client is told this wait.
+    Every ``id`` is remembered for ``ONEPASS_ID_TTL_S`` (a day), at most ``ONEPASS_IDS_MAX`` (a million) of one model.
+    The row was not learned, since a retry could be learned twice. ``Retry-After`` says when the first id leaves, an
+    hour at most.
+    - Raise ``ONEPASS_IDS_MAX`` (about 280 bytes of the store each), or lower ``ONEPASS_ID_TTL_S``.
+    - Give a batch one ``Idempotency-Key`` instead of an id per row.
     """
-    error = IdsFull(
-        f"model {name} remembers {count} ids; ONEPASS_IDS_MAX allows {most}, and those of this request find no room: "
-        f"the first leaves in {-(-wait_ms // 1000)} s"
-    )
-    error.retry_after_s = min(max(1.0, wait_ms / 1000), RETRY_AFTER_S_MAX)
-    return error
+
+    def __init__(self, name: str, most: int, count: int, wait_ms: int) -> None:  # until the first id leaves
+        left = f"those of this request find no room: the first leaves in {-(-wait_ms // 1000)} s"
+        super().__init__(f"model {name} remembers {count} ids; ONEPASS_IDS_MAX allows {most}, and {left}")
+        self.retry_after_s = min(max(1.0, wait_ms / 1000), RETRY_AFTER_S_MAX)
 
 
 class WritersFull(Unavailable):
-    """More processes have appended to the model of late than it remembers; without one, its retry is learned twice."""
+    """Too many processes have written to the model.
+
+    Each process that appends to a model's log is remembered for some minutes, so that its retries are recognised, and
+    there is no room for another one. Nothing was learned.
+    - Find out why services restart so often: their logs say so.
+    """
 
     retry_after_s = 60.0
 
 
 class PendingFull(Unavailable):
-    """The model has as many tracked predictions waiting as it may."""
+    """Too many predictions wait for their labels.
+
+    The model has ``ONEPASS_PENDING_MAX`` (100 000) tracked predictions. This one could not be kept, so it is not
+    answered.
+    - Send the labels that have arrived. Predict without ``"track"`` where no label will come.
+    - Lower ``ONEPASS_PREDICTION_TTL_S``, or raise ``ONEPASS_PENDING_MAX``. ``GET /models/NAME/pending`` lists what
+      waits.
+    """
 
 
 class StreamsFull(Unavailable):
-    """As many streams of events are open as may be, or the service stops."""
+    """Too many streams are open.
+
+    A service has at most 100 open streams of events, and one key at most half of them. A service that is stopping opens
+    none.
+    - Close streams that are not read, or poll ``GET /drift`` with the last ``next`` as ``?cursor=``.
+    """
 
 
 class ConnectionsFull(Unavailable):
-    """As many connections are open as may be."""
+    """Too many connections are open.
+
+    ``ONEPASS_CONNECTIONS_MAX`` clients are connected, or as many as the limit of open files (``ulimit -n``) allows. The
+    request was not read.
+    - Reuse connections, or raise ``ulimit -n`` of the service and the setting.
+    """
 
     retry_after_s = 5.0
 
 
 class NotReady(Unavailable):
-    """The service takes no traffic at present."""
+    """The service takes no traffic now.
+
+    ``GET /v2/health/ready`` says so while ``/readyz`` is 503: the store is down, a task of the service has ended, or
+    the service is about to stop. Errors under ``/v2`` are ``{"error": "..."}``.
+    - ``GET /readyz`` names the check that fails.
+    """
 
 
 class Recreated(Unavailable):
-    """The model was deleted and its name given to another one; sent again, a request is checked against that."""
+    """The model was created again meanwhile.
+
+    The model was deleted while the request waited, and its name given to a new one. Nothing was learned.
+    - Check that the new model is the one you mean; the request is then checked against it. ``incarnation`` in every
+      answer tells the two apart.
+    """
 
 
 class Busy(Unavailable):
-    """One at a time of what it asks for, and others waited as long as they may."""
+    """Another request of this kind is in progress.
+
+    The weights of named sparse rows are recovered for one model at a time, since that keeps a core busy for seconds.
+    - Ask for fewer names: ``GET /models/NAME/weights?names=a,b``.
+    """
 
 
 class Unreplicated(Unavailable):
-    """Committed, but not yet on as many of the store's replicas as were asked for; the id makes a retry safe."""
+    """The row is committed, but not yet on enough replicas.
+
+    ``ONEPASS_MIN_REPLICAS`` asks for replicas of the store that have each feedback before it is acknowledged. They did
+    not confirm in time. The row is in the log, and is lost only if the store fails over now.
+    - The same ``id`` makes a retry safe: it is acknowledged as soon as the replicas have the row.
+    """
 
 
 class StoreFull(Unavailable):
-    """The store answers, but has no room, in memory or on disk, to write anything; what only reads goes on."""
+    """The store has no room.
+
+    The store answers, but refuses to write: its memory (``maxmemory``) or its disk is full. Predictions and reads go
+    on.
+    - Delete models, lower ``ONEPASS_SNAPSHOTS_KEPT`` or ``ONEPASS_ID_TTL_S``, or give the store more room. Keep
+      ``maxmemory-policy noeviction``.
+    """
 
     retry_after_s = 10.0
 
 
 class StoreDown(Unavailable):
-    """The store did not answer in time, or answered that it cannot."""
+    """The store does not answer.
+
+    Redis or Valkey did not answer within ``ONEPASS_STORE_TIMEOUT_S`` (2 s), or cannot be reached. Models in memory
+    still predict. The row may or may not have been committed.
+    - See whether the store runs, and what ``/readyz`` says. The service restarts a private store by itself.
+    """

@@ -1,12 +1,15 @@
-"""What there is to read: the pages of the guide, and a page for every problem, from Markdown files in this package.
+"""What there is to read: the pages of the guide, from Markdown files, and a page for every kind of problem.
 
-Links in them begin with ``/``, the service's root; they are made relative to the page they stand on.
+Pages of the guide link to each other by file name, so that the links work on a forge, too. Other pages of a running
+service are written as code, such as ``/ui/models/boiler``; as HTML they are links, relative to where the page is.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from http import HTTPStatus
 from importlib.resources import files
-from typing import NamedTuple
 
 from service.pages import markdown
 
@@ -22,26 +25,27 @@ GUIDE = (
 )
 """In the order in which they are read."""
 GUIDE_TEXT = """\
-Eight pages, each read in a few minutes and best beside a running service: every call can be copied and works as it
-stands, in the order of the pages. In answers ... stands for what is left out, or differs each time."""
+Eight pages, each read in a few minutes. Every call works as it stands against a service of yours, in the order of
+the pages. In answers ... stands for what is left out or differs each time."""
 PROBLEMS_TEXT = """\
-Every error is answered as application/problem+json (RFC 9457). Its type is the address of one of these pages, its
-errors name the fields that are wrong and what would be allowed."""
+Every error is an application/problem+json document (RFC 9457). Its type is the address of one of these pages; its
+errors name the fields that are wrong, and what is allowed."""
+
+ADDRESS = re.compile(r"<code>/((?:docs|guide|problems|ui/models)\b[^<\s]*)</code>")
+"""An address of this service in a page."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A page to read.
-
-    Attributes:
-        slug: the last part of its address.
-        source: the Markdown.
-        rendered: the same as HTML.
-    """
+    """A page to read, by the last part of its address: Markdown, rendered when it is first shown."""
 
     slug: str
     source: str
-    rendered: markdown.Rendered
+
+    @cached_property
+    def rendered(self) -> markdown.Rendered:
+        """The page as HTML."""
+        return markdown.render(self.source)
 
     @property
     def title(self) -> str:
@@ -55,53 +59,50 @@ class Document:
 
     def html(self, root: str) -> str:
         """As HTML, with links from a page whose root is at ``root``."""
-        return self.rendered.html.replace('href="/', f'href="{root}')
-
-    def text(self, root: str) -> str:
-        """As Markdown, with such links."""
-        return self.source.replace("](/", f"]({root}")
-
-
-class Group(NamedTuple):
-    """Problems of one status: ``422 Unprocessable Entity`` and their pages."""
-
-    status: str
-    pages: list[Document]
+        linked = ADDRESS.sub(rf'<a href="{root}\1"><code>/\1</code></a>', self.rendered.html)
+        return linked.replace('.md">', '">')
 
 
 @cache
 def guide() -> dict[str, Document]:
     """The pages of the guide, in order."""
-    return {slug: _read("guide", slug) for slug in GUIDE}
+    sources = ((slug, files("service.pages") / "guide" / f"{slug}.md") for slug in GUIDE)
+    return {slug: Document(slug, source.read_text("utf-8")) for slug, source in sources}
 
 
 @cache
-def problems() -> dict[str, Document]:
-    """The pages of the problems; the lead of each is its status."""
-    names = sorted(own.name for own in (files("service.pages") / "problems").iterdir() if own.name.endswith(".md"))
-    return {slug: _read("problems", slug) for slug in (name.removesuffix(".md") for name in names)}
-
-
-def by_status() -> list[Group]:
-    """The problems by their status, lowest first."""
-    found: dict[str, list[Document]] = {}
-    for page in problems().values():
-        found.setdefault(page.rendered.lead, []).append(page)
-    return [Group(status, found[status]) for status in sorted(found)]
-
-
-def llms_txt(root: str) -> str:
-    """The overview for language models, as llmstxt.org describes it.
+def problems(kinds: tuple[tuple[str, int, str], ...]) -> dict[str, Document]:
+    """The pages of the problems by slug; the lead of each is its status.
 
     Args:
-        root: what links begin with.
+        kinds: of each the slug, the status, and Markdown: a title, what has happened, a list of what to do.
     """
-    pages = "\n".join(f"- [{page.title}]({root}guide/{page.slug}.md): {page.summary}" for page in guide().values())
-    kinds = "\n".join(
-        f"- [{page.slug}]({root}problems/{page.slug}.md): {page.rendered.lead}. {page.title}."
-        for page in problems().values()
+    found = {}
+    for slug, status, text in sorted(kinds):
+        title, _, rest = text.replace("``", "`").partition(".\n")
+        story, _, steps = rest.partition("\n- ")
+        lead = f"{status} {HTTPStatus(status).phrase}"
+        found[slug] = Document(slug, f"# {title}\n\n{lead}\n{story}\n\n## What to do\n\n- {steps}\n")
+    return found
+
+
+def by_status(pages: Mapping[str, Document]) -> dict[str, list[Document]]:
+    """The problems of each status, lowest first."""
+    found: dict[str, list[Document]] = {}
+    for page in sorted(pages.values(), key=lambda page: page.summary):
+        found.setdefault(page.summary, []).append(page)
+    return found
+
+
+def llms_txt(root: str, problems: Mapping[str, Document]) -> str:
+    """The overview for language models, as llmstxt.org describes it; links begin with ``root``."""
+    return LLMS.format(
+        root=root,
+        pages="\n".join(f"- [{one.title}]({root}guide/{one.slug}.md): {one.summary}" for one in guide().values()),
+        problems="\n".join(
+            f"- [{slug}]({root}problems/{slug}.md): {one.summary}. {one.title}." for slug, one in problems.items()
+        ),
     )
-    return LLMS.format(root=root, pages=pages, problems=kinds)
 
 
 LLMS = """\
@@ -128,8 +129,3 @@ the fields.
 
 {problems}
 """
-
-
-def _read(folder: str, slug: str) -> Document:
-    source = (files("service.pages") / folder / f"{slug}.md").read_text("utf-8")
-    return Document(slug, source, markdown.render(source))

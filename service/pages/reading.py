@@ -31,7 +31,7 @@ async def guide_page(request: Request, slug: str) -> Response:
     pages = documents.guide()
     page = _found(pages, slug)
     if slug.endswith(SUFFIX):
-        return _markdown(request, page)
+        return _markdown(page)
     order = [*pages.values()]
     at = order.index(page)
     return shell.page(
@@ -48,22 +48,23 @@ async def guide_page(request: Request, slug: str) -> Response:
 @router.api_route("/problems", methods=METHODS)
 async def problems(request: Request) -> Response:
     """All problems, by status."""
-    return shell.page(request, "problems.html", text=documents.PROBLEMS_TEXT, groups=documents.by_status())
+    groups = documents.by_status(request.app.state.problems)
+    return shell.page(request, "problems.html", text=documents.PROBLEMS_TEXT, groups=groups)
 
 
 @router.api_route("/problems/{slug}", methods=METHODS)
 async def problem_page(request: Request, slug: str) -> Response:
     """What a problem means, and what to do about it."""
-    page = _found(documents.problems(), slug)
+    page = _found(request.app.state.problems, slug)
     if slug.endswith(SUFFIX):
-        return _markdown(request, page)
+        return _markdown(page)
     return shell.page(request, "problem.html", page=page, html=page.html(shell.root_of(request.scope)))
 
 
 @router.api_route("/llms.txt", methods=METHODS)
 async def llms_txt(request: Request) -> Response:
     """What there is to read, for language models."""
-    text = documents.llms_txt(shell.root_of(request.scope))
+    text = documents.llms_txt(shell.root_of(request.scope), request.app.state.problems)
     return Response(text, media_type="text/plain; charset=utf-8", headers=shell.HEADERS)
 
 
@@ -74,5 +75,5 @@ def _found(pages: Mapping[str, Document], slug: str) -> Document:
     return page
 
 
-def _markdown(request: Request, page: Document) -> Response:
-    return Response(page.text(shell.root_of(request.scope)), media_type=MARKDOWN, headers=shell.HEADERS)
+def _markdown(page: Document) -> Response:
+    return Response(page.source, media_type=MARKDOWN, headers=shell.HEADERS)

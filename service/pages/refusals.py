@@ -8,7 +8,7 @@ import json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.pages import documents, shell
+from service.pages import shell
 
 PROBLEM = "application/problem+json"
 KEPT = ("allow",)
@@ -26,7 +26,7 @@ def shown(request: Request, answer: Response) -> Response:
     if not _reads_pages(request) or answer.headers.get("content-type") != PROBLEM:
         return answer
     problem = json.loads(bytes(answer.body))
-    explained = documents.problems()[problem["type"].rpartition("/")[2]]
+    explained = request.app.state.problems[problem["type"].rpartition("/")[2]]
     made = shell.page(request, "refusal.html", problem=problem, page=explained, path=request.scope["path"])
     made.status_code = answer.status_code
     made.headers.update({"Vary": "Accept", **{name: answer.headers[name] for name in KEPT if name in answer.headers}})

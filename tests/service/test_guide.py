@@ -1,21 +1,20 @@
 """The guide and the pages of problems: what they show works, and nothing is left out."""
 
-import json
 import re
 import shutil
 from http import HTTPStatus
+from pathlib import Path
 
 import httpx
 import pytest
-from jsonschema import validate
 
 from core.problems import Conflict, Invalid
 from service import errors
 from service.api.http import problems as api_problems
-from service.api.openapi.document import ProblemDocument
 from service.app import create_app
 from service.client import private
 from service.pages import documents
+from service.settings import Settings
 from tests.service import sessions
 
 in_loop = pytest.mark.asyncio(loop_scope="module")
@@ -24,6 +23,10 @@ WITHOUT_CLASS = {"no-route": 404, "no-method": 405, "http": 400, "internal-error
 """Problems that are no errors of ours, and the status that their page shows."""
 RAISED_BY_KINDS = {"onepass-error", "denied", "bad-body"}
 """Errors that only their kinds are raised of."""
+PROBLEMS = documents.problems(api_problems.kinds())
+RAISED = {api_problems._slug(kind): kind for kind in vars(errors).values() if isinstance(kind, type)}
+OTHER_VARIABLES = {"ONEPASS_URL", "ONEPASS_API_KEY", "ONEPASS_API_KEYS_FILE"}
+"""Of the command line, and of a file in place of a value."""
 PARTS = ["On the model's page", "What can go wrong"]
 
 
@@ -41,31 +44,6 @@ def test_every_call_of_the_guide_works_as_shown(url, tmp_path, slug):
     assert sessions.run(documents.guide()[slug].source, url, tmp_path) > 3
 
 
-@needs_curl
-def test_every_example_of_a_problem_is_answered_so(url, tmp_path):
-    """Sessions are run, of keys against a service that asks for them; the others show a document of the right form."""
-    form = ProblemDocument.model_json_schema()
-    asking = []
-    for slug, page in documents.problems().items():
-        if "ONEPASS_API_KEYS=" in page.source and "```console" in page.source:
-            asking.append(page)
-        elif "```console" in page.source:
-            assert sessions.run(page.source, url, tmp_path) > 0
-            assert f'"type":"/problems/{slug}"' in page.source
-        else:
-            shown = json.loads(re.search(r"```json\n(.*?)```", page.source, re.DOTALL)[1])
-            validate(shown, form)
-            assert f"/problems/{slug}" == shown["type"]
-            assert page.rendered.lead == f"{shown['status']} {shown['title']}"
-    assert ["forbidden", "too-many-requests", "unauthorized"] == [page.slug for page in asking]
-    settings = {
-        name: value for page in asking for name, value in re.findall(r"(ONEPASS_\w+)=\"?([^\s\"`]+)", page.source)
-    }
-    with private.service(**settings) as guarded:
-        for page in asking:
-            assert sessions.run(page.source, guarded, tmp_path) > 0
-
-
 def kinds(kind):
     """An error class and all below it."""
     return [kind, *(each for below in kind.__subclasses__() for each in kinds(below))]
@@ -81,20 +59,39 @@ def test_every_problem_has_a_page_and_every_page_a_problem():
         if slug not in RAISED_BY_KINDS
     }
     expected |= WITHOUT_CLASS
-    shown = {slug: int(page.rendered.lead[:3]) for slug, page in documents.problems().items()}
+    shown = {slug: int(page.rendered.lead[:3]) for slug, page in PROBLEMS.items()}
     assert expected == shown
-    for page in documents.problems().values():
-        assert f"/problems/{page.slug}" in page.source
-        code = int(page.rendered.lead[:3])
-        assert page.rendered.lead == f"{code} {HTTPStatus(code).phrase}"
-        assert ["Example", "What to do"] == [heading.text for heading in page.rendered.headings], page.slug
+
+
+@pytest.mark.parametrize("page", PROBLEMS.values(), ids=PROBLEMS)
+def test_a_page_of_a_problem_says_what_it_means_and_what_to_do(page):
+    """A title, its status, what has happened, and a step or more; of the errors' docstrings nothing is left over."""
+    code = int(page.summary[:3])
+    assert page.summary == f"{code} {HTTPStatus(code).phrase}"
+    story, _, steps = page.source.partition("\n\n## What to do\n\n")
+    title, status, text = story.split("\n\n")
+    assert ["# " + page.title, page.summary] == [title, status]
+    assert len(text) > 40
+    assert re.fullmatch(r"(- .+(\n  .+)*\n)+", steps)
+    again = issubclass(RAISED.get(page.slug, Exception), errors.Unavailable)
+    assert again == ("Wait for `Retry-After` seconds and send the request again. Feedback with" in steps)
+    assert not re.search("Args:|``", page.source)
+
+
+def test_pages_name_settings_that_there_are():
+    """Each ONEPASS_... of the guide, of the pages of problems and of llms.txt."""
+    texts = [page.source for page in (*documents.guide().values(), *PROBLEMS.values())]
+    named = set(re.findall(r"ONEPASS_[A-Z_]+", "\n".join([*texts, documents.LLMS])))
+    there = {f"ONEPASS_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
+    assert len(named) > 15
+    assert set() == named - there
 
 
 def test_slugs_without_a_class_are_those_that_the_service_answers():
     """What is rendered with a word instead of an error."""
-    source = (documents.files("service.api.http") / "problems.py").read_text()
+    source = Path(api_problems.__file__).read_text()
     words = set(re.findall(r"Refusal\(\d+, \"([a-z-]+)\"", source)) | set(re.findall(r"\d+: \"(no-[a-z]+)\"", source))
-    assert set(WITHOUT_CLASS) == words | {"http"}
+    assert set(WITHOUT_CLASS) == words | {"http"} == {slug for slug, _ in api_problems.OTHERS} - {"invalid"}
 
 
 def test_pages_of_the_guide_are_built_alike():
@@ -103,9 +100,9 @@ def test_pages_of_the_guide_are_built_alike():
         headings = [heading.text for heading in page.rendered.headings]
         assert PARTS == headings[-2:], slug
         assert len(page.summary) > 40, slug
-        assert "/ui/models/" in page.source, slug
+        assert "`/ui/models/" in page.source, slug
         assert len(set(headings)) == len(headings), slug
-        assert "](/problems/" in page.source.partition(PARTS[1])[2], slug
+        assert "`/problems/" in page.source.partition(PARTS[1])[2], slug
 
 
 @in_loop
@@ -118,6 +115,7 @@ async def test_links_lead_somewhere(api):
             for path in ["/guide", "/problems", *addresses()]:
                 answer = await client.get(prefix + path)
                 assert 200 == answer.status_code, path
+                assert not re.search(r'"[^"]*\.md">', answer.text.partition("<h1>")[2].partition("<footer")[0]), path
                 for link in re.findall(r"href=\"([^\"#]+)(?:#[^\"]*)?\"", answer.text):
                     target = httpx.URL(f"http://onepass{prefix}{path}").join(link)
                     assert target.path.startswith(f"{prefix}/"), (path, link)
@@ -127,7 +125,7 @@ async def test_links_lead_somewhere(api):
 
 
 def addresses() -> list[str]:
-    return [f"/guide/{slug}" for slug in documents.guide()] + [f"/problems/{slug}" for slug in documents.problems()]
+    return [f"/guide/{slug}" for slug in documents.guide()] + [f"/problems/{slug}" for slug in PROBLEMS]
 
 
 @in_loop
@@ -147,12 +145,13 @@ async def test_the_type_of_a_problem_is_the_address_of_its_page(api):
 
 @in_loop
 async def test_every_page_is_there_as_markdown(api):
-    """Under its address with .md behind it, with links that fit there."""
+    """Under its address with .md behind it, with links to others of these."""
     for path in addresses():
         answer = await api.ask("GET", f"{path}.md")
         assert (200, "text/markdown; charset=utf-8") == (answer.status_code, answer.headers["content-type"])
         assert answer.text.startswith("# ")
-        assert "](/" not in answer.text
+        for link in re.findall(r"\]\(([^)]+)\)", answer.text):
+            assert 200 == (await api.ask("GET", f"{path.rpartition('/')[0]}/{link}")).status_code
         assert 200 == (await api.ask("HEAD", f"{path}.md")).status_code
 
 
@@ -164,7 +163,7 @@ async def test_llms_txt_has_the_form_of_llmstxt_org(api):
     links = re.findall(r"^- \[[^\]]+\]\(\./([^)]+)\): \S", text, re.MULTILINE)
     assert len(links) == sum(line.startswith("- ") for line in text.splitlines())
     assert {f"guide/{slug}.md" for slug in documents.GUIDE} <= set(links)
-    assert {f"problems/{slug}.md" for slug in documents.problems()} | {"openapi.json"} <= set(links)
+    assert {f"problems/{slug}.md" for slug in PROBLEMS} | {"openapi.json"} <= set(links)
     for link in links:
         assert 200 == (await api.ask("GET", f"/{link}")).status_code
 

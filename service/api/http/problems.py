@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from http import HTTPStatus
+from inspect import cleandoc
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from core.problems import PROBLEMS_MAX, Conflict, Invalid, Problem
+from service import errors
 from service.api.http.json_body import UNKNOWN_FIELD, unknown
 from service.api.http.media import JSON
 from service.api.http.root_path import route_path
@@ -68,9 +70,71 @@ DETAIL_MAX, FIELD_MAX = 2000, 300
 """Characters; a field is named as the client wrote it, and clients write what they like."""
 
 
+OTHERS = {
+    ("http", 400): """The request cannot be served.
+
+    The framework refused the request before it reached a route. Nothing was done.
+    - Look at the status and at the request as it was sent (``curl -v``).
+    """,
+    ("no-route", 404): """There is no such path.
+
+    No route has this path. Paths are exact: they do not end with a slash, and nothing is redirected.
+    - Compare the path with ``/docs``.
+    - Behind a proxy check that the path arrives as the client wrote it.
+    """,
+    ("no-method", 405): """The path has no such method.
+
+    The path exists, but not with this method. The header ``Allow`` lists those it has.
+    - Models are created with ``PUT /models/NAME``, changed with ``PATCH``, and taught with ``POST .../feedback``.
+    - curl sends POST with ``-d`` and ``--json``, else GET: add ``-X PUT`` where the route says so.
+    """,
+    ("invalid", 422): """The request does not fit.
+
+    The body or the query could be read, but a value is wrong: an unknown name, a missing feature, a number out of
+    range. A request is accepted or refused as a whole, so nothing has changed.
+    - Read ``errors``: each entry has the ``field`` as you wrote it, what is wrong with it, and what is ``allowed``. In
+      a table the field is the place: ``data[3][1]``, or ``line 4, features.load``. At most 20 are named.
+    - A feature is missing: set ``"missing": "mean"`` at creation or with ``PATCH`` (``/guide/strings-and-gaps``).
+    - A name is unknown: correct it, or list it in ``"ignore"``. A label is unknown: ``PATCH`` with ``"add_labels"``.
+    """,
+    ("internal-error", 500): """The service failed.
+
+    This is a defect of the service. The row may or may not have been learned.
+    - Send the row again with the same ``id`` or ``Idempotency-Key``: it is learned once.
+    - Please report the error and traceback from the service's log, with what ``onepass --version`` prints.
+    """,
+}
+"""Pages of problems that no error of ``service.errors`` documents, by slug and status."""
+AGAIN = """
+- Wait for ``Retry-After`` seconds and send the request again. Feedback with an ``id`` or an ``Idempotency-Key`` is
+  learned once, however often it is sent."""
+
+
+class Kind(NamedTuple):
+    """A kind of problem, and its page in Markdown: a title, what has happened, and a list of what to do."""
+
+    slug: str
+    status: int
+    text: str
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Every kind of problem that is answered; errors without a status of their own only group others."""
+    raised = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OnepassError)]
+    ours = [(kind, _status(kind), cleandoc(kind.__doc__ or "")) for kind in raised]
+    return (
+        *(Kind(_slug(kind), code, text + AGAIN * issubclass(kind, Unavailable)) for kind, code, text in ours if code),
+        *(Kind(*key, cleandoc(text)) for key, text in OTHERS.items()),
+    )
+
+
 def status_of(error: Exception) -> int:
     """The HTTP status an error becomes; 500 for what nobody foresaw."""
-    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+    return _status(type(error)) or 500
+
+
+def _status(kind: type[Exception]) -> int | None:
+    return next((STATUS[base] for base in kind.__mro__ if base in STATUS), None)
 
 
 def problem(error: Exception) -> Response:

@@ -43,7 +43,7 @@ from service.api.schemas import (
     PredictRow,
     PredictSparse,
 )
-from service.errors import PendingFull, RequestConflict, ids_full, no_model
+from service.errors import IdsFull, PendingFull, RequestConflict, no_model
 from service.runtime import threads
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.row_rules import validator_of
@@ -302,7 +302,7 @@ async def _track(
     if outcome == "full":
         raise PendingFull(f"model {replica.name} has as many tracked predictions waiting as it may")
     if isinstance(outcome, RememberedIds):
-        raise ids_full(replica.name, ids_max, outcome.count, outcome.wait_ms)
+        raise IdsFull(replica.name, ids_max, outcome.count, outcome.wait_ms)
     if outcome is not None:
         raise outcome
     return identity

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from core.entry import Outcome, Switch
-from service.errors import ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated, ids_full
+from service.errors import IdsFull, ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated
 from service.runtime.commit import responses
 from service.runtime.commit.committer import DOWN
 from service.runtime.commit.jobs import Commit, Job, RowJob
@@ -86,7 +86,7 @@ class Answerer:
         if out.status == "full":
             ids = out.remembered
             count, wait_ms = (0, 0) if ids is None else (ids.count, ids.wait_ms)
-            job.reject(ids_full(replica.name, commit.append.id_cap, count, wait_ms))
+            job.reject(IdsFull(replica.name, commit.append.id_cap, count, wait_ms))
         elif out.status == "stateless":
             job.reject(StoreDown("the pieces of the request are not all in the store: send it again"))
         elif out.status == "added" and now is None:
