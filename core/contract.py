@@ -17,7 +17,7 @@ below is a rule that the conformance suite (tests/core/learners/test_conformance
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from msgspec import Struct
@@ -29,10 +29,15 @@ Label = str | int | bool
 """A class label as a value. 0, False and "" are ordinary labels, and 0 is not False."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+ROWS_IN, NUMBERS_IN, CLASSES_IN = (f"Array({kind}, 'C', readonly=True)" for kind in ("f8, 2", "f8, 1", "i8, 1"))
+"""Numba's names of arrays that a kernel only reads: rows (n, d), and a number or a class per row (n,)."""
+CUBE, TABLE, VECTOR, CLASSES = "f8[:,:,::1]", "f8[:,::1]", "f8[::1]", "i8[::1]"
+"""Those of arrays that it may write."""
 Buffer = bytes | bytearray | memoryview
 """Bytes that are only read."""
 Header = dict[str, Any]
 """JSON-able scalars that go with a state's arrays."""
+_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 LEVELS: Final = (0.5, 0.8, 0.9, 0.95, 0.99)
 """The levels of intervals that adapt: the share of labels that an interval is to cover."""
@@ -40,6 +45,18 @@ LEVEL_MAX: Final = LEVELS[-1]
 """The largest level that can be asked for."""
 IntervalBounds = tuple[tuple[float, float] | None, ...]
 """Intervals of all ``LEVELS``, low and high, as returned with a prediction; None: there were too few residuals."""
+
+
+def direct(kernel: _Kernel) -> _Kernel:
+    """A kernel of one signature as Numba has compiled it, for Python: a call that does not look for the signature.
+
+    That saves a third of what calls cost, and most of their check: arrays must be of exactly the declared types, of
+    which only the number of axes and the size of an item are compared. What other kernels call is left as it is.
+    """
+    compiled: Any = kernel
+    (signature,) = compiled.signatures
+    found: _Kernel = compiled.get_overload(signature)
+    return found
 
 
 class Prediction(Struct, gc=False):

@@ -21,8 +21,7 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
-from core.numerics.rows import direct
+from core.contract import CLASSES_IN, NUMBERS_IN, ROWS_IN, Floats, Ints, direct
 
 ORIGIN, LOW, HIGH, FIRST = range(4)
 """Rows of M: the three of the columns, and where those of the classes begin."""
@@ -55,12 +54,8 @@ _RANGE_MIN = 1e-300
 _SQUARES_MIN, _SQUARES_MAX = 1e-140, 1e150
 """Ranges in which squares neither vanish nor overflow."""
 
-_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
-_CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
-_LOSS_IN = "Array(f8, 1, 'C', readonly=True)"
 
-
-@njit(f"void({_ROWS_IN}, {_CLASSES_IN}, i8, i8, f8[:,::1])", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, {CLASSES_IN}, i8, i8, f8[:,::1])", cache=True, nogil=True)
 def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> None:
     """Rows of X (n, D) join the ranges and the recent batches of their classes."""
     for i in range(start, stop):
@@ -215,7 +210,7 @@ def _collect(reference: Floats, loss: float) -> None:
 
 @direct
 @njit(
-    f"UniTuple(i8, 3)({_ROWS_IN}, {_CLASSES_IN}, {_LOSS_IN}, i8, f8[:,::1], f8[:,::1], f8[::1], f8[::1])",
+    f"UniTuple(i8, 3)({ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, i8, f8[:,::1], f8[:,::1], f8[::1], f8[::1])",
     cache=True,
     nogil=True,
 )
@@ -283,7 +278,7 @@ def close_window(T: Floats, k: int, window: int, cell: int) -> None:
         T[k, SUMS + i] = sums[i] - sums[0] if i <= window else 0.0
 
 
-@njit(f"i8({_CLASSES_IN}, f8[:,::1], f8[::1], f8[::1])", cache=True, nogil=True)
+@njit(f"i8({CLASSES_IN}, f8[:,::1], f8[::1], f8[::1])", cache=True, nogil=True)
 def rows_to_test(classes: Ints, T: Floats, reference: Floats, limits: Floats) -> int:
     """Leading rows up to and including the first at which a test can fire; all where there is none."""
     n, mean_batch, error_batch = classes.shape[0], int(limits[MEAN_BATCH]), int(limits[ERROR_BATCH])

@@ -37,7 +37,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints
+from core.contract import CLASSES_IN, ROWS_IN, TABLE, Floats, Header, Ints
 from core.features.columns import OTHER
 from core.features.feature import Missing
 from core.features.schema import Schema
@@ -53,9 +53,6 @@ _THURSDAY = 3
 _TURN = 2.0 * math.pi
 _NUMBER, _CATEGORY, _TIME = 0, 1, 2
 _KINDS = {"numeric": _NUMBER, "boolean": _NUMBER, "categorical": _CATEGORY, "time": _TIME}
-
-_ROWS_IN, _COUNTS = "Array(f8, 2, 'C', readonly=True)", "Array(i8, 1, 'C', readonly=True)"
-_MATRIX = "f8[:,::1]"
 
 
 @njit("i8(i8)", cache=True)
@@ -91,7 +88,7 @@ def time_columns(seconds: float, X: Floats, row: int, at: int) -> None:
     X[row, at + 6] = elapsed - FIRST_DAY
 
 
-@njit(f"b1({_ROWS_IN})", cache=True)
+@njit(f"b1({ROWS_IN})", cache=True)
 def _any_missing(raw: Floats) -> bool:
     for value in raw.flat:  # noqa: SIM110  (compiled: a loop is the fast form)
         if np.isnan(value):
@@ -99,7 +96,7 @@ def _any_missing(raw: Floats) -> bool:
     return False
 
 
-@njit(f"b1({_ROWS_IN}, {_COUNTS}, {_COUNTS}, {_MATRIX})", cache=True)
+@njit(f"b1({ROWS_IN}, {CLASSES_IN}, {CLASSES_IN}, {TABLE})", cache=True)
 def _expand(raw: Floats, starts: Ints, kinds: Ints, X: Floats) -> bool:
     """Every column of a missing value is NaN. False: no such category."""
     for i in range(raw.shape[0]):
@@ -119,7 +116,7 @@ def _expand(raw: Floats, starts: Ints, kinds: Ints, X: Floats) -> bool:
     return True
 
 
-@njit(f"void({_MATRIX}, {_MATRIX}, b1)", cache=True)
+@njit(f"void({TABLE}, {TABLE}, b1)", cache=True)
 def _fill(X: Floats, moments: Floats, absorb: bool) -> None:
     """Missing values become the means; with ``absorb``, observed ones join the means of the rows after them."""
     for i in range(X.shape[0]):

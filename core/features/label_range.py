@@ -14,7 +14,7 @@ once.
 import numpy as np
 from numba import njit
 
-from core.contract import Floats
+from core.contract import NUMBERS_IN, Floats
 
 BEYOND = 0.1
 """Widths of the range of the labels that a prediction may lie beyond it."""
@@ -25,7 +25,6 @@ LOW, HIGH, ROWS = range(3)
 
 _WINSOR = 100.0
 """Widths of the range that a label may lie beyond it and be taken whole."""
-_READ = "Array(f8, 1, 'C', readonly=True)"
 
 
 @njit(cache=True, nogil=True)
@@ -48,7 +47,7 @@ def widen(span: Floats, y: float, rows: float) -> None:
         span[1] = y if y - span[1] <= _WINSOR * most else span[1] + most
 
 
-@njit(f"void(f8[::1], {_READ})", cache=True, nogil=True)
+@njit(f"void(f8[::1], {NUMBERS_IN})", cache=True, nogil=True)
 def hold_rows(values: Floats, span: Floats) -> None:
     """Predictions (n,) within what labels of this range (3,) allow, in place."""
     if span[ROWS] >= SPAN_ROWS:

@@ -22,14 +22,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Ints
+from core.contract import NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints
 from core.state.layout import Array, Counts, Holder, Layout, Range
 
 NOT_TOLD, BEFORE_ALL = np.nan, np.inf
 """The first lag column of a row that brings none; of one that was predicted before the first row was learned."""
 
-_READ2, _READ1 = "Array(f8, 2, 'C', readonly=True)", "Array(f8, 1, 'C', readonly=True)"
-_TABLE, _ROW = "f8[:,::1]", "f8[::1]"
 _NONE_TOLD, _NO_LABELS = np.empty((0, 0)), np.empty(0)
 
 
@@ -62,7 +60,7 @@ def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Flo
             labels[row, j] = labels[row - 1, j] if known and row > 0 else own
 
 
-@njit(f"void({_READ2}, {_READ1}, {_READ2}, b1, {_ROW}, {_TABLE}, {_TABLE}, {_TABLE})", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, {NUMBERS_IN}, {ROWS_IN}, b1, {VECTOR}, {TABLE}, {TABLE}, {TABLE})", cache=True, nogil=True)
 def _lag(
     X: Floats, y: Floats, told: Floats, classes: bool, known: Floats, features: Floats, labels: Floats, Z: Floats
 ) -> None:

@@ -41,7 +41,7 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
+from core.contract import CLASSES_IN, NUMBERS_IN, ROWS_IN, TABLE, Floats, Ints
 from core.numerics.rng import GAMMA, UNIT, Words, mix, mixed_seed
 
 PSI_MAX = 1e300
@@ -55,7 +55,6 @@ _TWO_PI = 2.0 * math.pi
 _SHRINK = 2.0**-40
 
 _TEXT = "Array(u1, 1, 'C', readonly=True)"
-_READ = "Array(f8, 1, 'C', readonly=True)"
 _STATES = "Array(u8, 1, 'C', readonly=True)"
 
 
@@ -71,7 +70,7 @@ def _start_streams(text: Any, key: Any, states: Words) -> None:
             h = (h ^ np.uint64(byte)) * _FNV_PRIME
 
 
-@njit(f"void({_STATES}, {_READ}, Array(f8, 2, 'C', readonly=True), u8[::1], f8[::1])", cache=True, nogil=True)
+@njit(f"void({_STATES}, {NUMBERS_IN}, {ROWS_IN}, u8[::1], f8[::1])", cache=True, nogil=True)
 def _add_signs(states: Words, values: Floats, signs: Floats, words: Words, psi: Floats) -> None:
     """Fill psi (d, rounded up to whole bytes) with the sum of the values times the signs of their columns.
 
@@ -112,11 +111,7 @@ def _add_normals(state: Any, value: float, psi: Floats) -> None:
         psi[i + 1] += radius * math.sin(angle)
 
 
-@njit(
-    f"void({_STATES}, {_READ}, Array(i8, 1, 'C', readonly=True), b1, Array(f8, 2, 'C', readonly=True), f8[:,::1])",
-    cache=True,
-    nogil=True,
-)
+@njit(f"void({_STATES}, {NUMBERS_IN}, {CLASSES_IN}, b1, {ROWS_IN}, {TABLE})", cache=True, nogil=True)
 def _project(states: Words, values: Floats, starts: Ints, gaussian: bool, signs: Floats, psi: Floats) -> None:
     """Rows ``starts[i]`` to ``starts[i + 1]`` of names and values into psi (n, d): Algorithm 2, line 3."""
     n, d = psi.shape

@@ -34,8 +34,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints
-from core.numerics.rows import direct
+from core.contract import ROWS_IN, TABLE, Floats, Header, Ints, direct
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
 START_ROWS = 20
@@ -58,9 +57,6 @@ _ROBUST = Layout(
     }
 )
 LAYOUTS = {"none": Layout({}), "standard": _ROBUST.without("buffer"), "robust": _ROBUST}
-
-_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
-_MATRIX = "f8[:,::1]"
 
 
 @njit(cache=True, nogil=True)
@@ -175,7 +171,7 @@ def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Flo
 
 
 @direct
-@njit(f"void({_ROWS_IN}, i8, b1, b1, {_MATRIX}, {_MATRIX}, {_MATRIX})", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, i8, b1, b1, {TABLE}, {TABLE}, {TABLE})", cache=True, nogil=True)
 def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
     """Absorb each row, then scale it; without ``absorb``, scale each as if it alone came next."""
     limit = _LIMIT_ROBUST if robust else _LIMIT

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
-from core.numerics.rows import CLASSES, NUMBERS_IN, TABLE, VECTOR
+from core.contract import CLASSES, NUMBERS_IN, TABLE, VECTOR, Floats, Ints
 from core.state.layout import Array, Range
 
 SLOPE, CURVATURE = range(2)

@@ -29,8 +29,8 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
-from core.metrics.prequential import FADING, READ_INTS, ROWS, STRIDE, WINDOW, add_point
+from core.contract import CLASSES_IN, CUBE, ROWS_IN, TABLE, VECTOR, Floats, Ints
+from core.metrics.prequential import FADING, ROWS, STRIDE, WINDOW, add_point
 
 P_MIN: Final = 1e-15
 """Probabilities below count as this much in the log loss, which is then at most 34.5."""
@@ -86,7 +86,7 @@ def note_facts(q: Floats, answer: int, label: int, facts: Floats, i: int) -> Non
     facts[SCORE, i] = q[1] if K > 1 else 1.0 - q[0]
 
 
-@njit(f"f8[:,::1](Array(f8, 2, 'C', readonly=True), {READ_INTS}, {READ_INTS})", cache=True, nogil=True)
+@njit(f"f8[:,::1]({ROWS_IN}, {CLASSES_IN}, {CLASSES_IN})", cache=True, nogil=True)
 def facts_of(probabilities: Floats, predicted: Ints, truth: Ints) -> Floats:
     """The facts (FACTS, n) of n rows with probabilities (n, K), answers (n,) and labels (n,).
 
@@ -228,24 +228,15 @@ def _possible(predicted: Ints, truth: Ints, facts: Floats, baselines: Ints, K: i
     return baselines.size == 0 or (baselines.min() >= AS_NOW and baselines.max() < K)
 
 
-@njit(
-    f"b1({READ_INTS}, {READ_INTS}, f8[:,::1], i8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], "
-    "f8[:,::1], f8[:,::1])",
-    cache=True,
-)
+COUNTED: Final = f"{VECTOR}, {TABLE}, {TABLE}, {CUBE}, {CUBE}, {TABLE}, {TABLE}"
+"""Numba's types of the arrays of a state, from the scalars to the history."""
+
+
+@njit(f"b1({CLASSES_IN}, {CLASSES_IN}, {TABLE}, i8[:,::1], {COUNTED})", cache=True)
 def absorb(
-    predicted: Ints,
-    truth: Ints,
-    facts: Floats,
-    baselines: Ints,
-    s: Floats,
-    sums: Floats,
-    classes: Floats,
-    confusion: Floats,
-    scores: Floats,
-    ring: Floats,
-    history: Floats,
-) -> bool:
+    predicted: Ints, truth: Ints, facts: Floats, baselines: Ints, s: Floats, sums: Floats, classes: Floats,
+    confusion: Floats, scores: Floats, ring: Floats, history: Floats,
+) -> bool:  # fmt: skip
     """Score rows one by one; False, with nothing changed, where an index or a probability cannot be.
 
     The rows are as ``ClassificationMetrics.absorb`` has them, then come the arrays of its state.

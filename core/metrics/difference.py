@@ -21,9 +21,8 @@ clipped, is kept as well: while it is below 0, ``favours_second`` is not true.
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Header
+from core.contract import NUMBERS_IN, Floats, Header
 from core.metrics.confidence_sequence import ALPHA, exceeds, load, radius
-from core.metrics.prequential import READ_FLOATS
 from core.metrics.regression import ERROR_MAX
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Holder, Layout
 
@@ -45,7 +44,7 @@ _GAIN = _BATCHES + 2 * len(BATCHES)
 _SCALARS = _GAIN + 1
 
 
-@njit(f"void({READ_FLOATS}, {READ_FLOATS}, {READ_FLOATS}, f8[::1])", cache=True)
+@njit(f"void({NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, f8[::1])", cache=True)
 def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
     """Compare the losses (n,) of two learners, row by row; NaN where one of them made no prediction."""
     for i in range(first.shape[0]):

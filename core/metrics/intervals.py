@@ -39,8 +39,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import LEVELS, Floats, Header, IntervalBounds
-from core.metrics.prequential import FADING, READ_FLOATS, WINDOW, capacity, grown
+from core.contract import LEVELS, NUMBERS_IN, Floats, Header, IntervalBounds
+from core.metrics.prequential import FADING, WINDOW, capacity, grown
 from core.state.layout import LARGEST, NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
 
 RING: Final = 250
@@ -112,7 +112,7 @@ def _finite(value: float) -> float:
     return min(max(value, -LARGEST), LARGEST)
 
 
-@njit(f"f8[:,:,::1]({READ_FLOATS}, {READ_FLOATS}, {_STATE}, i8)", cache=True)
+@njit(f"f8[:,:,::1]({NUMBERS_IN}, {NUMBERS_IN}, {_STATE}, i8)", cache=True)
 def _bounds(
     predicted: Floats, wanted: Floats, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats, n: int
 ) -> Floats:
@@ -158,19 +158,11 @@ def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
     ordered[free] = value
 
 
-@njit(f"b1({READ_FLOATS}, {READ_FLOATS}, {_RETURNED}, i8, {_STATE}, f8[::1], f8[::1])", cache=True)
+@njit(f"b1({NUMBERS_IN}, {NUMBERS_IN}, {_RETURNED}, i8, {_STATE}, f8[::1], f8[::1])", cache=True)
 def absorb_residuals(
-    predicted: Floats,
-    truth: Floats,
-    served: Floats,
-    rows: int,
-    alphas: Floats,
-    weights: Floats,
-    levels: Floats,
-    ordered: Floats,
-    residuals: Floats,
-    bits: Floats,
-) -> bool:
+    predicted: Floats, truth: Floats, served: Floats, rows: int, alphas: Floats, weights: Floats, levels: Floats,
+    ordered: Floats, residuals: Floats, bits: Floats,
+) -> bool:  # fmt: skip
     """Score and learn rows one by one; False, with nothing changed, where a number is not finite."""
     for i in range(truth.shape[0]):
         if not (math.isfinite(truth[i]) and math.isfinite(predicted[i])):

@@ -41,9 +41,6 @@ UNDEFINED: Final = Range(undefined=True)
 ROWS, STRIDE, POINTS = 0, -2, -1
 """Places of the scalars."""
 
-READ_FLOATS: Final = "Array(f8, 1, 'C', readonly=True)"
-READ_INTS: Final = "Array(i8, 1, 'C', readonly=True)"
-
 
 @njit("void(f8[::1], f8[:,::1], f8[::1])", cache=True)
 def add_point(s: Floats, history: Floats, metrics: Floats) -> None:

@@ -24,12 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Header
+from core.contract import NUMBERS_IN, Floats, Header
 from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering, median
 from core.metrics.prequential import (
     DIGITS,
     FADING,
-    READ_FLOATS,
     ROWS,
     STRIDE,
     WINDOW,
@@ -80,7 +79,7 @@ def squared_error(predicted: float, truth: float) -> float:
     return min(error * error, LOSS_MAX)
 
 
-@njit(f"f8[::1]({READ_FLOATS}, {READ_FLOATS})", cache=True)
+@njit(f"f8[::1]({NUMBERS_IN}, {NUMBERS_IN})", cache=True)
 def squared_errors(predicted: Floats, truth: Floats) -> Floats:
     """Squared errors (n,) of n predictions."""
     losses = np.empty(truth.shape[0])
@@ -136,19 +135,11 @@ def _count(error: float, s: Floats, errors: Floats) -> None:
         s[WEIGHT] = 1.0
 
 
-@njit(
-    f"i8({READ_FLOATS}, {READ_FLOATS}, {READ_FLOATS}, f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])", cache=True
-)
+@njit(f"i8({NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])", cache=True)
 def absorb_rows(
-    predicted: Floats,
-    truth: Floats,
-    baselines: Floats,
-    s: Floats,
-    series: Floats,
-    errors: Floats,
-    ring: Floats,
+    predicted: Floats, truth: Floats, baselines: Floats, s: Floats, series: Floats, errors: Floats, ring: Floats,
     history: Floats,
-) -> int:
+) -> int:  # fmt: skip
     """Score rows one by one: DONE; with nothing changed where a number is not finite, or an error has no bin yet."""
     first = int(s[OCTAVE]) * PER_OCTAVE
     done = DONE

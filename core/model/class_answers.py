@@ -34,22 +34,32 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Floats, Header, Ints, Label, Prediction
+from core.contract import (
+    CLASSES,
+    CLASSES_IN,
+    NUMBERS_IN,
+    ROWS_IN,
+    TABLE,
+    VECTOR,
+    Floats,
+    Header,
+    Ints,
+    Label,
+    Prediction,
+    direct,
+)
 from core.entry import ServedPrediction
 from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics
-from core.metrics.class_kernels import AS_NOW, FACTS, GONE, LOSS, NOTHING, P_TRUE, SEEN, facts_of, note_facts
+from core.metrics.class_kernels import AS_NOW, COUNTED, FACTS, GONE, LOSS, NOTHING, P_TRUE, SEEN, facts_of, note_facts
 from core.metrics.class_kernels import absorb as count_rows
 from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_priors, others_are_rare
 from core.model.rows import BlockRows, Returned, Scored
-from core.numerics.rows import direct
 from core.state.layout import Holder
 
 MASS_MIN = 1e-6
 """Least m: what all labels together share equally after many rows."""
 _NO_WEIGHTS = np.empty(0)
-_ROWS_IN = "Array(f8, 2, 'C', readonly=True)"
-_CLASSES_IN = "Array(i8, 1, 'C', readonly=True)"
 
 
 @njit(cache=True, nogil=True)
@@ -79,9 +89,7 @@ def _of_all(counts: Floats, labels: int) -> Floats:
 
 @direct
 @njit(
-    f"Tuple((i8[::1], f8[:,::1]))({_ROWS_IN}, i8[::1], f8[::1], f8[::1], f8[::1], i8, f8)",
-    cache=True,
-    nogil=True,
+    f"Tuple(({CLASSES}, {TABLE}))({ROWS_IN}, {CLASSES}, {VECTOR}, {VECTOR}, {VECTOR}, i8, f8)", cache=True, nogil=True
 )
 def say_rows(
     p: Floats, order: Ints, costs: Floats, counts: Floats, calibration: Floats, labels: int, rows: float
@@ -112,9 +120,8 @@ def say_rows(
 
 @direct
 @njit(
-    f"b1({_CLASSES_IN}, {_ROWS_IN}, {_CLASSES_IN}, Array(f8, 1, 'C', readonly=True), i8[::1], f8[::1], f8[::1], b1, i8,"
-    " f8, b1, f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1],"
-    " f8[:,::1], f8[::1])",
+    f"b1({CLASSES_IN}, {ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {VECTOR}, {VECTOR}, b1, i8, f8, b1, {COUNTED},"
+    f" {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})",
     cache=True,
     nogil=True,
 )

@@ -12,23 +12,21 @@ from msgspec.structs import replace
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Prediction
+from core.contract import NUMBERS_IN, TABLE, VECTOR, Floats, Header, Prediction, direct
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.features.labels import LabelSet
 from core.metrics import RegressionMetrics
 from core.metrics.intervals import NONE_TRACKED, Intervals, absorb_residuals, returned_bounds
 from core.metrics.regression import AS_IT_IS, AS_NOW, DONE, NOTHING, absorb_rows, squared_error, squared_errors
 from core.model.rows import BlockRows, Returned, Scored
-from core.numerics.rows import direct
 from core.state.layout import WHOLE, Array, Holder, Layout
 
 _NO_SHARES = np.empty(0)
-_ROWS, _ROW, _TABLE = "Array(f8, 1, 'C', readonly=True)", "f8[::1]", "f8[:,::1]"
-_METRICS = f"{_ROW}, {_TABLE}, {_TABLE}, {_TABLE}, {_TABLE}"
-_INTERVALS = f"i8, {_TABLE}, {_TABLE}, {_TABLE}, {_ROW}, {_ROW}, {_ROW}"
+_METRICS = f"{VECTOR}, {TABLE}, {TABLE}, {TABLE}, {TABLE}"
+_INTERVALS = f"i8, {TABLE}, {TABLE}, {TABLE}, {VECTOR}, {VECTOR}, {VECTOR}"
 
 
-@njit(f"void({_ROW}, {_ROWS}, {_ROW}, {_ROW})", cache=True, nogil=True)
+@njit(f"void({VECTOR}, {NUMBERS_IN}, {VECTOR}, {VECTOR})", cache=True, nogil=True)
 def _hold(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
     """Predictions (n,), each held by the labels before its own (n,), which the range then knows; their errors (n,)."""
     for i in range(y.shape[0]):
@@ -40,7 +38,7 @@ def _hold(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
 
 
 @direct
-@njit(f"i8({_ROW}, {_ROWS}, {_ROW}, {_ROW}, {_METRICS}, {_INTERVALS})", cache=True, nogil=True)
+@njit(f"i8({VECTOR}, {NUMBERS_IN}, {VECTOR}, {VECTOR}, {_METRICS}, {_INTERVALS})", cache=True, nogil=True)
 def _absorb(
     values: Floats, y: Floats, span: Floats, losses: Floats, scalars: Floats, series: Floats, errors: Floats,
     ring: Floats, history: Floats, rows: int, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats,

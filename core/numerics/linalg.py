@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 from threadpoolctl import threadpool_limits
 
-from core.contract import Floats
+from core.contract import ROWS_IN, TABLE, Floats
 from core.numerics.lapack import cholesky, inverse_of_cholesky
 
 INFLATION_MAX = 1e13
@@ -111,7 +111,7 @@ def _factor_and_invert(S: Floats, jitter: float, L: Floats, inverse: Floats) -> 
     return True
 
 
-@njit("f8[:,::1](Array(f8, 2, 'C', readonly=True))", cache=True, nogil=True)
+@njit(f"{TABLE}({ROWS_IN})", cache=True, nogil=True)
 def small_inverse(R: Floats) -> Floats:
     """``spd_inverse`` for up to 32 columns, to be called from compiled code (see learners/dfop/kernels.py)."""
     d = R.shape[0]

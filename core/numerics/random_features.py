@@ -24,9 +24,8 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats
+from core.contract import ROWS_IN, Floats, direct
 from core.numerics.rng import UNIT, mixed_seed, words
-from core.numerics.rows import ROWS_IN, direct
 
 PURPOSE = b"RandomFx"
 """What the features of one learner are drawn for."""

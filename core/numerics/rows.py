@@ -5,34 +5,13 @@ the same bits. These functions are compiled into the kernels that call them. Num
 files; `make` compiles them again when this one changes.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import numpy as np
 from numba import njit
 
 from core.contract import Floats
 
-_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
-
-ROWS_IN, NUMBERS_IN, CLASSES_IN = (f"Array({kind}, 'C', readonly=True)" for kind in ("f8, 2", "f8, 1", "i8, 1"))
-"""Numba's types of arrays that a kernel reads only: rows (n, d), and a number or a class per row (n,)."""
-CUBE, TABLE, VECTOR, CLASSES = "f8[:,:,::1]", "f8[:,::1]", "f8[::1]", "i8[::1]"
-"""Those of arrays that it may write."""
 HELD = 8
 """Rows that ``add_outers`` adds together."""
-
-
-def direct(kernel: _Kernel) -> _Kernel:
-    """A kernel of one signature as Numba has compiled it, for Python: a call that does not look for the signature.
-
-    That saves a third of what calls cost, and most of their check: arrays must be of exactly the declared types, of
-    which only the number of axes and the size of an item are compared. What other kernels call is left as it is.
-    """
-    compiled: Any = kernel
-    (signature,) = compiled.signatures
-    found: _Kernel = compiled.get_overload(signature)
-    return found
 
 
 @njit("i8(i8)", cache=True, nogil=True)

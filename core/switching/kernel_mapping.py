@@ -30,7 +30,7 @@ from typing import Self
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
+from core.contract import ROWS_IN, Floats, Ints
 from core.state.layout import NOT_NEGATIVE, Array, Counts, Layout
 from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, ROWS_MIN, STORED_MAX, FeatureRecovery
 from core.switching.linear_mapping import inverse_deviations
@@ -38,7 +38,6 @@ from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_
 
 PAPER_SCALE = 1.0 / math.sqrt(10.0)
 """What makes exp(-|x - x'|^2 / 20) of distances in units of h = 1."""
-_READ = "Array(f8, 2, 'C', readonly=True)"
 LAYOUT = Layout(
     {
         "stored": Array("stored", "columns"),
@@ -53,7 +52,7 @@ LAYOUT = Layout(
 )
 
 
-@njit(f"void({_READ}, f8[:,::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, f8[:,::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
 def _recover(X2: Floats, Z: Floats, m2: Floats, scale: Floats, m1: Floats, A: Floats, out: Floats) -> None:
     """m1 + sum_i A_i exp(-|z_i - z|^2 / 2), z = (x2 - m2) scale, for rows X2 (n, d2) into out (n, d1), row by row."""
     z = np.empty(Z.shape[1])

@@ -32,13 +32,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints, Weights
+from core.contract import ROWS_IN, Floats, Header, Ints, Weights
 from core.state.layout import NOT_NEGATIVE, Array, Layout, counts
 from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, ROWS_MIN, FeatureRecovery, linear_rows_max
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10
-_READ = "Array(f8, 2, 'C', readonly=True)"
 _LAYOUT = Layout(
     {
         "mean": Array("columns"),
@@ -53,7 +52,7 @@ _LAYOUT = Layout(
 WITH_SUMS, _WITH_ROWS, _SOLVED = _LAYOUT.without("stored"), _LAYOUT.without("S"), _LAYOUT.without("S", "stored")
 
 
-@njit(f"void({_READ}, f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
 def _recover(X2: Floats, m2: Floats, m1: Floats, M: Floats, out: Floats) -> None:
     """m1 + M'(x2 - m2) for rows X2 (n, d2) into out (n, d1), row by row in one order: the same bits in any block."""
     for i in range(X2.shape[0]):

@@ -35,7 +35,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats, Ints, Prediction
+from core.contract import CLASSES, CUBE, NUMBERS_IN, TABLE, VECTOR, Floats, Ints, Prediction
 from core.numerics.rng import uniform
 from core.numerics.weighting import bounded_square, deviation, fixed_share, weigh_by_losses
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Shares
@@ -96,13 +96,11 @@ def _follow(y: float, mixed: float, counters: Floats) -> float:
     return float(0.5 / max(counters[ERROR], _ERROR_MIN))
 
 
-@njit(
-    "void(f8[:,:,::1], f8[:,::1], Array(f8, 1, 'C', readonly=True), b1, f8[::1], f8[::1], f8[::1], f8, f8, b1, f8[::1],"
-    " i8[::1], f8[:,::1], f8[::1])",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-)
+_READ, _STATE = f"{CUBE}, {TABLE}, {NUMBERS_IN}", f"{VECTOR}, {VECTOR}, {VECTOR}"
+_MADE = f"{VECTOR}, {CLASSES}, {TABLE}, {VECTOR}"
+
+
+@njit(f"void({_READ}, b1, {_STATE}, f8, f8, b1, {_MADE})", cache=True, nogil=True, error_model="numpy")
 def mix_rows(
     P: Floats, S: Floats, y: Floats, numbers: bool, weights: Floats, losses: Floats, counters: Floats, eta: float,
     share: float, geometric: bool, draws: Floats, chosen: Ints, out: Floats, std: Floats,

@@ -5,17 +5,16 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints, Spec
+from core.contract import ROWS_IN, TABLE, Floats, Ints, Spec, direct
 from core.features.lags import LagColumns
 from core.features.scaling import Scaler
 from core.learners.auto.experts import LAGGED, LAGGED_LABELS, PRODUCTS, RANDOM, RAW, SCALED, Recipe, random_features
 from core.numerics.random_features import RandomFeatures
-from core.numerics.rows import direct
 from core.state.envelope import Nested
 
 
 @direct
-@njit("void(Array(f8, 2, 'C', readonly=True), f8[:,::1])", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, {TABLE})", cache=True, nogil=True)
 def _multiply(Z: Floats, out: Floats) -> None:
     """Rows Z (n, d) and their products z_i z_j, i <= j, into out (n, d + d (d + 1) / 2)."""
     d = Z.shape[1]

@@ -36,11 +36,10 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
+from core.contract import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.auto.resting import REST_ROWS, USE_RATE
 from core.numerics import weighting
-from core.numerics.rows import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR, direct
 
 WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
 """Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows that its class was right

@@ -33,12 +33,12 @@ Deviations
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
+from core.contract import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import ROWS, SCRATCH, State
-from core.numerics.rows import CLASSES, CUBE, HELD, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, direct, eighths
+from core.numerics.rows import HELD, eighths
 from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
 
 MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, SPAN, CALIBRATED, MIXING = 0, 1, 2, 3, 4, 5, 6, 8, 10
@@ -110,11 +110,7 @@ def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regressio
             S[k, i] = min(S[k, i], DEVIATION_MAX * (span[1] - span[0]))
 
 
-@njit(
-    f"void({VECTOR}, {NUMBERS_IN}, {NUMBERS_IN}, {CUBE}, {TABLE}, f8, {TABLE}, {VECTOR})",
-    cache=True,
-    nogil=True,
-)
+@njit(f"void({VECTOR}, {NUMBERS_IN}, {NUMBERS_IN}, {CUBE}, {TABLE}, f8, {TABLE}, {VECTOR})", cache=True, nogil=True)
 def _mix_rows(
     bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, rows: float, scores: Floats, std: Floats
 ) -> None:
@@ -179,11 +175,7 @@ def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, val
 
 
 @direct
-@njit(
-    f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {VECTOR}, {_SAID}, i8, i8, b1, b1)",
-    cache=True,
-    nogil=True,
-)
+@njit(f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {VECTOR}, {_SAID}, i8, i8, b1, b1)", cache=True, nogil=True)
 def learn_rows(
     bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, scores: Floats, value: Ints, told: Floats,
     member: int, row: int, refreshed: bool, only: bool,

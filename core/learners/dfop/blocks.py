@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats
+from core.contract import NUMBERS_IN, Floats
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import DONE, LEAK, REFRESH, ROWS, Predicted, State
 from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_transposed, symmetric_product
@@ -58,7 +58,7 @@ def block_rows(columns: int) -> int:
     return 64 if columns < 512 else 96
 
 
-@njit("UniTuple(f8[::1], 2)(Array(f8, 1, 'C', readonly=True), i8, f8, f8)", cache=True, nogil=True)
+@njit(f"UniTuple(f8[::1], 2)({NUMBERS_IN}, i8, f8, f8)", cache=True, nogil=True)
 def discounting(discounts: Floats, n: int, lam0: float, step0: float) -> tuple[Floats, Floats]:
     """Discounts (n,) of the rows and their -ln, as the row update sees them; (0,) discounts: the default ones."""
     lams, steps = np.full(n, lam0), np.full(n, step0)

@@ -43,9 +43,8 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
+from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.learners.calibration import report_row
-from core.numerics.rows import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, direct
 
 ROWS, GRADIENTS, SQUARES = range(3)
 """Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""

@@ -36,9 +36,8 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
+from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, Floats, Ints, direct
 from core.learners.calibration import report_row
-from core.numerics.rows import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, direct
 
 WEIGHT_MAX = 100.0
 MOVE_MAX = 4.0

@@ -25,11 +25,11 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
+from core.contract import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.learners.calibration import classify_rows
 from core.learners.odm import steps
 from core.learners.odm.candidates import PLACES_MAX
-from core.numerics.rows import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, direct, dot, load
+from core.numerics.rows import dot, load
 
 ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
 """Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows

@@ -58,9 +58,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import float64, int64, njit, types
 
-from core.contract import Floats, Ints
+from core.contract import Floats, Ints, direct
 from core.learners.vigo.cholesky import distance, factorise, rank_one
-from core.numerics.rows import direct
 
 BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, EXPONENT, RATIO = range(14)
 """A class's row of ``stats``: beta, nu, share; n; its rows since building began; c and the last window's c; wrong
