@@ -14,8 +14,9 @@ from typing import Any
 from pydantic import Field
 
 from core.config.config import Config, Costs, Description, Ignored, Tags, Unknown, as_text
-from core.config.watch import OnDrift, Watch
+from core.config.watch import Watch
 from core.contract import Label
+from core.drift.outbox import OnDrift
 from core.features.feature import Feature, GivenLabel, Missing
 from core.features.labels import LabelSet, clashes, distinct, same
 from core.problems import Checked, Invalid, Problem, refuse, suggestion

@@ -12,9 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
-from core.config.watch import OnDrift, Watch, check_on_drift, with_tests
+from core.config.watch import Watch, check_on_drift, with_tests
 from core.contract import Floats, Label, Spec, Task
 from core.drift.detector import detector_bytes
+from core.drift.outbox import OnDrift
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.features.feature import NAME_MAX, Declared, GivenLabel, Missing, Name
 from core.features.labels import LabelSet, key, parse_declared

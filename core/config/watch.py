@@ -9,14 +9,14 @@ one that holds other keys only runs all of them. Null and {} run none.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from core.drift.outbox import OnDrift
 from core.learners.algorithm import Algorithm
 from core.problems import Checked, Invalid, Param, suggestion
 
-OnDrift = Literal["report", "reset", "forget"]
 KINDS = ("class_mean", "error_rate")
 ROWS_MAX = 1_000_000_000
 DELTA = Param(

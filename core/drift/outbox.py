@@ -33,7 +33,7 @@ LISTED_KEPT = 512
 """Later alarms that all events kept list together; beyond it the oldest events lose their lists."""
 
 Reach = tuple[int, int, int]
-Action = Literal["report", "reset", "forget"]
+OnDrift = Literal["report", "reset", "forget"]
 Count = Annotated[int, Meta(ge=0)]
 Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
@@ -109,7 +109,7 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
     epsilon_cut: Finite  # the threshold that was passed; of means in ranges of the column that moved most
     rows_before: Count
     rows_after: Count
-    action: Action  # what the model did
+    action: OnDrift  # what the model did
     held_back: bool = False
     joined: Count = 0  # how many later alarms have joined it
     alarms: tuple[Joined, ...] = ()  # the first LISTED_MAX of them

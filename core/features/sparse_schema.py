@@ -25,10 +25,10 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
 if TYPE_CHECKING:
     from core.features.projection import Projection
 
-Kind = Literal["sign", "gaussian"]
+ProjectionKind = Literal["sign", "gaussian"]
 NAMES_MAX = 100_000
 """Names in one row."""
-WORK_MAX: dict[Kind, float] = {"sign": 2e9, "gaussian": 1e8}
+WORK_MAX: dict[ProjectionKind, float] = {"sign": 2e9, "gaussian": 1e8}
 """Most names times d in one request: about half a second, and one and a half."""
 _NAME = f"1 to {NAME_MAX} printable characters"
 _VALUE = "a finite number; a name left out is 0"
@@ -48,7 +48,7 @@ class SparseSchema:
     plain: Final = True
     exact: Final[tuple[int, ...]] = ()
 
-    def __init__(self, seed: int, dimension: int, kind: Kind) -> None:
+    def __init__(self, seed: int, dimension: int, kind: ProjectionKind) -> None:
         self.width: Final = dimension
         self.raw_width: Final = dimension
         self.ranges: Final[Floats] = np.full((2, dimension), np.nan)

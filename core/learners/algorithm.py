@@ -4,15 +4,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from core.contract import Header, Learner, Spec, Task
-from core.learners.learner import CLASS_BOUND, Listed
+from core.learners.learner import CLASS_BOUND
 from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.problems import Invalid, Param, suggestion
 
 COSINE_COST = 20.0
 """What a random feature costs beyond its inner product, in floating-point operations."""
+LOADED: set[str] = set()
+"""Ids of the algorithms that this process has loaded."""
+
+
+class LearnerClass(Protocol):
+    """What the catalogue asks of a class of learners."""
+
+    def __call__(self, spec: Spec) -> Learner:
+        """An empty learner."""
+
+    def state_bytes(self, spec: Spec, classes: int) -> int:
+        """Bytes of memory that a state takes."""
+
+    def row_cost(self, spec: Spec, classes: int) -> float:
+        """Floating-point operations of learning one row (coarse)."""
+
+    def row_exact(self, spec: Spec) -> bool:
+        """Whether a block is its rows bit for bit, however it is cut; else to round-off only."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +71,18 @@ class Algorithm:
     selects: bool = False
 
     @cached_property
-    def _class(self) -> type[Listed]:
-        return cast(type[Listed], resolve_name(self.learner))
+    def _class(self) -> LearnerClass:
+        return cast(LearnerClass, resolve_name(self.learner))
 
     def build(self, spec: Spec) -> Learner:
         """An empty learner."""
         own = expanded(spec)
-        learner = cast(type[Any], self._class)(own)
+        learner = self._class(own)
         if own is spec:
-            return cast(Learner, learner)
-        from core.learners.expanded import Expanded  # noqa: PLC0415  its kernels load with the first model
+            return learner
+        from core.learners.expanded import Expanded, Linear  # noqa: PLC0415  its kernels load with the first model
 
-        return Expanded(spec, learner)
+        return Expanded(spec, cast(Linear, learner))
 
     def state_bytes(self, spec: Spec, classes: int) -> int:
         """Bytes of memory that a state takes, that of random features included."""
@@ -104,16 +122,13 @@ class Algorithm:
 
     def load(self) -> None:
         """Import its learner, and with it its compiled kernels; that may take a tenth of a second, and 10 MB."""
-        assert self._example is not None
+        self.build(Spec(self.tasks[0], 1, self.complete({})))
+        LOADED.add(self.id)
 
     @property
     def loaded(self) -> bool:
         """Whether ``load`` has nothing left to do."""
-        return "_example" in vars(self)
-
-    @cached_property
-    def _example(self) -> Learner:
-        return self.build(Spec(self.tasks[0], 1, self.complete({})))
+        return self.id in LOADED
 
     def _has(self, name: str) -> bool:
         return any(param.name == name for param in self.params)

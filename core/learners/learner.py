@@ -1,12 +1,12 @@
 """What the learners of all families share: what they tell the catalogue, and the frame around their compiled rows."""
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Ints, Prediction, Spec
-from core.state.layout import Counts, Holder, Layout
+from core.state.layout import Counts, Holder
 
 CLASS_BOUND = 100
 """Classes that a model learns at most, if its algorithm says nothing else."""
@@ -16,16 +16,22 @@ NO_VALUE = np.empty(0, dtype=np.int64)
 _NUMBER_COST = 6.0
 
 
-class Listed(Protocol):
-    """What a class of learners says of itself to the catalogue, before one is built."""
+class RowLearner(Holder):
+    """A learner whose predictions are written into arrays, by what a subclass compiles.
 
-    layout: ClassVar[Layout]
-    object_bytes: ClassVar[int] = 0
-    """Memory of the objects around the arrays."""
+    Attributes:
+        spec: what it is built from.
+        regression: whether its labels are numbers.
+        classes: classes seen, 0 for regression.
+    """
+
+    deviates: ClassVar[bool] = False
+    """Whether a regression has deviations."""
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
         """The sizes of the layout."""
+        raise NotImplementedError
 
     @classmethod
     def state_bytes(cls, spec: Spec, classes: int) -> int:
@@ -42,19 +48,6 @@ class Listed(Protocol):
         """Whether a block is its rows bit for bit, however it is cut; else to round-off only."""
         del spec
         return True
-
-
-class RowLearner(Holder, Listed):
-    """A learner whose predictions are written into arrays, by what a subclass compiles.
-
-    Attributes:
-        spec: what it is built from.
-        regression: whether its labels are numbers.
-        classes: classes seen, 0 for regression.
-    """
-
-    deviates: ClassVar[bool] = False
-    """Whether a regression has deviations."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.regression, self.classes = spec, spec.task == "regression", 0

@@ -63,7 +63,7 @@ class MeanCost(NamedTuple):
     answer: int
 
 
-class Span(NamedTuple):
+class ClassSpan(NamedTuple):
     """What is counted of one span (``class_kernels``); ``whole``: rows are counted, not weighed."""
 
     sums: Floats  # (SUMS,)
@@ -286,15 +286,15 @@ class ClassificationMetrics(PrequentialMetrics):
             ratio = error_ratio(found.mean, found.constant)
         return Quality(accuracy, baseline, ratio, window.calibration_error, int(self.sums[0, at.UNSCORED]))
 
-    def _span(self, faded: int) -> Span:
+    def _span(self, faded: int) -> ClassSpan:
         """Copies of what is counted of all rows, each as one or ``faded``."""
         weight, start = self.scalars[at.WEIGHT] if faded else 1.0, at.FADED if faded else at.OVERALL
         held = self.sums[faded], self.by_class[start : start + 3], self.confusion[faded], self.scores[faded]
         sums, tallies, confusion, scores = (counts / weight for counts in held)
-        return Span(sums, tallies, confusion, scores, self.by_class[at.PLACE].astype(np.int64), not faded)
+        return ClassSpan(sums, tallies, confusion, scores, self.by_class[at.PLACE].astype(np.int64), not faded)
 
     @property
-    def _window(self) -> Span:
+    def _window(self) -> ClassSpan:
         """What is counted of the rows in the ring."""
         found = self._span(0)
         for counts in found[:4]:

@@ -182,7 +182,7 @@ def absorb_rows(
     return done
 
 
-class Span(NamedTuple):
+class NumberSpan(NamedTuple):
     """One span of rows; NaN without rows."""
 
     means: Floats  # (3, at least 2) of e^2 and |e| of each series
@@ -299,20 +299,22 @@ class RegressionMetrics(PrequentialMetrics):
         mse, baseline, paired = window_means(self.ring, min(self.rows, WINDOW))[:, SQUARE].tolist()
         return Quality(mse, baseline, error_ratio(paired, baseline), math.nan, 0)
 
-    def _spans(self) -> dict[str, Span]:
+    def _spans(self) -> dict[str, NumberSpan]:
         rows, weights, s = self.series[:, SERIES_ROWS], self.series[:, SERIES_FADING], self.scalars
         means = np.where(rows[:, None] > 0.0, self.series[:, SQUARE:SERIES_FADING], math.nan)
-        overall = Span(means, means[MODEL, 2], s[VAR], median(self.errors[0], int(s[OCTAVE])), int(rows[BASELINE]))
+        overall = NumberSpan(
+            means, means[MODEL, 2], s[VAR], median(self.errors[0], int(s[OCTAVE])), int(rows[BASELINE])
+        )
 
         errors, truth, _ = self.ring[: min(self.rows, WINDOW)].T
         means = window_means(self.ring, len(errors))
         bias, middle = (errors.mean(), np.median(np.abs(errors))) if len(errors) else (math.nan, math.nan)
-        window = Span(means[:, SQUARE:], bias, variance(truth), middle, int(means[BASELINE, SERIES_ROWS]))
+        window = NumberSpan(means[:, SQUARE:], bias, variance(truth), middle, int(means[BASELINE, SERIES_ROWS]))
 
         known, baseline = np.where(weights > 0.0, weights, math.nan), round(float(weights[BASELINE]), DIGITS)
         means = self.series[:, SERIES_FADING + SQUARE :] / known[:, None]
         middle = median(self.errors[1], int(s[OCTAVE]))
-        fading = Span(means, means[MODEL, 2], s[F_DEV] / known[MODEL], middle, baseline)
+        fading = NumberSpan(means, means[MODEL, 2], s[F_DEV] / known[MODEL], middle, baseline)
         return {"overall": overall, "window": window, "fading": fading}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:

@@ -11,7 +11,7 @@ from core.features.feature import width_of
 from core.metrics.confidence_sequence import loaded
 from core.model.model import LearnerParts, Model
 from core.problems import Invalid
-from core.switching.feature_recovery import Kind
+from core.switching.feature_recovery import MappingKind
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import mapping_bytes
 
@@ -128,6 +128,6 @@ def _bytes_to_challenge(model: Model, segment: Challenge) -> int:
     return 0
 
 
-def bytes_to_switch(model: Model, following: Schema, mapping: Kind) -> int:
+def bytes_to_switch(model: Model, following: Schema, mapping: MappingKind) -> int:
     """Bytes of memory that the model will hold at most during a change to a feature space."""
     return sum(parts.switching.bytes_to_switch(following, mapping) for parts in model.learners)

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.config.watch import OnDrift
 from core.contract import Alarm, Floats, Ints
 from core.drift.detector import DriftDetector
-from core.drift.outbox import EpisodePlace, Episodes
+from core.drift.outbox import EpisodePlace, Episodes, OnDrift
 from core.features import Schema, Space
 from core.features.feature_space import column_places
 from core.switching.phases import Phase

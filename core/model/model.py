@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from core.config import Config
-from core.config.challengers import Promote
+from core.config.challengers import Promotion
 from core.contract import Label
 from core.drift.outbox import Episodes, Outbox
 from core.features import Space
@@ -128,7 +128,7 @@ class Challenger:
     """
 
     parts: LearnerParts
-    promote: Promote = "never"
+    promote: Promotion = "never"
     difference: Difference = field(default_factory=Difference)
 
 

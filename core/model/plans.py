@@ -13,8 +13,8 @@ from core.features import Feature, Schema
 from core.features.feature_space import with_categories
 from core.model.model import Model
 from core.problems import Conflict, Invalid
-from core.switching.feature_recovery import Kind
-from core.switching.phases import Action
+from core.switching.feature_recovery import MappingKind
+from core.switching.phases import SwitchAction
 
 PREVIOUS = "previous"
 """What the former model is called after a promotion."""
@@ -84,7 +84,7 @@ def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | Non
 
 
 def plan_switch(
-    model: Model, action: Action, features: object = None, mapping: Kind | None = None, force: bool = False
+    model: Model, action: SwitchAction, features: object = None, mapping: MappingKind | None = None, force: bool = False
 ) -> Switch:
     """A step in a change of features as a client asks for it.
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.config.challengers import Promote, challenging, own_fields
+from core.config.challengers import Promotion, challenging, own_fields
 from core.contract import Buffer, Header
 from core.drift.outbox import Episodes, Outbox
 from core.features import Space
@@ -114,7 +114,7 @@ def from_bytes(
 
 def _load_challenger(config: Config, raw: Header, arrays: Arrays) -> tuple[str, Challenger]:
     name, promote, difference = raw["name"], raw["promote"], Difference()
-    if not isinstance(name, str) or not name or promote not in get_args(Promote):
+    if not isinstance(name, str) or not name or promote not in get_args(Promotion):
         raise ValueError("no such challenger")
     parts = _load_parts(config, arrays, raw["state"], {"difference": difference})
     return name, Challenger(parts, promote, difference)

@@ -29,7 +29,7 @@ from core.contract import Floats, Header, Ints, Weights
 from core.state.layout import ROWS_MAX, Counts, Holder
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE
 
-Kind = Literal["linear", "kernel"]
+MappingKind = Literal["linear", "kernel"]
 ROWS_MIN = 2
 """Rows from which there is a mapping."""
 STORED_MAX = 500
@@ -63,7 +63,7 @@ class FeatureRecovery(Holder, ABC):
         ridge (1,)          what it was solved with
     """
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[MappingKind]
     kept_max: ClassVar[int] = ROWS_MAX
     """Rows that the mapping in use is made of, at most."""
     mean: Floats

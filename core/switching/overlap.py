@@ -37,7 +37,7 @@ from core.features.feature_space import RowPart, union
 from core.features.schema import Schema
 from core.state.envelope import Nested
 from core.switching.expert import Given
-from core.switching.feature_recovery import ROWS_ENOUGH, ROWS_MIN, FeatureRecovery, Kind
+from core.switching.feature_recovery import ROWS_ENOUGH, ROWS_MIN, FeatureRecovery, MappingKind
 from core.switching.space_model import SpaceModel
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ class OverlapPeriod(Nested):
 
     phase = "overlap"
 
-    def __init__(self, config: Config, old: SpaceModel, features: tuple[Feature, ...], kind: Kind, paper: bool) -> None:
+    def __init__(
+        self, config: Config, old: SpaceModel, features: tuple[Feature, ...], kind: MappingKind, paper: bool
+    ) -> None:
         assert isinstance(old.schema, Schema)
         self.config, self.encoder = config, old.encoder
         self.schema: Schema = old.schema
@@ -188,7 +190,7 @@ class OverlapPeriod(Nested):
         return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
 
 
-def new_recovery(kind: Kind, sources: Sequence[str], targets: Sequence[str], paper: bool) -> FeatureRecovery:
+def new_recovery(kind: MappingKind, sources: Sequence[str], targets: Sequence[str], paper: bool) -> FeatureRecovery:
     """A mapping that has learned nothing."""
     from core.switching.kernel_mapping import KernelMapping  # noqa: PLC0415  its kernels are loaded later, see core.model
     from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  likewise

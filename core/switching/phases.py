@@ -27,12 +27,12 @@ from core.features import Space
 from core.features.feature import Feature
 from core.features.feature_space import RowPart, fits, parse_next, with_declarations
 from core.features.schema import Schema
-from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, Kind, linear_rows_max
+from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, MappingKind, linear_rows_max
 from core.switching.overlap import OverlapPeriod
 from core.switching.space_model import SpaceModel, row_columns
 
 Phase = SpaceModel | OverlapPeriod
-Action = Literal["begin", "complete", "abort"]
+SwitchAction = Literal["begin", "complete", "abort"]
 RETIRED_MAX = 64
 """Spaces left behind that are remembered."""
 NAMES_SHOWN = 5
@@ -160,7 +160,7 @@ class Switching:
         """
         return parse_next(with_declarations(raw, self._current), self._current)
 
-    def refusal(self, action: Action, features: Sequence[Feature] | None) -> str | None:
+    def refusal(self, action: SwitchAction, features: Sequence[Feature] | None) -> str | None:
         """Why a step of the log cannot be made as the model stands now, or None."""
         if (problem := self.obstacle(action)) is not None or action != "begin":
             return problem
@@ -176,7 +176,7 @@ class Switching:
             return "the features of both spaces are no longer those the rows were sent with"
         return None
 
-    def obstacle(self, action: Action) -> str | None:
+    def obstacle(self, action: SwitchAction) -> str | None:
         """Why the action cannot be taken in this phase, or None."""
         if self.config.algorithm.sparse:
             return f"{self.config.algorithm_id} takes rows of any names at any time: there are no features to change"
@@ -240,7 +240,7 @@ class Switching:
         assert isinstance(self.now, OverlapPeriod)
         self.enter(self.now.old, self.now.feedback_schema)
 
-    def begin(self, features: tuple[Feature, ...], mapping: Kind | None, classes: int) -> None:
+    def begin(self, features: tuple[Feature, ...], mapping: MappingKind | None, classes: int) -> None:
         """Go over to an overlap with new features, which nothing stands against, after so many classes."""
         assert isinstance(self.now, SpaceModel)
         if self.aborted_union is not None:
@@ -250,9 +250,9 @@ class Switching:
             period.new.add_class()
         self.enter(period)
 
-    def kind(self, mapping: Kind | None) -> Kind:
+    def kind(self, mapping: MappingKind | None) -> MappingKind:
         """The mapping of a change: the one asked for, else what the parameters say, else linear."""
-        asked: Kind = mapping or (self.config.params["mapping"] if self.config.algorithm.evolves else "linear")
+        asked: MappingKind = mapping or (self.config.params["mapping"] if self.config.algorithm.evolves else "linear")
         return asked
 
     @property
@@ -269,7 +269,7 @@ class Switching:
 
     # ---------------------------------------------------------------- estimates
 
-    def bytes_to_switch(self, following: Schema, mapping: Kind) -> int:
+    def bytes_to_switch(self, following: Schema, mapping: MappingKind) -> int:
         """Bytes that the state will take at most during a change to a space."""
         most, now = bytes_to_switch(self.config, self._current, following, mapping), self.in_force
         if now is not None and now.mixture is not None:  # several experts, and their columns
@@ -298,7 +298,7 @@ class Switching:
         self.retired_spaces = [*kept, space][-RETIRED_MAX:]
 
 
-def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Kind) -> int:
+def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: MappingKind) -> int:
     """Bytes that a state will take at most during a change of features: the old model, two new ones and the mapping."""
     columns = row_columns(config, following)
     targets = len(set(row_columns(config, old)) - set(columns))
@@ -306,7 +306,7 @@ def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Kin
     return models + mapping_bytes(targets, len(columns), mapping)
 
 
-def mapping_bytes(targets: int, sources: int, mapping: Kind) -> int:
+def mapping_bytes(targets: int, sources: int, mapping: MappingKind) -> int:
     """Bytes that learning a mapping takes at most: its sums or stored rows, and the mapping in use."""
     rows = STORED_MAX if mapping == "kernel" else linear_rows_max(sources)
     return 8 * (rows * (sources + targets) * 2 + 4 * (sources + targets))

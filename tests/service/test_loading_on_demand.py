@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.config import Config
-from core.learners.algorithm import Algorithm
+from core.learners.algorithm import LOADED, Algorithm
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import LATER as WITH_THE_FIRST_MODEL
 from service.first_run.kernels import Kernels
@@ -55,8 +55,8 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread]]
 
 def forget() -> None:
     """Make every algorithm look as in a new process."""
+    LOADED.clear()
     for algorithm in ALGORITHMS.values():
-        vars(algorithm).pop("_example", None)
         vars(algorithm).pop("forgets", None)
 
 

@@ -19,9 +19,9 @@ from core.features.scaling import scaler_bytes
 from core.learners.algorithm import COSINE_COST
 from core.learners.auto.columns import Columns
 from core.learners.auto.experts import LAGGED, LAGGED_LABELS, RANDOM, expert_spec, random_features, recipes
-from core.learners.auto.mixture import Mixture
+from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
-from core.learners.learner import NONE_GIVEN, Listed, RowLearner
+from core.learners.learner import NONE_GIVEN, RowLearner
 from core.state.envelope import Nested
 
 _CHUNK_ROWS = 1024
@@ -33,7 +33,7 @@ _MIXING_COST = 60.0
 """Floating-point operations of mixing one expert's probability of one class."""
 
 
-class Auto(Nested, Listed):
+class Auto(Nested):
     """The learner behind `auto`.
 
     State: that of its parts, the columns, every expert, and the mixture.
@@ -50,7 +50,7 @@ class Auto(Nested, Listed):
         """Bytes of the states of all experts, of their mixture, of the scaler, and of the random features."""
         experts = recipes(spec)
         own = sum(recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts)
-        mixture = Mixture([recipe.name for recipe in experts], regression=spec.task == "regression")
+        mixture = ExpertMixture([recipe.name for recipe in experts], regression=spec.task == "regression")
         mixed = mixture.layout.bytes(**mixture.sizes(classes)) + mixture.object_bytes
         read = {recipe.columns for recipe in experts}
         lags = LagColumns(spec.dimension, 1, LAGGED_LABELS).nbytes if LAGGED in read else 0
@@ -78,7 +78,7 @@ class Auto(Nested, Listed):
         self.experts: dict[str, RowLearner] = {
             recipe.name: cast(RowLearner, recipe.family.build(expert_spec(spec, recipe))) for recipe in self._recipes
         }
-        self.mixture = Mixture([*self.experts], regression=spec.task == "regression")
+        self.mixture = ExpertMixture([*self.experts], regression=spec.task == "regression")
         self._label_type = np.float64 if self.mixture.regression else np.int64
         self._chunk = REST_ROWS if self.row_exact(spec) else _CHUNK_ROWS
         self._take_turns()

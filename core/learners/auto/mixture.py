@@ -39,7 +39,7 @@ _NUMBER_COUNTERS = {mixing.ROWS: WHOLE, mixing.LOSS: _LOSS, mixing.RECENT: _LOSS
 _SPAN = (mixing.LEAST, mixing.MOST)
 
 
-class Mixture(Holder):
+class ExpertMixture(Holder):
     """A table of experts whose weights add up to 1; resting ones have none.
 
     State, for E experts and K classes:
@@ -137,7 +137,7 @@ class Mixture(Holder):
             self.labels[:], self.counters[mixing.POOLED] = 0.0, mixing.POOLED_FIRST
         self._wake()
 
-    def extend(self, other: "Mixture", anew: Collection[str]) -> None:
+    def extend(self, other: "ExpertMixture", anew: Collection[str]) -> None:
         """Go on for a mixture that has learned the same rows.
 
         Args:

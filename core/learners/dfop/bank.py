@@ -37,7 +37,7 @@ from core.contract import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Flo
 from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
-from core.learners.dfop.kernels import ROWS, SCRATCH, State
+from core.learners.dfop.kernels import ROWS, SCRATCH, MemberState
 from core.numerics.rows import HELD, eighths
 from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
 
@@ -55,7 +55,7 @@ _ROWS, _SAID = f"{ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}", f"{CLASSE
 
 
 @njit(cache=True, nogil=True)
-def _member(bank: Floats, k: int) -> State:
+def _member(bank: Floats, k: int) -> MemberState:
     """The state of member k."""
     K, D = int(bank[MEMBERS]), int(bank[COLUMNS])
     columns, first, square = int(bank[OUTPUTS] + 1.0 - bank[REGRESSION]), eighths(MIXING + K), D * D
@@ -184,7 +184,7 @@ def learn_rows(
 
     Args:
         bank: see MEMBERS and the others; updated.
-        X: (n, d) rows; they and the three that follow are ``core.learners.dfop.kernels.Rows``.
+        X: (n, d) rows; they and the three that follow are ``core.learners.dfop.kernels.GivenRows``.
         y: numbers, or class indices.
         discounts: of the rows.
         weights: of the rows.

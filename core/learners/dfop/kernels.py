@@ -183,10 +183,10 @@ def _gather(Q: Floats, diagonal: Floats) -> None:
         diagonal[j] = Q[j, j]
 
 
-Rows = tuple[Floats, Floats, Floats, Floats]
+GivenRows = tuple[Floats, Floats, Floats, Floats]
 """X (n, d); y (n,), numbers or class indices as floats; discounts (n,), or (0,) for the default; weights (n,), or (0,):
 every row counts once."""
-State = tuple[Floats, Floats, Floats, Floats, Floats]
+MemberState = tuple[Floats, Floats, Floats, Floats, Floats]
 """W (columns, D), Q (D, D), R (D, D), of which only the upper triangle is read, mean_square (D,), counters (8,)."""
 Predicted = tuple[Floats, Floats]
 """Scores (n, m), and deviations (n,), or (0,) for classification."""
@@ -198,8 +198,8 @@ SCRATCH = 5
 
 @njit(cache=True, nogil=True)
 def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would have to hand all of its state about
-    rows: Rows,
-    state: State,
+    rows: GivenRows,
+    state: MemberState,
     predicted: Predicted,
     refresh_rows: int,
     start: int,

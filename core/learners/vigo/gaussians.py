@@ -43,7 +43,7 @@ class Densities(NamedTuple):
     tail: Floats
 
 
-def densities(state: at.State, x: Floats) -> Densities:
+def densities(state: at.Gaussians, x: Floats) -> Densities:
     """Densities of one row x (D,) under the classes that have rows; arrays of their number."""
     seen = np.flatnonzero(state.stats[:, at.ROWS] > 0.0)
     stats, D = state.stats[seen], len(x)
@@ -63,7 +63,7 @@ def densities(state: at.State, x: Floats) -> Densities:
     )
 
 
-def _distance(state: at.State, k: int, x: Floats) -> float:
+def _distance(state: at.Gaussians, k: int, x: Floats) -> float:
     """Squared Mahalanobis distance of x from class k."""
     upper = state.L[k].copy()
     diagonal = np.arange(len(x))

@@ -83,7 +83,7 @@ VARIANCE_MIN, COUNT_MIN, _PIVOT_MIN = 1e-150, 1e-300, 1e-13
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
-class State(NamedTuple):
+class Gaussians(NamedTuple):
     """K classes over D columns, float64."""
 
     A: Floats  # (K, D, D)
@@ -104,7 +104,7 @@ def _load(X: Floats, i: int, x: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _extra(s: State, j: int, share: float, nu: float) -> float:
+def _extra(s: Gaussians, j: int, share: float, nu: float) -> float:
     """What prior and floor add to Sigma_jj; a column that never varied counts 1, the same in every class."""
     size, floor = s.constants[PRIOR_SIZE], s.constants[FLOOR]
     if size == 0.0:
@@ -119,7 +119,7 @@ def _extra(s: State, j: int, share: float, nu: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _student(s: State, k: int) -> None:
+def _student(s: Gaussians, k: int) -> None:
     """What of the densities depends on beta and nu only; 1 / beta is for the mean, by (3)."""
     D, beta, nu = s.means.shape[2], s.stats[k, BETA], s.stats[k, NU]
     if beta == 0.0:
@@ -132,7 +132,7 @@ def _student(s: State, k: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _factor(s: State, k: int) -> None:
+def _factor(s: Gaussians, k: int) -> None:
     """L L' = W^{-1} / nu + floor for class k, in place: E[Lambda]^{-1}, with which Algorithm 1 ends."""
     A, F, D, nu = s.A, s.L[k], s.A.shape[1], s.stats[k, NU]
     least = np.empty(D)
@@ -159,7 +159,7 @@ def _wait(S: Floats, means: Floats, stats: Floats, k: int, x: Floats, d: Floats)
 
 
 @njit(cache=True, nogil=True)
-def _rescale(s: State, k: int, nu: float) -> None:
+def _rescale(s: Gaussians, k: int, nu: float) -> None:
     """Another nu for class k, with the same Sigma but for the floor."""
     factor = nu / s.stats[k, NU]
     for j in range(s.A.shape[1]):
@@ -170,7 +170,7 @@ def _rescale(s: State, k: int, nu: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _update(s: State, k: int, d: Floats) -> None:
+def _update(s: Gaussians, k: int, d: Floats) -> None:
     """The rows of class k that wait are taken into its model, (2) to (5); d (D,) is scratch."""
     A, S, D, beta, n, nu = s.A, s.S, d.shape[0], s.stats[k, BETA], s.stats[k, WAITING], s.stats[k, NU]
     weight, step = beta * n / (beta + n), n / (beta + n)
@@ -243,14 +243,14 @@ def _classify(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: 
 
 
 @njit(cache=True, nogil=True)
-def _weigh(s: State, k: int) -> None:
+def _weigh(s: Gaussians, k: int) -> None:
     """Log of what class k counts for; VIGOw adds one by default, for classes that the last windows did not see."""
     sliding = s.constants[KIND] == VIGOW and s.constants[PAPER] == 0.0 and s.counters[STAGE] == 1.0
     s.stats[k, PRIOR] = math.log(max(s.stats[k, COUNT] + s.stats[k, OLD] + (1.0 if sliding else 0.0), COUNT_MIN))
 
 
 @njit(cache=True, nogil=True)
-def _slide(s: State) -> None:
+def _slide(s: Gaussians) -> None:
     """VIGOw's window of counts ends and the next begins (Algorithm 4); the first ends as |B| rows, whatever it held."""
     total = s.stats[:, COUNT].sum()
     share = s.constants[BATCH] / total if s.counters[STAGE] == 0.0 else 1.0
@@ -261,7 +261,7 @@ def _slide(s: State) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _leave_building(s: State) -> bool:
+def _leave_building(s: Gaussians) -> bool:
     """Whether the paper's building step goes on: it ends for all classes at once, when the last one has |B| rows."""
     if s.stats[:, ROWS].min() < s.constants[BATCH]:
         return True
@@ -272,7 +272,7 @@ def _leave_building(s: State) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _test(s: State, k: int, report: Floats) -> int:
+def _test(s: Gaussians, k: int, report: Floats) -> int:
     """VIGOd's test (12) in ranges and, where asked for, the error-rate test of class k; what fired, and the report."""
     beta, n, log = s.stats[k, BETA], s.stats[k, WAITING], s.constants[ERROR_CUT]
     if beta == 0.0:
@@ -293,7 +293,7 @@ def _test(s: State, k: int, report: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _complete(s: State, k: int, building: bool, d: Floats, report: Floats) -> int:
+def _complete(s: Gaussians, k: int, building: bool, d: Floats, report: Floats) -> int:
     """Class k has |B| rows waiting: tested and, on an alarm, reset (Algorithm 3), it learns them. What fired."""
     kind, fired = s.constants[KIND], 0
     if kind == VIGOD and not building:
@@ -315,7 +315,7 @@ def _complete(s: State, k: int, building: bool, d: Floats, report: Floats) -> in
 _CUBE, _TABLE, _VECTOR = float64[:, :, ::1], float64[:, ::1], float64[::1]
 _ROWS_IN, _LABELS = types.Array(float64, 2, "C", readonly=True), types.Array(float64, 1, "C", readonly=True)
 _PARTS = (_CUBE, _CUBE, _CUBE, _CUBE, _TABLE, _TABLE, _VECTOR, _VECTOR)
-_STATE = types.NamedTuple(_PARTS, State)  # type: ignore[no-untyped-call]
+_STATE = types.NamedTuple(_PARTS, Gaussians)  # type: ignore[no-untyped-call]
 _FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
 
 
@@ -337,11 +337,11 @@ def learn_rows(
 ) -> tuple[int, int]:  # fmt: skip
     """Test, then train on rows start, start + 1, ... until one fires an alarm.
 
-    X (n, D) and y (n,) are the rows and their classes; then come the parts of a ``State``. Value (n,) and p (n, K), the
+    X (n, D) and y (n,) are the rows and their classes; the parts of ``Gaussians`` follow. Value (n,) and p (n, K), the
     a-priori classes and probabilities, are written, report (4, max(D, 6)) by every test. Returns the next row, and what
     fired at the one before it: MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
     """
-    s = State(A, L, S, means, stats, features, counters, constants)
+    s = Gaussians(A, L, S, means, stats, features, counters, constants)
     kind, batch, paper = constants[KIND], constants[BATCH], constants[PAPER] == 1.0
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(start, X.shape[0]):
@@ -379,7 +379,7 @@ def learn_rows(
 
 
 @njit(types.void(_STATE, int64), cache=True, nogil=True)
-def start_class(s: State, k: int) -> None:
+def start_class(s: Gaussians, k: int) -> None:
     """Class k as it is before its first row; its arrays are zero."""
     s.stats[k, NU], s.stats[k, SHARE] = float(s.A.shape[1]), 1.0
     s.stats[k, COUNT] = 1.0 - s.counters[STAGE] if s.constants[KIND] == VIGOW else 1.0
@@ -391,7 +391,7 @@ def start_class(s: State, k: int) -> None:
 
 
 @njit(types.void(_STATE), cache=True, nogil=True)
-def refresh_densities(s: State) -> None:
+def refresh_densities(s: Gaussians) -> None:
     """What follows from beta, nu and counts that were changed from outside."""
     for k in range(s.stats.shape[0]):
         _weigh(s, k)

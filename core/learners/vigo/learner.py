@@ -51,7 +51,7 @@ def nu_max(batch: float, D: int) -> float:
 class Vigo(RowLearner):
     """The learner behind ``vigo``; the ranges of its spec are the declared ones.
 
-    State: see ``core.learners.vigo.kernels.State``.
+    State: see ``core.learners.vigo.kernels.Gaussians``.
     """
 
     layout: ClassVar = Layout(
@@ -120,10 +120,10 @@ class Vigo(RowLearner):
         self._alarms: list[Alarm] = []
 
     @property
-    def state(self) -> at.State:
+    def state(self) -> at.Gaussians:
         """All of it."""
         arrays = self.A, self.L, self.S, self.means, self.stats, self.features, self.counters, self.constants
-        return at.State(*arrays)
+        return at.Gaussians(*arrays)
 
     def _constants(self, spec: Spec) -> Floats:
         """The constants of ``core.learners.vigo.kernels``, in its order."""

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.contract import Spec
 from core.learners.auto import kernels as mixing
 from core.learners.auto.experts import PRODUCTS, RANDOM, expert_spec, recipes
-from core.learners.auto.mixture import Mixture
+from core.learners.auto.mixture import ExpertMixture
 from core.learners.catalogue import find
 from tests.core.learners.auto.mixture_oracle import Oracle
 from tests.core.state.hostile import hostile
@@ -45,7 +45,7 @@ def predictions(P):
 
 
 def mixture(classes, experts=3):
-    built = Mixture([f"e{number}" for number in range(experts)], regression=False)
+    built = ExpertMixture([f"e{number}" for number in range(experts)], regression=False)
     for _ in range(classes):
         built.add_class()
     return built

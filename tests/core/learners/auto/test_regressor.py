@@ -8,7 +8,7 @@ from msgspec.structs import astuple
 from numpy.testing import assert_allclose
 
 from core.contract import Spec
-from core.learners.auto.mixture import Mixture
+from core.learners.auto.mixture import ExpertMixture
 from core.learners.catalogue import find
 from tests.core.state.hostile import hostile
 
@@ -49,7 +49,7 @@ def oracle(P, S, y, weights):
 
 
 def mixture(names):
-    return Mixture(names, regression=True)
+    return ExpertMixture(names, regression=True)
 
 
 def predictions(P, S):
