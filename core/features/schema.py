@@ -58,7 +58,7 @@ class Schema:
         self._columns = tuple(column_of(feature, True) for feature in features)
         self._limits: Final = Limits.of(features)
         self._pick: Final = _picker(self.names)
-        self._known = frozenset(self.names)  # names of features, and names that are ignored
+        self.known = frozenset(self.names)  # names of features, and names that are ignored
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self.id == other.id
@@ -69,7 +69,7 @@ class Schema:
     def reading(self, ignored: Collection[str] = (), others: bool = True) -> "Schema":
         """The same space, read otherwise: names in ``ignored`` are passed over; ``others``: any category is taken."""
         found = copy(self)
-        found._known = frozenset(self.names).union(ignored)  # noqa: SLF001  its own class
+        found.known = frozenset(self.names).union(ignored)
         found._columns = tuple(column_of(feature, others) for feature in self.features)  # noqa: SLF001
         return found
 
@@ -81,7 +81,7 @@ class Schema:
                 ``missing_allowed``) a value that is null or absent; the first 20 of them.
         """
         raw = None
-        if self.numeric and type(values) is dict and (len(values) == len(self.names) or self._known.issuperset(values)):
+        if self.numeric and type(values) is dict and (len(values) == len(self.names) or self.known.issuperset(values)):
             try:
                 cells = self._pick(values)
                 # A sum that is finite has only finite terms; one that is not may still have, and is read by cells.
@@ -108,7 +108,7 @@ class Schema:
     def _row_by_cells(self, values: Mapping[str, object], missing_allowed: bool, field: str) -> Floats:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
-        strange = [] if self._known.issuperset(values) else [name for name in values if name not in self._known]
+        strange = [] if self.known.issuperset(values) else [name for name in values if name not in self.known]
         told = enumerate(strange[:PROBLEMS_MAX])
         problems = [unknown_feature(f"{field}.{name}", self.names, name, at) for at, name in told]
         place, cells = (lambda at: f"{field}.{self.names[at]}"), enumerate(map(values.get, self.names))
@@ -184,7 +184,7 @@ class Schema:
         problems: list[Problem] = []
         for position, name in enumerate(columns):
             column = self.index.get(name, -1) if isinstance(name, str) else -1
-            if column < 0 and isinstance(name, str) and name in self._known:
+            if column < 0 and isinstance(name, str) and name in self.known:
                 continue
             if len(problems) == PROBLEMS_MAX:
                 break

@@ -30,11 +30,11 @@ from service.api.models.models import ReadModel, RequestBody
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
 from service.api.openapi.examples import SWITCHES
-from service.api.rows import large_bodies, row_requests
+from service.api.rows.batches import identity_of_batch, read_batch
 from service.api.rows.formats.csv_tables import CSV_QUERIES
-from service.api.rows.idempotency import answer_if_seen, commit_change
-from service.api.rows.identity import NO_IDENTITY, SWITCH, Identity, digest, identity_of
-from service.api.rows.row_requests import Refused
+from service.api.rows.formats.json_tables import OVERLAP as OVERLAP_ROWS
+from service.api.rows.idempotency import REFUSED, answer_if_seen, commit_change, read_rows
+from service.api.rows.identity import NO_IDENTITY, OVERLAP, SWITCH, UNLABELLED, Identity, digest, identity_of
 from service.api.rows.table_queries import described
 from service.api.schemas import ClientId, Durability, Incarnation, OverlapBody, OverlapRecord, Rows, Taught, Version
 from service.runtime.replicas import changes
@@ -161,7 +161,7 @@ async def switch_features(
 
 def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
     """What a switch is remembered by: its own id stands for what it asks for."""
-    identity = identity_of(key, ask.id, SWITCH, (b"switch\n", body))
+    identity = identity_of(key, None if ask.id is None else [ask.id], SWITCH, (b"switch\n", body))
     asked = _encode((ask.action, ask.features, ask.mapping, *([ask.force] if ask.force else [])))
     return Identity(identity.ids, identity.digests or (digest(asked),) * len(identity.ids))
 
@@ -203,17 +203,21 @@ async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response
     kind = bodies.media_type(request, DENSE_TABLES)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(name)
-    found, _ = await large_bodies.read(ctx, replica, row_requests.overlap, large_bodies.sent(ctx, request, kind, body))
-    if isinstance(found, Refused):
-        reply = await answer_if_seen(ctx, replica, found.identity, found.error)
+    table = await read_batch(ctx, request, kind, body, OVERLAP_ROWS, None)
+    identity = await identity_of_batch(request, body, table, OVERLAP, b"overlap\n")
+    identity = Identity(identity.ids, identity.digests or (UNLABELLED,) * len(identity.ids))
+    try:
+        rows = await read_rows(ctx, replica, len(body), lambda validator: validator.overlap(table, identity.ids))
+    except REFUSED as error:
+        reply = await answer_if_seen(ctx, replica, identity, error)
     else:
-        reply = await replica.inbox.submit(found.rows, found.identity.digests)
+        reply = await replica.inbox.submit(rows, identity.digests)
     answer = Taught(
         overlap_rows=reply.answer.overlap_rows or 0,
         version=reply.answer.version,
         rows=reply.answer.rows,
         duplicate=reply.all_duplicate,
-        duplicates=found.size if reply.all_duplicate else reply.duplicates,
+        duplicates=len(table.rows) if reply.all_duplicate else reply.duplicates,
         durability=ctx.engine.durability,
         incarnation=replica.incarnation,
     )

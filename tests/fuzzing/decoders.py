@@ -26,14 +26,13 @@ from core.entry import (
     Withdraw,
 )
 from core.features import parse_features
-from core.features.labels import LabelSet
 from core.model import STATE_VERSION, Model, read, save
 from core.problems import Invalid
 from service.api.http import json_body
 from service.api.http.bodies import Gunzip
-from service.api.oip import requests as inference
-from service.api.rows import row_requests
-from service.api.rows.formats.tables import Sent
+from service.api.oip.requests import read_tensors, rows_of
+from service.api.rows.formats.json_tables import FEEDBACK
+from service.api.rows.formats.tables import Sent, read_table
 from service.errors import OnepassError
 from service.runtime.rows.row_validation import RowValidator
 from service.store import summaries, tracked
@@ -77,18 +76,11 @@ class Decoder(NamedTuple):
     refusals: tuple[type[Exception], ...] = REFUSALS
 
 
-def _validator(body):
-    config = Config.parse(body)
-    return RowValidator(
-        "m", config, LabelSet(config.labels or ()), config.space, config.space, "steady", lambda _: None
-    )
-
-
 def _feedback(model, kind, **query):
-    own = _validator(model)
+    own = RowValidator("m", Model.first(Config.parse(model)), lambda _: None)
 
     def read(body):
-        return row_requests.feedback(Sent(body, kind, query, b"", None, ROWS_MAX, 100, BYTES_MAX), own)
+        return own.feedback(read_table(FEEDBACK, Sent(body, kind, query, ROWS_MAX, BYTES_MAX), own.space), ())
 
     return read
 
@@ -177,11 +169,11 @@ INFER = [
 
 
 def _infer(json_bytes):
-    own = _validator(NUMBERS)
+    model = Model.first(Config.parse(NUMBERS))
+    own = RowValidator("m", model, lambda _: None)
 
     def read(body):
-        sent = Sent(body, "application/json", {}, b"", None, ROWS_MAX, 100, BYTES_MAX)
-        return inference.infer(json_bytes, sent, own)
+        return rows_of(read_tensors(json_bytes, Sent(body, "application/json", {}, ROWS_MAX, BYTES_MAX), model), own)
 
     return read
 

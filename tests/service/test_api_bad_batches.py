@@ -341,7 +341,7 @@ async def test_a_number_of_npy_too_large_for_a_double(api):
 @every_route
 async def test_so_many_rows_are_too_many(start, route, monkeypatch):
     """413, in every format; ids have a bound of their own."""
-    monkeypatch.setattr("service.api.rows.large_bodies.BATCH_IDS_MAX", 1)
+    monkeypatch.setattr("service.api.rows.batches.BATCH_IDS_MAX", 1)
     small = await start(batch_rows_max=2)
     path = await small.learnt(labels=[0, 1])
     body = batch(route, **({"labels": [0, 1, 0]} if route == "feedback" else {}))

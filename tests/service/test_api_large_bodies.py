@@ -48,7 +48,7 @@ def threads(monkeypatch):
 
         monkeypatch.setattr(where, name, noted)
 
-    noting(json_body, "decode")
+    noting(json_body, "read")
     for name in ("feedback", "prediction"):
         noting(RowValidator, name)
     for name in ("row", "numbers", "matrix"):
@@ -80,14 +80,14 @@ async def test_a_large_row_is_decoded_and_checked_in_a_thread(api, threads):
     one = await api.post(f"{path}/predict", {"features": values})
     many = await api.post(f"{path}/predict/batch", {"columns": names, "data": [[0.5] * 800]})
     assert [one["prediction"]] == many["predictions"]
-    assert {"decode", "feedback", "prediction", "row", "numbers"} == set(threads)
+    assert {"read", "feedback", "prediction", "row", "numbers"} == set(threads)
     assert threading.get_ident() not in set().union(*threads.values())
 
 
 async def test_a_small_row_stays_on_the_loop(api, threads):
     """A thread would cost more than it is worth."""
     path = await api.learnt()
-    assert {"decode", "feedback", "row"} <= set(threads)
+    assert {"read", "feedback", "row"} <= set(threads)
     assert {threading.get_ident()} == set().union(*threads.values())
     assert 3 == (await api.get(path))["rows"]
 
@@ -120,7 +120,7 @@ async def test_colons_in_strings_are_not_counted(monkeypatch, body, names):
 async def test_every_repeated_name_is_named(body, fields):
     """By its path, in the order of the body; the first 20 of them."""
     with pytest.raises(json_body.Invalid) as refused:
-        json_body.refuse_repeated(body, json_body.UNKNOWN)
+        json_body.refuse_repeated(body, -1)
     assert fields == [problem.field for problem in refused.value.problems]
 
 

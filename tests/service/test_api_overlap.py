@@ -172,7 +172,7 @@ async def test_overlap_rows_that_are_none(api, body, field):
 
 async def test_overlap_rows_beyond_the_bounds(start, monkeypatch):
     """More rows, or more with ids, than a batch may hold: 413."""
-    monkeypatch.setattr("service.api.rows.large_bodies.BATCH_IDS_MAX", 2)
+    monkeypatch.setattr("service.api.rows.batches.BATCH_IDS_MAX", 2)
     small = await start(batch_rows_max=5)
     path = await overlapping(small)
     await small.refuses(f"{path}/features/overlap", 413, "data", json=table(range(6)))

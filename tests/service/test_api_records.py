@@ -195,7 +195,7 @@ async def test_ids_are_of_every_row(api, form, ids):
 @every_form
 async def test_there_are_rows_and_not_too_many(start, form, monkeypatch):
     """413 beyond the bound, 422 without any."""
-    monkeypatch.setattr("service.api.rows.large_bodies.BATCH_IDS_MAX", 1)
+    monkeypatch.setattr("service.api.rows.batches.BATCH_IDS_MAX", 1)
     small = await start(batch_rows_max=2)
     path = await small.learnt()
     rows = [record(row) for row in range(3)]

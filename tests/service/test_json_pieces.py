@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from service.api.http import json_pieces
-from service.api.rows.formats import records
-from service.api.schemas import FeedbackColumns
+from service.api.schemas import FeedbackColumns, FeedbackRecord
 
 CELLS = ["],[", '"],', "},{", "\\", 1, -2.5, None, True, "é"]
 BODIES = [
@@ -38,7 +37,10 @@ def test_pieces_are_the_whole(monkeypatch, size):
     """However small they are, and whatever strings hold."""
     monkeypatch.setattr(json_pieces, "PIECE_BYTES", size)
     monkeypatch.setattr(json_pieces, "LARGE_BYTES", 0)
-    for decoder, bodies in ((msgspec.json.Decoder(FeedbackColumns), BODIES), (records.FEEDBACK.many, RECORDS)):
+    for decoder, bodies in (
+        (msgspec.json.Decoder(FeedbackColumns), BODIES),
+        (msgspec.json.Decoder(list[FeedbackRecord]), RECORDS),
+    ):
         for body in map(str.encode, bodies):
             assert outcome(decoder.decode, body) == outcome(json_pieces.decode, body, decoder)
 

@@ -8,8 +8,8 @@ ROOT = Path(__file__).resolve().parents[2]
 THREADS = {"asyncio.to_thread", "to_thread", "loop.run_in_executor", "run_in_executor"}
 """Ways into a thread or a process; everything but the helper's own goes through the helper."""
 HEAVY = {
-    "json_body.decode", "read_table", "row_requests.feedback", "row_requests.predict", "row_requests.overlap",
-    "json_body.json_object", "save.from_bytes", "save.to_bytes", "hashlib.blake2b", "blake2b", "codec.encode",
+    "json_body.decode", "json_body.read", "json_body.large", "read_table", "json_body.json_object",
+    "save.from_bytes", "save.to_bytes", "hashlib.blake2b", "blake2b", "codec.encode",
     "codec.entry", "codec.decode", "classification_batch", "regression_batch", "large_answer",
 }  # fmt: skip
 """Calls that take time in proportion to a body, a state or an entry."""
@@ -38,15 +38,9 @@ OWN_THREADS = {
 """Where work goes to a thread: the helper, and what is always large."""
 
 GIVEN_TO_THREADS = {
-    ("service/api/rows/row_requests.py", within, called)
-    for within, called in [
-        ("feedback", "read_table"), ("predict", "read_table"), ("overlap", "read_table"),
-        ("read_json", "json_body.decode"), ("_object_of", "json_body.decode"), ("large_row", "json_body.decode"),
-    ]
-} | {
     ("service/api/oip/requests.py", "_read", "json_body.decode"),
-    ("service/api/rows/formats/records.py", "listed", "json_body.decode"),
-    ("service/api/rows/formats/records.py", "_one", "json_body.decode"),
+    ("service/api/rows/formats/json_tables.py", "read_json", "json_body.read"),
+    ("service/api/rows/formats/json_tables.py", "_one", "json_body.decode"),
     ("service/api/rows/feedback.py", "_learnt", "large_answer"),
     ("service/api/rows/feedback.py", "_metrics", "classification_batch"),
     ("service/api/rows/feedback.py", "_metrics", "regression_batch"),
@@ -57,8 +51,7 @@ GIVEN_TO_THREADS = {
 """Functions that are themselves handed to the helper, or called by one that is."""
 
 SMALL = {
-    ("service/api/rows/feedback.py", "feedback_row", "json_body.decode"),  # up to THREAD_BYTES
-    ("service/api/rows/predict.py", "predict_row", "json_body.decode"),  # likewise
+    ("service/api/rows/batches.py", "read_row", "json_body.decode"),  # up to THREAD_BYTES
     ("service/runtime/commit/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
     ("service/runtime/commit/joined_rows.py", "_together", "codec.encode"),  # single rows, up to TICK_BYTES_MAX
     ("service/client/states.py", "state_digest", "hashlib.blake2b"),  # a command: no requests wait for it

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from core.config import Config
-from core.features.labels import LabelSet
+from core.model import Model
 from core.problems import Invalid
-from service.api.rows import row_requests
-from service.api.rows.formats.tables import Sent
+from service.api.rows.formats.json_tables import FEEDBACK
+from service.api.rows.formats.tables import Sent, read_table
 from service.errors import OnepassError
 from service.runtime.rows.row_validation import RowValidator
 
@@ -31,9 +31,8 @@ JSON, CSV, SVMLIGHT = "application/json", "text/csv", "text/x-svmlight"
 
 def calls(model, kind, body, rows_max=ROWS, **query):
     """How many calls reading a batch takes, and the error that refuses it."""
-    config = Config.parse(model)
-    own = RowValidator("m", config, LabelSet(config.labels or ()), config.space, config.space, "steady", lambda _: None)
-    sent = Sent(body, kind, query, b"", None, rows_max, ROWS, 2**25)
+    own = RowValidator("m", Model.first(Config.parse(model)), lambda _: None)
+    sent = Sent(body, kind, query, rows_max, 2**25)
     counted, refusal = 0, None
 
     def count(_frame, event, _what):
@@ -42,8 +41,7 @@ def calls(model, kind, body, rows_max=ROWS, **query):
 
     sys.setprofile(count)
     try:
-        found = row_requests.feedback(sent, own)
-        refusal = getattr(found, "error", None)
+        own.feedback(read_table(FEEDBACK, sent, own.space), ())
     except (Invalid, OnepassError) as error:
         refusal = error
     finally:

@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -25,9 +26,6 @@ from service.errors import NotJson
 TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
 PATH_MAX = 200
 """Characters of a path, or a name, that an error repeats."""
-UNKNOWN = -1
-"""For requests that may hold any number of names."""
-
 KINDS = {
     "object": "an object",
     "array": "a list",
@@ -40,30 +38,55 @@ KINDS = {
 T = TypeVar("T")
 
 
-def decode(body: bytes, decoder: "msgspec.json.Decoder[T]", names: Callable[[T], int] = lambda _: UNKNOWN) -> T:
-    """A struct from a JSON body.
-
-    Args:
-        body: the bytes.
-        decoder: of the struct.
-        names: how many names a body that decodes to this struct holds, all objects together; where ``UNKNOWN``, every
-            body is read a second time.
+def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    """A value from a JSON body.
 
     Raises:
         NotJson: not JSON, or not UTF-8.
         Invalid: JSON of another shape, or a name that is given twice; naming the field.
     """
+    found = read(body, decoder)
+    refuse_repeated(body, names_in(found))
+    return found
+
+
+def read(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    """As ``decode``, but of a name that is given twice the last value counts."""
     try:
-        found = json_pieces.decode(body, decoder)
+        return json_pieces.decode(body, decoder)
     except msgspec.ValidationError as error:
         _refuse_broken(body)
         raise _wrong_shape(body, decoder.type, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(body, error) from None
-    expected = names(found)
-    if body.count(b":") != expected:
-        refuse_repeated(body, expected)
-    return found
+
+
+def large(body: bytes, decoder: "msgspec.json.Decoder[T]", most: int) -> T:
+    """As ``decode``, of a body of at most so many values, which are counted before it is decoded.
+
+    Raises:
+        NotJson, Invalid: as ``decode``, or there are more.
+    """
+    if body.count(b",") > most and json_pieces.count(body, b",") > most:
+        raise Invalid.of("body", "holds too many names and values", f"<= {most}")
+    return decode(body, decoder)
+
+
+def names_in(found: Any) -> int:
+    """How many names a body that decodes to a value holds: so many at least, all objects together."""
+    if isinstance(found, dict):
+        return len(found)
+    if isinstance(found, list):
+        return sum(map(names_in, found)) if found and isinstance(found[0], msgspec.Struct) else 0
+    fields = _fields(type(found)) if isinstance(found, msgspec.Struct) else ()
+    given = [value for name, default in fields if (value := getattr(found, name)) is not default]
+    return len(given) + sum([names_in(value) for value in given if type(value) in (dict, list)])
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any]]:
+    """The fields of a struct, each with what it has where it is not given."""
+    return [(own.name, own.default) for own in msgspec.structs.fields(kind)]
 
 
 _syntax = msgspec.json.Decoder(msgspec.Raw)
@@ -79,16 +102,6 @@ def _refuse_broken(body: bytes) -> None:
         raise _not_json(body, error) from None
 
 
-def refuse_many(body: bytes, most: int) -> None:
-    """Refuse a JSON body of more than ``most`` values, counted no further than that, and without decoding it.
-
-    Raises:
-        Invalid: naming the body, and the bound.
-    """
-    if body.count(b",") > most and json_pieces.commas_exceed(body, most):
-        raise Invalid.of("body", "holds too many names and values", f"<= {most}")
-
-
 def nested_more_than(body: bytes, most: int) -> bool:
     """Whether a JSON body holds more than ``most`` lists and objects, counted without decoding it."""
     if body.count(b"[") + body.count(b"{") <= most:
@@ -101,9 +114,9 @@ def refuse_repeated(body: bytes, names: int) -> None:
 
     Args:
         body: valid JSON.
-        names: how many names it is known to hold, all objects together, or ``UNKNOWN``.
+        names: how many names it is known to hold, all objects together; a body of more is parsed again.
     """
-    if json_pieces.count(body, b":") == names:
+    if body.count(b":") == names or json_pieces.count(body, b":") == names:
         return
     repeating: list[_Pairs] = []
     parsed = _parsed(body, object_pairs_hook=lambda pairs: _object(pairs, repeating))
@@ -239,6 +252,8 @@ def _path(steps: Iterable[str | int]) -> str:
 OBJECT_VALUES_MAX = 6 * COLUMNS_MAX
 """Most names and values in the body of a route that takes no rows: as many features as a model may have, each with all
 that one can say of it."""
+ROW_VALUES_MAX = COLUMNS_MAX + 100
+"""Most names and values in the body of one row."""
 _any_object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -248,16 +263,12 @@ def json_object(body: bytes) -> dict[str, Any]:
     Raises:
         NotJson, Invalid: it is none.
     """
-    refuse_many(body, OBJECT_VALUES_MAX)
-    return decode(body, _any_object)
+    return large(body, _any_object, OBJECT_VALUES_MAX)
 
 
 UNKNOWN_FIELD = "is not a field of this request"
 LOOKED_AT_BYTES = 65_536
 """Largest body that is read again for its other fields; of a larger one the first is told."""
-_STEP = re.compile(r"\.(\w+)|\[[^\]]*\]")
-_type_info = cache(msgspec.inspect.type_info)
-"""Of the few types that bodies are read as."""
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -283,14 +294,13 @@ def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
         path: of the object that has the field, as msgspec tells it: ``$.rows[...]``; "" for the body itself.
         name: of the field.
     """
-    struct = _struct_at(shape, path)
-    fields = () if struct is None else msgspec.structs.fields(struct)
+    fields = () if path else msgspec.structs.fields(shape)
     known = [own.encode_name for own in fields]
-    if path or struct is None or len(body) > LOOKED_AT_BYTES:
-        return Invalid(unknown(name, name, known))
-    try:
-        given = [*_names.decode(body)]
-    except RecursionError:  # deeper by two calls than where it was read
+    given = []
+    if not path and len(body) <= LOOKED_AT_BYTES:
+        with suppress(RecursionError):  # deeper by two calls than where it was read
+            given = [*_names.decode(body)]
+    if not given:
         return Invalid(unknown(name, name, known))
     strange = [each for each in given if each not in known][:PROBLEMS_MAX]
     problems = [unknown(each, each, known, at < SUGGESTED_MAX) for at, each in enumerate(strange)]
@@ -298,22 +308,3 @@ def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
     if "prediction_id" in known and not {"features", "prediction_id"} & {*given}:
         lacking.append("features")
     return Invalid(*problems, *(Problem(each, "is required") for each in lacking))
-
-
-def _struct_at(shape: Any, path: str) -> type[msgspec.Struct] | None:
-    """The struct that a path leads to; None where there is none, or several may stand there."""
-    found: Any = _type_info(shape)
-    for step in [None, *_STEP.finditer(path)]:
-        if step is not None:
-            found = _member(found, step[1])
-        if isinstance(found, msgspec.inspect.UnionType):
-            found = next((one for one in found.types if not isinstance(one, msgspec.inspect.NoneType)), None)
-    return found.cls if isinstance(found, msgspec.inspect.StructType) else None
-
-
-def _member(shape: Any, name: str | None) -> Any:
-    """The type of a field, or of the members of a list."""
-    if name is None:
-        return getattr(shape, "item_type", None)
-    fields: Iterable[msgspec.inspect.Field] = getattr(shape, "fields", ())
-    return next((own.type for own in fields if own.encode_name == name), None)

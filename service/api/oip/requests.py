@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from core.contract import Floats
 from core.features import Schema, Space, SparseSchema
 from core.features.feature import COLUMNS_MAX
-from core.problems import Invalid
+from core.model import Model
+from core.problems import FILLED, Invalid, lacking
 from service.api.http import json_body
 from service.api.oip import schemas as v2
-from service.api.rows.formats.tables import NESTED_IN_ROW, Sent, check_size, names_given, rows_most
-from service.api.rows.identity import Identity, printable
-from service.api.rows.row_requests import REFUSED, Refused
+from service.api.rows.formats.tables import NESTED_IN_ROW, Sent, check_size, rows_most
+from service.api.rows.identity import printable
 from service.errors import NotTable
-from service.runtime.rows.named_rows import SparseRow, as_written
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table
 
@@ -33,30 +32,27 @@ Values = list[Any] | NDArray[Any]
 
 
 class ToInfer(NamedTuple):
-    """Rows to predict (n, F), the first by name; id and tracking of the request; its outputs, and which are binary."""
+    """Inputs and their elements; id and tracking of the request; its outputs, and which are binary."""
 
-    raw: Floats
-    first: dict[str, Any]
+    inputs: Sequence[v2.InputTensor]
+    values: Sequence[Values]
     id: str | None
     track: bool
     outputs: Mapping[str, bool]
 
 
-def infer(json_bytes: int | None, sent: Sent, validator: RowValidator) -> ToInfer | Refused:
-    """The rows of a request, so many bytes of which are JSON (None: all), in ``validator.space``."""
-    ask, blobs = _read(json_bytes, sent, validator.space)
+def read_tensors(json_bytes: int | None, sent: Sent, model: Model) -> ToInfer:
+    """A request to a model, so many bytes of which are JSON; None: all."""
+    space = model.prediction_schema
+    ask, blobs = _read(json_bytes, sent, space)
     values, size = _values(ask.inputs, blobs), ask.inputs[0].shape[0]
-    check_size(size, rows_most(sent, validator.space), ask.inputs[0].name)
+    check_size(size, rows_most(sent, space), ask.inputs[0].name)
     if odd := [own.name for own in ask.inputs if own.shape[0] != size]:
         raise Invalid.of(odd[0], "has another number of rows", f"{size}, as {ask.inputs[0].name}")
-    track, outputs = _flag(ask.parameters, "track", "parameters"), _outputs(ask, validator.config.task)
+    track, outputs = _flag(ask.parameters, "track", "parameters"), _outputs(ask, model.config.task)
     if track and size != 1:
         raise Invalid.of("parameters.track", "is for one row", "a request of one row")
-    try:
-        rows = _rows(ask.inputs, values, validator)
-        return ToInfer(*rows, printable(ask.id, "id") if ask.id else None, track, outputs)
-    except REFUSED as error:
-        return Refused(error, Identity(), None, size)
+    return ToInfer(ask.inputs, values, printable(ask.id, "id") if ask.id else None, track, outputs)
 
 
 def _read(json_bytes: int | None, sent: Sent, space: Space | None) -> tuple[v2.InferRequest, memoryview]:
@@ -67,15 +63,10 @@ def _read(json_bytes: int | None, sent: Sent, space: Space | None) -> tuple[v2.I
     inputs = len(space.names) if isinstance(space, Schema) else COLUMNS_MAX
     if json_body.nested_more_than(header, NESTED_IN_ROW * sent.rows_max + LISTS_OF_INPUT * (inputs + 1)):
         check_size(sent.rows_max + 1, sent.rows_max, "inputs")
-    ask = json_body.decode(header, v2.decoder, _names)
+    ask = json_body.decode(header, v2.decoder)
     if not ask.inputs or len({own.name for own in ask.inputs}) < len(ask.inputs):
         raise Invalid.of("inputs", "hold no tensor, or a name twice", "one input, or one for each feature")
     return ask, memoryview(sent.body)[len(header) :]
-
-
-def _names(ask: v2.InferRequest) -> int:
-    """How many names such a body holds."""
-    return sum(names_given(own) + len(own.parameters or ()) for own in [ask, *ask.inputs, *(ask.outputs or ())])
 
 
 def _outputs(ask: v2.InferRequest, task: str) -> Mapping[str, bool]:
@@ -141,13 +132,11 @@ def _texts(blob: memoryview, size: int) -> list[str]:
     return found if at == len(blob) else []
 
 
-def _rows(
-    inputs: Sequence[v2.InputTensor], values: Sequence[Values], validator: RowValidator
-) -> tuple[Floats, dict[str, Any]]:
-    """The rows' raw values, and the first row by name."""
-    own, space, names = inputs[0], validator.space, [each.name for each in inputs]
-    sparse, flat, width = isinstance(space, SparseSchema), values[0], own.shape[-1]
-    matrix = names == [v2.MATRIX] and len(own.shape) == 2 and not sparse
+def rows_of(asked: ToInfer, validator: RowValidator) -> tuple[Space, Floats, dict[str, Any]]:
+    """The space that rows are read in, their raw values (n, F), and the first row by name."""
+    own, space, names = asked.inputs[0], validator.space, [each.name for each in asked.inputs]
+    flat, width = asked.values[0], own.shape[-1]
+    matrix = names == [v2.MATRIX] and len(own.shape) == 2 and not isinstance(space, SparseSchema)
     if matrix:
         known = [each for each in (space, validator.union) if isinstance(each, Schema)]
         names = next(([*each.names] for each in known if each.raw_width == width), [])
@@ -156,24 +145,26 @@ def _rows(
         plain = {bool} if own.datatype == v2.BOOL else {int, float}
         if all(each.numeric for each in known) and (isinstance(flat, np.ndarray) or plain.issuperset(map(type, flat))):
             with suppress(Invalid, OverflowError):  # which is told cell by cell, below
-                table = Table(np.array(flat, np.float64).reshape(own.shape), own.shape[0])
-                return validator.prediction(table)[1], dict(zip(names, _listed(flat[:width]), strict=True))
+                table = Table(np.array(flat, np.float64).reshape(own.shape))
+                return *validator.prediction(table), dict(zip(names, _listed(flat[:width]), strict=True))
         listed = _listed(flat)
-        rows: list[Any] = [listed[at : at + width] for at in range(0, len(listed), max(1, width))]
-    elif wide := [each.name for each in inputs if each.shape[1:] not in ([], [1])]:
+        rows: Any = [listed[at : at + width] for at in range(0, len(listed), max(1, width))]
+    elif wide := [each.name for each in asked.inputs if each.shape[1:] not in ([], [1])]:
         raise Invalid.of(f"{wide[0]}.shape", "is not a value for each row", f"[{own.shape[0]}]")
     else:
-        rows = [SparseRow(names, [*row]) if sparse else row for row in zip(*map(_listed, values), strict=True)]
+        rows = zip(*map(_listed, asked.values), strict=True)
+        absent = (
+            [] if validator.missing_allowed or space is None else [each for each in space.names if each not in names]
+        )
+        if absent:
+            raise Invalid(lacking("inputs", absent, FILLED))
 
     def place(row: int, member: str) -> str:
         _, _, name = member.partition(".")
         return "inputs" if not name else f"features[{row}][{names.index(name)}]" if matrix else f"{name}[{row}]"
 
-    table = Table(rows, len(rows), None if sparse else names, place=place)
-    try:
-        return validator.prediction(table)[1], dict(zip(names, rows[0].values if sparse else rows[0], strict=True))
-    except Invalid as error:
-        raise as_written(error, table) from None
+    table = Table([dict(zip(names, row, strict=False)) for row in rows], place)
+    return *validator.prediction(table), table.rows[0]
 
 
 def _listed(values: Values) -> list[Any]:

@@ -28,14 +28,14 @@ from service.api.http.media import JSON
 from service.api.http.problems import inference_problem
 from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
-from service.api.oip import requests
 from service.api.oip import schemas as v2
-from service.api.oip.requests import ToInfer
+from service.api.oip.requests import ToInfer, read_tensors, rows_of
 from service.api.openapi.document import raw_body
 from service.api.openapi.examples import INFER
-from service.api.rows import large_bodies, predict
+from service.api.rows import predict
+from service.api.rows.formats.tables import Sent
+from service.api.rows.idempotency import read_rows
 from service.api.rows.large_answers import ROW_BYTES, in_parts, list_parts
-from service.api.rows.row_requests import Refused
 from service.api.schemas import PredictedBatch, PredictRow
 from service.errors import NotFound, NotReady, RequestConflict
 from service.runtime.replicas.replica import Replica
@@ -128,30 +128,31 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
     request or one that is made; that needs the scope `learn`. An id that is pending or was seen is 409.
     """
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
-    given = large_bodies.sent(ctx, request, JSON, body)
-    while True:
-        found, validator = await large_bodies.read(ctx, replica, partial(requests.infer, json_length), given)
-        if isinstance(found, Refused):
-            raise found.error
-        if found.track:
-            ctx.keys.allow(lines_of(request.scope), "learn", replica.name)
-            return await _tracked(ctx, replica, found, len(body))
-        batch = await predict.predict_many(replica, validator.space, found.raw)
-        if batch is not None:  # else the model's features have changed meanwhile
+    bounds = ctx.engine.bounds
+    sent = Sent(body, JSON, {}, bounds.batch_rows_max, bounds.body_bytes_max)
+    asked = await ctx.reader.call_if_large(len(body), read_tensors, json_length, sent, replica.model)
+    if asked.track:
+        ctx.keys.allow(lines_of(request.scope), "learn", replica.name)
+    while True:  # until the rows are read in the features that the model has when it predicts them
+        space, raw, first = await read_rows(ctx, replica, len(body), partial(rows_of, asked))
+        if asked.track:
+            return await _tracked(ctx, replica, asked, first, len(body))
+        batch = await predict.predict_many(replica, space, raw)
+        if batch is not None:
             if batch.predictions[0] is None:
                 raise RequestConflict(f"model {replica.name} {NO_LABEL}")
-            return await in_thread_if_large(ROW_BYTES * len(found.raw), rendered, replica.name, batch, found)
+            return await in_thread_if_large(ROW_BYTES * len(raw), rendered, replica.name, batch, asked)
 
 
-async def _tracked(ctx: Context, replica: Replica, found: requests.ToInfer, size: int) -> Response:
+async def _tracked(ctx: Context, replica: Replica, asked: ToInfer, row: dict[str, Any], size: int) -> Response:
     """Predict one row and keep it until its label comes."""
     if replica.model.config.task == "classification" and not replica.model.own.answers.labels.labels:
         raise RequestConflict(f"model {replica.name} {NO_LABEL}")
-    answer = await predict.predict_asked(ctx, replica, PredictRow(features=found.first, track=True), size, found.id)
+    answer = await predict.predict_asked(ctx, replica, PredictRow(features=row, track=True), size, asked.id)
     batch = PredictedBatch(predictions=[answer.prediction], version=answer.version, incarnation=answer.incarnation)
     if answer.probabilities is not None:
         batch.classes, batch.probabilities = [*answer.probabilities], [[*answer.probabilities.values()]]
-    return rendered(replica.name, batch, found, answer.prediction_id)
+    return rendered(replica.name, batch, asked, answer.prediction_id)
 
 
 # ------------------------------------------------------------------------------------------------ tensors

@@ -18,19 +18,20 @@ from core.contract import Ints
 from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
-from service.api.http import bodies, json_body
+from service.api.http import bodies
 from service.api.http.context import Context, Ctx, ModelName, idempotency_key
 from service.api.http.media import JSON
 from service.api.http.route import LEARN
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
-from service.api.rows import large_bodies, plain_rows, row_requests
+from service.api.rows import plain_rows
+from service.api.rows.batches import identity_of_batch, read_batch, read_row
+from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
-from service.api.rows.idempotency import answer_if_seen, first_reply, read_rows
+from service.api.rows.idempotency import REFUSED, answer_if_seen, first_reply, read_rows, validator_of
 from service.api.rows.identity import ID, PREDICTION, Identity, digest_of, digests_of, identity_of, printable
 from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.row_request import RowRequest
-from service.api.rows.row_requests import REFUSED, Refused
 from service.api.rows.row_route import RowRoute
 from service.api.rows.table_queries import described
 from service.api.schemas import (
@@ -43,12 +44,9 @@ from service.api.schemas import (
     LearntBatch,
 )
 from service.errors import ModelDown, NotFound
-from service.runtime import threads
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.row_numbers import DISCOUNT, WEIGHT
-from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import Labels, RowValidator
-from service.runtime.rows.table import LABEL, Table
+from service.runtime.rows.table import Table, alone
 from service.runtime.threads import in_thread_if_large
 from service.store import tracked
 
@@ -85,10 +83,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
         bodies.media_type(request, (JSON,))
         body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     size = len(body)
-    if size > threads.THREAD_BYTES:
-        ask = await ctx.reader.call(row_requests.large_row, FeedbackRow, body)
-    else:
-        ask = json_body.decode(body, _row, _names_in)
+    ask = await read_row(ctx, body, _row)
     replica = replica or await engine.replica(name)
     if key is None:
         identity = _identity_of(ask)
@@ -100,7 +95,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
     if ask.prediction_id is not None:
         found = await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids)
     else:
-        found = await _learn(ctx, replica, row, identity, size)
+        found, _ = await _learn(ctx, replica, row, identity, size)
     return _answer(found, engine.durability, replica.incarnation)
 
 
@@ -133,18 +128,6 @@ def _answer(reply: Reply, durability: str, incarnation: str) -> bytes:
     )
 
 
-def _names_in(ask: FeedbackRow) -> int:
-    """How many names a body that decodes to this row holds."""
-    names = 1 + len(ask.features) + 1 if ask.features is not None else 1
-    return (
-        names
-        + (ask.prediction_id is not None)
-        + (ask.id is not None)
-        + (ask.discount is not None)
-        + (ask.weight is not None)
-    )
-
-
 def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
     """What a row is remembered by.
 
@@ -159,49 +142,42 @@ def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") ->
         return Identity((PREDICTION + printable(ask.prediction_id, "prediction_id"),))
     if ask.features is None:
         raise Invalid.of("features", "is required", "features, or prediction_id")
-    return identity_of(key, ask.id, ID, (body,))
+    return identity_of(key, None if ask.id is None else [ask.id], ID, (body,))
 
 
 def _table_of(ask: FeedbackRow) -> Table:
     """A row as a table of one."""
     discounts, weights = (None if given is None else [given] for given in (ask.discount, ask.weight))
-    return Table(
-        ask.features,
-        1,
-        labels=[ask.label],
-        label_path=LABEL,
-        discounts=discounts,
-        discount_path=DISCOUNT,
-        weights=weights,
-        weight_path=WEIGHT,
-    )
+    return Table([ask.features], alone, labels=[ask.label], discounts=discounts, weights=weights)
 
 
-async def _learn(ctx: Context, replica: Replica, row: Table, identity: Identity, size: int) -> Reply:
-    """Learn one row by its features, or answer it as the first time."""
+async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identity, size: int) -> tuple[Reply, Labels]:
+    """Learn rows by their features, or answer them as the first time; and their labels."""
 
     def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...]]:
-        rows = validator.feedback(row, identity.ids)
+        rows = validator.feedback(table, identity.ids)
         return rows, identity.digests or (digests_of(rows.y) if rows.ids else ())
 
     try:
         rows, digests = await read_rows(ctx, replica, size, read)
     except REFUSED as error:
-        validator = validator_of(ctx.engine.models, replica)
-        if identity.ids and not identity.digests:
-            identity = Identity(identity.ids, digests_of(_bare_labels(validator, row, error)))
-        reply = await answer_if_seen(ctx, replica, identity, error)
-        _bare_labels(validator, row, error)
-        return reply
-    return await replica.inbox.submit(rows, digests)
+        labels = await in_thread_if_large(size, _bare_labels, validator_of(ctx, replica), table)
+        if labels is None and not identity.digests:
+            raise
+        digests = identity.digests or (digests_of(labels) if labels is not None and identity.ids else ())
+        reply = await answer_if_seen(ctx, replica, Identity(identity.ids, digests), error)
+        if labels is None:
+            raise
+        return reply, labels
+    return await replica.inbox.submit(rows, digests), rows.y
 
 
-def _bare_labels(validator: RowValidator, table: Table, error: Exception) -> Labels:
-    """The labels of rows that were refused; raises what they were refused for, where the labels are wrong too."""
+def _bare_labels(validator: RowValidator, table: Table) -> Labels | None:
+    """The labels of rows that were refused; None where these are wrong, too."""
     try:
         return validator.bare_labels(table)
     except Invalid:
-        raise error from None
+        return None
 
 
 async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_id: str, ids: tuple[str, ...]) -> Reply:
@@ -210,7 +186,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     if blob is None and seen is None:
         problem = Problem("prediction_id", "is not waiting: unknown, expired, or never tracked", "GET .../pending")
         raise NotFound("there is no such tracked prediction", [problem])
-    validator = validator_of(ctx.engine.models, replica)
+    validator = validator_of(ctx, replica)
     identity = Identity(ids, digests_of(validator.bare_labels(row)))
     if seen is not None:
         return await first_reply(ctx, replica, identity, [seen])
@@ -256,11 +232,9 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Resp
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(name)
-    found, _ = await large_bodies.read(ctx, replica, row_requests.feedback, large_bodies.sent(ctx, request, kind, body))
-    if isinstance(found, Refused):
-        reply, labels = await _refused(ctx, replica, found)
-    else:
-        reply, labels = await replica.inbox.submit(found.rows, found.identity.digests), found.rows.y
+    table = await read_batch(ctx, request, kind, body, FEEDBACK, replica.model.prediction_schema)
+    identity = await identity_of_batch(request, body, table, ID)
+    reply, labels = await _learn(ctx, replica, table, identity, len(body))
     size = ROW_BYTES * len(reply.answer.predictions)
     return await in_thread_if_large(size, _learnt, reply, labels, ctx.engine.durability, replica.incarnation)
 
@@ -281,20 +255,6 @@ def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> 
         reply.answer.new_labels,
     )
     return large_answer(answer)
-
-
-async def _refused(ctx: Context, replica: Replica, found: Refused) -> tuple[Reply, Labels]:
-    """The first answer to rows that the model does not take any more, and their labels.
-
-    Raises:
-        Exception: why they are refused, where their ids have not been seen or their labels are wrong too.
-    """
-    if found.labels is None and not found.identity.digests:
-        raise found.error
-    reply = await answer_if_seen(ctx, replica, found.identity, found.error)
-    if found.labels is None:
-        raise found.error
-    return reply, found.labels
 
 
 def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:

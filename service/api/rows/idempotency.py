@@ -5,8 +5,7 @@ has not read yet, or the row may have been learned under its id before the featu
 takes three steps in this order:
 
 1. Validate the rows.
-2. If they are refused, read the log's head, and if this replica was behind it, validate them again (``read_rows``,
-   ``large_bodies.read``).
+2. If they are refused, read the log's head, and if this replica was behind it, validate them again (``read_rows``).
 3. If they are still refused and all their ids have been seen, give the first answer again (``answer_if_seen``).
 """
 
@@ -15,19 +14,20 @@ from typing import TypeVar
 
 from core.entry import Promote, Segment, Withdraw
 from core.model import Model
+from core.problems import Conflict, Invalid
 from service.api.http.context import Context
 from service.api.rows.identity import Identity
-from service.api.rows.row_requests import REFUSED
 from service.errors import NotFound
 from service.runtime.commit import responses
 from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.row_rules import validator_of
 from service.runtime.rows.row_validation import RowValidator
-from service.runtime.threads import THREAD_BYTES, in_thread_if_large
+from service.runtime.threads import in_thread_if_large
 from service.store.log.log import SeenId
 
 T = TypeVar("T")
+REFUSED = (Invalid, Conflict)
+"""What rows are refused by: themselves, or the model's state."""
 Plan = Callable[[Model, tuple[str, ...]], Segment | None]
 """Makes the entry of a request out of the model as it stands, and what the request is remembered by."""
 
@@ -44,13 +44,18 @@ async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[R
     Raises:
         Invalid, Conflict: as ``read``.
     """
-    version, validator = replica.version, validator_of(ctx.engine.models, replica)
+    version = replica.version
     try:
-        return read(validator) if size <= THREAD_BYTES else await in_thread_if_large(size, read, validator)
+        return await ctx.reader.call_if_large(size, read, validator_of(ctx, replica))
     except REFUSED:
         if not await ctx.engine.caught_up(replica) and replica.version == version:
             raise
-    return await in_thread_if_large(size, read, validator_of(ctx.engine.models, replica))
+    return await ctx.reader.call_if_large(size, read, validator_of(ctx, replica))
+
+
+def validator_of(ctx: Context, replica: Replica) -> RowValidator:
+    """A validator of a model's rows as it is now."""
+    return RowValidator(replica.name, replica.model, ctx.engine.models.admit)
 
 
 async def commit_change(

@@ -10,9 +10,8 @@ import numpy as np
 from core.contract import Label
 from core.problems import Invalid, Problem
 from service.api.rows.formats.tables import check_size
-from service.runtime.rows.row_numbers import FieldPath
 from service.runtime.rows.row_validation import Labels
-from service.runtime.rows.table import IDS
+from service.runtime.rows.table import FieldPath
 from service.store.keys import LABEL
 
 NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
@@ -21,6 +20,8 @@ Id = str | int
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", LABEL, "k:", "o:", "s:"
 """Prefixes that keep apart ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
 a row may teach a mapping before its label comes, under one id."""
+UNLABELLED = "overlap"
+"""What an id of an overlap row stands for: the row, which is compared by nothing else."""
 _LENGTHS = frozenset(range(1, 201))
 _encode = msgspec.json.Encoder().encode
 BITS_MAX = 661
@@ -41,21 +42,21 @@ class Identity(NamedTuple):
 
 def identity_of(
     key: str | None,
-    given: Id | Sequence[Id] | None,
+    given: Sequence[Id] | None,
     prefix: str,
     sent: Sequence[bytes],
     ids_max: int = 1,
-    place: FieldPath = IDS,
+    place: FieldPath = lambda _: "id",
 ) -> Identity:
     """The identity of a request: by the id of its one row, by the ids of its rows, or else by its Idempotency-Key.
 
     Args:
         key: the header; beside an id in the body it only tells proxies that they may try again.
-        given: the ids in the body; a text or a number is the one of a single row.
+        given: the ids in the body.
         prefix: of these ids.
         sent: what an Idempotency-Key stands for, in parts.
         ids_max: most ids in one request.
-        place: how errors name one of several ids.
+        place: how errors name one of them.
 
     Raises:
         Invalid: an id that is none.
@@ -65,8 +66,6 @@ def identity_of(
         if key is None:
             return Identity()
         return Identity((REQUEST + printable(key, "Idempotency-Key"),), (digest(*sent),))
-    if isinstance(given, Id):
-        return Identity((prefix + printable(given, "id"),))
     check_size(len(given), ids_max, "ids", " with ids")
     texts: Sequence[Any] = given if {str}.issuperset(map(type, given)) else [*map(_text, given)]
     if not "".join(texts).isprintable() or not _LENGTHS.issuperset(map(len, texts)):

@@ -17,21 +17,22 @@ from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.model import Model, cost, read
 from core.problems import Invalid, Problem
-from service.api.http import bodies, json_body
+from service.api.http import bodies
 from service.api.http.context import Context, Ctx, Fresh, ModelName
 from service.api.http.lines import lines_of
 from service.api.http.media import JSON
 from service.api.http.route import READ
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
-from service.api.rows import interval, large_bodies, plain_rows, row_requests
+from service.api.rows import interval, plain_rows
+from service.api.rows.batches import read_batch, read_row
 from service.api.rows.formats.csv_tables import CSV_QUERIES
-from service.api.rows.idempotency import read_rows
+from service.api.rows.formats.json_tables import PREDICT
+from service.api.rows.idempotency import read_rows, validator_of
 from service.api.rows.identity import PREDICTION
-from service.api.rows.interval import level_of
+from service.api.rows.interval import level_of, level_of_batch
 from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.row_request import RowRequest
-from service.api.rows.row_requests import Refused
 from service.api.rows.row_route import RowRoute
 from service.api.rows.table_queries import described
 from service.api.schemas import (
@@ -46,8 +47,7 @@ from service.api.schemas import (
 from service.errors import IdsFull, PendingFull, RequestConflict, no_model
 from service.runtime import threads
 from service.runtime.replicas.replica import Replica
-from service.runtime.rows.row_rules import validator_of
-from service.runtime.rows.table import Table
+from service.runtime.rows.table import Table, alone
 from service.runtime.threads import in_thread_if_large, in_thread_if_long
 from service.store import tracked
 from service.store.log.appends import RememberedIds
@@ -92,10 +92,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
         bodies.media_type(request, (JSON,))
         body = await bodies.read_body(request, engine.bounds.body_bytes_max)
     size = len(body)
-    if size > threads.THREAD_BYTES:
-        ask = await ctx.reader.call(row_requests.large_row, PredictRow, body)
-    else:
-        ask = json_body.decode(body, _row, _names_in)
+    ask = await read_row(ctx, body, _row)
     if ask.track:
         ctx.keys.allow(lines_of(request.scope), "learn", name)
     if fresh is not None or replica is None:
@@ -111,11 +108,6 @@ def _plain(replica: Replica, body: bytes) -> Predicted | None:
     return _answer(replica, read.predict(replica.model.own, np.array((values,), np.float64)), None)
 
 
-def _names_in(ask: PredictRow) -> int:
-    """How many names a body that decodes to this row holds."""
-    return 1 + len(ask.features) + ask.track + ask.explain + (ask.interval is not None)
-
-
 async def predict_asked(
     ctx: Context, replica: Replica, ask: PredictRow, size: int, identity: str | None = None
 ) -> Predicted:
@@ -129,12 +121,12 @@ async def predict_asked(
         identity: the client's own prediction id, where the row is tracked; None makes one.
     """
     level = level_of(ask.interval, replica.model.config.task)
-    space, raw, prediction, served = await _predicted(ctx, replica, Table(ask.features, 1), size, ask.track)
+    space, raw, prediction, served = await _predicted(ctx, replica, Table([ask.features], alone), size, ask.track)
     answer = _answer(replica, prediction, level)
     if ask.explain:  # at once: the model may move on while anything is waited for
         answer.explanation = await _explain(replica.model, ask.features, raw, prediction, size)
     if served is not None:
-        kept = validator_of(ctx.engine.models, replica).row_to_keep(space, raw, ask.features)
+        kept = validator_of(ctx, replica).row_to_keep(space, raw, ask.features)
         answer.prediction_id = await _track(ctx, replica, *kept, served, answer.version, identity)
         ctx.unlabelled.note(replica, space, raw, served)
     return answer
@@ -168,18 +160,17 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     kind = bodies.table_type(request)
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(name, fresh)
-    given = large_bodies.sent(ctx, request, kind, body)
+    table = await read_batch(ctx, request, kind, body, PREDICT, replica.model.prediction_schema)
+    level = level_of_batch(table.interval, request.query_params, replica.model.config.task)
     while True:  # until the rows are read in the features that the model has when it predicts them
-        found, validator = await large_bodies.read(ctx, replica, row_requests.predict, given)
-        if isinstance(found, Refused):
-            raise found.error
-        answer = await predict_many(replica, validator.space, found.raw, found.level)
+        space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
+        answer = await predict_many(replica, space, raw, level)
         if answer is not None:
-            return await in_thread_if_large(ROW_BYTES * len(found.raw), large_answer, answer)
+            return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
 
 
 async def predict_many(
-    replica: Replica, space: Space | None, raw: Floats, level: float | None = None
+    replica: Replica, space: Space, raw: Floats, level: float | None = None
 ) -> PredictedBatch | None:
     """Predict rows that were read.
 
@@ -195,7 +186,6 @@ async def predict_many(
     Raises:
         TooLarge: they would take hours.
     """
-    assert space is not None
     flops = cost.flops_to_predict(replica.model.own, len(raw)) + ROW_FLOPS * len(raw)
     threads.refuse_hours(flops, len(raw))
     return await _held(replica, space, flops, partial(_many, replica, raw, level))

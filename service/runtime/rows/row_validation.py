@@ -4,38 +4,26 @@ Where a model has no schema yet, the names of the first rows propose one; the lo
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
-from core.config import Config
 from core.contract import Floats, Label
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import LabelSet, canonical_all, clashes, from_texts
+from core.model import Model
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, suggestion
 from service.errors import RequestConflict
+from service.runtime import admission
+from service.runtime.admission import Demand
 from service.runtime.rows import number_tables, row_numbers, svmlight
-from service.runtime.rows.named_rows import first_lacking, read_ragged
-from service.runtime.rows.row_numbers import FieldPath
-from service.runtime.rows.table import Table, first_row, names_field, names_of
+from service.runtime.rows.table import FieldPath, Table, alone
 
 Labels = list[Label] | Floats
-
-
-class Growth(NamedTuple):
-    """What rows would make of a model that has no features yet, or not their classes.
-
-    Attributes:
-        width: its input columns.
-        classes: how many it would have; None where the rows propose the features.
-        field: where the first new class stands.
-    """
-
-    width: int
-    classes: int | None = None
-    field: str = ""
 
 
 class RowValidator:
@@ -43,34 +31,24 @@ class RowValidator:
 
     Args:
         name: the model's.
-        config: the model's configuration.
-        labels: the classes it has.
-        prediction: the space of rows to predict, or None: it has no features yet.
-        feedback: the space of rows to learn, or None.
-        phase: of a change of features.
-        grow: raises Invalid where a model that rows would make larger does not fit.
+        model: as it stands.
+        admit: raises Invalid where a model that rows would make larger does not fit.
 
     Attributes:
-        known: ``labels``.
-        space, union: ``prediction`` and ``feedback``.
+        config: the model's configuration.
+        known: the classes it has.
+        phase: of a change of features.
+        space, union: of rows to predict, and of rows to learn; None: it has no features yet.
         missing_allowed: whether values may be missing.
     """
 
-    def __init__(
-        self,
-        name: str,
-        config: Config,
-        labels: LabelSet,
-        prediction: Space | None,
-        feedback: Space | None,
-        phase: str,
-        grow: Callable[[Growth], None],
-    ) -> None:
-        self.name, self.config, self.known, self.phase = name, config, labels, phase
-        self.space, self.union, self._grow = prediction, feedback, grow
-        if config.ignore or config.unknown != "other":
-            self.space, self.union = self._read_by(prediction), self._read_by(feedback)
-        self.missing_allowed = config.missing != "error"
+    def __init__(self, name: str, model: Model, admit: Callable[[Demand], None]) -> None:
+        self.name, self.config, self.known, self.phase = name, model.config, model.labels, model.phase
+        self.space, self.union = model.prediction_schema, model.feedback_schema
+        self._configs, self._admit = model.configs, admit
+        if self.config.ignore or self.config.unknown != "other":
+            self.space, self.union = self._read_by(self.space), self._read_by(self.union)
+        self.missing_allowed = self.config.missing != "error"
 
     def _read_by(self, space: Space | None) -> Space | None:
         """A space as the configuration says that its rows are read."""
@@ -109,8 +87,7 @@ class RowValidator:
             space = self._in_overlap(table)
         raw = self._raw(space, table)
         labels = self.labels(table, space)
-        discounts, weights = self.discounts(table), self.weights(table)
-        return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights)
+        return Rows(space.id, features, raw, labels, self.discounts(table), None, ids, weights=self.weights(table))
 
     def _in_overlap(self, table: Table) -> Space:
         """The space that labelled rows of an overlap are read in: the old one where they hold none of the new names.
@@ -122,10 +99,10 @@ class RowValidator:
         """
         old, union = self._existing(self.space), self._existing(self.union)
         new = union.names[old.raw_width :]
-        if isinstance(table.data, np.ndarray):
-            width = table.data.shape[1] - (table.labels is not None)
+        if isinstance(table.rows, np.ndarray):
+            width = table.rows.shape[1] - (table.labels is not None)
             return old if width == old.raw_width < union.raw_width else union
-        rows = table.data if table.columns is None and isinstance(table.data, list) else [names_of(table) or ()]
+        rows = table.rows if table.by_name else [table.columns or ()]
         if new and all({*names}.isdisjoint(new) for names in rows):
             return old
         _refuse_incomplete(union, table)
@@ -154,7 +131,7 @@ class RowValidator:
         """
         if self.phase != "overlap" or self.space != space:
             return space, raw
-        row, union = Table(values, 1), self._existing(self.union)
+        row, union = Table([values], alone), self._existing(self.union)
         try:
             _refuse_incomplete(union, row)
             return union, self._raw(union, row)
@@ -171,41 +148,26 @@ class RowValidator:
 
     def _proposed(self, table: Table) -> Schema:
         """The schema that the names and values of the first row propose."""
-        names, ignored = names_of(table), self.config.ignore
+        (names, field), ignored = table.first_names(), self.config.ignore
         if names is None:
             raise self._no_features()
-        values, place = first_row(table, len(names))
-        features = propose([*names], values, table.texts, ignored, names_field(table), place)
+        values, place = table.first_values()
+        features = propose([*names], values, table.texts, ignored, field, place)
         proposed = Schema(features).reading(ignored) if ignored else Schema(features)
-        self._grow(Growth(proposed.width))
+        self._admit(admission.of_columns(self._configs, proposed.width))
         return proposed
 
     def _raw(self, space: Space, table: Table) -> Floats:
-        data = table.data
-        if isinstance(data, dict):
-            return self._row(space, data)
+        rows = table.rows
+        if table.place is alone:
+            return self._row(space, rows[0])
         if isinstance(space, SparseSchema):
-            if table.texts:
-                return svmlight.projected(space, data)
-            return space.lists([row.names for row in data], [row.values for row in data])
-        if isinstance(data, list) and table.columns is None:
-            return read_ragged(table, space.names, lambda part: self._named(space, part, part.columns or ()))
+            return _projected(space, table)
+        if table.by_name:
+            return self._by_name(space, table)
         if table.columns is None:
             return space.matrix(self._columns(space, table), self.missing_allowed, "body")
-        return self._named(space, table, table.columns)
-
-    def _named(self, space: Schema, table: Table, columns: Sequence[str]) -> Floats:
-        """Rows whose columns are named: as one array where they are plain numbers, else cell by cell."""
-        data, missing, width = table.data, self.missing_allowed, len(columns)
-        if not space.numeric:
-            numbers = None
-        elif table.texts:
-            numbers = number_tables.from_texts(data, width, missing)
-        else:
-            numbers = number_tables.from_values(data, width)
-        if numbers is not None:
-            return space.numbers(columns, numbers, missing, table.texts)
-        return space.block(columns, data, missing, table.texts)
+        return self._named(space, table.columns, rows, table.texts)
 
     def _row(self, space: Space, values: Mapping[str, Any]) -> Floats:
         try:
@@ -215,14 +177,39 @@ class RowValidator:
                 _refuse_absent(space.names, values, "features", FILLED)
             raise
 
+    def _by_name(self, space: Schema, table: Table) -> Floats:
+        """Rows by name as a table of the model's features; what is wrong with one is told as of a single row."""
+        try:
+            return self._named(space, space.names, _cells(space, table.rows), texts=False)
+        except Invalid:
+            problems = list[Problem]()
+            for at, values in enumerate(table.rows):
+                try:
+                    self._row(space, values)
+                except Invalid as error:
+                    problems += [one._replace(field=table.place(at, one.field)) for one in error.problems]
+                if len(problems) >= PROBLEMS_MAX:
+                    break
+        raise Invalid(*problems[:PROBLEMS_MAX])
+
+    def _named(self, space: Schema, columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: bool) -> Floats:
+        """Rows whose columns are named: as one array where they are plain numbers, else cell by cell."""
+        numbers = None
+        if space.numeric:
+            read = number_tables.from_texts if texts else number_tables.from_values
+            numbers = read(rows, len(columns))
+        if numbers is not None:
+            return space.numbers(columns, numbers, self.missing_allowed, texts)
+        return space.block(columns, rows, self.missing_allowed, texts)
+
     def _columns(self, space: Schema, table: Table) -> Floats:
         """The feature columns of an array; the old features stand first among those of both spaces."""
         labelled = int(table.labels is not None)
         wider = self._existing(self.union)
-        if table.data.shape[1] - labelled not in (space.raw_width, wider.raw_width):
-            shape = "x".join(map(str, table.data.shape))
+        if table.rows.shape[1] - labelled not in (space.raw_width, wider.raw_width):
+            shape = "x".join(map(str, table.rows.shape))
             raise Invalid.of("body", f"is an array of shape {shape}", f"n x {space.raw_width + labelled}, float64")
-        columns: Floats = table.data[:, : space.raw_width]
+        columns: Floats = table.rows[:, : space.raw_width]
         return columns
 
     # ---------------------------------------------------------------- labels
@@ -244,7 +231,7 @@ class RowValidator:
             return values  # as most rows have them: no label is new, or another way to write one
         found = self.bare_labels(table)
         if isinstance(found, list) and not self.known.knows(found):
-            self._check_classes(found, table.label_path, self.space or proposed)
+            self._check_classes(found, table.path("label"), self.space or proposed)
         return found
 
     def bare_labels(self, table: Table) -> Labels:
@@ -253,7 +240,7 @@ class RowValidator:
         Raises:
             Invalid: a label that no model of this configuration takes.
         """
-        values, path = table.labels or (), table.label_path
+        values, path = table.labels or (), table.path("label")
         if self.config.task == "regression":
             return row_numbers.numbers(values, path, table.texts)
         if table.texts:
@@ -289,26 +276,48 @@ class RowValidator:
             known = len(self.known)
             raise RequestConflict(f"{self.config.algorithm_id} learns at most {bound} classes; the model has {known}")
         if new and space is not None:
-            self._grow(Growth(space.width, len(trial), path(new[0])))
-
-    # ---------------------------------------------------------------- discounts, weights
+            self._admit(admission.of_classes(self._configs, space.width, len(trial), path(new[0])))
 
     def discounts(self, table: Table) -> Floats | None:
-        """Discounts (n,); None where none were sent; see ``row_numbers.discounts``."""
-        if table.discounts is None:
-            return None
-        return row_numbers.discounts(self.config, table.discounts, table.discount_path, table.texts)
+        """Discounts (n,); None where none were sent; see ``row_numbers.factors``."""
+        return row_numbers.factors(table, self.config, "discount")
 
     def weights(self, table: Table) -> Floats | None:
-        """Weights (n,); None where none were sent; see ``row_numbers.weights``."""
-        if table.weights is None:
-            return None
-        return row_numbers.weights(self.config, table.weights, table.weight_path, table.texts)
+        """Weights (n,); None where none were sent; see ``row_numbers.factors``."""
+        return row_numbers.factors(table, self.config, "weight")
 
 
 @lru_cache(maxsize=64)
 def _reading(schema: Schema, ignored: tuple[str, ...], others: bool) -> Schema:
     return schema.reading(ignored, others)
+
+
+def _cells(space: Schema, rows: Sequence[dict[str, Any]]) -> list[Sequence[Any]]:
+    """Rows by name as the cells of the features, None for one that is absent.
+
+    Raises:
+        Invalid: a name that is none of them.
+    """
+    names = space.names
+    if len(names) > 1 and {len(names)} == {*map(len, rows)}:
+        pick = itemgetter(*names)
+        with suppress(KeyError):
+            return [pick(row) for row in rows]  # no map: it would hold the interpreter
+    if not all(map(space.known.issuperset, rows)):
+        raise Invalid
+    return [[*map(row.get, names)] for row in rows]
+
+
+def _projected(space: SparseSchema, table: Table) -> Floats:
+    """Rows of any names as psi (n, d)."""
+    rows = table.rows
+    if table.texts:
+        return svmlight.projected(space, rows)
+    if not table.by_name:
+        return space.lists([row.names for row in rows], [row.values for row in rows])
+    names, place = [[*row] for row in rows], table.place
+    values = [[*row.values()] for row in rows]
+    return space.lists(names, values, place=lambda row, at, _: place(row, f"features.{names[row][at]}"))
 
 
 def _refuse_incomplete(union: Space, table: Table) -> None:
@@ -317,15 +326,14 @@ def _refuse_incomplete(union: Space, table: Table) -> None:
     A name that is absent comes from a client that does not know of the change; filling it would teach the mapping what
     is not so.
     """
-    if table.place is not None and table.columns is None:
-        if (at := first_lacking(table.data, union.names)) is not None:
-            _refuse_absent(union.names, table.data[at], table.place(at, "features"))
-    elif (given := names_of(table)) is not None:
-        _refuse_absent(union.names, given, names_field(table))
+    if table.by_name:
+        for at, given in enumerate(table.rows):
+            _refuse_absent(union.names, given, table.place(at, "features"))
+    elif table.columns is not None:
+        _refuse_absent(union.names, {*table.columns}, table.first_names()[1])
 
 
 def _refuse_absent(names: Sequence[str], given: Collection[str], field: str, way_out: str = "") -> None:
-    given = given if isinstance(given, Mapping) else set(given)
     absent = [name for name in names if name not in given]
     if absent:
         raise Invalid(lacking(field, absent, way_out))

@@ -1,68 +1,74 @@
 """The rows of a request as they were read, whatever form they came in."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from service.runtime.rows.named_rows import Place
-from service.runtime.rows.row_numbers import DISCOUNTS, WEIGHTS, FieldPath
+FieldPath = Callable[[int], str]
+"""How errors name one item of a list, from its index."""
+Place = Callable[[int, str], str]
+"""How errors name a member of a row, from the row's index: ``rows[3].label``; the row itself where the member is ""."""
 
-LABEL, LABELS = "label".format, "labels[{}]".format
-IDS = "ids[{}]".format
+
+def alone(_: int, member: str) -> str:
+    """The place of a member of a single row: ``label``."""
+    return member
+
+
+def listed(row: int, member: str) -> str:
+    """The place of a member of a row, where the members of all rows stand in a list: ``labels[3]``."""
+    return f"{member}s[{row}]"
 
 
 class Table(NamedTuple):
     """The rows of a request as they were read, before they are checked against a model.
 
     Attributes:
-        data: one row by names (a dict); rows of JSON values or of CSV texts; an array (n, columns), the label last
-            where there are labels; sparse rows: objects with ``names`` and ``values``, or lines of SVMlight; or rows
-            by name (dicts) that do not all have the same names.
-        size: n.
-        columns: names of the columns; None of one row, of an array (they are in schema order), of sparse rows and of
-            rows of different names.
+        rows: rows by name (dicts); rows of JSON values or of CSV texts, with ``columns``; an array (n, columns), the
+            label last where there are labels; or sparse rows: objects with ``names`` and ``values``, or lines of
+            SVMlight.
+        place: how errors name the members of a row; ``alone`` of the row of a request that has one by name.
+        columns: names of the columns; None of arrays (they are in schema order), of rows by name and of sparse ones.
         texts: whether cells are texts.
-        labels, discounts, weights: one per row, or None.
-        label_path, discount_path: how errors name them.
-        ids: as the client gave them, one per row or the one of a single row; or None.
-        id_path: how errors name them.
-        place: of rows that were given by name, how errors name their members; else None.
+        labels, ids, discounts, weights: one per row, as the client gave them; or None.
         interval: the level of the intervals that are asked for, as it was sent; or None.
     """
 
-    data: Any
-    size: int
+    rows: Any
+    place: Place = listed
     columns: Sequence[str] | None = None
     texts: bool = False
     labels: Sequence[Any] | None = None
-    label_path: FieldPath = LABELS
-    ids: str | int | Sequence[str | int] | None = None
+    ids: Sequence[str | int] | None = None
     discounts: Sequence[Any] | None = None
-    discount_path: FieldPath = DISCOUNTS
-    id_path: FieldPath = IDS
-    place: Place | None = None
     weights: Sequence[Any] | None = None
-    weight_path: FieldPath = WEIGHTS
     interval: object = None
 
+    @property
+    def by_name(self) -> bool:
+        """Whether its rows are given by name."""
+        return isinstance(self.rows, list) and isinstance(self.rows[0], dict)
 
-def names_of(table: Table) -> Collection[str] | None:
-    """The names that a table gives, a row's own or those of its columns; None where it gives none."""
-    return table.data if isinstance(table.data, dict) else table.columns
+    def path(self, member: str) -> FieldPath:
+        """How errors name a member of each row."""
+        return partial(_swapped, self.place, member)
+
+    def first_names(self) -> tuple[Sequence[str] | Mapping[str, Any] | None, str]:
+        """The names of the columns, or of the first row, None where it gives none; and how errors name them."""
+        if self.by_name:
+            return self.rows[0], self.place(0, "features")
+        return self.columns, "header" if self.texts else "columns"
+
+    def first_values(self) -> tuple[Sequence[Any] | None, Callable[[int, str], str]]:
+        """The values of the first row, None where it is none; and how errors name one, by its position and its name."""
+        first = self.rows[0]
+        if self.by_name:
+            return [*first.values()], lambda _, name: self.place(0, f"features.{name}")
+        values = first if isinstance(first, list | tuple) and len(first) == len(self.columns or ()) else None
+        if self.texts:
+            return values, lambda _, name: f"row 1, column {name}"
+        return values, lambda at, _: f"data[0][{at}]"
 
 
-def names_field(table: Table) -> str:
-    """How errors name the names of a table."""
-    if isinstance(table.data, dict):
-        return "features"
-    return "header" if table.texts else "columns"
-
-
-def first_row(table: Table, width: int) -> tuple[Sequence[Any] | None, Callable[[int, str], str]]:
-    """The values of the first row, None where it is none; and how errors name one, by its position and its name."""
-    if isinstance(table.data, dict):
-        return [*table.data.values()], lambda _, name: f"features.{name}"
-    first = table.data[0] if table.size else None
-    values = first if isinstance(first, list | tuple) and len(first) == width else None
-    if table.texts:
-        return values, lambda _, name: f"row 1, column {name}"
-    return values, lambda at, _: f"data[0][{at}]"
+def _swapped(place: Place, member: str, row: int) -> str:
+    return place(row, member)

@@ -7,11 +7,11 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from itertools import compress, islice
+from typing import Any
 
 from core.problems import Invalid, suggestion
 from service.errors import NotTable
-from service.runtime.rows.row_numbers import FieldPath
-from service.runtime.rows.table import Table
+from service.runtime.rows.table import Place, Table
 
 BESIDE_QUERIES = ("label", "id", "discount", "weight")
 """Query parameters that name columns which are no features."""
@@ -42,15 +42,11 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
     if labelled and "label" not in query:
         problem = "is required as a query parameter: the column that holds the label"
         raise Invalid.of("label", problem, header[:HEADER_SHOWN])
-    beside = {f"{name}s": _pop_column(header, rows, query.get(name), name) for name in BESIDE_QUERIES}
-    paths = {f"{name}_path": _cells_of(query.get(name)) for name in BESIDE_QUERIES}
+    beside: dict[str, Any] = {f"{name}s": _pop_column(header, rows, query.get(name), name) for name in BESIDE_QUERIES}
     if "drop" in query:
         header, rows = _without(header, rows, query["drop"])
-    return Table(rows, len(rows), header, texts=True, **beside, **paths)  # type: ignore[arg-type]  # by their names
-
-
-def _cells_of(column: str | None) -> FieldPath:
-    return lambda row: f"row {row + 1}, column {column}"
+    place: Place = lambda row, member: f"row {row + 1}, column {query[member]}"  # noqa: E731
+    return Table(rows, place, header, texts=True, **beside)
 
 
 def _delimiter(given: str | None) -> str:

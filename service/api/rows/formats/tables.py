@@ -1,27 +1,25 @@
-"""Tables in bodies: JSON, CSV (``csv_tables``), .npy arrays; SVMlight.
+"""Tables in bodies, by media type: JSON and NDJSON (``json_tables``), CSV (``csv_tables``), .npy arrays, SVMlight.
 
 ``read_table`` makes one record of all of them, and knows no model.
 """
 
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from core.features import Space, SparseSchema
-from core.problems import PROBLEMS_MAX, Invalid, Problem
+from core.problems import Invalid, Problem, refuse
 from service.api.http import json_body, media
-from service.api.rows.formats import records
 from service.api.rows.formats.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
+from service.api.rows.formats.json_tables import Form, read_json, read_lines
 from service.errors import NotTable, TooLarge
-from service.runtime.rows.row_numbers import FieldPath
-from service.runtime.rows.svmlight import read_lines
+from service.runtime.rows.svmlight import read_lines as svmlight_lines
 from service.runtime.rows.table import Table
 
 TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)
@@ -31,18 +29,6 @@ NESTED_IN_ROW, NESTED_BESIDE = 3, 6
 OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
 
 
-class TableForm(NamedTuple):
-    """What the tables of a route hold.
-
-    Attributes:
-        json: reads a JSON body; the second argument is whether the rows are sparse.
-        records: the form of rows by name; whether every row has a label.
-    """
-
-    json: Callable[[bytes, bool], Table]
-    records: records.Form[Any]
-
-
 class Sent(NamedTuple):
     """A request that carries a table, as plain values.
 
@@ -50,22 +36,17 @@ class Sent(NamedTuple):
         body: the bytes.
         kind: their media type.
         query: the query parameters; those of a table name the columns of CSV that are no features.
-        query_string: the same, as sent.
-        key: the Idempotency-Key, or None.
-        rows_max, ids_max, bytes_max: most rows, most rows with ids, largest body.
+        rows_max, bytes_max: most rows, largest body.
     """
 
     body: bytes
     kind: str
     query: Mapping[str, str]
-    query_string: bytes
-    key: str | None
     rows_max: int
-    ids_max: int
     bytes_max: int
 
 
-def read_table(form: TableForm, sent: Sent, space: Space | None) -> Table:
+def read_table(form: Form, sent: Sent, space: Space | None) -> Table:
     """The rows of a body.
 
     Args:
@@ -79,15 +60,25 @@ def read_table(form: TableForm, sent: Sent, space: Space | None) -> Table:
         TooLarge: more rows than a batch may have (413).
         Invalid: no rows, columns that are not there, or lists that are not one item per row.
     """
-    most, sparse = rows_most(sent, space), isinstance(space, SparseSchema)
-    media.check_media_type(sent.kind, sparse)
+    body, kind, most, sparse = sent.body, sent.kind, rows_most(sent, space), isinstance(space, SparseSchema)
+    media.check_media_type(kind, sparse)
+    if kind != media.CSV and (misplaced := [name for name in TABLE_QUERIES if name in sent.query]):
+        raise Invalid.of(misplaced[0], f"is a query parameter of {media.CSV}, which this body is not", [])
     of = "" if most == sent.rows_max else OF_WIDTH
-    if sent.kind in (media.JSON, media.NDJSON) and json_body.nested_more_than(
-        sent.body, NESTED_IN_ROW * most + NESTED_BESIDE
-    ):
-        check_size(most + 1, most, "data" if b'"data"' in sent.body else "rows", of)
-    table = _read(form, sent, most, sparse)
-    check_size(table.size, most, "data" if table.place is None and not sparse else "rows", of)
+    if kind in (media.JSON, media.NDJSON) and json_body.nested_more_than(body, NESTED_IN_ROW * most + NESTED_BESIDE):
+        check_size(most + 1, most, "data" if b'"data"' in body else "rows", of)
+    if kind == media.JSON:
+        table = read_json(form, body, sparse)
+    elif kind == media.NDJSON:
+        table = read_lines(form, body, most)
+    elif kind == media.CSV:
+        table = read_csv(body, sent.query, form.labelled, most)
+    elif kind == media.NPY:
+        table = _npy(body, form.labelled)
+    else:
+        table = _svmlight(body, form.labelled, most)
+    field = "data" if isinstance(table.rows, np.ndarray) or table.columns is not None else "rows"
+    check_size(len(table.rows), most, field, of)
     return table
 
 
@@ -97,28 +88,6 @@ def rows_most(sent: Sent, space: Space | None) -> int:
         return sent.rows_max
     width = 8 * space.raw_width if isinstance(space, SparseSchema) else space.raw_width
     return min(sent.rows_max, max(1, sent.bytes_max // width))
-
-
-def _read(form: TableForm, sent: Sent, most: int, sparse: bool) -> Table:
-    if sent.kind == media.CSV:
-        return read_csv(sent.body, sent.query, form.records.labelled, most)
-    misplaced = [name for name in TABLE_QUERIES if name in sent.query]
-    if misplaced:
-        raise Invalid.of(misplaced[0], f"is a query parameter of {media.CSV}, which this body is not", [])
-    if sent.kind == media.NPY:
-        return _npy(sent.body, form.records.labelled)
-    if sent.kind == media.SVMLIGHT:
-        return _svmlight(sent.body, form.records.labelled, most)
-    if sent.kind == media.NDJSON:
-        return records.lines(form.records, sent.body, sparse, most)
-    table = form.json(sent.body, sparse)
-    _check_counts(table)
-    return table
-
-
-def names_given(ask: msgspec.Struct) -> int:
-    """How many fields of a request are given: with a value other than null."""
-    return sum(getattr(ask, name) is not None for name in ask.__struct_fields__)
 
 
 def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
@@ -142,23 +111,13 @@ def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
         )
 
 
-def _check_counts(table: Table) -> None:
-    given = (("labels", table.labels), ("ids", table.ids), ("discounts", table.discounts), ("weights", table.weights))
-    for field, values in given:
-        if isinstance(values, Sequence) and not isinstance(values, str) and len(values) != table.size:
-            raise Invalid.of(field, f"has {len(values)} items for {table.size} rows", f"{table.size} items")
-
-
-# ------------------------------------------------------------------------------------------------ .npy
-
-
 def _npy(body: bytes, labelled: bool) -> Table:
     array = _array(body)
     if array.ndim != 2 or array.shape[1] < 1 + labelled:
         if labelled:
             raise Invalid.of("body", "is not a table of features and a label", "two dimensions, the label last")
         raise Invalid.of("body", "is not a table of features", "two dimensions")
-    return Table(array, len(array), labels=array[:, -1].tolist() if labelled else None)
+    return Table(array, labels=array[:, -1].tolist() if labelled else None)
 
 
 def _array(body: bytes) -> NDArray[Any]:
@@ -188,17 +147,12 @@ def _array(body: bytes) -> NDArray[Any]:
 _NPY_HEADERS: dict[Any, Any] = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 
 
-# ------------------------------------------------------------------------------------------------ SVMlight
-
-
 def _svmlight(body: bytes, labelled: bool, most: int) -> Table:
     """Rows without features of their own; ids, discounts and weights have no place in this form."""
-    lines = list(islice(read_lines(text_of(body)), most + 1))
+    lines = list(islice(svmlight_lines(text_of(body)), most + 1))
     if not labelled:
-        return Table(lines, len(lines), texts=True)
-    place: FieldPath = lambda row: lines[row].place(-1)  # noqa: E731
-    bare = list(islice((place(row) for row, line in enumerate(lines) if line.label is None), PROBLEMS_MAX))
-    if bare:
-        raise Invalid(*(Problem(field, "is no label", "label name:value ...") for field in bare))
+        return Table(lines, texts=True)
     labels = [line.label for line in lines]
-    return Table(lines, len(lines), texts=True, labels=labels, label_path=place)
+    places = [line.place(-1) for line in lines if line.label is None]
+    refuse([Problem(place, "is no label", "label name:value ...") for place in places])
+    return Table(lines, lambda row, _: lines[row].place(-1), texts=True, labels=labels)

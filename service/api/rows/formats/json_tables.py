@@ -1,0 +1,219 @@
+"""JSON as tables: rows by column or by name in an object, by name in a list, or by name one a line (NDJSON).
+
+Rows by name are decoded one by one, so that what is wrong with one is told with its place, ``rows[3].label`` or
+``line 4, label``.
+"""
+
+import io
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from core.problems import PROBLEMS_MAX, Invalid, Problem
+from service.api.http import json_body, json_pieces
+from service.api.http.json_pieces import UNREADABLE
+from service.api.schemas import (
+    Body,
+    FeedbackColumns,
+    FeedbackRecord,
+    FeedbackRecords,
+    FeedbackSparse,
+    OverlapBody,
+    OverlapRecord,
+    PredictColumns,
+    PredictRecord,
+    PredictRecords,
+    PredictSparse,
+    SparseRow,
+)
+from service.errors import NotJson
+from service.runtime.rows.table import Place, Table, alone
+
+Names = tuple[str, ...]
+REQUIRED = ("columns", "data", "rows", "labels")
+"""Fields of an object that have to be there, where they go with its rows."""
+
+
+class Form(NamedTuple):
+    """How the rows of a route come.
+
+    Attributes:
+        record: decodes a row by name.
+        body: decodes an object that holds rows: none of its fields is required.
+        columns, by_name, sparse: the fields of one that go together: with rows by column, by name, and as lists of
+            names and values.
+    """
+
+    record: "msgspec.json.Decoder[Any]"
+    body: "msgspec.json.Decoder[Any]"
+    columns: Names
+    by_name: Names
+    sparse: Names = ()
+
+    @property
+    def labelled(self) -> bool:
+        """Whether each row has a label."""
+        return "labels" in self.columns
+
+
+def _form(record: type[Body], *bodies: type[Body]) -> Form:
+    fields = {own.name: own.type | None for kind in bodies for own in msgspec.structs.fields(kind)}
+    fields["rows"] = list[msgspec.Raw] | None
+    optional: Any = [(name, kind, None) for name, kind in fields.items()]
+    body = msgspec.json.Decoder(msgspec.defstruct("Rows", optional, forbid_unknown_fields=True))
+    return Form(msgspec.json.Decoder(record), body, *(kind.__struct_fields__ for kind in bodies))
+
+
+FEEDBACK = _form(FeedbackRecord, FeedbackColumns, FeedbackRecords, FeedbackSparse)
+PREDICT = _form(PredictRecord, PredictColumns, PredictRecords, PredictSparse)
+OVERLAP = _form(OverlapRecord, OverlapBody, OverlapBody)._replace(columns=("columns", "data", "ids"), by_name=("rows",))
+_list, _members = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(dict[str, msgspec.Raw])
+_sparse_row = msgspec.json.Decoder(SparseRow)
+
+
+def read_json(form: Form, body: bytes, sparse: bool) -> Table:
+    """The rows of a JSON body; ``sparse``: of a model whose rows may hold any names.
+
+    Raises:
+        NotJson, Invalid: it is none, or a row is wrong; the first one is named.
+    """
+    try:
+        ask = json_body.read(body, _list if json_pieces.is_list(body) else form.body)
+        table, names = _listed(form, ask) if isinstance(ask, list) else _table(form, ask, sparse)
+        json_body.refuse_repeated(body, names + json_body.names_in(ask))
+    except NotJson as error:
+        raise NotJson(error.detail, _under_rows(error.problems)) from None
+    except Invalid as error:
+        raise Invalid(*_under_rows(error.problems)) from None
+    for name in ("labels", "ids", "discounts", "weights"):
+        values = getattr(table, name)
+        if values is not None and len(values) != len(table.rows):
+            raise Invalid.of(name, f"has {len(values)} items for {len(table.rows)} rows", f"{len(table.rows)} items")
+    return table
+
+
+def _under_rows(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems of a list as those of the rows that it holds."""
+    return [each._replace(field=f"rows{each.field}") if each.field[:1] == "[" else each for each in problems]
+
+
+def _table(form: Form, ask: Any, sparse: bool) -> tuple[Table, int]:
+    """The rows of an object, and how many names they hold."""
+    given = [name for name in ask.__struct_fields__ if getattr(ask, name) is not None]
+    if "features" in given:  # one row, to teach a mapping
+        _check(ask, given, ("features", "id"))
+        return Table([ask.features], alone, ids=None if ask.id is None else [ask.id]), 0
+    by_name = ask.rows is not None and not (sparse and ask.rows and not _is_record(ask.rows[0]))
+    layout = form.by_name if by_name else form.sparse if sparse else form.columns
+    _check(ask, given, layout)
+    beside = {name: getattr(ask, name) for name in layout if name in Table._fields and name != "rows"}
+    if by_name:
+        table, names = _listed(form, ask.rows)
+        return table._replace(**beside), names
+    if sparse:
+        rows = _decoded(_sparse_row, ask.rows, _in_list)
+        return Table(rows, **beside), sum(map(json_body.names_in, rows))
+    return Table(ask.data, **beside), 0
+
+
+def _check(ask: Any, given: Sequence[str], layout: Names) -> None:
+    """Refuse fields that do not go together, or are not all there."""
+    others = [name for name in given if name not in layout]
+    if others and "rows" in given:
+        others = [name for name in others if name != "rows"] or [layout[0]]
+        raise Invalid.of("rows", f"exclude {', '.join(others)}: every row has its own")
+    if others:
+        raise Invalid(*(Problem(name, f"excludes {layout[0]}") for name in others))
+    for name in layout:
+        if name in REQUIRED and name not in given:
+            one = "features" if hasattr(ask, "features") else ""
+            raise Invalid.of(one or name, "is required", f"{one and f'{one} of one row, or '}columns and data, or rows")
+
+
+def _is_record(row: msgspec.Raw) -> bool:
+    """Whether a row of a model that takes any names is given by name; else it is a list of names and one of values."""
+    try:
+        return "features" in _members.decode(row)
+    except UNREADABLE:
+        return False
+
+
+def read_lines(form: Form, body: bytes, most: int) -> Table:
+    """The rows of NDJSON, at most one more than ``most``; blank lines are passed over.
+
+    Raises:
+        NotJson, Invalid: naming the first line that is no such row, as a file counts lines.
+    """
+    numbers, lines = list[int](), list[bytes]()
+    for number, line in enumerate(io.BytesIO(body), 1):
+        if line.isspace():
+            continue
+        numbers.append(number)
+        lines.append(line)
+        if len(lines) > most:
+            break
+    place: Place = lambda row, member: f"line {numbers[row]}" + (f", {member}" if member else "")  # noqa: E731
+    records = _decoded(form.record, lines, place)
+    if sum([line.count(b":") for line in lines]) != sum(map(json_body.names_in, records)):
+        records = [_one(form.record, line, place, row) for row, line in enumerate(lines)]
+    return _by_name(form, records, place)
+
+
+def _in_list(row: int, member: str) -> str:
+    """How errors name a member of a row in a list: ``rows[3].label``."""
+    return f"rows[{row}].{member}" if member else f"rows[{row}]"
+
+
+def _listed(form: Form, rows: Sequence[msgspec.Raw]) -> tuple[Table, int]:
+    records = _decoded(form.record, rows, _in_list)
+    return _by_name(form, records, _in_list), sum(map(json_body.names_in, records))
+
+
+def _decoded(decoder: "msgspec.json.Decoder[Any]", rows: Sequence[bytes | msgspec.Raw], place: Place) -> list[Any]:
+    """Rows, one by one; what is wrong with the first wrong one is told with its place."""
+    try:
+        return [decoder.decode(row) for row in rows]  # no map: it would hold the interpreter for all of them
+    except UNREADABLE:
+        return [_one(decoder, bytes(row), place, at) for at, row in enumerate(rows)]
+
+
+def _one(decoder: "msgspec.json.Decoder[Any]", text: bytes, place: Place, row: int) -> Any:
+    try:
+        return json_body.decode(text, decoder)
+    except NotJson as error:
+        raise NotJson(error.detail.replace("the body", place(row, ""), 1), _at(place, row, error.problems)) from None
+    except Invalid as error:
+        raise Invalid(*_at(place, row, error.problems)) from None
+
+
+def _at(place: Place, row: int, problems: Iterable[Problem]) -> list[Problem]:
+    return [each._replace(field=place(row, "" if each.field == "body" else each.field)) for each in problems]
+
+
+def _by_name(form: Form, records: Sequence[Any], place: Place) -> Table:
+    """Rows by name as a table.
+
+    Raises:
+        Invalid: some rows have an id, a discount or a weight, and others none.
+    """
+    beside: dict[str, Any] = {
+        f"{name}s": _column(records, name, place)
+        for name in form.record.type.__struct_fields__
+        if name not in ("features", "label")
+    }
+    labels = [record.label for record in records] if form.labelled else None
+    return Table([record.features for record in records], place, labels=labels, **beside)
+
+
+def _column(records: Sequence[Any], name: str, place: Place) -> list[Any] | None:
+    """A member of every row; None where none has it."""
+    values = [*map(attrgetter(name), records)]
+    absent = values.count(None)
+    if absent == len(values):
+        return None
+    if absent:
+        without = [row for row, value in enumerate(values) if value is None][:PROBLEMS_MAX]
+        raise Invalid(*(Problem(place(row, name), "is required, since other rows have one") for row in without))
+    return values
