@@ -43,6 +43,8 @@ ONLY = {
 STATUS_MAY = ("service/api/http/problems.py", "service/api/health.py")
 """The only files that may name an error status: problems maps every error to one, readiness is 503."""
 
+OTHER = "URL API_KEY CA CLIENT_CERT KEYS ADDRESS BALANCER_PORT REPLICAS STORE_MB STORE_LIMIT_MB SLOTS"
+"""Variables ``ONEPASS_...`` of the command line, and of compose.yaml and haproxy.cfg."""
 MAY_PRINT = ("service/main.py", "service/client/*")
 LOOSE_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 DRAWERS = {"utils", "util", "helpers", "common", "misc"}
@@ -270,20 +272,27 @@ def test_no_machine_and_no_registry_is_written_down() -> None:
 
 
 def test_every_algorithm_is_in_the_readme() -> None:
-    """The README has a row for each algorithm, and for nothing else, and says when to use it as the catalogue does."""
+    """The README's table names each algorithm once, by families with their tasks; the page of the learners says when
+    to use each, as the catalogue does.
+    """
     algorithms = importlib.import_module("core.learners.catalogue").ALGORITHMS
     table = (ROOT / "README.md").read_text().partition("## Algorithms")[2].partition("\n## ")[0]
-    said = dict(re.findall(r"^\| `(\w+)` \|.*\| (.*?) \| [^|]* \|$", table, re.MULTILINE))
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|.*\| ([^|]*) \|$", table, re.MULTILINE)
+    told = [(name, tasks) for names, tasks in rows for name in re.findall(r"\w+", names)]
+    assert sorted((own.id, ", ".join(sorted(own.tasks, reverse=True))) for own in algorithms.values()) == sorted(told)
+    page = (ROOT / "core/learners/README.md").read_text()
+    said = dict(re.findall(r"^\| `(\w+)` \| ([^|]*[a-z][^|]*\.) \|$", page, re.MULTILINE))
     assert {own.id: own.use_when for own in algorithms.values()} == said
 
 
-def test_every_setting_is_documented() -> None:
-    """Each setting is named in the README of the project or of the service."""
+def test_every_setting_says_what_it_is() -> None:
+    """Each has a sentence, which ``onepass settings`` prints; documents name no variable that there is not."""
     settings = pytest.importorskip("service.settings").Settings
-    prefix = settings.model_config["env_prefix"]
-    names = {(prefix + name).upper() for name in settings.model_fields}
-    documents = [path.read_text() for path in (ROOT / "README.md", ROOT / "service/README.md") if path.is_file()]
-    none(sorted(names - set(re.findall(r"\bONEPASS_[A-Z0-9_]+\b", "\n".join(documents)))))
+    none(name for name, field in settings.model_fields.items() if not (field.description or "").endswith("."))
+    documents = "\n".join(path.read_text() for path in FILES if path.suffix == ".md" and path.name != "CHANGELOG.md")
+    named = set(re.findall(r"\bONEPASS_[A-Z0-9_]+\b", documents))
+    there = {f"ONEPASS_{name.upper()}" for name in (*settings.model_fields, *OTHER.split())}
+    none(sorted(name for name in named - there if name.removesuffix("_FILE") not in there))
 
 
 IMPORT_ALL = """

@@ -19,7 +19,7 @@ from service.runtime.threads import in_thread_if_large
 
 Format = Annotated[Literal["json", "csv"], Query(alias="format", include_in_schema=False)]
 """How a list is answered. Clients that are generated from /openapi.json read JSON: a second media type would make the
-type of every answer a union with text. So the descriptions of the routes tell of it, and the README."""
+type of every answer a union with text. So the descriptions of the routes tell of it, and service/http.md."""
 Row = Iterable[Any]
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NEXT = "Onepass-Next"

@@ -1,4 +1,4 @@
-"""The sessions in README.md and service/README.md, run as they stand against services that start empty."""
+"""The sessions in README.md and in the pages of service/, run as they stand against services that start empty."""
 
 import re
 import shutil
@@ -12,15 +12,13 @@ from tests.service import sessions
 ROOT = Path(__file__).parents[2]
 SESSIONS = [
     session
-    for document in ("README.md", "service/README.md")
+    for document in ("README.md", "service/settings.md", "service/formats.md")
     for session in re.findall(r"```console\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
 ]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
-@pytest.mark.parametrize(
-    "session", SESSIONS, ids=["the first", "settings of a model", "kinds of features", "a change of features"]
-)
+@pytest.mark.parametrize("session", SESSIONS, ids=["the first", "settings of a model", "kinds of features"])
 def test_session(session, tmp_path):
     """Every call is answered as documented, and the number has moved."""
     with private.service() as url:

@@ -73,7 +73,7 @@ async def reaches(api, number=1, **expected):
 
 
 async def test_an_event_is_posted_as_it_is_listed_and_signed(hooked):
-    """The JSON of the list; an id that is the event's; a signature that the recipe of service/README.md verifies."""
+    """The JSON of the list; an id that is the event's; a signature that the recipe of service/models.md verifies."""
     async with Receiver() as receiver:
         api = await hooked(receiver)
         path = await api.new()
