@@ -25,61 +25,58 @@ class Settings(BaseSettings):
 
     redis_url: SecretStr | None = Field(
         None,
-        description="Redis or Valkey to keep the models in (redis://, rediss://, unix://, redis+sentinel://, "
+        description="Redis or Valkey that keeps the models (redis://, rediss://, unix://, redis+sentinel://, "
         "redis+cluster://); empty: a private one.",
     )
     data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
     socket_dir: Path | None = Field(
         None,
-        description="Directory of the private store's socket, where that of its data can hold none, as some volumes; "
-        "empty: the directory of its data.",
+        description="Directory of the private store's socket, for volumes that cannot hold one; empty: the data "
+        "directory.",
     )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    tls_cert: File = Field(
-        None, description="PEM file of the certificate to serve https with, and its chain; empty: plain http."
-    )
+    tls_cert: File = Field(None, description="PEM file of the https certificate and its chain; empty: plain http.")
     tls_key: File = Field(
-        None, description="PEM file of its private key, not encrypted; empty: it is in the file of the certificate."
+        None, description="PEM file of its private key, not encrypted; empty: the key is in the certificate's file."
     )
     tls_ca: File = Field(
         None,
-        description="PEM file of authorities; every client needs a certificate of one of them. Empty: none is asked.",
+        description="PEM file of authorities; every client must show a certificate of one of them. Empty: no "
+        "client certificates.",
     )
     root_path: str = Field(
-        "", description="Path under which a proxy has put the service (/ml), whether it takes it off or leaves it on."
+        "", description="Path under which a proxy publishes the service (/ml), whether the proxy strips it or not."
     )
     trusted_proxies: str = Field(
         "",
-        description="Without keys: addresses and networks of proxies, comma-separated, whose X-Forwarded-For names the "
-        "client; empty: none.",
+        description="Without keys: comma-separated addresses and networks of proxies whose X-Forwarded-For names "
+        "the client; empty: none.",
     )
     connections_max: int = Field(
         10_000,
         ge=8,
-        description="Most open connections of clients, fewer where ulimit -n leaves none for the store; beyond it 503.",
+        description="Most open client connections, fewer if ulimit -n would leave none for the store; beyond it 503.",
     )
     keep_alive_s: int = Field(
         20,
         ge=1,
         le=3600,
-        description="How long a connection may wait for its next request; balancers keep idle ones for less.",
+        description="How long an idle connection stays open; balancers must close theirs earlier.",
     )
     min_replicas: int = Field(
-        0, ge=0, le=16, description="Replicas of the store that have to have a feedback before it is acknowledged."
+        0, ge=0, le=16, description="Replicas of the store that must have a feedback before it is acknowledged."
     )
     api_keys: SecretStr = Field(
         SecretStr(""),
-        description="Comma-separated NAME:SECRET:SCOPES[:MODELS[:EXPIRES]]; scopes read, learn, admin joined by +; "
-        "models are name patterns joined by +; empty: no key is asked for.",
+        description="Comma-separated NAME:SECRET:SCOPES[:MODELS[:EXPIRES]]; scopes read, learn, admin joined by "
+        "+; models are name patterns joined by +; empty: no key is needed.",
     )
-    insecure: bool = Field(
-        False, description="Listen on other addresses than this machine's own although no keys are configured."
-    )
+    insecure: bool = Field(False, description="Allow other listening addresses than this machine's own without keys.")
     allowed_hosts: str = Field(
         "",
-        description="Without keys: names of this service in URLs, comma-separated, * for any; addresses, localhost and "
-        "names without a dot are always allowed.",
+        description="Without keys: comma-separated host names of this service, * for any; addresses, localhost "
+        "and names without a dot are always allowed.",
     )
     cors_origins: str = Field(
         "",
@@ -91,23 +88,23 @@ class Settings(BaseSettings):
     )
     durability: Literal["always", "everysec"] = Field(
         "everysec",
-        description="When the private store writes to disk: always, before every answer; everysec, every second.",
+        description="When the private store writes to disk: always (before every answer) or everysec.",
     )
     memory_budget_mb: int = Field(
         1024,
         ge=16,
-        description="Memory for loaded models; the least recently used leave first. Unless set, a container's limit "
-        "lowers it: to the limit less 512 MB, at least a quarter of it.",
+        description="Memory for loaded models; the least recently used are evicted first. Unless set, a "
+        "container's limit lowers it to the limit less 512 MB, at least a quarter of the limit.",
     )
-    model_limit_mb: int = Field(128, ge=1, description="Memory one model's state may take; larger models are refused.")
-    body_limit_mb: int = Field(
-        8, ge=1, le=512, description="Largest request body, and largest that a gzip body may unpack to."
+    model_limit_mb: int = Field(
+        128, ge=1, description="Largest state of one model in memory; larger models are refused."
     )
+    body_limit_mb: int = Field(8, ge=1, le=512, description="Largest request body, before and after gzip is unpacked.")
     bodies_mb: int = Field(
         256,
         ge=1,
-        description="Memory for request bodies that are being read or worked on, half of it for one key (without keys: "
-        "address); beyond it 503.",
+        description="Memory for request bodies in progress, half of it for one key (without keys: one address); "
+        "beyond it 503.",
     )
     batch_rows_max: int = Field(100_000, ge=1, description="Most rows in one batch.")
     queue_max: int = Field(4096, ge=1, description="Most feedback requests waiting per model; beyond it 503.")
@@ -121,32 +118,32 @@ class Settings(BaseSettings):
         0.0,
         ge=0,
         le=600,
-        description="How long a service that is told to stop serves on, with /readyz at 503, before its grace period.",
+        description="How long a stopping service still serves, with /readyz at 503, before its grace period.",
     )
     grace_s: float = Field(
-        20.0, ge=0, le=600, description="How long a stop may take to finish requests and write snapshots."
+        20.0, ge=0, le=600, description="Longest time for a stop to finish requests and write snapshots."
     )
     snapshots_kept: int = Field(3, ge=1, le=100, description="Snapshots kept per model.")
     snapshot_min_kb: int = Field(64, ge=1, description="Least log growth, in KiB, between two snapshots of a model.")
     challengers_max: int = Field(8, ge=0, le=64, description="Most challengers per model; beyond it 409.")
     metrics_models: int = Field(
-        20, ge=0, le=1000, description="Models with metrics of their own in GET /metrics: those that learn most."
+        20, ge=0, le=1000, description="Models with their own series in GET /metrics: those that learn most."
     )
     webhooks: SecretStr = Field(
         SecretStr(""), description="Comma-separated http(s) URLs that drift events are posted to."
     )
     webhook_secret: SecretStr = Field(
-        SecretStr(""), description="Signs what is posted (HMAC-SHA256); empty: nothing is signed."
+        SecretStr(""), description="Secret that signs webhooks (HMAC-SHA256); empty: unsigned."
     )
     commit: str = Field(
         "",
         max_length=64,
-        description="Commit that the code is of, for GET /version; empty: that of the checkout.",
+        description="Commit of the code, for GET /version; empty: that of the checkout.",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
-        "info", description="What is written to the log: debug, info, warning or error, and what is worse."
+        "info", description="Least severe level that is logged: debug, info, warning or error."
     )
     log_format: Annotated[Literal["console", "json"], BeforeValidator(_lower)] = Field(
-        "console", description="How it is written: console, lines of text; json, for programs."
+        "console", description="Format of the log: console (text) or json."
     )
-    access_log: bool = Field(False, description="Whether every answer is logged; at the level debug all are.")
+    access_log: bool = Field(False, description="Log every answer, as the level debug does.")

@@ -25,7 +25,7 @@ GUIDE = (
 )
 """In the order in which they are read."""
 GUIDE_TEXT = """\
-Eight pages, each read in a few minutes. Every call works as it stands against a service of yours, in the order of
+Eight pages, each read in a few minutes. Every call works as it stands against your own service, in the order of
 the pages. In answers ... stands for what is left out or differs each time."""
 PROBLEMS_TEXT = """\
 Every error is an application/problem+json document (RFC 9457). Its type is the address of one of these pages; its
