@@ -29,7 +29,7 @@ from core.features import parse_features
 from core.model import STATE_VERSION, Model, read, save
 from core.problems import Invalid
 from service.api.http import json_body
-from service.api.http.bodies import Gunzip
+from service.api.http.bodies import gunzip
 from service.api.oip.requests import read_tensors, rows_of
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import Sent, read_table
@@ -131,10 +131,8 @@ def _entry(data):
 
 
 def _gunzip(data):
-    """At most some bytes at a time, and no more than may be."""
-    unpacking, size = Gunzip(data), 0
-    while not unpacking.ended and size < BYTES_MAX:
-        size += len(unpacking.read(2**16))
+    """No more than may be."""
+    assert BYTES_MAX >= sum(map(len, gunzip(data, BYTES_MAX)))
 
 
 def _configuration(data):
