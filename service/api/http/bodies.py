@@ -219,19 +219,21 @@ def gunzip(packed: bytes, most: int) -> Iterator[bytes]:
     view, at, size = memoryview(packed), 0, FIRST_BYTES
     for _ in range(MEMBERS_MAX):
         member = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16)
-        while not member.eof:
+        ended = False
+        while not ended:
             given = view[at : at + INPUT_BYTES]
             try:
                 found = member.decompress(given, min(size, most))
             except zlib.error:
                 raise NotGzip(f"the body is not gzip, or damaged (behind byte {at})") from None
-            at += len(given) - len(member.unused_data if member.eof else member.unconsumed_tail)
+            ended = member.eof
+            at += len(given) - len(member.unused_data if ended else member.unconsumed_tail)
             if found:
                 yield found
                 most, size = most - len(found), PIECE_BYTES
                 if not most:
                     return
-            elif not (given or member.eof):
+            elif not (given or ended):
                 raise NotGzip("the body is not whole: its gzip data end too early")
         rest = view[at:]
         if not rest or (rest[0] == 0 and not bytes(rest).strip(b"\0")):  # zeros may fill up a block

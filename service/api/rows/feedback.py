@@ -191,7 +191,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     if seen is not None:
         return await first_reply(ctx, replica, identity, [seen])
     labels = validator.labels(row)
-    discounts, weights = validator.discounts(row), validator.weights(row)
+    discounts, weights = validator.factors(row)
     try:
         told = tracked.decode(blob or b"")
     except ValueError as error:

@@ -30,7 +30,7 @@ from service.api.rows.formats.csv_tables import CSV_QUERIES
 from service.api.rows.formats.json_tables import PREDICT
 from service.api.rows.idempotency import read_rows, validator_of
 from service.api.rows.identity import PREDICTION
-from service.api.rows.interval import level_of, level_of_batch
+from service.api.rows.interval import level_of
 from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.row_request import RowRequest
 from service.api.rows.row_route import RowRoute
@@ -161,7 +161,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     replica = await ctx.engine.replica(name, fresh)
     table = await read_batch(ctx, request, kind, body, PREDICT, replica.model.prediction_schema)
-    level = level_of_batch(table.interval, request.query_params, replica.model.config.task)
+    level = level_of(table.interval, replica.model.config.task, request.query_params.get(interval.QUERY))
     while True:  # until the rows are read in the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
         answer = await predict_many(replica, space, raw, level)

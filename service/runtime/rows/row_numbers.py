@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def _one_by_one(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
     return np.array(found)
 
 
-def factors(table: Table, config: Config, member: Literal["discount", "weight"]) -> Floats | None:
+def factors(table: Table, config: Config, member: str) -> Floats | None:
     """The discounts or weights of rows (n,), where the algorithm takes them; None where none were sent.
 
     Raises:

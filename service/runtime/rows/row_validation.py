@@ -47,14 +47,14 @@ class RowValidator:
         self.space, self.union = model.prediction_schema, model.feedback_schema
         self._configs, self._admit = model.configs, admit
         if self.config.ignore or self.config.unknown != "other":
-            self.space, self.union = self._read_by(self.space), self._read_by(self.union)
+            self.space, self.union = self._reading(self.space), self._reading(self.union)
         self.missing_allowed = self.config.missing != "error"
 
-    def _read_by(self, space: Space | None) -> Space | None:
-        """A space as the configuration says that its rows are read."""
+    def _reading(self, space: Space | None, passed_over: tuple[str, ...] = ()) -> Space | None:
+        """A space as the configuration says that its rows are read; other names may be passed over as well."""
         if not isinstance(space, Schema):
             return space
-        return _reading(space, self.config.ignore, self.config.unknown == "other")
+        return _read_by(space, (*self.config.ignore, *passed_over), self.config.unknown == "other")
 
     # ---------------------------------------------------------------- rows
 
@@ -69,7 +69,7 @@ class RowValidator:
         """
         space, union = self._existing(self.space), self.union
         if isinstance(space, Schema) and isinstance(union, Schema) and union.raw_width > space.raw_width:
-            space = _reading(space, (*self.config.ignore, *union.names), self.config.unknown == "other")
+            space = self._existing(self._reading(space, union.names))
         return space, self._raw(space, table)
 
     def feedback(self, table: Table, ids: tuple[str, ...]) -> Rows:
@@ -87,7 +87,8 @@ class RowValidator:
             space = self._in_overlap(table)
         raw = self._raw(space, table)
         labels = self.labels(table, space)
-        return Rows(space.id, features, raw, labels, self.discounts(table), None, ids, weights=self.weights(table))
+        discounts, weights = self.factors(table)
+        return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights)
 
     def _in_overlap(self, table: Table) -> Space:
         """The space that labelled rows of an overlap are read in: the old one where they hold none of the new names.
@@ -278,17 +279,14 @@ class RowValidator:
         if new and space is not None:
             self._admit(admission.of_classes(self._configs, space.width, len(trial), path(new[0])))
 
-    def discounts(self, table: Table) -> Floats | None:
-        """Discounts (n,); None where none were sent; see ``row_numbers.factors``."""
-        return row_numbers.factors(table, self.config, "discount")
-
-    def weights(self, table: Table) -> Floats | None:
-        """Weights (n,); None where none were sent; see ``row_numbers.factors``."""
-        return row_numbers.factors(table, self.config, "weight")
+    def factors(self, table: Table) -> tuple[Floats | None, Floats | None]:
+        """Discounts and weights, each (n,), or None where none were sent; see ``row_numbers.factors``."""
+        discounts, weights = (row_numbers.factors(table, self.config, member) for member in ("discount", "weight"))
+        return discounts, weights
 
 
 @lru_cache(maxsize=64)
-def _reading(schema: Schema, ignored: tuple[str, ...], others: bool) -> Schema:
+def _read_by(schema: Schema, ignored: tuple[str, ...], others: bool) -> Schema:
     return schema.reading(ignored, others)
 
 

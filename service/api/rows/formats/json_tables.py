@@ -80,9 +80,14 @@ def read_json(form: Form, body: bytes, sparse: bool) -> Table:
         NotJson, Invalid: it is none, or a row is wrong; the first one is named.
     """
     try:
-        ask = json_body.read(body, _list if json_pieces.is_list(body) else form.body)
-        table, names = _listed(form, ask) if isinstance(ask, list) else _table(form, ask, sparse)
-        json_body.refuse_repeated(body, names + json_body.names_in(ask))
+        if json_pieces.is_list(body):
+            rows = json_body.read(body, _list)
+            table = _by_name(form, rows, _in_list)
+        else:
+            ask = json_body.read(body, form.body)
+            table = _table(form, ask, sparse)
+            in_rows = sum([bytes(row).count(b":") for row in ask.rows or ()])  # which are looked at by themselves
+            json_body.refuse_repeated(body, json_body.names_in(ask) + in_rows)
     except NotJson as error:
         raise NotJson(error.detail, _under_rows(error.problems)) from None
     except Invalid as error:
@@ -99,23 +104,19 @@ def _under_rows(problems: Iterable[Problem]) -> list[Problem]:
     return [each._replace(field=f"rows{each.field}") if each.field[:1] == "[" else each for each in problems]
 
 
-def _table(form: Form, ask: Any, sparse: bool) -> tuple[Table, int]:
-    """The rows of an object, and how many names they hold."""
+def _table(form: Form, ask: Any, sparse: bool) -> Table:
+    """The rows of an object."""
     given = [name for name in ask.__struct_fields__ if getattr(ask, name) is not None]
     if "features" in given:  # one row, to teach a mapping
         _check(ask, given, ("features", "id"))
-        return Table([ask.features], alone, ids=None if ask.id is None else [ask.id]), 0
+        return Table([ask.features], alone, ids=None if ask.id is None else [ask.id])
     by_name = ask.rows is not None and not (sparse and ask.rows and not _is_record(ask.rows[0]))
     layout = form.by_name if by_name else form.sparse if sparse else form.columns
     _check(ask, given, layout)
     beside = {name: getattr(ask, name) for name in layout if name in Table._fields and name != "rows"}
     if by_name:
-        table, names = _listed(form, ask.rows)
-        return table._replace(**beside), names
-    if sparse:
-        rows = _decoded(_sparse_row, ask.rows, _in_list)
-        return Table(rows, **beside), sum(map(json_body.names_in, rows))
-    return Table(ask.data, **beside), 0
+        return _by_name(form, ask.rows, _in_list)._replace(**beside)
+    return Table(_decoded(_sparse_row, ask.rows, _in_list) if sparse else ask.data, **beside)
 
 
 def _check(ask: Any, given: Sequence[str], layout: Names) -> None:
@@ -155,10 +156,7 @@ def read_lines(form: Form, body: bytes, most: int) -> Table:
         if len(lines) > most:
             break
     place: Place = lambda row, member: f"line {numbers[row]}" + (f", {member}" if member else "")  # noqa: E731
-    records = _decoded(form.record, lines, place)
-    if sum([line.count(b":") for line in lines]) != sum(map(json_body.names_in, records)):
-        records = [_one(form.record, line, place, row) for row, line in enumerate(lines)]
-    return _by_name(form, records, place)
+    return _by_name(form, lines, place)
 
 
 def _in_list(row: int, member: str) -> str:
@@ -166,17 +164,17 @@ def _in_list(row: int, member: str) -> str:
     return f"rows[{row}].{member}" if member else f"rows[{row}]"
 
 
-def _listed(form: Form, rows: Sequence[msgspec.Raw]) -> tuple[Table, int]:
-    records = _decoded(form.record, rows, _in_list)
-    return _by_name(form, records, _in_list), sum(map(json_body.names_in, records))
-
-
 def _decoded(decoder: "msgspec.json.Decoder[Any]", rows: Sequence[bytes | msgspec.Raw], place: Place) -> list[Any]:
     """Rows, one by one; what is wrong with the first wrong one is told with its place."""
+    texts = [*map(bytes, rows)]
     try:
-        return [decoder.decode(row) for row in rows]  # no map: it would hold the interpreter for all of them
+        found = [decoder.decode(text) for text in texts]  # no map: it would hold the interpreter for all of them
+        names = sum(map(json_body.names_in, found))
+        if sum([text.count(b":") for text in texts]) == names or json_pieces.count(b" ".join(texts), b":") == names:
+            return found
     except UNREADABLE:
-        return [_one(decoder, bytes(row), place, at) for at, row in enumerate(rows)]
+        pass
+    return [_one(decoder, text, place, row) for row, text in enumerate(texts)]
 
 
 def _one(decoder: "msgspec.json.Decoder[Any]", text: bytes, place: Place, row: int) -> Any:
@@ -192,12 +190,13 @@ def _at(place: Place, row: int, problems: Iterable[Problem]) -> list[Problem]:
     return [each._replace(field=place(row, "" if each.field == "body" else each.field)) for each in problems]
 
 
-def _by_name(form: Form, records: Sequence[Any], place: Place) -> Table:
+def _by_name(form: Form, rows: Sequence[bytes | msgspec.Raw], place: Place) -> Table:
     """Rows by name as a table.
 
     Raises:
-        Invalid: some rows have an id, a discount or a weight, and others none.
+        NotJson, Invalid: a row is wrong; some rows have an id, a discount or a weight, and others none.
     """
+    records = _decoded(form.record, rows, place)
     beside: dict[str, Any] = {
         f"{name}s": _column(records, name, place)
         for name in form.record.type.__struct_fields__
