@@ -110,9 +110,6 @@ digests: test-setup ## what 30 fixed streams come to; BASE=<commit> compares wit
 test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
 	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PYTEST) tests/core/life $(PYTEST_ARGS)
 
-bench-pages: test-setup ## twenty open pages: what they cost a service that learns; ten thousand models: first paint, bytes
-	$(PY) -m tests.benchmarks.pages $(BENCH_ARGS)
-
 bench-accuracy: test-setup ## predictions against the papers' and simple baselines
 	$(PY) -m tests.benchmarks.accuracy
 
@@ -122,26 +119,17 @@ bench-auto: test-setup ## auto beside every other algorithm and river's forests,
 bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms, at which cost
 	$(PY) -m tests.benchmarks.detection
 
-bench-series: test-setup ## errors of regressions on process data and series beside the last value
-	$(PY) -m tests.benchmarks.series
-
-bench-challengers: test-setup ## challengers: what they cost, when better ones are promoted, how often equal ones are
-	$(PY) -m tests.benchmarks.challengers
-
-bench-fesl: test-setup ## a change of features: the paper's protocol, three in a row, every algorithm
+bench-fesl: test-setup ## a change of features by the paper's protocol
 	$(PY) -m tests.benchmarks.fesl
 
-bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER, the cost of the projection
+bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER
 	$(PY) -m tests.benchmarks.sparse
 
-bench-odm: test-setup ## dynamic ODM: the paper's table, wild rows, hindsight
+bench-odm: test-setup ## dynamic ODM: the paper's table
 	$(PY) -m tests.benchmarks.odm
 
 bench-row: test-setup ## what one row costs in core, alone and in a block; OTHER=DIRECTORY beside another checkout
 	$(PY) -m tests.benchmarks.one_row $(if $(OTHER),--checkout $(OTHER))
-
-bench-start: test-setup ## a first start in a clone and later ones: seconds by phase; memory at rest
-	$(PY) -m tests.benchmarks.start --first
 
 bench-sizing: test-setup ## the figures of deploy/sizing.md: CPU per row, bytes of a model in memory and in the store, by algorithm
 	$(PY) -m tests.benchmarks.sizing $(BENCH_ARGS)

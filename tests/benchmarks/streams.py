@@ -54,21 +54,12 @@ def classification(name: str) -> tuple[Floats, Ints]:
 
 
 def multiclass(name: str) -> tuple[Floats, Ints]:
-    """Rows (n, d) and labels (n,) in 0 ... K - 1: six drifting classes, or a file (static ones shuffled)."""
-    if name == "drifting":
-        return drifting(np.random.default_rng(0))
+    """Rows (n, d) and labels (n,) in 0 ... K - 1 of a file; static ones are shuffled."""
     *features, label = read_columns(name)
     X = np.concatenate([encoded(column) for column in features], axis=1)
     y = np.unique(np.array(label), return_inverse=True)[1].astype(np.int64)
     order = np.random.default_rng(0).permutation(len(y)) if name.startswith("static/") else np.arange(len(y))
     return np.ascontiguousarray(X[order]), y[order]
-
-
-def drifting(rng: np.random.Generator, rows: int = 20_000) -> tuple[Floats, Ints]:
-    """Six normal classes in six dimensions, whose centres are drawn anew every 2500 rows."""
-    stages = rng.normal(size=(rows // 2500, 6, 6)) * 1.5
-    y = rng.integers(0, 6, rows)
-    return stages[np.arange(rows) // 2500, y] + rng.normal(size=(rows, 6)), y
 
 
 def regression(name: str) -> tuple[Floats, Floats]:

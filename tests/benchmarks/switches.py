@@ -1,6 +1,5 @@
 """Streams whose features change, and machines that live through it: what the benchmarks of the switch share."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,36 +88,6 @@ def image(X: Floats, y: Any, rng: np.random.Generator, noise: float = 0.1) -> Sp
     other = X @ rng.normal(size=(d, d)) / np.sqrt(d) + noise * rng.normal(size=(n, d))
     names = [[f"s{at}.{j}" for j in range(d)] for at in (0, 1)]
     return Spaces([np.ascontiguousarray(X), np.ascontiguousarray(other)], names, y)
-
-
-def drifting(rng: np.random.Generator, task: str, rows: int = 4000, d: int = 50) -> Spaces:
-    """Correlated normal columns; the hyperplane of the labels turns by 90 degrees; and a noisy image of the rows."""
-    X = rng.normal(size=(rows, d)) @ (np.eye(d) + 0.3 * rng.normal(size=(d, d)) / np.sqrt(d))
-    angle = np.arange(rows) / rows * np.pi / 2
-    w = np.cos(angle)[:, None] * rng.normal(size=d) + np.sin(angle)[:, None] * rng.normal(size=d)
-    y = (X * w).sum(axis=1) / np.sqrt(d) + 0.3 * rng.normal(size=rows)
-    return image(X, (y > 0).astype(np.int64) if task == "classification" else y, rng)
-
-
-def _separable(X: Floats, rng: np.random.Generator) -> tuple[Floats, Any]:
-    """Standardised rows with the classes of a sparse hyperplane, a fifth of the variance noise."""
-    score = X @ (rng.normal(size=X.shape[1]) * (rng.random(X.shape[1]) < 0.5))
-    y = score / score.std() + 0.5 * rng.normal(size=len(X)) > 0
-    return (X - X.mean(axis=0)) / X.std(axis=0), y.astype(np.int64)
-
-
-def _low_rank(rng: np.random.Generator, rank: int) -> tuple[Floats, Any]:
-    hidden = rng.normal(size=(2000, rank)) @ rng.normal(size=(rank, 30)) / np.sqrt(rank)
-    return _separable(hidden + 0.3 * rng.normal(size=(2000, 30)), rng)
-
-
-synthetic: dict[str, Callable[[np.random.Generator], tuple[Floats, Any]]] = {
-    "independent": lambda rng: _separable(rng.normal(size=(2000, 30)), rng),
-    "correlated": lambda rng: _separable(rng.normal(size=(2000, 30)) @ rng.normal(size=(30, 30)), rng),
-    "rank 8": lambda rng: _low_rank(rng, 8),
-    "rank 15": lambda rng: _low_rank(rng, 15),
-}
-"""Sets of 2000 rows of 30 columns, by name."""
 
 
 class Life:
