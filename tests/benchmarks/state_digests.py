@@ -10,7 +10,7 @@ states, the names of arrays, format numbers, configurations as the model keeps t
 
 Rows come alone, in blocks, and as several requests in one entry; predictions are tracked and their labels come late;
 the features change in each phase; the model is saved and loaded, restored, configured, reset. What is asked of core
-stands in tests.benchmarks.digest_model.
+stands in tests.core.digests.model.
 
 ``--base`` runs this program on the code of the commit and on that of this checkout, on one machine: across CPU types
 round-off differs. The commit is checked out into a temporary worktree with the tests of this checkout; its kernels are
@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 
 import core
-from tests.benchmarks.digest_model import Late, Model
-from tests.benchmarks.digest_streams import STREAMS, WATCH, WIDE, Source, Stream
+from tests.core.digests.model import Late, Model
+from tests.core.digests.streams import STREAMS, WATCH, WIDE, Source, Stream
 
 ROOT = Path(__file__).resolve().parents[2]
 

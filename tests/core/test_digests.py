@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from core.learners.catalogue import ALGORITHMS
-from tests.benchmarks.digest_streams import STREAMS
 from tests.benchmarks.state_digests import Life, canonical
+from tests.core.digests.streams import STREAMS
 
 
 def test_every_algorithm_lives_with_every_task():

@@ -14,8 +14,8 @@ from service.store.drift import drift
 from service.store.drift.drift import DriftStream
 from service.store.redis.connection import Connection
 from tests.alarms import JOINS, LOUD
-from tests.benchmarks.key_kinds import held, kind
 from tests.service.api_fixtures import DFOP, features
+from tests.service.key_kinds import held, kind
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
 ROUNDS, BATCHES, ROWS, TRACKED, SNAPSHOTS, EVENTS, EVENTS_ALL = 6, 12, 25, 6, 2, 3, 4

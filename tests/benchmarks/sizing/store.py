@@ -16,10 +16,10 @@ import redis
 from tests.benchmarks import rows
 from tests.benchmarks.batches import Found
 from tests.benchmarks.batches import measure as send
-from tests.benchmarks.key_kinds import Held, held
 from tests.benchmarks.processes import ROOT, Load, Service, Used
 from tests.benchmarks.sizing.cpu import WAYS, Way
 from tests.benchmarks.sizing.models import Client
+from tests.service.key_kinds import Held, held
 
 NEVER_KB = "1000000"
 LEARNING = 5

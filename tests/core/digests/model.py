@@ -13,7 +13,7 @@ from core.config import Config
 from core.drift.outbox import Drift
 from core.entry import Configure, Entry, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
 from core.features import Schema, parse_features, propose
-from tests.benchmarks.digest_streams import Request
+from tests.core.digests.streams import Request
 
 try:
     from core.model import Model as CoreModel
