@@ -8,7 +8,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $
 UV ?=
 # More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"
 PYTEST_ARGS ?=
-# More arguments for bench, bench-peers and some others, e.g. make bench BENCH_ARGS="--parts http --rounds 5"
+# More arguments for the benchmarks, e.g. make bench BENCH_ARGS="--parts http --rounds 5"
 BENCH_ARGS ?=
 # Vulnerabilities that do not concern Onepass, each with a reason here, e.g. AUDIT_IGNORE := PYSEC-2026-1
 AUDIT_IGNORE :=
@@ -61,36 +61,22 @@ run: setup ## set everything up and serve on 127.0.0.1:8000 (ONEPASS_* variables
 
 setup: .venv/stamp-kernels ## what run needs, without running it
 
-test: test-setup lint pytest ## set everything up, lint, check types and imports, run the tests; pages want a browser (apt install chromium)
+test: test-setup lint ## set everything up, lint, check types and imports, run the tests; pages want a browser (apt install chromium)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-all: test-setup lint ## the same with the tests that are slow by nature: browsers, proxies, storms, installing, whole lives
 	$(PYTEST) $(PYTEST_ARGS)
 
-test-setup: .venv/stamp-test .venv/stamp-kernels
+test-setup: .venv/stamp-test .venv/stamp-kernels ## what tests and benchmarks need, without running them
 
-lint: test-setup ## ruff, mypy, import contracts
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+lint: test-setup ## ruff, mypy, import contracts; FIX=1 lets ruff rewrite what it can
+	$(PY) -m ruff check $(if $(FIX),--fix) .
+	$(PY) -m ruff format $(if $(FIX),,--check) .
 	$(PY) -m mypy
 	$(BIN)/lint-imports --no-logo
 
-pytest: test-setup ## the tests alone, without those marked slow
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
-
-test-schedules: test-setup ## ten thousand schedules of the simulator; SCHEDULES=1000000 looks further
-	SCHEDULES=$(or $(SCHEDULES),10000) $(PYTEST) tests/simulator $(PYTEST_ARGS)
-
 test-faults: test-setup ## storms of kills and failovers, two minutes each, and histories that one log must explain
 	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py tests/faults/test_histories.py $(PYTEST_ARGS)
-
-test-stores: test-setup ## the tests of the store against SERVERS, paths of redis-server or valkey-server; default: those on PATH
-	$(PY) -m tests.stores $(SERVERS)
-
-test-fuzz: test-setup ## an hour of requests that the OpenAPI document allows, and of others; FUZZ_S=600 is ten minutes
-	FUZZ_S=$(or $(FUZZ_S),3600) FUZZ_MUTANTS=100000 FUZZ_SEED=$$(date +%s) $(PY) -m pytest -n 0 -s tests/fuzzing $(PYTEST_ARGS)
-
-test-monitoring: test-setup ## every rule and every panel of the dashboards, asked of a Prometheus that scrapes the demo
-	LIVE=1 $(PY) -m pytest -n 0 -s tests/service/test_monitoring.py $(PYTEST_ARGS)
 
 test-image: test-setup ## image and compose file, built and run by buildah, podman and podman-compose (root; apt install buildah podman runc debootstrap)
 	BASE="$(BASE)" IMAGE="$(IMAGE)" STORE="$(STORE)" $(PY) -m pytest -n 0 -s tests/image $(PYTEST_ARGS)
@@ -101,52 +87,23 @@ bench: test-setup ## the main figures beside echoes and targets, in five minutes
 bench-peers: test-setup ## Onepass beside river, CapyMOA, Vowpal Wabbit, FastAPI with river, MLServer, each installed when asked for
 	$(PY) -m tests.benchmarks.peers $(BENCH_ARGS)
 
-bench-recovery: test-setup ## from a log of single rows to a model: BEFORE=another checkout compares
-	$(PY) -m tests.benchmarks.recovery $(if $(BEFORE),--before $(BEFORE))
-
-digests: test-setup ## what 30 fixed streams come to; BASE=<commit> compares with its code, compiled first (a minute or two)
-	$(PY) -m tests.benchmarks.state_digests $(if $(BASE),--base $(BASE))
-
-test-life: test-setup ## models that live through random sequences of everything: LIFE_EXAMPLES lives each, new ones each time
-	LIFE_EXAMPLES=$${LIFE_EXAMPLES:-200} $(PYTEST) tests/core/life $(PYTEST_ARGS)
-
-bench-accuracy: test-setup ## predictions against the papers' and simple baselines
-	$(PY) -m tests.benchmarks.accuracy
-
-bench-auto: test-setup ## auto beside every other algorithm and river's forests, stream by stream; BENCH_ARGS="--half held"
+bench-auto: test-setup ## auto beside every other algorithm, baselines and river's forests, stream by stream
 	$(PY) -m tests.benchmarks.auto $(BENCH_ARGS)
 
-bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms, at which cost
-	$(PY) -m tests.benchmarks.detection
-
-bench-fesl: test-setup ## a change of features by the paper's protocol
-	$(PY) -m tests.benchmarks.fesl
-
-bench-sparse: test-setup ## Sparse-DFOP: the paper's figures, RECOVER
-	$(PY) -m tests.benchmarks.sparse
-
-bench-odm: test-setup ## dynamic ODM: the paper's table
-	$(PY) -m tests.benchmarks.odm
-
-bench-row: test-setup ## what one row costs in core, alone and in a block; OTHER=DIRECTORY beside another checkout
-	$(PY) -m tests.benchmarks.one_row $(if $(OTHER),--checkout $(OTHER))
-
-bench-sizing: test-setup ## the figures of deploy/sizing.md: CPU per row, bytes of a model in memory and in the store, by algorithm
-	$(PY) -m tests.benchmarks.sizing $(BENCH_ARGS)
+bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms
+	$(PY) -m tests.benchmarks.drift $(BENCH_ARGS)
 
 bench-isolation: test-setup ## what a row of one model waits for while another is sent heavy work
-	$(PY) -m tests.benchmarks.isolation
+	$(PY) -m tests.benchmarks.isolation $(BENCH_ARGS)
 
 bench-scale: test-setup ## services behind HAProxy: CPU per row of 1, 2 and 4 hashed and 2 in turn; one killed and started (apt install haproxy)
 	$(PY) -m tests.benchmarks.scale $(BENCH_ARGS)
 
-bench-vigo: test-setup ## VIGO, VIGOd, VIGOw: the paper's tables
-	$(PY) -m tests.benchmarks.vigo
+bench-sizing: test-setup ## the figures of deploy/sizing.md: CPU per row, bytes of a model in memory and in the store, by algorithm
+	$(PY) -m tests.benchmarks.sizing $(BENCH_ARGS)
 
-sbom: test-setup ## what the image holds beside its base, as CycloneDX, in dist/onepass.cdx.json
-	mkdir -p dist
-	$(BIN)/cyclonedx-py requirements docker/requirements.txt --pyproject pyproject.toml --output-reproducible \
-		--output-file dist/onepass.cdx.json
+papers: test-setup ## the papers' tables, repeated: the paper's figure, ours and the distance; PAPERS_DATA=<folder> has the data sets
+	$(PY) -m tests.benchmarks.papers $(BENCH_ARGS)
 
 lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image, uv
 	$(LOCK) pyproject.toml --extra replay --group dev --output-file tests/requirements.txt
@@ -155,21 +112,18 @@ lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, thi
 	$(LOCK) --group build --constraint tests/requirements.txt --output-file docker/build-requirements.txt
 	$(LOCK) --group installer --constraint tests/requirements.txt --output-file service/first_run/uv-requirements.txt
 
-audit: test-setup ## known vulnerabilities of all locked packages, by pip-audit; needs the network, fails where nothing can be known
-	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(addprefix --ignore-vuln ,$(AUDIT_IGNORE)) \
-		-r tests/requirements.txt -r service/first_run/uv-requirements.txt $(AUDIT_ARGS) || { echo "make audit: either a package \
-	has the vulnerabilities above (make lock LOCK_ARGS='--upgrade-package NAME', or AUDIT_IGNORE in the Makefile), or the database \
-	could not be asked, and nothing is known." >&2; exit 1; }
-
-licences: test-setup ## licences of all packages; fails where serving needs one that is not in LICENCES
+audit: test-setup ## licences of all packages, the image's bill of materials (CycloneDX, in dist), and known vulnerabilities (network)
 	$(BIN)/pip-licenses --from=mixed --order=license
 	@$(BIN)/pip-licenses --from=mixed --allow-only "$(LICENCES)" \
 		--packages $$(sed -n 's/^\([a-z0-9.-]*\)==.*/\1/p' docker/requirements.txt) > /dev/null
 	@echo "What serving needs has licences of the list."
-
-format: test-setup ## let ruff rewrite what it can
-	$(PY) -m ruff check --fix .
-	$(PY) -m ruff format .
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements docker/requirements.txt --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/onepass.cdx.json
+	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(addprefix --ignore-vuln ,$(AUDIT_IGNORE)) \
+		-r tests/requirements.txt -r service/first_run/uv-requirements.txt $(AUDIT_ARGS) || { echo "make audit: either a package \
+	has the vulnerabilities above (make lock LOCK_ARGS='--upgrade-package NAME', or AUDIT_IGNORE in the Makefile), or the database \
+	could not be asked, and nothing is known." >&2; exit 1; }
 
 clean: ## remove .venv and caches (never onepass-data)
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

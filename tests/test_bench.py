@@ -5,9 +5,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.benchmarks.bench import chart
-from tests.benchmarks.bench.table import Row, Table, line
-from tests.benchmarks.peers.environments import Environment, Unavailable
+from tests.benchmarks.harness import report
+from tests.benchmarks.harness.report import Row, Table
+from tests.benchmarks.peers import Environment, Unavailable
 
 SVG = "{http://www.w3.org/2000/svg}"
 RATES = Row("feedback <64>", [900.0, 1000.0, 2000.0], "rows/s", [0.5, 1.0, 4.0], "the echo", 2.0)
@@ -20,26 +20,26 @@ def test_a_figure_is_a_median_and_its_target_is_of_the_ratio_where_there_is_one(
     assert (1000.0, 1.0, False) == (RATES.value, RATES.ratio, RATES.reached)
     assert (150.0, None, True) == (MOST.value, MOST.ratio, MOST.reached)
     assert ALONE.reached is None
-    assert "1,000 rows/s" in line(RATES)
-    assert "1.00 of the echo (0.50 to 4.00)" in line(RATES)
-    assert "at least 2" in line(RATES)
-    assert line(RATES).endswith("MISSED")
+    assert "1,000 rows/s" in str(RATES)
+    assert "1.00 of the echo (0.50 to 4.00)" in str(RATES)
+    assert "at least 2" in str(RATES)
+    assert str(RATES).endswith("MISSED")
 
 
 def test_a_chart_has_a_bar_per_figure_and_a_stroke_per_target():
     """The longest of a unit fills the room; the stroke of a ratio stands where the figure would have to be."""
-    drawn = ET.fromstring(chart.svg([Table("rows", "a & b", [RATES, ALONE, MOST])], "now"))
-    room = chart.WIDTH - chart.LEFT - chart.RIGHT
+    drawn = ET.fromstring(report.svg([Table("rows", "a & b", [RATES, ALONE, MOST])], "now"))
+    room = report.WIDTH - report.LEFT - report.RIGHT
     bars = [float(bar.get("width")) for bar in drawn.iter(f"{SVG}rect") if bar.get("class") != "ground"]
     assert [room / 2, room / 4, room * 150 / 200] == pytest.approx(bars)
-    strokes = [float(stroke.get("x1")) - chart.LEFT for stroke in drawn.iter(f"{SVG}line")]
+    strokes = [float(stroke.get("x1")) - report.LEFT for stroke in drawn.iter(f"{SVG}line")]
     assert [room, room] == pytest.approx(strokes)
     assert {"feedback <64>", "a & b"} <= {text.text for text in drawn.iter(f"{SVG}text")}
 
 
 def test_a_table_says_what_is_missing(capsys):
     """Loudly; its JSON holds the figures of every round and the medians."""
-    table = Table("peers", "", [RATES], ["vw: no wheel"], ["vw does not promise: much"])
+    table = Table("peers", "", [RATES], ["NOT MEASURED  vw: no wheel", "vw does not promise: much"])
     table.show()
     printed = capsys.readouterr().out
     assert "NOT MEASURED  vw: no wheel" in printed
@@ -50,11 +50,12 @@ def test_a_table_says_what_is_missing(capsys):
 
 def test_a_peer_that_cannot_be_had_says_why(monkeypatch, tmp_path):
     """A program that is not there, or a package that cannot be installed."""
-    monkeypatch.setattr("tests.benchmarks.peers.environments.ROOT", tmp_path)
+    monkeypatch.setattr("tests.benchmarks.peers.OUT", tmp_path)
     with pytest.raises(Unavailable, match="no-such-program is not installed"):
-        Environment("a", (), "pip", "no-such-program").ready()
-    (tmp_path / "b" / "bin").mkdir(parents=True)
-    (tmp_path / "b" / "bin" / "python").symlink_to(sys.executable)
-    monkeypatch.setattr(Environment, "_install", lambda _: None)
+        Environment("pip", needs="no-such-program").ready()
+    folder = tmp_path / "peers" / "no-such-package"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(sys.executable)
+    (folder / "stamp").write_text("no-such-package")
     with pytest.raises(Unavailable, match="no-such-package"):
-        Environment("b", ("no-such-package",), "no-such-package").ready()
+        Environment("no-such-package").ready()

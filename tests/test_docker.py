@@ -195,7 +195,7 @@ def test_the_locks_fulfil_the_project(path: Path, parts: list[str]) -> None:
 
 
 def test_the_bill_of_materials_is_that_of_the_image(tmp_path: Path) -> None:
-    """`make sbom` names what is locked for the image, with versions and hashes, the same each time."""
+    """`make audit` names what is locked for the image, with versions and hashes, the same each time."""
     files = [tmp_path / "one.json", tmp_path / "two.json"]
     command = re.search(r"\$\(BIN\)/cyclonedx-py (.*?--output-reproducible)", (ROOT / "Makefile").read_text())
     assert command

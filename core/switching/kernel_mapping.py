@@ -13,7 +13,7 @@ core.switching.ridge chooses r. Far from all kept rows the mean is recovered.
 x1 = sum_i e_i k(x_i, x), with k = exp(-|x - x'|^2 / 20) and step 1 (Section 6.4), on the columns as they are; of the
 newest 500 rows as well.
 
-Use it for maps that are not linear and overlaps of some 50 rows or more (``python -m tests.benchmarks.fesl``). A
+Use it for maps that are not linear and overlaps of some 50 rows or more (measured once). A
 recovered row costs B (d2 + d1) operations and B exponentials.
 
 Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: Section 4.1, (3).

@@ -9,7 +9,7 @@ A steady model has one expert. A switch makes the model of the new space one of 
     carried     a learner of the new space that starts at the old model's weights M w1 (linear models only)
 
 Least-squares learners are not carried: they find weights of their own within some tens of rows
-(``python -m tests.benchmarks.fesl``).
+(measured once).
 
 core.switching.mixture combines the predictions and moves the experts' weights; core.switching.overlap sets
 the first ones. Rows of the old space that were tracked before the switch still train the old model, whose scaler and

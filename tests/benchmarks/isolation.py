@@ -19,56 +19,149 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from tests.benchmarks import heavy
-from tests.benchmarks.heavy import MIB, Ask, ask
-from tests.benchmarks.processes import ROOT
-from tests.benchmarks.stage import HEADER, WORST_MS_MAX, Bench, Stage
+import psutil
 
-REFUSED = ("400", "413", "422")
+from tests.benchmarks.harness import heavy
+from tests.benchmarks.harness.heavy import Ask, ask
+from tests.benchmarks.harness.probe import MODEL, Waits
+from tests.benchmarks.harness.processes import ROOT, Service
+from tests.benchmarks.harness.rows import to_json
+
+WORST_MS_MAX = 250.0
+IDLE_S, BEFORE_S, AFTER_S = 2.0, 0.3, 1.0
+DONE, REFUSED = ("200", "201"), ("400", "413", "422")
 BUSY = (*REFUSED, "503")
-WIDE = 1_500
-HUGE = 2_700
-"""Columns of a model whose state takes 58 MB."""
-SWITCHED = 1_000
+WIDE, HUGE, SWITCHED, LISTED = 1_500, 2_700, 1_000, 600
+"""Columns: of 18 MB of state, of 58 MB, of a change of features; and models of a list."""
+HEADER = f"{'ms':34}{'p50':>8}{'p99':>9}{'worst':>9}{'own lag':>9}{'peak':>8}{'s':>8}  {'rows':16}  heavy"
 
 
-def predict(bench: Bench) -> None:
+class Stage:
+    """A service with the model "other", and the process that measures it.
+
+    Args:
+        checkout: whose code runs.
+        missed: what is not as it should be is added here.
+        settings: of the service.
+    """
+
+    def __init__(self, checkout: Path, missed: list[str], **settings: str) -> None:
+        self.checkout, self.missed = checkout, missed
+        self.service = Service(checkout, api_keys="", **settings)
+
+    def __enter__(self) -> Self:
+        self.service.start()
+        self.service.create(MODEL, heavy.model(["x1"]))
+        self.service.ask("POST", f"/models/{MODEL}/feedback", {"features": {"x1": 0.5}, "label": 1.0})
+        self._measure()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._probe.kill()
+        self._probe.wait()
+        self.service.kill()  # what it would write in the end is of no use
+        self.service.remove()
+
+    def _measure(self) -> None:
+        command = [sys.executable, "-m", "tests.benchmarks.harness.probe", str(self.service.port)]
+        self._probe = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.beside("at rest", lambda: time.sleep(IDLE_S) or [])
+
+    def restart(self) -> None:
+        """Stop the service and start it again."""
+        self._probe.kill()
+        self._probe.wait()
+        self.service.stop()
+        self.service.start()
+        self._measure()
+
+    def send(self, *requests: Ask) -> list[str]:
+        """Send requests, all at once; their statuses."""
+        with ThreadPoolExecutor(len(requests)) as threads:
+            return [status for status, _ in threads.map(lambda each: ask(self.service.port, each), requests)]
+
+    def beside(self, what: str, work: Ask | Callable[[], list[str]], expected: Sequence[str] = DONE) -> None:
+        """Measure while a request is answered, or work is done that returns the statuses of its answers."""
+        self._say("start")
+        for process in self.service.own_processes():
+            with suppress(OSError):
+                Path(f"/proc/{process.pid}/clear_refs").write_text("5")  # forget the highest memory so far
+        time.sleep(BEFORE_S)
+        begun = time.monotonic()
+        answers = self.send(work) if isinstance(work, Ask) else work()
+        seconds = time.monotonic() - begun
+        time.sleep(AFTER_S)
+        self._say("stop")
+        waits = Waits(*json.loads(self._probe.stdout.readline()))
+        rows, told = (
+            " ".join(f"{status}x{count}" for status, count in sorted(counts.items()))
+            for counts in (waits.statuses, Counter(answers))
+        )
+        times = f"{waits.p50_ms:8.1f}{waits.p99_ms:9.1f}{waits.worst_ms:9.1f}{waits.lag_ms:9.1f}"
+        print(f"{what:34}{times}{_peak_mib(self.service):8.0f}{seconds:8.1f}  {rows:16}  {told}", flush=True)
+        if waits.worst_ms >= WORST_MS_MAX:
+            self.missed.append(f"{what}: worst {waits.worst_ms:.0f} ms (own lag {waits.lag_ms:.0f})")
+        if set(waits.statuses) != {"200"}:
+            self.missed.append(f"{what}: answers {rows}")
+        if not set(answers) <= set(expected):
+            self.missed.append(f"{what}: heavy answers {told}")
+
+    def _say(self, word: str) -> None:
+        self._probe.stdin.write(word + "\n")
+        self._probe.stdin.flush()
+
+
+def _peak_mib(service: Service) -> float:
+    """Sum of the highest resident memory of the service's processes."""
+    total_kb = 0
+    for process in service.own_processes():
+        with suppress(OSError, psutil.Error):
+            lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            total_kb += next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+    return total_kb / 1024
+
+
+# ---------------------------------------------------------------- scenarios
+
+
+def wide(stage: Stage, name: str, columns: int) -> Ask:
+    """A model of so many columns; a feedback to it."""
+    stage.service.create(name, heavy.model(heavy.names(columns)))
+    return Ask("POST", f"/models/{name}/feedback", to_json({**heavy.row(columns), "label": 1.0}))
+
+
+def plain(stage: Stage) -> None:
+    """The models "plain", of twenty columns, "colon" and "sparse"."""
+    for name, body in (("plain", heavy.model([*heavy.COLUMNS])), ("colon", heavy.COLONS), ("sparse", heavy.SPARSE)):
+        stage.service.create(name, body)
+
+
+def predict(stage: Stage) -> None:
     """A batch prediction of 8 MB holds a model while a row of it is learned."""
-    with bench.stage() as stage:
-        stage.service.create("wide", heavy.wide(WIDE))
-        row = Ask("POST", "/models/wide/feedback", heavy.wide_row(WIDE))
-        stage.done(row, row, row)
-        table = Ask("POST", "/models/wide/predict/batch", heavy.wide_npy(650, WIDE), heavy.NPY)
+    row = wide(stage, "wide", WIDE)
+    stage.send(row)
+    table = Ask("POST", "/models/wide/predict/batch", heavy.npy(650, WIDE), heavy.NPY)
 
-        def work() -> list[str]:
-            with ThreadPoolExecutor(1) as thread:
-                predicted = thread.submit(stage.ask, table)
-                time.sleep(0.3)
-                return stage.ask(row) + predicted.result()
+    def work() -> list[str]:
+        with ThreadPoolExecutor(1) as thread:
+            predicted = thread.submit(stage.send, table)
+            time.sleep(0.3)
+            return stage.send(row) + predicted.result()
 
-        stage.beside(".npy predict and one feedback", work)
+    stage.beside(".npy predict and one feedback", work)
 
 
-def state(bench: Bench) -> None:
+def state(stage: Stage) -> None:
     """A state of 58 MB: snapshot, export, import, restore, cold load."""
-    with bench.service() as service:
-        with bench.on(service) as stage:
-            _large_state(stage)
-        service.stop()
-        service.start()
-        with bench.on(service) as stage:
-            stage.beside("cold load of 58 MB", lambda: stage.ask(Ask("GET", "/models/huge/metrics")))
-
-
-def _large_state(stage: Stage) -> None:
-    stage.service.create("huge", heavy.wide(HUGE))
-    stage.done(Ask("POST", "/models/huge/feedback", heavy.wide_row(HUGE)))
-    stage.beside("snapshot of 58 MB", lambda: stage.ask(Ask("POST", "/models/huge/snapshots")))
+    stage.send(wide(stage, "huge", HUGE))
+    stage.beside("snapshot of 58 MB", Ask("POST", "/models/huge/snapshots"))
     exported: list[bytes] = []
 
     def export() -> list[str]:
@@ -77,196 +170,153 @@ def _large_state(stage: Stage) -> None:
         return [status]
 
     stage.beside("export of 58 MB", export)
-    imported = Ask("PUT", "/models/huge/state", exported[0], heavy.STATE)
-    stage.beside("import of 58 MB", lambda: stage.ask(imported))
-    for snapshot in json.loads(stage.done(Ask("GET", "/models/huge/snapshots")))["snapshots"][-1:]:
-        back = Ask("POST", "/models/huge/restore", json.dumps({"version": snapshot["version"]}).encode())
-        stage.beside("restore of 58 MB", lambda sent=back: stage.ask(sent))
+    stage.beside("import of 58 MB", Ask("PUT", "/models/huge/state", exported[0], "application/octet-stream"))
+    version = stage.service.ask("GET", "/models/huge/snapshots")["snapshots"][-1]["version"]
+    stage.beside("restore of 58 MB", Ask("POST", "/models/huge/restore", to_json({"version": version})))
+    stage.restart()
+    stage.beside("cold load of 58 MB", Ask("GET", "/models/huge/metrics"))
 
 
-def tables(bench: Bench) -> None:
+def tables(stage: Stage) -> None:
     """Tables of nearly 8 MiB, as JSON with a colon in every row and as CSV."""
-    with bench.stage() as stage:
-        stage.service.create("colon", heavy.colon_model())
-        stage.service.create("plain", heavy.model(heavy.COLUMNS))
-        for route, labelled, query in (("predict", False, ""), ("feedback", True, "?label=label")):
-            colons = Ask("POST", f"/models/colon/{route}/batch", heavy.colon_table(labelled))
-            stage.beside(f"JSON {route}, {len(colons.body) / MIB:.0f} MiB", lambda sent=colons: stage.ask(sent))
-            lines = Ask("POST", f"/models/plain/{route}/batch{query}", heavy.csv_table(labelled), heavy.CSV)
-            stage.beside(f"CSV {route}, {len(lines.body) / MIB:.0f} MiB", lambda sent=lines: stage.ask(sent))
+    plain(stage)
+    for route, labelled, query in (("predict", False, ""), ("feedback", True, "?label=label")):
+        stage.beside(f"JSON {route}", Ask("POST", f"/models/colon/{route}/batch", heavy.colon_table(labelled)))
+        path = f"/models/plain/{route}/batch{query}"
+        stage.beside(f"CSV {route}", Ask("POST", path, heavy.csv_table(labelled), heavy.CSV))
 
 
-def tables_together(bench: Bench) -> None:
+def tables_together(stage: Stage) -> None:
     """Sixteen tables of nearly 8 MiB at once: JSON, NDJSON, CSV and .npy."""
-    with bench.stage() as stage:
-        stage.service.create("colon", heavy.colon_model())
-        stage.service.create("plain", heavy.model(heavy.COLUMNS))
-        sent = [
-            Ask("POST", "/models/colon/predict/batch", heavy.colon_table(False)),
-            Ask("POST", "/models/plain/predict/batch", heavy.lines_by_name(), heavy.LINES),
-            Ask("POST", "/models/plain/predict/batch", heavy.csv_table(False), heavy.CSV),
-            Ask("POST", "/models/plain/predict/batch", heavy.wide_npy(52_000, len(heavy.COLUMNS)), heavy.NPY),
-        ]
-        stage.beside("sixteen tables", lambda: stage.ask(*(4 * sent)))
+    plain(stage)
+    path = "/models/plain/predict/batch"
+    sent = [
+        Ask("POST", "/models/colon/predict/batch", heavy.colon_table(labelled=False)),
+        Ask("POST", path, heavy.lines_by_name(), "application/x-ndjson"),
+        Ask("POST", path, heavy.csv_table(labelled=False), heavy.CSV),
+        Ask("POST", path, heavy.npy(52_000, len(heavy.COLUMNS)), heavy.NPY),
+    ]
+    stage.beside("sixteen tables", lambda: stage.send(*(4 * sent)))
 
 
-def refused(bench: Bench) -> None:
-    """Bodies of 8 MB that are refused, each alone."""
-    for what, request in heavy.refused().items():
-        with bench.stage() as stage:
-            _to_refuse(stage)
-            stage.beside(what, lambda sent=request: stage.ask(sent), REFUSED)
+def refused(stage: Stage) -> None:
+    """Bodies of 8 MB that are refused, each alone, then eight at once."""
+    plain(stage)
+    requests = heavy.refused()
+    for what, request in requests.items():
+        stage.beside(what, request, REFUSED)
+    stage.beside("eight refused bodies", lambda: stage.send(*(2 * [*requests.values()])), BUSY)
 
 
-def refused_together(bench: Bench) -> None:
-    """Eight of them at once."""
-    with bench.stage() as stage:
-        _to_refuse(stage)
-        stage.beside("eight refused bodies", lambda: stage.ask(*(2 * list(heavy.refused().values()))), BUSY)
-
-
-def _to_refuse(stage: Stage) -> None:
-    stage.service.create("wide", heavy.model(heavy.COLUMNS))
-    stage.service.create("sparse", heavy.sparse_model())
-
-
-def ids(bench: Bench) -> None:
+def ids(stage: Stage) -> None:
     """Batches of 10 000 rows with ids, each sent twice."""
-    with bench.stage() as stage:
-        stage.service.create("plain", heavy.model(heavy.COLUMNS))
-        path = "/models/plain/feedback/batch"
-        batches = [Ask("POST", path, heavy.with_ids(10_000, 10_000 * number)) for number in range(5)]
-
-        def work() -> list[str]:
-            return [status for batch in batches for status in stage.ask(batch) + stage.ask(batch)]
-
-        stage.beside("10 000 rows with ids, repeated", work)
+    plain(stage)
+    path = "/models/plain/feedback/batch"
+    batches = [Ask("POST", path, heavy.with_ids(10_000, 10_000 * number)) for number in range(5) for _ in range(2)]
+    stage.beside("10 000 rows with ids, repeated", lambda: [stage.send(batch)[0] for batch in batches])
 
 
-def follower(bench: Bench) -> None:
+def follower(learning: Stage) -> None:
     """A service that only reads while another one learns 600 000 rows with ids; then a snapshot on the reader."""
-    with bench.stage() as learning, bench.stage(redis_url=f"unix://{learning.service.socket}") as reading:
-        learning.service.create("plain", heavy.model(heavy.COLUMNS[:2]))
-        reading.done(Ask("GET", "/models/plain"))
-        path = "/models/plain/feedback/batch"
+    learning.service.create("plain", heavy.model(heavy.COLUMNS[:2]))
+    path, missed = "/models/plain/feedback/batch", learning.missed
 
-        def work() -> list[str]:
-            batches = (heavy.with_ids(2_000, 2_000 * number, 2) for number in range(300))
-            return [ask(learning.service.port, Ask("POST", path, body))[0] for body in batches]
+    def work() -> list[str]:
+        batches = (heavy.with_ids(2_000, 2_000 * number, 2) for number in range(300))
+        return [learning.send(Ask("POST", path, body))[0] for body in batches]
 
+    with Stage(learning.checkout, missed, redis_url=f"unix://{learning.service.socket}") as reading:
+        reading.service.ask("GET", "/models/plain")
         reading.beside("600 000 rows learned elsewhere", work)
-        reading.beside("snapshot by the reader", lambda: reading.ask(Ask("POST", "/models/plain/snapshots")))
+        reading.beside("snapshot by the reader", Ask("POST", "/models/plain/snapshots"))
 
 
-def listing(bench: Bench) -> None:
+def listing(stage: Stage) -> None:
     """A list of 600 models, of which memory holds a few."""
-    with bench.service(memory_budget_mb="16") as service:
-        body = heavy.with_ids(300, 0)
-        for name in (f"m{number:03d}" for number in range(600)):
-            service.create(name, {**heavy.model(heavy.COLUMNS), "algorithm": "dfop"})
-            if ask(service.port, Ask("POST", f"/models/{name}/feedback/batch", body))[0] != "200":
-                raise RuntimeError(f"{name} could not be taught")
-        service.stop()
-        service.start()
-        with bench.on(service) as stage:
-            stage.beside("list of 600 models", lambda: stage.ask(Ask("GET", "/models?limit=1000")))
-        loads, evictions = (service.counter(f"onepass_{what}_total") for what in ("loads", "evictions"))
-        print(f"models loaded {loads:.0f}, evicted {evictions:.0f}")
+    body = heavy.with_ids(300, 0)
+    for name in (f"m{number:03d}" for number in range(LISTED)):
+        stage.service.create(name, {**heavy.model([*heavy.COLUMNS]), "algorithm": "dfop"})
+        stage.service.ask("POST", f"/models/{name}/feedback/batch", body)
+    stage.restart()
+    stage.beside(f"list of {LISTED} models", Ask("GET", "/models?limit=1000"))
 
 
-def reads(bench: Bench) -> None:
+def reads(stage: Stage) -> None:
     """Weights and features of a model of 1 500 columns."""
-    with bench.stage() as stage:
-        stage.service.create("wide", heavy.wide(WIDE))
-        stage.done(Ask("POST", "/models/wide/feedback", heavy.wide_row(WIDE)))
-        for what in ("weights", "features"):
-            request = Ask("GET", f"/models/wide/{what}")
-            stage.beside(
-                f"{what} of 1 500 columns, 20 times",
-                lambda sent=request: [status for _ in range(20) for status in stage.ask(sent)],
-            )
+    stage.send(wide(stage, "wide", WIDE))
+    for what in ("weights", "features"):
+        request = Ask("GET", f"/models/wide/{what}")
+        stage.beside(f"{what}, 20 times", lambda sent=request: [stage.send(sent)[0] for _ in range(20)])
 
 
-def life(bench: Bench) -> None:
+def life(stage: Stage) -> None:
     """A model of 2 700 columns from its creation to its deletion, single rows in between."""
-    with bench.stage() as stage:
-        whole = Ask("PUT", "/models/huge", json.dumps(heavy.wide(HUGE)).encode())
-        row = heavy.wide_row(HUGE)
-        steps = {
-            "create": whole,
-            "one feedback": Ask("POST", "/models/huge/feedback", row),
-            "one predict": Ask("POST", "/models/huge/predict", heavy.unlabelled(row)),
-            "one predict with explanation": Ask("POST", "/models/huge/predict", heavy.unlabelled(row, explain=True)),
-            "show": Ask("GET", "/models/huge"),
-            "reset": Ask("POST", "/models/huge/reset"),
-            "feedback after it": Ask("POST", "/models/huge/feedback", row),
-        }
-        for what, request in steps.items():
-            stage.beside(what, lambda sent=request: stage.ask(sent))
-        stage.beside("delete", lambda: stage.ask(Ask("DELETE", "/models/huge")), ("204",))
-        stage.service.create("free", {"algorithm": "rls", "task": "regression"})
-        stage.beside("first row of a model", lambda: stage.ask(Ask("POST", "/models/free/feedback", row)))
+    row, path = heavy.row(HUGE), "/models/huge"
+    learned = to_json({**row, "label": 1.0})
+    stage.beside("create", Ask("PUT", path, to_json(heavy.model(heavy.names(HUGE)))))
+    stage.beside("one feedback", Ask("POST", f"{path}/feedback", learned))
+    stage.beside("one predict", Ask("POST", f"{path}/predict", to_json(row)))
+    stage.beside("one predict with explanation", Ask("POST", f"{path}/predict", to_json({**row, "explain": True})))
+    stage.beside("show", Ask("GET", path))
+    stage.beside("reset", Ask("POST", f"{path}/reset"))
+    stage.beside("feedback after it", Ask("POST", f"{path}/feedback", learned))
+    stage.beside("delete", Ask("DELETE", path), ("204",))
+    stage.service.create("free", {"algorithm": "rls", "task": "regression"})
+    stage.beside("first row of a model", Ask("POST", "/models/free/feedback", learned))
 
 
-def switch(bench: Bench) -> None:
+def switch(stage: Stage) -> None:
     """A change of features of 1 000 columns: begin, 600 rows of the overlap, complete."""
-    with bench.stage() as stage:
-        stage.service.create("wide", heavy.wide(SWITCHED))
-        new = [f"new{column}" for column in range(SWITCHED)]
-        begin = json.dumps({"action": "begin", "features": new, "mapping": "linear"}).encode()
-        stage.beside("begin", lambda: stage.ask(Ask("POST", "/models/wide/features/switch", begin)))
-        rows = Ask("POST", "/models/wide/features/overlap", heavy.overlap(new, 600))
-        stage.beside(f"overlap, {len(rows.body) / MIB:.0f} MiB", lambda: stage.ask(rows))
-        complete = Ask("POST", "/models/wide/features/switch", b'{"action":"complete"}')
-        stage.beside("complete", lambda: stage.ask(complete))
+    wide(stage, "wide", SWITCHED)
+    path, new = "/models/wide/features", heavy.names(SWITCHED, "new")
+    begin = to_json({"action": "begin", "features": new, "mapping": "linear"})
+    stage.beside("begin", Ask("POST", f"{path}/switch", begin))
+    stage.beside("overlap", Ask("POST", f"{path}/overlap", heavy.overlap(new, 600)))
+    stage.beside("complete", Ask("POST", f"{path}/switch", b'{"action":"complete"}'))
 
 
-def unfinished(bench: Bench) -> None:
+def unfinished(stage: Stage) -> None:
     """Forty bodies of 8 MB whose last bytes never come."""
-    with bench.stage() as stage:
-        stage.service.create("plain", heavy.model(heavy.COLUMNS))
-        table = Ask("POST", "/models/plain/predict/batch", heavy.colon_table(False))
-        requests = heavy.Unfinished(stage.service.port, 40, table)
-        stage.beside("forty unfinished bodies", lambda: requests.send(10.0), ("open", "408", "503"))
-        requests.close()
+    plain(stage)
+    table, port = Ask("POST", "/models/plain/predict/batch", heavy.colon_table(labelled=False)), stage.service.port
+    sent = heavy.unfinished(table)
+    stage.beside("forty unfinished bodies", lambda: heavy.clients(port, 40, sent, 10.0), ("open", "cut", "408", "503"))
 
 
-def pipelined(bench: Bench) -> None:
+def pipelined(stage: Stage) -> None:
     """A client that sends 200 000 requests on one connection without reading; four such clients."""
-    with bench.stage() as stage:
-        for clients in (1, 4):
-            what = f"{clients} x 200 000 pipelined requests"
-            stage.beside(what, lambda clients=clients: heavy.pipelined(stage.service.port, clients), ("sent", "cut"))
+    flood, port = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 200_000, stage.service.port
+    for count in (1, 4):
+        what = f"{count} x 200 000 pipelined requests"
+        stage.beside(what, lambda count=count: heavy.clients(port, count, flood), ("200", "cut"))
 
 
-def announced(bench: Bench) -> None:
+def announced(stage: Stage) -> None:
     """Forty bodies of 8 MiB are announced and do not come, while a client at another address sends tables."""
-    with bench.stage() as stage:
-        stage.service.create("plain", heavy.model(heavy.COLUMNS))
-        table = Ask("POST", "/models/plain/feedback/batch", heavy.with_ids(2_000, 0))
-        begun = heavy.head("POST", "/models/plain/predict/batch", heavy.JSON, 8 * MIB) + b"{"
-        stage.beside("forty announced bodies", lambda: heavy.announced(stage.service.port, 40, begun, table))
+    plain(stage)
+    table, port = Ask("POST", "/models/plain/feedback/batch", heavy.with_ids(2_000, 0)), stage.service.port
+    stage.beside("forty announced", lambda: heavy.announced(port, 40, "/models/plain/predict/batch", table))
 
 
-SCENARIOS: dict[str, Callable[[Bench], None]] = {
+SCENARIOS: dict[str, Callable[[Stage], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
-        predict, state, tables, tables_together, refused, refused_together, ids, follower, listing, reads, life,
-        switch, unfinished, pipelined, announced,
+        predict, state, tables, tables_together, refused, ids, follower, listing, reads, life, switch, unfinished,
+        pipelined, announced,
     )
 }  # fmt: skip
+SETTINGS = {"listing": {"memory_budget_mb": "16"}}
 
 
-def run(bench: Bench, name: str) -> list[str]:
+def run(name: str, checkout: Path) -> list[str]:
     """One scenario; what was missed in it."""
     print(f"\n{name}: {(SCENARIOS[name].__doc__ or '').partition('.')[0]}\n{HEADER}", flush=True)
-    bench.rows.clear()
-    missed = []
+    missed: list[str] = []
     try:
-        SCENARIOS[name](bench)
-    except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
-        missed = [f"could not be carried out: {error!r}"]
-    missed += [miss for found in bench.rows for miss in found.misses]
+        with Stage(checkout, missed, **SETTINGS.get(name, {})) as stage:
+            SCENARIOS[name](stage)
+    except (RuntimeError, OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+        missed.append(f"could not be carried out: {error!r}")
     print("ok" if not missed else "\n".join(f"MISSED  {miss}" for miss in missed), flush=True)
     return missed
 
@@ -279,10 +329,9 @@ def main() -> int:
     given: Any = parser.parse_args()
     if unknown := set(given.scenarios) - set(SCENARIOS):
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
-    bench = Bench(given.checkout.resolve())
-    missed = {name: run(bench, name) for name in given.scenarios or SCENARIOS}
+    missed = {name: run(name, given.checkout.resolve()) for name in given.scenarios or SCENARIOS}
     held = sum(not misses for misses in missed.values())
-    print(f"\n{held} of {len(missed)} scenarios held: worst below {WORST_MS_MAX:g} ms, answers 200")
+    print(f"\n{held} of {len(missed)} scenarios held: worst below {WORST_MS_MAX:g} ms, answers as they should be")
     return 0 if held == len(missed) else 1
 
 

@@ -7,7 +7,6 @@ Microseconds of CPU time per row of ten columns, as medians over rounds:
     predict    one row
 
 Models have learned a block before; entries and rows are built beforehand; no store, no HTTP.
-
 With ``--checkout`` another checkout is measured as well, in a process of its own: in every round one right after the
 other, in turns first and second, so that what else the machine does falls on both. Printed are both medians and the
 median of the rounds' ratios with its range. Its kernels should be compiled. Since it may be an older one, this file
@@ -22,36 +21,21 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from core.config import Config
 from core.entry import Entry, Rows
+from core.model import Model, cost, read
+from core.model.apply import apply
 from core.numerics.linalg import single_threaded
-
-try:
-    from core.model import Model, cost, read
-    from core.model.apply import apply
-except ImportError:  # an older checkout
-    from core.model import Machine  # type: ignore[import-not-found]
-
-    Model = cost = read = Machine
-    apply = Machine.apply
-    Machine.own, Machine.first = property(lambda model: model), Machine
 
 COLUMNS, WARM_ROWS, BLOCK_ROWS, SINGLE_ROWS = 10, 1000, 1000, 1000
 
 
 class Case(NamedTuple):
-    """A model to measure.
-
-    Attributes:
-        algorithm: its id.
-        classes: K, 0 for regression.
-        params: parameters other than the default ones.
-    """
+    """A model to measure: algorithm, classes (0 for regression), parameters other than the default ones."""
 
     algorithm: str
     classes: int
@@ -77,47 +61,40 @@ CASES = {
 class WarmModel:
     """A warm model, and what it is given."""
 
-    def __init__(self, case: Case) -> None:
-        rng = np.random.default_rng(7)
-        task = "classification" if case.classes else "regression"
-        names = [f"x{column}" for column in range(COLUMNS)]
-        labels = {"labels": [f"c{k}" for k in range(case.classes)]} if case.classes else {}
-        given = {"algorithm": case.algorithm, "task": task, "features": names, "params": case.params, **labels}
+    def __init__(self, case: Case, columns: int = COLUMNS) -> None:
+        rng, names = np.random.default_rng(7), [f"x{column}" for column in range(columns)]
+        given = {"algorithm": case.algorithm, "features": names, "params": case.params, "task": "regression"}
+        if case.classes:
+            given |= {"task": "classification", "labels": [f"c{k}" for k in range(case.classes)]}
         config = Config.parse(given)
-        space = config.space
-        assert space is not None
-        weights = rng.normal(size=COLUMNS)
+        weights = rng.normal(size=columns)
 
-        def rows(count: int) -> Rows:
-            X = rng.normal(size=(count, COLUMNS))
+        def rows(count: int) -> tuple[Any, Any]:
+            X = rng.normal(size=(count, columns))
             score = X @ weights + rng.normal(size=count)
-            if not case.classes:
-                return Rows(space.id, None, X, score)
             ranks = np.argsort(np.argsort(score))
-            return Rows(space.id, None, X, [f"c{k}" for k in ranks * case.classes // count])
+            return X, [f"c{k}" for k in ranks * case.classes // count] if case.classes else score
+
+        def entry(version: int, X: Any, y: Any) -> Entry:
+            return Entry(version, version, (Rows(config.space.id, None, X, y),))
 
         self.model = Model.first(config)
-        apply(self.model, Entry(1, 1, (rows(WARM_ROWS),)))
-        self.blocks = [Entry(2, 2, (rows(BLOCK_ROWS),))]
-        self.asked = [rng.normal(size=(1, COLUMNS)) for _ in range(SINGLE_ROWS)]
-        whole = rows(SINGLE_ROWS)
-        self.singles = [
-            Entry(2, 2, (Rows(space.id, None, np.ascontiguousarray(whole.X[at : at + 1]), whole.y[at : at + 1]),))
-            for at in range(SINGLE_ROWS)
-        ]
+        apply(self.model, entry(1, *rows(WARM_ROWS)))
+        self.blocks = [entry(2, *rows(BLOCK_ROWS))]
+        self.asked = [rng.normal(size=(1, columns)) for _ in range(SINGLE_ROWS)]
+        X, y = rows(SINGLE_ROWS)
+        self.singles = [entry(2, X[at : at + 1].copy(), y[at : at + 1]) for at in range(SINGLE_ROWS)]
 
     def learn(self, entries: Sequence[Entry]) -> None:
         """Apply entries as the service does."""
-        model = self.model
-        for entry in entries:
-            cost.flops_to_apply(model, entry.segments)
-            apply(model, entry)
+        for one in entries:
+            cost.flops_to_apply(self.model, one.segments)
+            apply(self.model, one)
 
     def predict(self) -> None:
         """Predict rows one by one."""
-        own, predict = self.model.own, read.predict
         for raw in self.asked:
-            predict(own, raw)
+            read.predict(self.model.own, raw)
 
     def measure(self) -> list[float]:
         """Microseconds of CPU time per row of each kind."""
@@ -145,12 +122,9 @@ class Checkout:
         # -P: the folder of this file is no place to import from
         self._process = subprocess.Popen(
             [sys.executable, "-P", __file__, "--answer"],
-            env=os.environ | {"PYTHONPATH": str(directory)},
-            cwd=directory,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+            env=os.environ | {"PYTHONPATH": str(directory)}, cwd=directory,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
         found = Path(self._ask("")).resolve()
         if not found.is_relative_to(directory.resolve()):
             raise SystemExit(f"{directory} has no core of its own: {found} was imported")
@@ -158,10 +132,7 @@ class Checkout:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        assert self._process.stdin is not None
+    def __exit__(self, *_: object) -> None:
         self._process.stdin.close()
         self._process.wait()
 
@@ -170,8 +141,6 @@ class Checkout:
         return [float(figure) for figure in self._ask(case).split()]
 
     def _ask(self, line: str) -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         print(line, file=self._process.stdin, flush=True)
         return self._process.stdout.readline().strip()
 

@@ -22,7 +22,7 @@ from typing import Any
 from service.app import build
 from service.embedded import EmbeddedStore
 from service.settings import Settings
-from tests.benchmarks import rows
+from tests.benchmarks.harness import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTED = tuple(f"{ROOT / folder}/" for folder in ("core", "service"))

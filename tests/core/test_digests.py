@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core.learners.catalogue import ALGORITHMS
-from tests.benchmarks.state_digests import Life, canonical
+from tests.core.digests.life import Life, canonical
 from tests.core.digests.streams import STREAMS
 
 

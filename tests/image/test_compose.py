@@ -10,7 +10,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.benchmarks.processes import free_port
+from tests.benchmarks.harness.processes import free_port
 from tests.image.composition import COMPOSE, Composition, composed, make_stand_ins
 from tests.image.containers import ROOT, Containers, missing
 from tests.image.load import Load

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.features import SparseSchema
-from tests.benchmarks.processes import free_port
+from tests.benchmarks.harness.processes import free_port
 from tests.image.containers import ROOT, Containers, missing, running
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.skipif(bool(missing()), reason=missing())]
@@ -72,7 +72,7 @@ def test_nothing_becomes_root(containers: Containers, data: str) -> None:
 
 
 def test_the_bill_of_materials_covers_the_image(containers: Containers, data: str) -> None:
-    """What `make sbom` lists, the lock of the image, is what is installed, but for what is removed as a whole."""
+    """What `make audit` lists, the lock of the image, is what is installed, but for what is removed as a whole."""
     listed = "import importlib.metadata as m; print(*(f'{one.name}=={one.version}' for one in m.distributions()))"
     with running(containers, "bill", free_port(), "--volume", f"{data}:/data") as service:
         installed = {one.lower().replace("_", "-") for one in service.run("python", "-c", listed).split()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.benchmarks.processes import free_port
+from tests.benchmarks.harness.processes import free_port
 from tests.image.containers import Container, Containers, missing, running
 from tests.image.load import CLIENTS, Load
 

@@ -19,7 +19,7 @@ from tests.faults.servers import free_port
 from tests.service.monitoring import DASHBOARDS, METRIC, RULE_TESTS, RULES, panels, queries, rules
 
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: apt install prometheus")
-live = pytest.mark.skipif(not os.environ.get("LIVE"), reason="two minutes: make test-monitoring")
+live = pytest.mark.skipif(not os.environ.get("LIVE"), reason="two minutes: with LIVE=1 in the environment")
 LINES_MAX, COLUMNS_MAX = 600, 250
 QUIET = {
     "By status", "Webhooks", "Keys that expire", "Failed", "Drift", "Furthest behind",

@@ -1,6 +1,6 @@
 """What a new user with a rare class does, by curl: frauds are missed, until missing them costs more."""
 
-from tests.benchmarks.generators import fraud
+from tests.benchmarks.streams.generators import fraud
 from tests.service.curl import curl, needs_curl
 
 pytestmark = needs_curl

@@ -6,7 +6,7 @@ from collections import Counter
 from tests.simulator.schedule import play
 
 SCHEDULES = int(os.environ.get("SCHEDULES", "800"))
-"""``make test-schedules SCHEDULES=1000000`` looks further."""
+"""``SCHEDULES=1000000 .venv/bin/pytest tests/simulator`` looks further."""
 FIRST_SEED = int(os.environ.get("FIRST_SEED", "0"))
 PARTS = max(2, round(SCHEDULES / 1000))
 SEEDS = [

@@ -1,6 +1,6 @@
 """Hundreds of schedules, each decided by its seed: after every one the replicas are equal, or the error was loud.
 
-``make test-schedules`` runs ten thousand. The second half is in test_more_schedules.py.
+``SCHEDULES=10000 .venv/bin/pytest tests/simulator`` runs ten thousand. The second half is in test_more_schedules.py.
 
 python -m tests.simulator.schedule SEED     runs one of them again, and says what happened in it
 """

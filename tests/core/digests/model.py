@@ -13,20 +13,10 @@ from core.config import Config
 from core.drift.outbox import Drift
 from core.entry import Configure, Entry, Overlap, Promote, Reset, Restore, Rows, ServedPrediction, Switch, Withdraw
 from core.features import Schema, parse_features, propose
+from core.model import Model as CoreModel
+from core.model import plans, read, save
+from core.model.apply import apply
 from tests.core.digests.streams import Request
-
-try:
-    from core.model import Model as CoreModel
-    from core.model import plans, read, save
-    from core.model.apply import apply
-except ImportError:  # an older checkout
-    from core.machine import Challenger, Machine  # type: ignore[import-not-found]
-
-    CoreModel = plans = read = save = Machine
-    apply = Machine.apply
-    Machine.own, Machine.first = property(lambda machine: machine), Machine
-    Machine.learner_metrics = lambda member: member.metrics_report()
-    Challenger.parts = property(lambda one: one.member)
 
 LEVELS = (0.5, 0.9, 0.95)
 OUTCOME = ("predictions", "losses", "p_true", "rows", "learned", "mapped", "joined", "phase", "overlap_rows", "taught")
@@ -34,8 +24,6 @@ OUTCOME = ("predictions", "losses", "p_true", "rows", "learned", "mapped", "join
 
 def _answered(segment: Any, outcome: Any) -> dict[str, Any]:
     """What is answered, by the names of ``OUTCOME``, of which each kind of segment has some."""
-    if not hasattr(outcome, "refusal"):  # an older checkout
-        return {name: getattr(outcome, name) for name in OUTCOME if hasattr(outcome, name)}
     if outcome.refusal is not None:
         return {}
     if isinstance(segment, Rows):

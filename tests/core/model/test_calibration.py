@@ -17,7 +17,7 @@ from core.learners.catalogue import ALGORITHMS
 from core.model import Model, read, save
 from core.model.apply import apply
 from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
-from tests.benchmarks.generators import fraud, sea
+from tests.benchmarks.streams.generators import fraud, sea
 from tests.core.model.scored_answers import answered, answers_of, scored
 
 

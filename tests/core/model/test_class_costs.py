@@ -7,7 +7,7 @@ from core.config import Config
 from core.entry import Configure, Entry, Rows
 from core.model import Model, read
 from core.model.apply import apply
-from tests.benchmarks.generators import fraud
+from tests.benchmarks.streams.generators import fraud
 
 LABELS = ["ok", "fraud"]
 X, y = fraud()

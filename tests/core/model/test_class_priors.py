@@ -11,7 +11,7 @@ from core.metrics.class_kernels import CLASS_ROWS, SEEN
 from core.model import Model as CoreModel
 from core.model import read, save
 from core.model.apply import apply
-from tests.benchmarks import generators
+from tests.benchmarks.streams import generators
 from tests.core.model.scored_answers import answered, answers_of, scored
 
 ROWS = 2000

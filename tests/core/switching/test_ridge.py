@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from core.switching import ridge
 from core.switching.linear_mapping import LinearMapping
 from core.switching.ridge import RIDGE, RIDGES, chosen
-from tests.benchmarks.switches import Life, Spaces, image
+from tests.benchmarks.streams.switches import Life, Spaces, image
 from tests.core.switching.mappings import mapping_of
 
 

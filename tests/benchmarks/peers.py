@@ -1,0 +1,192 @@
+"""Onepass beside other programs: ``python -m tests.benchmarks.peers [--only NAME,...]``.
+
+Each peer is installed into an environment of its own below tests/benchmarks/out/peers, when it is first asked for (some
+1 GB and two minutes for all); one that cannot be had here is reported and left out. Rows are the same: ten numbers,
+two labels. In process, every row is predicted, then learned; the learners are not the same, and no accuracy is
+compared. Over HTTP, every program is asked by the same load, in turns with Onepass. It takes two minutes with the three
+rounds of the short form, once all is installed. Written are tests/benchmarks/out/peers.json and peers.svg.
+
+Below each peer stands what it does not promise. Onepass over HTTP has committed a row to its store before it answers.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.benchmarks import one_row
+from tests.benchmarks.harness import rows
+from tests.benchmarks.harness.load import Asked, Generator
+from tests.benchmarks.harness.processes import OUT, ROOT, Process, Service
+from tests.benchmarks.harness.report import Report, Row, Table, say
+
+WORKERS = Path(__file__).resolve().parent / "workers"
+INSTALL_S_MAX = 540.0
+PROMISES = {
+    "river": "durability, rows learned once, drift tests without being wired, one state on many machines",
+    "capymoa": "durability, rows learned once, drift tests without being wired, a change of features",
+    "vowpalwabbit": "durability before it is told to save, rows learned once, drift tests; names are hashed",
+    "river-http": "durability (a restart loses all), rows learned once on a retry, drift tests, several processes",
+}
+CONNECTIONS = (1, 64)
+CORE = ("dfop fixed, classes", "dfop auto, classes")
+ROWS = 5000
+
+
+class Environment(NamedTuple):
+    """Packages of a peer.
+
+    Attributes:
+        name: of the package whose version is reported, and of the folder.
+        packages: what pip installs beside it.
+        needs: a program that has to be there, or "".
+    """
+
+    name: str
+    packages: tuple[str, ...] = ()
+    needs: str = ""
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return OUT / "peers" / self.name / "bin" / "python"
+
+    def ready(self) -> str:
+        """Make it if it is not there; its version.
+
+        Raises:
+            Unavailable: it cannot be made here.
+        """
+        if self.needs and shutil.which(self.needs) is None:
+            raise Unavailable(f"{self.needs} is not installed")
+        folder, packages = OUT / "peers" / self.name, [self.name, *self.packages]
+        stamp = folder / "stamp"
+        if not stamp.exists() or stamp.read_text() != " ".join(packages):
+            say(f"installing {', '.join(packages)}")
+            _run([sys.executable, "-m", "venv", "--clear", str(folder)], 120.0)
+            pip = [str(self.python), "-m", "pip", "--disable-pip-version-check", "install", "--no-input", "--quiet"]
+            _run([*pip, *packages], INSTALL_S_MAX)
+            stamp.write_text(" ".join(packages))
+        program = f"import importlib.metadata as m; print(m.version({self.name!r}))"
+        return _run([str(self.python), "-c", program], 60.0).strip()
+
+    def run(self, worker: str, *arguments: str, seconds_max: float = 120.0) -> str:
+        """What a worker prints.
+
+        Raises:
+            Unavailable: it failed.
+        """
+        return _run([str(self.python), str(WORKERS / worker), *arguments], seconds_max)
+
+
+class Unavailable(Exception):
+    """A peer cannot be installed, or does not run, here."""
+
+
+def _run(command: list[str], seconds_max: float) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds_max, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{command[0]}: {error}") from error
+    if done.returncode:
+        raise Unavailable((done.stderr.strip().splitlines() or ["it failed without a word"])[-1])
+    return done.stdout
+
+
+RIVER = Environment("river", ("fastapi", "uvicorn[standard]"))
+IN_PROCESS = {
+    "river": RIVER,
+    "capymoa": Environment("capymoa", needs="java"),
+    "vowpalwabbit": Environment("vowpalwabbit"),
+}
+
+
+def in_process(names: list[str], rounds: int) -> Table:
+    """Rows a second that are predicted and learned one by one, without a network; each peer in turns with Onepass."""
+    note = "one row predicted, then learned; rows per second of CPU time; ratios are the peer's to ours beside it"
+    table = Table("Peers in process", note)
+    with one_row.Checkout(ROOT) as here, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        path.write_text("[" + ",".join(body.decode() for body in rows.single(ROWS, 1)) + "]")
+        for case in CORE:
+            alone, block, _ = zip(*(here.measure(case) for _ in range(rounds)), strict=True)
+            table.rows.append(Row(f"Onepass, {case}", [1e6 / each for each in alone], "rows/s"))
+            table.rows.append(Row(f"Onepass, {case}, blocks", [1e6 / each for each in block], "rows/s"))
+        for name in names:
+            _measured(table, name, lambda own: _learned(own, path, rounds, here))
+    return table
+
+
+def _measured(table: Table, name: str, measure: Callable[[str], Iterator[Row]]) -> None:
+    """Add what a peer does, and what it does not promise; or that it is not to be had."""
+    try:
+        table.rows += measure(name)
+        table.remarks.append(f"{name} does not promise: {PROMISES[name]}")
+        say(f"{name}: done")
+    except (Unavailable, RuntimeError) as error:
+        table.remarks.append(f"NOT MEASURED  {name}: {error}")
+
+
+def _learned(name: str, path: Path, rounds: int, here: one_row.Checkout) -> Iterator[Row]:
+    environment, found, beside = IN_PROCESS[name], [], []
+    version = environment.ready()
+    for _ in range(rounds):
+        found.append(json.loads(environment.run("rows.py", name, str(path), "1").splitlines()[-1]))
+        beside.append(1e6 / here.measure(CORE[0])[0])
+    for learner in found[0]:
+        values = [each[learner] for each in found]
+        ratios = [value / own for value, own in zip(values, beside, strict=True)]
+        yield Row(f"{name} {version}, {learner}", values, "rows/s", ratios, CORE[0])
+
+
+def over_http(rounds: int, seconds: int) -> Table:
+    """Feedback and predictions a second over HTTP, river behind FastAPI in turns with Onepass."""
+    table = Table("Peers over HTTP", "one row a request; Onepass is durable (everysec); ratios are Onepass to the peer")
+    _measured(table, "river-http", lambda _: _beside(rounds, seconds))
+    return table
+
+
+def _beside(rounds: int, seconds: int) -> Iterator[Row]:
+    label, command = f"river {RIVER.ready()} behind FastAPI", [str(WORKERS / "river_server.py"), "PORT"]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Service() as own,
+        Process(command, python=RIVER.python) as peer,
+    ):
+        generator = Generator(Path(folder))
+        own.create("m0", rows.model(rows.FIXED))
+        for kind in ("feedback", "predict"):
+            for connections in CONNECTIONS:
+                asked, rates = Asked(kind, f"/models/m0/{kind}", connections), {own: [], peer: []}
+                for number in range(rounds):
+                    for side in (own, peer) if number % 2 == 0 else (peer, own):
+                        rates[side].append(generator.run(side, asked, seconds).rate)
+                ratios = [mine / other for mine, other in zip(rates[own], rates[peer], strict=True)]
+                at = f"{kind}, {connections} connection{'s' if connections > 1 else ''}"
+                yield Row(f"{label}: {at}", rates[peer], "rows/s")
+                yield Row(f"Onepass: {at}", rates[own], "rows/s", ratios, "the peer")
+
+
+def main() -> None:
+    """Print the tables, write JSON and chart."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(PROMISES), help=",".join(PROMISES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=1, help="that each program is measured in a round")
+    given = parser.parse_args()
+    if unknown := set(given.only) - set(PROMISES):
+        parser.error(f"no such peer: {', '.join(sorted(unknown))}")
+    report = Report()
+    report.add(in_process([name for name in IN_PROCESS if name in given.only], given.rounds))
+    if "river-http" in given.only:
+        report.add(over_http(given.rounds, given.seconds))
+    report.write(OUT, "peers", not_promised=PROMISES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Onepass beside other programs, each in an environment of its own: ``python -m tests.benchmarks.peers``."""

@@ -1,0 +1,72 @@
+"""The streams of the papers' data sets: rows and labels, ready to learn.
+
+They are read from PAPERS_DATA, by default ../shared/data beside the repository; none of them is part of it.
+"""
+
+import csv
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+
+from core.contract import Floats, Ints
+from tests.benchmarks.harness.processes import ROOT
+from tests.benchmarks.streams import generators
+
+DATA = Path(os.environ.get("PAPERS_DATA", ROOT.parent / "shared" / "data"))
+DRIFTING = "SEA 1CDT 2CDT 1CHT UG_2C_2D GEARS_2C_2D weather_noaa powersupply usenet1 luxembourg electricity".split()
+PRICE_ROWS = 20_000
+
+
+def read_columns(name: str) -> list[list[str]]:
+    """The columns of a stream as text, label last, header dropped."""
+    with gzip.open(DATA / f"{name}.csv.gz", "rt", newline="") as lines:
+        return [list(column) for column in zip(*list(csv.reader(lines))[1:], strict=True)]
+
+
+def numbers(column: list[str]) -> Floats:
+    """Numbers as they are; text as numbers in sorted order."""
+    try:
+        return np.array(column, dtype=np.float64)
+    except ValueError:
+        return indices(column).astype(np.float64)
+
+
+def indicators(column: list[str]) -> Floats:
+    """Numbers as they are (n, 1); text as one column per value (n, k), values in sorted order."""
+    try:
+        return np.array(column, dtype=np.float64)[:, None]
+    except ValueError:
+        return (np.array(column)[:, None] == np.unique(column)).astype(np.float64)
+
+
+def indices(column: list[str]) -> Ints:
+    """The place of each value among all of them, sorted."""
+    return np.unique(np.array(column), return_inverse=True)[1].astype(np.int64)
+
+
+def drifting(name: str) -> tuple[Floats, Ints]:
+    """One of DRIFTING: rows (n, d) and labels (n,) in 0, 1."""
+    if name == "SEA":
+        return generators.sea_of_four()
+    *features, label = read_columns(f"drift/{name}")
+    y = np.array([float(cell) for cell in label])
+    threshold = 12 if name == "powersupply" else y.max()
+    return np.hstack([indicators(column) for column in features]), (y >= threshold).astype(np.int64)
+
+
+def static(name: str) -> tuple[Floats, Ints]:
+    """Rows (n, d), one column per value of text, and labels (n,) in 0 ... K - 1, shuffled."""
+    *features, label = read_columns(name)
+    order = np.random.default_rng(0).permutation(len(label))
+    return np.hstack([indicators(column) for column in features])[order], indices(label)[order]
+
+
+def regression(name: str) -> tuple[Floats, Floats]:
+    """Rows (n, d) and targets (n,) of "sru y1", "sru y2" or the "price" of electricity."""
+    if name == "price":
+        columns = np.array(read_columns("drift/electricity"), dtype=np.float64)[:, :PRICE_ROWS]
+        return np.delete(columns[:-1], 3, axis=0).T, columns[3]
+    columns = np.array(read_columns("regression/sru"), dtype=np.float64)
+    return columns[:-2].T, columns[-2 if name == "sru y1" else -1]

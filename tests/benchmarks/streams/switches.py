@@ -1,0 +1,111 @@
+"""Streams whose features change, and models that live through it, by section 6.2 of the FESL paper."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from core.config import Config
+from core.contract import Floats
+from core.entry import Entry, Rows, Switch
+from core.features import Feature
+from core.model import Model
+from core.model.apply import apply
+from tests.benchmarks.streams.files import indicators, indices, read_columns
+
+DIMENSIONS = {"australian": (42, 29), "credit_g_german": (59, 41), "svmguide3": (22, 15), "kr_vs_kp": (36, 25)}
+"""d1 and d2 of Table 1."""
+_NOMINAL = {"australian": (0, 3, 4, 5, 7, 8, 10, 11)}
+"""Columns that are one-hot though they hold numbers; text columns are nominal anyway."""
+
+
+class Spaces(NamedTuple):
+    """One stream seen in several feature spaces.
+
+    Attributes:
+        X: rows (n, d_s) of each space.
+        names: feature names of each space.
+        y: (n,) labels: classes 0 ... K - 1, or numbers.
+    """
+
+    X: list[Floats]
+    names: list[list[str]]
+    y: Any
+
+
+def standardised(name: str) -> tuple[Floats, Any]:
+    """Rows (n, d1) and classes of a set."""
+    *columns, label = read_columns(f"fesl/{name}")
+    X = np.hstack([_encoded(column, at in _NOMINAL.get(name, ())) for at, column in enumerate(columns)])
+    assert X.shape[1] == DIMENSIONS[name][0], (name, X.shape)
+    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12), indices(label)
+
+
+def _encoded(column: list[str], nominal: bool) -> Floats:
+    """A column of numbers; one per value of a nominal one, a single one where it has two (kr_vs_kp: also three)."""
+    values, cells = np.unique(column), indicators(column)
+    text = cells.shape[1] > 1
+    if not nominal and not text:
+        return cells
+    if text and (len(values) == 2 or set(values) <= set("bnwlftg")):
+        return indices(column)[:, None].astype(np.float64)
+    return (np.array(column)[:, None] == values).astype(np.float64)
+
+
+def mapped(X: Floats, y: Any, width: int, rng: np.random.Generator) -> Spaces:
+    """Shuffled rows, and a Gaussian image of them with so many columns."""
+    order, d = rng.permutation(len(y)), X.shape[1]
+    X, y = np.ascontiguousarray(X[order]), y[order]
+    return _spaces(X, X @ rng.normal(size=(d, width)) / np.sqrt(d), y)
+
+
+def image(X: Floats, y: Any, rng: np.random.Generator, noise: float = 0.1) -> Spaces:
+    """Rows in their order, and a noisy Gaussian image of them with as many columns."""
+    n, d = X.shape
+    other = X @ rng.normal(size=(d, d)) / np.sqrt(d) + noise * rng.normal(size=(n, d))
+    return _spaces(np.ascontiguousarray(X), np.ascontiguousarray(other), y)
+
+
+def _spaces(*spaces_and_labels: Any) -> Spaces:
+    *spaces, y = spaces_and_labels
+    return Spaces(spaces, [[f"s{at}.{j}" for j in range(X.shape[1])] for at, X in enumerate(spaces)], y)
+
+
+class Life:
+    """A model that is fed a stream through a change of features.
+
+    Args:
+        stream: the stream.
+        algorithm: id in the catalogue.
+        seed: of its draws.
+        params: of the algorithm.
+    """
+
+    def __init__(self, stream: Spaces, algorithm: str, seed: int = 0, **params: Any) -> None:
+        self.stream = stream
+        task = "classification" if stream.y.dtype.kind == "i" else "regression"
+        body = {"algorithm": algorithm, "features": stream.names[0], "params": params, "seed": seed, "task": task}
+        self.model, self.version = Model.first(Config.parse(body)), 0
+        pairs = zip(stream.X, stream.names, strict=True)
+        self._columns = {name: X[:, j] for X, names in pairs for j, name in enumerate(names)}
+
+    def apply(self, segment: Any) -> Any:
+        """Apply one segment as an entry of the log; its outcome."""
+        self.version += 1
+        return apply(self.model, Entry(self.version, self.version, (segment,)))[0]
+
+    def feed(self, start: int, stop: int) -> Floats:
+        """Learn rows of the stream, in whatever space is asked for now; their losses."""
+        space, y = self.model.feedback_schema, self.stream.y[start:stop]
+        raw = np.ascontiguousarray(np.stack([self._columns[name][start:stop] for name in space.names], axis=1))
+        outcome = self.apply(Rows(space.id, None, raw, y if y.dtype.kind == "f" else y.tolist()))
+        assert outcome.refusal is None, outcome
+        return np.nan_to_num(np.array(outcome.losses, np.float64), nan=1.0)  # before the first label: a miss
+
+    def begin(self) -> None:
+        """Start the overlap with the next space."""
+        self.apply(Switch("begin", tuple(Feature(name) for name in self.stream.names[1]), None))
+
+    def complete(self) -> None:
+        """Go over to the next space."""
+        self.apply(Switch("complete"))
+        assert self.model.phase == "ensemble"
