@@ -103,7 +103,7 @@ bench-sizing: test-setup ## the figures of deploy/sizing.md: CPU per row, bytes 
 	$(PY) -m tests.benchmarks.sizing $(BENCH_ARGS)
 
 papers: test-setup ## the papers' tables, repeated: the paper's figure, ours and the distance; PAPERS_DATA=<folder> has the data sets
-	$(PY) -m tests.benchmarks.papers $(BENCH_ARGS)
+	$(PY) -m tests.papers $(BENCH_ARGS)
 
 lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image, uv
 	$(LOCK) pyproject.toml --extra replay --group dev --output-file tests/requirements.txt

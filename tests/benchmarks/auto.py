@@ -23,7 +23,8 @@ from core.learners.catalogue import ALGORITHMS
 from core.model import Model, read
 from core.model.apply import apply
 from core.numerics.linalg import single_threaded
-from tests.benchmarks.streams import files, generators
+from tests.benchmarks.streams import generators
+from tests.papers import files
 
 BLOCK, WIDE = 500, 64
 SIZES = ("small", "medium", "large")

@@ -2,13 +2,12 @@
 
     python -m tests.benchmarks.isolation [SCENARIO ...] [--checkout DIRECTORY]
 
-Every scenario starts ``onepass serve`` with a private store and two models: "other", a regression by ``rls`` with one
-feature, to which ``probe`` sends a feedback and a predict every 10 ms from a process of its own; and one that is sent
+Every scenario starts ``onepass serve`` with a private store and the model "other", a regression by ``rls`` with one
+feature, to which ``probe`` sends a feedback and a predict every 10 ms from a process of its own; other models are sent
 the heavy work. A line of the table is measured from shortly before the work begins until a second after its last
-answer. The first line of each service is the service at rest. ``own lag`` is how late the measuring process itself woke
-up: where the machine is busy with other things, so much of the wait is not the service's. ``peak`` is the most
-memory that the service and its worker processes have held meanwhile. ``--checkout`` measures the code of another
-checkout, which has to have its own .venv.
+answer; the first one is the service at rest. ``own lag`` is how late the measuring process itself woke up: so much of a
+wait is not the service's. ``peak`` is the most memory that the service has held meanwhile, in MiB. ``--checkout``
+measures the code of another checkout, which has a .venv of its own.
 
 Exits with 1 where a row waited 250 ms or longer, was not answered 200, or the heavy work had another answer than it
 should have had. Needs Linux (peaks are read from /proc).
@@ -36,7 +35,7 @@ from tests.benchmarks.harness.rows import to_json
 
 WORST_MS_MAX = 250.0
 IDLE_S, BEFORE_S, AFTER_S = 2.0, 0.3, 1.0
-DONE, REFUSED = ("200", "201"), ("400", "413", "422")
+DONE, REFUSED = ("200", "201", "204"), ("400", "413", "422")
 BUSY = (*REFUSED, "503")
 WIDE, HUGE, SWITCHED, LISTED = 1_500, 2_700, 1_000, 600
 """Columns: of 18 MB of state, of 58 MB, of a change of features; and models of a list."""
@@ -44,13 +43,7 @@ HEADER = f"{'ms':34}{'p50':>8}{'p99':>9}{'worst':>9}{'own lag':>9}{'peak':>8}{'s
 
 
 class Stage:
-    """A service with the model "other", and the process that measures it.
-
-    Args:
-        checkout: whose code runs.
-        missed: what is not as it should be is added here.
-        settings: of the service.
-    """
+    """A service with the model "other", and the process that measures it; misses are added to ``missed``."""
 
     def __init__(self, checkout: Path, missed: list[str], **settings: str) -> None:
         self.checkout, self.missed = checkout, missed
@@ -65,7 +58,6 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self._probe.kill()
-        self._probe.wait()
         self.service.kill()  # what it would write in the end is of no use
         self.service.remove()
 
@@ -77,7 +69,6 @@ class Stage:
     def restart(self) -> None:
         """Stop the service and start it again."""
         self._probe.kill()
-        self._probe.wait()
         self.service.stop()
         self.service.start()
         self._measure()
@@ -252,17 +243,20 @@ def reads(stage: Stage) -> None:
 def life(stage: Stage) -> None:
     """A model of 2 700 columns from its creation to its deletion, single rows in between."""
     row, path = heavy.row(HUGE), "/models/huge"
-    learned = to_json({**row, "label": 1.0})
-    stage.beside("create", Ask("PUT", path, to_json(heavy.model(heavy.names(HUGE)))))
-    stage.beside("one feedback", Ask("POST", f"{path}/feedback", learned))
-    stage.beside("one predict", Ask("POST", f"{path}/predict", to_json(row)))
-    stage.beside("one predict with explanation", Ask("POST", f"{path}/predict", to_json({**row, "explain": True})))
-    stage.beside("show", Ask("GET", path))
-    stage.beside("reset", Ask("POST", f"{path}/reset"))
-    stage.beside("feedback after it", Ask("POST", f"{path}/feedback", learned))
-    stage.beside("delete", Ask("DELETE", path), ("204",))
-    stage.service.create("free", {"algorithm": "rls", "task": "regression"})
-    stage.beside("first row of a model", Ask("POST", "/models/free/feedback", learned))
+    learned, explained = to_json({**row, "label": 1.0}), to_json({**row, "explain": True})
+    for what, request in {
+        "create": Ask("PUT", path, to_json(heavy.model(heavy.names(HUGE)))),
+        "one feedback": Ask("POST", f"{path}/feedback", learned),
+        "one predict": Ask("POST", f"{path}/predict", to_json(row)),
+        "one predict with explanation": Ask("POST", f"{path}/predict", explained),
+        "show": Ask("GET", path),
+        "reset": Ask("POST", f"{path}/reset"),
+        "feedback after it": Ask("POST", f"{path}/feedback", learned),
+        "delete": Ask("DELETE", path),
+        "create one without features": Ask("PUT", path, b'{"algorithm":"rls","task":"regression"}'),
+        "first row of it": Ask("POST", f"{path}/feedback", learned),
+    }.items():
+        stage.beside(what, request)
 
 
 def switch(stage: Stage) -> None:

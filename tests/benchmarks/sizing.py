@@ -5,9 +5,8 @@
     models   memory of a loaded model, and what loading one costs: by algorithm
     store    what a row, an id, a tracked prediction and a model at rest take of the store, its file and the network
 
-CPU time and bytes depend little on what else the machine does; the whole takes a quarter of an hour on two cores. Write
-down the machine with the figures: its cores are what they are of. Models have ten columns and two classes and their
-defaults unless a table says more.
+CPU time and bytes depend little on what else the machine does; the whole takes ten minutes on two cores. Models have
+ten columns and two classes and their defaults unless a table says more.
 """
 
 import argparse

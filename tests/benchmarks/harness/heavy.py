@@ -22,7 +22,7 @@ MIB = 2**20
 BODY = 8 * MIB - 4096
 COLUMNS = [f"x{column}" for column in range(1, 21)]
 TABLE_ROWS, LINES = 20_000, 14_000
-"""Of JSON by column and CSV, 7.5 MB; of NDJSON, 7.6 MB."""
+"""Of JSON by column and CSV, and of NDJSON: 7.5 MB."""
 JSON, CSV, NPY, SVMLIGHT = "application/json", "text/csv", "application/x-npy", "text/x-svmlight"
 BLOCK = np.random.default_rng(0).normal(size=(100, len(COLUMNS) + 1)).tolist()
 """A hundred rows of random numbers, 17 digits each, and their labels."""

@@ -22,12 +22,9 @@ BODIES = {"feedback": b'{"features":{"x1":0.25},"label":0.5}', "predict": b'{"fe
 
 
 class Waits(NamedTuple):
-    """What single rows waited for.
+    """What single rows waited for, and how late this process itself woke up at worst.
 
-    Attributes:
-        p50_ms, p99_ms, worst_ms: of the answers, those that could not be sent on time included.
-        statuses: status -> answers; "none": unanswered in the end, "cut": the connection was closed.
-        lag_ms: how late this process itself woke up at worst; what is not much longer is not the service's.
+    ``statuses`` has "none" for what is unanswered in the end, and "cut" where the connection was closed.
     """
 
     p50_ms: float

@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -37,8 +36,7 @@ class Process:
     Args:
         command: what follows ``python``; PORT stands for the port.
         environment: added to this process's, of which ONEPASS_* is left out.
-        checkout: whose code runs, in which folder.
-        python: the interpreter; by default this one, and another checkout's that of its .venv.
+        checkout: whose code runs, by the Python of its .venv unless ``python`` is given.
     """
 
     def __init__(
@@ -84,7 +82,7 @@ class Process:
 
     def stop(self) -> None:
         """Ask it to end, and wait."""
-        self._process.send_signal(signal.SIGTERM)
+        self._process.terminate()
         try:
             self._process.wait(STOP_S_MAX)
         except subprocess.TimeoutExpired:

@@ -1,20 +1,8 @@
 """Streams whose concept changes at one known row, and streams whose never does; all drawn from a given generator.
 
-Every drift is abrupt. What is random about a concept (weights, trees) is drawn anew in every run, with the rows.
-Noise means labels turned round.
-
-    sea             3 uniform attributes, x1 + x2 <= 8, then <= 7                          10 % noise
-    hyperplane      5 uniform attributes, w'x >= w'c, then <= (Hyperplane-A)               10 % noise
-    rotation 15/45  5 normal attributes, a boundary through the middle, turned in one plane
-    shift .5/1.5    two normal classes in 5 dimensions, all rows moved along the line between them, in deviations
-    variance        two normal classes, the deviation of one doubles
-    correlation     two normal classes whose first two attributes are correlated by .8, then by -.8
-    label swap      two normal classes that change names
-    swap in place   the same where class means coincide: signs of a product; no linear model can learn them
-    new tree        10 uniform attributes, 3 classes, another random tree
-    class prior     two normal classes, shares .5 and .5, then .9 and .1
-
-Regressions have five normal attributes, a linear target and noise of deviation 1.
+Every drift is abrupt. What is random about a concept (weights, trees) is drawn anew in every run. Two classes
+are normal and 2 deviations apart in the first of 5 attributes, unless a concept says more; in SEA and the
+hyperplane a tenth of the labels is turned around.
 """
 
 from collections.abc import Callable
@@ -61,11 +49,13 @@ def swapped(draw: Callable[[Generator, int], tuple[Floats, Ints]]) -> Concept:
 
 
 def sea(rng: Generator, n: int, after: bool) -> tuple[Floats, Ints]:
+    """3 uniform attributes, x1 + x2 <= 8, then <= 7."""
     X = rng.uniform(0.0, 10.0, (n, 3))
     return X, flipped(rng, (X[:, 0] + X[:, 1] <= 8 - after).astype(np.int64), 0.1)
 
 
 def hyperplane(rng: Generator) -> Draw:
+    """5 uniform attributes, w'x >= w'c, then the other way round."""
     w = rng.uniform(0.0, 1.0, 5)
 
     def draw(rng: Generator, n: int, after: bool) -> tuple[Floats, Ints]:
@@ -76,6 +66,8 @@ def hyperplane(rng: Generator) -> Draw:
 
 
 def rotation(degrees: float) -> Concept:
+    """A boundary through the middle, turned in one plane."""
+
     def concept(rng: Generator) -> Draw:
         plane = np.linalg.qr(rng.normal(size=(5, 2)))[0]
 
@@ -89,6 +81,8 @@ def rotation(degrees: float) -> Concept:
 
 
 def shift(deviations: float) -> Concept:
+    """All rows move along the line between the classes."""
+
     def draw(rng: Generator, n: int, after: bool) -> tuple[Floats, Ints]:
         X, y = normal(rng, n)
         X[:, 0] += deviations * after
@@ -98,12 +92,14 @@ def shift(deviations: float) -> Concept:
 
 
 def correlation(rng: Generator, n: int, after: bool) -> tuple[Floats, Ints]:
+    """The first two attributes of both classes are correlated by .8, then by -.8."""
     X, y = normal(rng, n)
     X[:, 0] = 2.0 * y - 1.0 + (-0.8 if after else 0.8) * X[:, 1] + 0.6 * rng.normal(size=n)
     return X, y
 
 
 def new_tree(rng: Generator) -> Draw:
+    """10 uniform attributes, 3 classes, another random tree."""
     trees = tree(rng, 10), tree(rng, 10)
 
     def draw(rng: Generator, n: int, after: bool) -> tuple[Floats, Ints]:
@@ -132,6 +128,8 @@ def autoregressive(memory: float) -> Concept:
 
 
 def linear(change: str) -> Concept:
+    """A regression: five normal attributes, a linear target, noise of deviation 1; what changes is named."""
+
     def concept(rng: Generator) -> Draw:
         w = rng.normal(size=(2, 5))
 

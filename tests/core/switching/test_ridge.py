@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 from core.switching import ridge
 from core.switching.linear_mapping import LinearMapping
 from core.switching.ridge import RIDGE, RIDGES, chosen
-from tests.benchmarks.streams.switches import Life, Spaces, image
 from tests.core.switching.mappings import mapping_of
+from tests.papers.switches import Life, Spaces, image
 
 
 def left_out(Z, Y, penalty):

@@ -1,4 +1,4 @@
-"""The papers' tables, repeated: ``python -m tests.benchmarks.papers [--tables dfop1,odm2,...] [--quick]``.
+"""The papers' tables, repeated: ``python -m tests.papers [--tables dfop1,odm2,...] [--quick]``.
 
     dfop1, dfop4   section 6.1 of DFOP: of a stream of T rows ten subsets of 4T/5 rows in a row that start at T/50, ...
                    10T/50, a fresh learner on each; mean a-priori accuracy, or squared error times 100
@@ -33,8 +33,8 @@ from core.learners.catalogue import find
 from core.learners.dfop.sparse import recover
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.streams import generators
-from tests.benchmarks.streams.files import drifting, indices, numbers, read_columns, regression
-from tests.benchmarks.streams.switches import DIMENSIONS, Life, mapped, standardised
+from tests.papers.files import drifting, indices, numbers, read_columns, regression
+from tests.papers.switches import DIMENSIONS, Life, mapped, standardised
 
 DFOP1 = {
     "SEA": (1e-3, 87.99, 84.54), "1CDT": (0.01, 99.97, 98.79), "2CDT": (0.01, 96.36, 62.24),

@@ -10,7 +10,7 @@ from core.entry import Entry, Rows, Switch
 from core.features import Feature
 from core.model import Model
 from core.model.apply import apply
-from tests.benchmarks.streams.files import indicators, indices, read_columns
+from tests.papers.files import indicators, indices, read_columns
 
 DIMENSIONS = {"australian": (42, 29), "credit_g_german": (59, 41), "svmguide3": (22, 15), "kr_vs_kp": (36, 25)}
 """d1 and d2 of Table 1."""
