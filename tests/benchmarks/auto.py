@@ -10,7 +10,7 @@ Streams whose files are not in PAPERS_DATA are named and left out.
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -111,31 +111,34 @@ def numbers(name: str, X: Floats, y: Floats) -> None:
     print(f"{name:20}" + "".join(f"{cell:9.4f}" for cell in cells), flush=True)
 
 
+def there(names: Iterable[str], make: Callable[[str], Stream]) -> Iterator[tuple[str, Floats, Any]]:
+    """The streams whose files are there."""
+    for name in names:
+        try:
+            yield name, *make(name)
+        except FileNotFoundError as error:
+            print(f"{name}: {error.filename} is not there", file=sys.stderr)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5000, help="of each stream of classes")
-    parser.add_argument("--streams", type=lambda text: text.split(","), help="some of them")
+    every = [*MADE_ON, *HELD, *NUMBERS]
+    parser.add_argument("--streams", type=lambda text: text.split(","), default=every, help="some of them")
     given = parser.parse_args()
     single_threaded()
-    heads = ("no-change", "majority", *SIZES, "best")
     for half, streams in {"made": MADE_ON, "held": HELD}.items():
-        print(f"\n{half:16}{'rows':>6}{'d':>4}{'K':>4}" + "".join(f"{head:>9}" for head in heads))
-        found = {}
-        for name in (name for name in streams if name in (given.streams or streams)):
-            try:
-                X, y = streams[name](given.rows)
-                found[name] = line(name, X[: given.rows], y[: given.rows])
-            except FileNotFoundError as error:
-                print(f"{name}: {error.filename} is not there", file=sys.stderr)
+        heads = "".join(f"{head:>9}" for head in ("no-change", "majority", *SIZES, "best"))
+        print(f"\n{half:16}{'rows':>6}{'d':>4}{'K':>4}{heads}")
+        asked = [name for name in streams if name in given.streams]
+        wanted = there(asked, lambda name, streams=streams: streams[name](given.rows))
+        found = {name: line(name, X[: given.rows], y[: given.rows]) for name, X, y in wanted}
         if found:
             summary(found)
     print(f"\n{'error / variance':20}" + "".join(f"{head:>9}" for head in ("last", "dfop", *SIZES)))
-    for name in (name for name in NUMBERS if name in (given.streams or NUMBERS)):
-        try:
-            numbers(name, *files.regression(name))
-        except FileNotFoundError as error:
-            print(f"{name}: {error.filename} is not there", file=sys.stderr)
+    for stream in there([name for name in NUMBERS if name in given.streams], files.regression):
+        numbers(*stream)
 
 
 if __name__ == "__main__":

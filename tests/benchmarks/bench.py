@@ -26,7 +26,7 @@ from tests.benchmarks import one_row, recovery
 from tests.benchmarks.harness import rows
 from tests.benchmarks.harness.load import Asked, Generator, Measured
 from tests.benchmarks.harness.processes import OUT, ROOT, Echo, Process, Service
-from tests.benchmarks.harness.report import Report, Row, Table, say
+from tests.benchmarks.harness.report import Report, Row, Table, at, say
 
 CONNECTIONS = (1, 64)
 MANY = 100
@@ -46,11 +46,8 @@ RECOVERY_S, START_S, IDLE_MIB = 0.5, 1.5, 180
 STARTS, AT_REST_S = 3, 1.0
 
 
-class Cell(NamedTuple):
-    """What is measured: the server, and what it is asked."""
-
-    server: str
-    asked: Asked
+Cell = tuple[str, Asked]
+"""What is measured: the server, and what it is asked."""
 
 
 class Beside(NamedTuple):
@@ -65,31 +62,29 @@ class Beside(NamedTuple):
 
 def _single(connections: int) -> list[Beside]:
     def cell(server: str, kind: str, path: str = "", **more: object) -> Cell:
-        return Cell(server, Asked(kind, path or ONE + kind, connections, **more))
+        return server, Asked(kind, path or ONE + kind, connections, **more)
 
-    at = f", {connections} connection{'s' if connections > 1 else ''}"
+    by = at(connections)
     echo, plain = cell("echo", "feedback"), cell("echo", "feedback", "/plain")
     feedback, predict = cell("everysec", "feedback"), cell("everysec", "predict")
     most = connections > 1
     many = cell("everysec", "feedback", "/models/m%d/feedback", models=MANY)
     return [
-        Beside(f"echo of FastAPI{at}", echo),
-        Beside(f"plain ASGI answer{at}", plain),
-        Beside(f"feedback{at}", feedback, echo, "the echo", 3.0 if most else 0.65),
+        Beside(f"echo of FastAPI{by}", echo),
+        Beside(f"plain ASGI answer{by}", plain),
+        Beside(f"feedback{by}", feedback, echo, "the echo", 3.0 if most else 0.65),
         Beside(
-            f"feedback with ids{at}", cell("everysec", "feedback", ids=True), echo, "the echo", 2.8 if most else None
+            f"feedback with ids{by}", cell("everysec", "feedback", ids=True), echo, "the echo", 2.8 if most else None
         ),
-        *([Beside(f"feedback, {MANY} models{at}", many, echo, "the echo", 2.2)] if most else []),
-        Beside(f"predict{at}", predict, plain, "plain ASGI", 0.5 if most else 0.8),
-        Beside(f"always{at}", cell("always", "feedback"), feedback, "everysec", 0.9 if most else None),
+        *([Beside(f"feedback, {MANY} models{by}", many, echo, "the echo", 2.2)] if most else []),
+        Beside(f"predict{by}", predict, plain, "plain ASGI", 0.5 if most else 0.8),
+        Beside(f"always{by}", cell("always", "feedback"), feedback, "everysec", 0.9 if most else None),
     ]
 
 
 SINGLE = [each for connections in CONNECTIONS for each in _single(connections)]
 BATCH = {
-    f"{kind}, {connections} connection{'s' if connections > 1 else ''}": Cell(
-        "everysec", Asked(kind, path, connections)
-    )
+    f"{kind}{at(connections)}": ("everysec", Asked(kind, path, connections))
     for kind, path in BATCHES.items()
     for connections in (1, 4)
 }
@@ -105,16 +100,13 @@ class Bench:
 
     def round(self, seconds: int | None = None) -> None:
         """Every cell once, and on the other checkout what this one is asked, if there is one."""
-        for cell in (*(each.cell for each in SINGLE), *BATCH.values()):
-            for server in (cell.server, "checkout") if cell.server == "everysec" else (cell.server,):
+        for own, asked in (*(each.cell for each in SINGLE), *BATCH.values()):
+            for server in (own, "checkout") if own == "everysec" else (own,):
                 if server in self._servers:
-                    self._measure(Cell(server, cell.asked), seconds or self._seconds)
-
-    def _measure(self, cell: Cell, seconds: int) -> None:
-        measured = self._generator.run(self._servers[cell.server], cell.asked, seconds)
-        self.found[cell].append(measured)
-        if "/feedback" in cell.asked.path and cell.server != "echo" and cell.asked.models == 1:
-            self._fed[cell.server, cell.asked.path.split("/")[2]] += measured.answers * cell.asked.rows
+                    measured = self._generator.run(self._servers[server], asked, seconds or self._seconds)
+                    self.found[server, asked].append(measured)
+                    if "/feedback" in asked.path and server != "echo" and asked.models == 1:
+                        self._fed[server, asked.path.split("/")[2]] += measured.answers * asked.rows
 
     def lost(self) -> list[str]:
         """Models that have learned less than was acknowledged; what was under way when time was up may be more."""
@@ -161,14 +153,14 @@ def _batch_table(found: dict[Cell, list[Measured]]) -> Table:
     for what, cell in BATCH.items():
         values = [own.rate * rows.BATCH_ROWS for own in found[cell]]
         more = f"CPU {median(own.cpu_us for own in found[cell]) / rows.BATCH_ROWS:.1f} us a row"
-        table.rows.append(Row(what, values, "rows/s", target=RATES_MIN.get(cell.asked.kind), more=more))
+        table.rows.append(Row(what, values, "rows/s", target=RATES_MIN.get(cell[1].kind), more=more))
         table.rows += _before(what, cell, found)
     return table
 
 
 def _before(what: str, cell: Cell, found: dict[Cell, list[Measured]]) -> list[Row]:
     """This checkout beside the other one, by CPU time as well, which depends less on what else the machine does."""
-    other = found.get(Cell("checkout", cell.asked)) if cell.server == "everysec" else None
+    other = found.get(("checkout", cell[1])) if cell[0] == "everysec" else None
     if not other:
         return []
     cpu = median(own.cpu_us / beside.cpu_us for own, beside in zip(found[cell], other, strict=True))

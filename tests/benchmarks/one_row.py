@@ -112,11 +112,7 @@ def _spent_us(do: Callable[[], None]) -> float:
 
 
 class Checkout:
-    """A process that measures the core of a checkout when it is asked.
-
-    Args:
-        directory: where ``core`` is.
-    """
+    """A process that measures the core in a directory when it is asked."""
 
     def __init__(self, directory: Path) -> None:
         # -P: the folder of this file is no place to import from
@@ -164,16 +160,14 @@ def compare(name: str, sides: Sequence[Checkout], rounds: int) -> None:
     """Print the line of a case; the checkout at hand comes last."""
     found: list[list[list[float]]] = [[] for _ in sides]
     for number in range(rounds):
-        for at in range(len(sides)) if number % 2 == 0 else reversed(range(len(sides))):
+        for at in range(len(sides))[:: 1 if number % 2 == 0 else -1]:
             found[at].append(sides[at].measure(name))
     cells = []
-    for kind in range(3):
-        figures = [[one[kind] for one in side] for side in found]
-        cell = "".join(f"{median(side):8.2f}" for side in figures)
+    for figures in zip(*(zip(*side, strict=True) for side in found), strict=True):
+        cells.append("".join(f"{median(side):8.2f}" for side in figures))
         if len(figures) > 1:
             ratios = sorted(new / old for old, new in zip(*figures, strict=True))
-            cell += f"{median(ratios):7.2f} {ratios[0]:.2f}..{ratios[-1]:.2f}"
-        cells.append(cell)
+            cells[-1] += f"{median(ratios):7.2f} {ratios[0]:.2f}..{ratios[-1]:.2f}"
     print(f"{name:20}", *cells, sep=" |", flush=True)
 
 

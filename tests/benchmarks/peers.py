@@ -23,10 +23,10 @@ from tests.benchmarks import one_row
 from tests.benchmarks.harness import rows
 from tests.benchmarks.harness.load import Asked, Generator
 from tests.benchmarks.harness.processes import OUT, ROOT, Process, Service
-from tests.benchmarks.harness.report import Report, Row, Table, say
+from tests.benchmarks.harness.report import Report, Row, Table, at, say
 
 WORKERS = Path(__file__).resolve().parent / "workers"
-INSTALL_S_MAX = 540.0
+INSTALL_S_MAX, WORKER_S_MAX = 540.0, 120.0
 PROMISES = {
     "river": "durability, rows learned once, drift tests without being wired, one state on many machines",
     "capymoa": "durability, rows learned once, drift tests without being wired, a change of features",
@@ -39,13 +39,7 @@ ROWS = 5000
 
 
 class Environment(NamedTuple):
-    """Packages of a peer.
-
-    Attributes:
-        name: of the package whose version is reported, and of the folder.
-        packages: what pip installs beside it.
-        needs: a program that has to be there, or "".
-    """
+    """A peer: its package, what pip installs beside it, and a program that has to be there."""
 
     name: str
     packages: tuple[str, ...] = ()
@@ -74,14 +68,6 @@ class Environment(NamedTuple):
             stamp.write_text(" ".join(packages))
         program = f"import importlib.metadata as m; print(m.version({self.name!r}))"
         return _run([str(self.python), "-c", program], 60.0).strip()
-
-    def run(self, worker: str, *arguments: str, seconds_max: float = 120.0) -> str:
-        """What a worker prints.
-
-        Raises:
-            Unavailable: it failed.
-        """
-        return _run([str(self.python), str(WORKERS / worker), *arguments], seconds_max)
 
 
 class Unavailable(Exception):
@@ -136,7 +122,8 @@ def _learned(name: str, path: Path, rounds: int, here: one_row.Checkout) -> Iter
     environment, found, beside = IN_PROCESS[name], [], []
     version = environment.ready()
     for _ in range(rounds):
-        found.append(json.loads(environment.run("rows.py", name, str(path), "1").splitlines()[-1]))
+        command = [str(environment.python), str(WORKERS / "rows.py"), name, str(path), "1"]
+        found.append(json.loads(_run(command, WORKER_S_MAX).splitlines()[-1]))
         beside.append(1e6 / here.measure(CORE[0])[0])
     for learner in found[0]:
         values = [each[learner] for each in found]
@@ -167,9 +154,9 @@ def _beside(rounds: int, seconds: int) -> Iterator[Row]:
                     for side in (own, peer) if number % 2 == 0 else (peer, own):
                         rates[side].append(generator.run(side, asked, seconds).rate)
                 ratios = [mine / other for mine, other in zip(rates[own], rates[peer], strict=True)]
-                at = f"{kind}, {connections} connection{'s' if connections > 1 else ''}"
-                yield Row(f"{label}: {at}", rates[peer], "rows/s")
-                yield Row(f"Onepass: {at}", rates[own], "rows/s", ratios, "the peer")
+                what = f"{kind}{at(connections)}"
+                yield Row(f"{label}: {what}", rates[peer], "rows/s")
+                yield Row(f"Onepass: {what}", rates[own], "rows/s", ratios, "the peer")
 
 
 def main() -> None:

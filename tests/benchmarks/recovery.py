@@ -1,6 +1,6 @@
 """A log of single rows becomes a model: what a restarted service waits for before it answers about it.
 
-``measure`` loads a log of 50 000 entries of one row of d = 10 with ids from a Redis server on a Unix socket, in a
+``measure`` loads a log of 50 000 entries of one row of d = 10 with ids from a store of its own, in a
 process of its own: ``python -P recovery.py MODEL ENTRIES`` prints seconds on the wall and of CPU as JSON.
 """
 
@@ -12,8 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +35,14 @@ def measure(checkout: Path, model: str, entries: int) -> dict[str, float]:
 async def load(model: str, entries: int) -> dict[str, float]:
     """Write the log, load it twice, tell of the second time."""
     from service.app import store as open_store
+    from service.embedded import EmbeddedStore
     from service.runtime.replicas.loader import Loader
     from service.runtime.stats import Stats
 
     config = {"algorithm": "dfop", "task": "regression", "features": [f"x{j}" for j in range(D)], **MODELS[model]}
-    with _server() as url:
-        store = open_store(url, 10.0)
+    with tempfile.TemporaryDirectory(prefix="op-", dir="/tmp") as folder:
+        server = EmbeddedStore(Path(folder), "everysec")
+        store = open_store(server.start(), 10.0)
         await store.catalog.create("m", "inc1", json.dumps(config).encode())
         await _write(store, config, entries)
         for _ in range(2):
@@ -53,6 +53,7 @@ async def load(model: str, entries: int) -> dict[str, float]:
             found = {"wall": time.perf_counter() - begun, "cpu": time.process_time() - used}
             assert entries == replica.version
         await store.connection.close()
+        server.stop()
     return found
 
 
@@ -77,22 +78,6 @@ async def _write(store: Any, config: dict[str, Any], entries: int) -> None:
 
     for first in range(0, entries, CHUNK):
         await store.log.exchange([append(at) for at in range(first, min(first + CHUNK, entries))])
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    """A Redis server of its own: its URL."""
-    with tempfile.TemporaryDirectory(prefix="op-", dir="/tmp") as folder:
-        socket = Path(folder) / "s"
-        command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--dir", folder, "--save", ""]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        try:
-            while not socket.exists():
-                time.sleep(0.02)
-            yield f"unix://{socket}"
-        finally:
-            process.terminate()
-            process.wait()
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 """Several services behind HAProxy: ``python -m tests.benchmarks.scale [--rounds N] [--seconds S]``.
 
 A hundred models at 64 connections, single rows with ids, through HAProxy with deploy/haproxy.cfg: one service, two and
-four that models are hashed to, and two that take requests in turn. Each layout has a store of its own, and all of them
-run all the time; in every round each is measured once, so that what else the machine does falls on all. Printed are
-medians over the rounds: rows a second, CPU per row of all services of a layout, of the store and the balancer, and the
-ratios to one service in the same round. Then one of two services is killed under load, and started again: how many rows
-are lost, which models the other one loads, and the 99th percentile second by second.
+four that models are hashed to, and two that take requests in turn, each layout with a store of its own. In every round
+each is measured once; printed are medians over the rounds, and of the ratios to one service in the same round. Then one
+of two services is killed under load, and started again: how many rows are lost, which models the other one loads, and
+the 99th percentile second by second.
 
 Exits with 1 where a target is missed: CPU per row of two hashed services 1.15 times that of one, of four 1.25; no row
-lost or learned twice; a 99th percentile that is back within 5 s. Throughput is printed only: balancer, store and
-generator use the same cores. Needs HAProxy (apt install haproxy).
+lost or learned twice; a 99th percentile that is back within 5 s. Needs HAProxy (apt install haproxy).
 """
 
 import argparse

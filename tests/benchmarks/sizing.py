@@ -181,29 +181,27 @@ def _totals(store: redis.Redis) -> tuple[int, int, int]:
     return info["aof_current_size"], info["total_net_input_bytes"], info["total_net_output_bytes"]
 
 
-def tracked() -> None:
-    """What a tracked prediction takes until its label comes."""
+def at_rest(models: int) -> None:
+    """What a tracked prediction takes, and a model that was created, that learned a row, that was written."""
+    row = rows.single(1, 1)[0]
     with Service() as service:
         service.create("dfop", rows.model({}))
-        service.ask("POST", "/models/dfop/feedback", rows.single(1, 1)[0])
+        service.ask("POST", "/models/dfop/feedback", row)
         for body in rows.asked(TRACKED, 1):
             service.ask("POST", "/models/dfop/predict", body[:-1] + b',"track":true}')
         kinds = held(_store(service))
-    show("a tracked prediction, bytes", [(kinds["pending"].bytes + kinds["pending_due"].bytes) / TRACKED], 0)
-
-
-def at_rest(algorithm: str, models: int) -> None:
-    """What a model takes that was created, that has learned one row, and that was written at a stop."""
-    created, row = rows.to_json(rows.model({}, algorithm=algorithm)), rows.single(1, 1)[0]
-    steps = (("PUT", "", created), ("POST", "/feedback", row), ("POST", "/snapshots", None))
-    with Service() as service:
-        store, found = _store(service), []
-        before = store.info("memory")["used_memory"]
-        for method, path, body in steps:
-            for number in range(models):
-                service.ask(method, f"/models/m{number}{path}", body)
-            found.append((store.info("memory")["used_memory"] - before) / models)
-    show(algorithm, found, 0)
+    print("\nbytes of a tracked prediction; of a model at rest: created, with one row, with a snapshot")
+    show("tracked", [(kinds["pending"].bytes + kinds["pending_due"].bytes) / TRACKED], 0)
+    for algorithm in FULL:
+        body = rows.to_json(rows.model({}, algorithm=algorithm))
+        with Service() as service:
+            store, found = _store(service), []
+            before = store.info("memory")["used_memory"]
+            for method, path, sent in (("PUT", "", body), ("POST", "/feedback", row), ("POST", "/snapshots", None)):
+                for number in range(models):
+                    service.ask(method, f"/models/m{number}{path}", sent)
+                found.append((store.info("memory")["used_memory"] - before) / models)
+        show(algorithm, found, 0)
 
 
 def _store(service: Process) -> redis.Redis:
@@ -239,10 +237,7 @@ def main() -> None:
             in_service(given.algorithms, 10 if given.quick else given.models)
         if "store" in given.parts:
             each_way(given.seconds, generator)
-            tracked()
-            print("\nbytes of a model at rest: created, with one row, with a snapshot")
-            for algorithm in FULL:
-                at_rest(algorithm, 50 if given.quick else 500)
+            at_rest(50 if given.quick else 500)
     print(f"\n{time.monotonic() - begun:.0f} s")
 
 

@@ -145,12 +145,7 @@ class Echo(Process):
 
 
 class Service(Process):
-    """``onepass serve`` with a key and a private store in a directory of its own.
-
-    Args:
-        checkout: whose code runs.
-        settings: without their prefix, e.g. durability="always"; api_keys="" for no key.
-    """
+    """``onepass serve`` with a key and a private store; settings have no prefix, and api_keys="" is for no key."""
 
     def __init__(self, checkout: Path = ROOT, **settings: str) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="onepass-bench-"))

@@ -139,6 +139,11 @@ def say(what: str) -> None:
     print(f"  ... {what}", file=sys.stderr, flush=True)
 
 
+def at(connections: int) -> str:
+    """What a figure's name ends with."""
+    return f", {connections} connection{'s' if connections > 1 else ''}"
+
+
 def number(value: float) -> str:
     """A number with three digits that count, or with all before the point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
