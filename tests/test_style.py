@@ -271,6 +271,14 @@ def test_no_machine_and_no_registry_is_written_down() -> None:
     none(f"{_name(path)}: {word}" for path, text in texts.items() for word in words if word in text)
 
 
+def test_every_make_target_is_there() -> None:
+    """The targets that Markdown names are in the Makefile; benchmarks/README.md also names those of older commits."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    documents = {path: path.read_text() for path in FILES if path.suffix == ".md" and "benchmarks" not in path.parts}
+    named = {name: re.findall(r"(?:^ *|`)make ([a-z][a-z-]*)", text, re.MULTILINE) for name, text in documents.items()}
+    none(f"{_name(path)}: make {target}" for path, found in named.items() for target in found if target not in targets)
+
+
 def test_every_algorithm_is_in_the_readme() -> None:
     """The README's table names each algorithm once, by families with their tasks; the page of the learners says when
     to use each, as the catalogue does.
