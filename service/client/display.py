@@ -106,6 +106,16 @@ def score(task: str, value: float | None) -> str:
     return percent(value) if task == "classification" else f"mse {value:.4g}"
 
 
+def lead(difference: Mapping[str, Any], form: str, unit: float) -> str:
+    """A paired difference and its interval, such as ``+1.2 (+0.5 to +1.9)``; empty where no row has been compared."""
+    if difference.get("mean") is None:
+        return ""
+    ends = ("low", "high") if unit > 0 else ("high", "low")
+    mean, *bounds = (difference[at] for at in ("mean", *ends))
+    said = [form.format(unit * one + 0.0) for one in (mean, *bounds) if one is not None]  # + 0.0: none is -0
+    return f"{said[0]} ({said[1]} to {said[2]})" if len(said) == 3 else said[0]
+
+
 def ago(time: str) -> str:
     """How long a time (RFC 3339) is past, in the largest unit."""
     seconds = int((datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds())

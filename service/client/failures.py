@@ -1,12 +1,10 @@
 """How a command ends early: ``app`` prints the message and makes the exit status of it.
 
-    TyperException        exit status
-    └── Failed            1
-        ├── Misused       2
-        └── Refused       1, in session
-    Interrupted           128 + the signal's number
-
-All commands end in the same way.
+TyperException        exit status
+└── Failed            1
+    ├── Misused       2
+    └── Refused       1, in session
+Interrupted           128 + the signal's number
 """
 
 import typer
@@ -23,12 +21,7 @@ class Misused(Failed):
 
 
 class Interrupted(SystemExit):
-    """A signal ends the command; everything that it has begun ends with it.
-
-    Args:
-        number: of the signal.
-        told: what there is to say of it.
-    """
+    """A signal, by its number, ends the command; everything that it has begun ends with it."""
 
     def __init__(self, number: int, told: str = "interrupted") -> None:
         super().__init__(told)

@@ -10,9 +10,12 @@ from typing import Annotated, Literal
 
 import typer
 
-SCOPES = ("read", "learn", "admin")
 SECRET_BYTES = 32
-NAME, MODELS = r"[A-Za-z0-9._@-]{1,64}", r"[A-Za-z0-9._*?\[\]+-]*"
+FORMS = {
+    "NAME": (r"[A-Za-z0-9._@-]{1,64}", "letters, digits, '.', '_', '@' and '-', at most 64"),
+    "--scopes": (r"(read|learn|admin)(\+(read|learn|admin))*", "read, learn, admin, joined by +"),
+    "--models": (r"[A-Za-z0-9._*?\[\]+-]*", "patterns of model names, joined by +"),
+}
 
 
 def keys(
@@ -31,9 +34,9 @@ def keys(
     its file again by itself. To replace a secret, add the entry of a new one under the same name, hand the secret out,
     then remove the old entry.
     """
-    _need(re.fullmatch(NAME, name), "NAME", "letters, digits, '.', '_', '@' and '-', at most 64")
-    _need({*scopes.split("+")} <= {*SCOPES}, "--scopes", f"{', '.join(SCOPES)}, joined by +")
-    _need(re.fullmatch(MODELS, models), "--models", "patterns of model names, joined by +")
+    for (option, (form, allowed)), text in zip(FORMS.items(), (name, scopes, models), strict=True):
+        if not re.fullmatch(form, text):
+            raise typer.BadParameter(f"takes {allowed}", param_hint=option)
     _check_day(expires)
     secret = secrets.token_urlsafe(SECRET_BYTES)
     digest = hashlib.sha256(secret.encode()).hexdigest()
@@ -45,15 +48,12 @@ def keys(
         print("The secret is not shown again; $ needs single quotes in a shell.", file=sys.stderr)
 
 
-def _need(fine: object, option: str, allowed: str) -> None:
-    if not fine:
-        raise typer.BadParameter(f"takes {allowed}", param_hint=option)
-
-
 def _check_day(text: str) -> None:
-    today = datetime.now(UTC).date()
+    today, said = datetime.now(UTC).date(), "takes a date such as 2027-01-31"
     try:
-        over = bool(text) and date.fromisoformat(text) < today
+        if not text or date.fromisoformat(text) >= today:
+            return
+        said = f"takes a day that is not over; in UTC it is {today}"
     except ValueError:
-        raise typer.BadParameter("takes a date such as 2027-01-31", param_hint="--expires") from None
-    _need(not over, "--expires", f"a day that is not over; in UTC it is {today}")
+        pass
+    raise typer.BadParameter(said, param_hint="--expires")

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from service.client.display import ago, counted, figure, grid, percent, score, shortened, sparkline, spelt, table
+from service.client.display import ago, counted, figure, grid, lead, percent, score, shortened, sparkline, spelt, table
 from service.client.options import Json, Name
 from service.client.session import Service, path_of
 
@@ -174,16 +174,13 @@ def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> tuple[str,
     difference, task = one["difference"], config["task"]
     in_points = task == "classification" and not config.get("class_costs")
     unit = "points" if in_points else "cost a row" if task == "classification" else "squared error"
-    form, scale = ("{:+.1f}", 100) if in_points else ("{:+.4g}", 1)
-    mean, low, high = (None if difference[at] is None else scale * difference[at] for at in ("mean", "low", "high"))
-    lead = "no row compared yet"
-    if mean is not None:
-        state = "ahead" if (low or 0) > 0 else "behind" if (high or 0) < 0 else "open"
-        bounds = "" if low is None or high is None else f" ({form.format(low)} to {form.format(high)})"
-        lead = f"{state}: {form.format(mean)}{bounds} {unit} over {counted(difference['rows'])}"
+    said = "no row compared yet"
+    if how_far := lead(difference, *(("{:+.1f}", 100) if in_points else ("{:+.4g}", 1))):
+        state = "ahead" if (difference["low"] or 0) > 0 else "behind" if (difference["high"] or 0) < 0 else "open"
+        said = f"{state}: {how_far} {unit} over {counted(difference['rows'])}"
     promotes = "promoted once ahead" if one["promote"] == "auto" else ""
     own = score(task, one["metrics"]["overall"].get(CURVE[task]))
-    return one["name"], one["config"]["algorithm"], own, lead, promotes
+    return one["name"], one["config"]["algorithm"], own, said, promotes
 
 
 def _drift(event: Mapping[str, Any]) -> tuple[str, ...]:

@@ -17,13 +17,14 @@ from pathlib import Path
 import httpx
 
 from service.client.failures import Failed
+from service.client.session import Session
 
 HOST = "127.0.0.1"
 PORTS = 100
 """How many ports after the first one are tried, before any other."""
 START_TIMEOUT_S = 120.0
 """The first start after an installation compiles the kernels."""
-STOP_TIMEOUT_S = 15.0
+STOP_TIMEOUT_S, PATIENCE_S = 15.0, 5.0
 _NO_REASON = "Application startup failed. Exiting."
 """What uvicorn says last, after the reason."""
 _SECRETS = ("REDIS_URL", "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET")
@@ -64,6 +65,13 @@ def service(given: socket.socket | None = None, **more: str) -> Iterator[str]:
             yield url
         finally:
             _stop(child)
+
+
+@contextmanager
+def session(given: socket.socket | None = None, **more: str) -> Iterator[Session]:
+    """A session with a service of this kind."""
+    with service(given, **more) as url, Session(url, patience_s=PATIENCE_S, private=True) as own:
+        yield own
 
 
 def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:

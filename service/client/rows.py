@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ import typer
 from service.client.display import counted, described, spelt
 from service.client.failures import Failed, Misused
 from service.client.models import labels_of
-from service.client.options import Costs, Json, Name, Params, Yes, costs_of, model_name, params_of
+from service.client.options import Costs, Json, Name, Params, Yes, model_name
 from service.client.session import Service, Session, path_of
 
 TYPES = ("number", "boolean", "categorical", "time")
@@ -23,9 +23,31 @@ HIDDEN = ("incarnation", "durability")
 """Of an answer, but for --json."""
 WORDS = {"true": True, "false": False, "null": None}
 
+
+def _value_of(text: str) -> tuple[str, str]:
+    feature, equals, value = text.partition("=")
+    if text != STDIN and not (feature and equals):
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
+    return feature, value
+
+
+def _features_of(text: str) -> list[Any]:
+    parts = [each.rpartition(":") for each in text.split(",")]
+    for _, colon, kind in parts:
+        if colon and kind not in TYPES:
+            raise typer.BadParameter(f"{kind!r} is not a type: {', '.join(TYPES)}")
+    return [{"name": name, "type": kind} if colon and kind != "number" else name or kind for name, colon, kind in parts]
+
+
+def _labels_of(text: str) -> list[Any]:
+    return [guessed(each) for each in text.split(",")]
+
+
 Values = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME=VALUE...", help="Features; empty: missing. Or -: the body as JSON from stdin."),
+    list[Any] | None,
+    typer.Argument(
+        metavar="NAME=VALUE...", parser=_value_of, help="Features; empty: missing. Or -: the body as JSON from stdin."
+    ),
 ]
 
 
@@ -36,9 +58,12 @@ def create(
     algorithm: Annotated[str | None, typer.Option(metavar="ID", help="Default: auto.")] = None,
     param: Params = None,
     features: Annotated[
-        str | None, typer.Option(metavar="A,B:TYPE", help="Numbers, or TYPE boolean, categorical or time.")
+        Any,
+        typer.Option(metavar="A,B:TYPE", parser=_features_of, help="Numbers, or TYPE boolean, categorical or time."),
     ] = None,
-    labels: Annotated[str | None, typer.Option(metavar="A,B", help="The classes, where they are known.")] = None,
+    labels: Annotated[
+        Any, typer.Option(metavar="A,B", parser=_labels_of, help="The classes, where they are known.")
+    ] = None,
     cost: Costs = None,
     missing: Annotated[
         Literal["error", "zero", "mean"] | None, typer.Option(help="What a missing value becomes; default: error.")
@@ -56,17 +81,11 @@ def create(
     body = {} if config is None else _json(config)
     if not isinstance(body, dict):
         raise Failed(f"{config}: is not a JSON object")
-    given = {
-        "task": task,
-        "algorithm": algorithm,
-        "missing": missing,
-        "features": features and [_feature(each) for each in features.split(",")],
-        "labels": labels and [guessed(each) for each in labels.split(",")],
-    }
+    given = {"task": task, "algorithm": algorithm, "missing": missing, "features": features, "labels": labels}
     body |= {field: value for field, value in given.items() if value is not None}
-    for field, own in (("params", params_of(param)), ("class_costs", costs_of(cost))):
+    for field, own in (("params", param), ("class_costs", cost)):
         if own:
-            body[field] = {**(body.get(field) or {}), **own}
+            body[field] = {**(body.get(field) or {}), **dict(own)}
     with service.session() as session:
         response = session.send("PUT", path_of(name), json=body)
     if as_json:
@@ -75,13 +94,6 @@ def create(
         made = response.json()["config"]
         done = "created" if response.status_code == httpx.codes.CREATED else "is there already, as asked"
         print(f"{name} {done}: {made['task']} by {made['algorithm']}")
-
-
-def _feature(given: str) -> Any:
-    name, colon, kind = given.rpartition(":")
-    if colon and kind not in TYPES:
-        raise typer.BadParameter(f"{kind!r} is not a type: {', '.join(TYPES)}", param_hint="--features")
-    return {"name": name, "type": kind} if colon and kind != "number" else name or given
 
 
 def delete(
@@ -104,11 +116,7 @@ def delete(
 
 
 def confirm(action: str, rows: int) -> None:
-    """Ask before rows that a model has learned are lost.
-
-    Args:
-        action: what is about to happen, such as "delete NAME".
-        rows: that it has learned.
+    """Ask before rows that a model has learned are lost by an action, such as "delete NAME".
 
     Raises:
         Failed: the answer is no.
@@ -134,12 +142,10 @@ def predict(
 ) -> None:
     """Predict one row; nothing changes."""
     with service.session() as session:
-        if values == [STDIN]:
-            body = _json(STDIN)
-        else:
+        body = _stdin(values)
+        if body is None:
             asked = {"track": track, "explain": explain, "interval": interval}
-            body = {option: value for option, value in asked.items() if value}
-            body["features"] = _row(session, name, values or ())
+            body = {"features": _row(session, name, values)} | {own: value for own, value in asked.items() if value}
         _send(session, name, "predict", body, as_json)
 
 
@@ -160,17 +166,22 @@ def feedback(
 ) -> None:
     """Teach a model one row, or the label of a tracked prediction."""
     with service.session() as session:
-        if values == [STDIN]:
-            return _send(session, name, "feedback", _json(STDIN), as_json)
-        if label is None:
-            raise Misused("--label is missing: it says what was right")
-        given = {"id": row_id, "prediction_id": prediction_id, "weight": weight}
-        body: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
-        if values:
-            body["features"] = _row(session, name, values)
-        model = session.ask("GET", path_of(name))
-        body["label"] = typed_label(model["config"]["task"], labels_of(model), label)
-        return _send(session, name, "feedback", body, as_json)
+        body = _stdin(values)
+        if body is None:
+            if label is None:
+                raise Misused("--label is missing: it says what was right")
+            given = {"id": row_id, "prediction_id": prediction_id, "weight": weight}
+            body = {option: value for option, value in given.items() if value is not None}
+            if values:
+                body["features"] = _row(session, name, values)
+            model = session.ask("GET", path_of(name))
+            body["label"] = typed_label(model["config"]["task"], labels_of(model), label)
+        _send(session, name, "feedback", body, as_json)
+
+
+def _stdin(values: list[Any] | None) -> Any:
+    """The body on standard input, where ``-`` asks for it; else None."""
+    return _json(STDIN) if values == [_value_of(STDIN)] else None
 
 
 def _json(name: str) -> Any:
@@ -189,20 +200,18 @@ def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> N
     batch = isinstance(body, list) or (isinstance(body, dict) and bool({"columns", "rows"} & body.keys()))
     response = session.send("POST", path_of(name, verb, *(["batch"] if batch else [])), json=body)
     if as_json or batch:
-        return typer.echo(response.content)
-    return print(described({name: value for name, value in response.json().items() if name not in HIDDEN}))
+        typer.echo(response.content)
+    else:
+        print(described({own: value for own, value in response.json().items() if own not in HIDDEN}))
 
 
 # ------------------------------------------------------------------------------------------------ typed values
 
 
-def _row(session: Session, name: str, values: Sequence[str]) -> dict[str, Any]:
+def _row(session: Session, name: str, values: list[Any] | None) -> dict[str, Any]:
     """The features of a row, as those in use, and in an overlap the next ones, are declared."""
     given: dict[str, str] = {}
-    for text in values:
-        feature, equals, value = text.partition("=")
-        if not (feature and equals):
-            raise Misused(f"{text!r} is not NAME=VALUE")
+    for feature, value in values or ():
         if feature in given:
             raise Misused(f"{feature} is there twice")
         given[feature] = value
@@ -231,13 +240,7 @@ def _value(feature: Mapping[str, Any], given: str) -> Any:
 
 
 def typed_label(task: str, labels: Iterable[Any], given: str) -> Any:
-    """A typed label: a number, a known label by its text, or what it looks like, but never null or a fraction.
-
-    Args:
-        task: of the model.
-        labels: declared or seen.
-        given: its text.
-    """
+    """A typed label: a number, one of the known labels by its text, or what it looks like, but no null or fraction."""
     if task == "regression":
         return number(given)
     looks = guessed(given)

@@ -38,17 +38,13 @@ IN_FLAGS = (
 """What the service says to clients that write JSON, and how a command does the same."""
 
 
-def service_url(text: str | None) -> str | None:
-    """The address of a service, without a slash at its end."""
+def service_url(text: str) -> str:
+    """The address of a service, without a slash at its end; ``BadParameter`` where it is none."""
     with suppress(ValueError):
-        parts = urlsplit(text or "http://localhost")
+        parts = urlsplit(text)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return text and text.rstrip("/")
+            return text.rstrip("/")
     raise typer.BadParameter(f"{text!r} is not http://HOST[:PORT]")
-
-
-def _pem(envvar: str, what: str) -> Any:
-    return typer.Option(envvar=envvar, exists=True, dir_okay=False, metavar="FILE", help=f"PEM file of {what}.")
 
 
 def default_port() -> int:
@@ -57,22 +53,20 @@ def default_port() -> int:
     return int(port) if port.isdecimal() and 0 < int(port) < 65536 else PORT
 
 
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--url", envvar="ONEPASS_URL", metavar="URL", callback=service_url, help="Default: port ONEPASS_PORT here."
-    ),
-]
+def _url(default: str, variable: str | None = None) -> Any:
+    return typer.Option("--url", envvar=variable, metavar="URL", parser=service_url, help=f"Default: {default}.")
+
+
+def _pem(variable: str, what: str) -> Any:
+    return typer.Option(envvar=variable, exists=True, dir_okay=False, metavar="FILE", help=f"PEM file of {what}.")
+
+
+Url = Annotated[str | None, _url("port ONEPASS_PORT here", "ONEPASS_URL")]
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Which service a command is a client of.
-
-    Attributes:
-        url, key: its address, and the API key.
-        ca, client_cert: files for https.
-    """
+    """Which service a command is a client of: its address, the API key, files for https."""
 
     url: Url = None
     key: Annotated[str | None, typer.Option(envvar="ONEPASS_API_KEY", metavar="SECRET", help="API key.")] = None
@@ -85,35 +79,26 @@ class Service:
         return self.url or f"http://127.0.0.1:{default_port()}"
 
     def session(self, patience_s: float = 0.0) -> "Session":
-        """A session with it.
-
-        Raises:
-            Failed: a file for https cannot be used.
-        """
-        return Session(self.address, self.key, self._trust(), patience_s=patience_s)
-
-    def _trust(self) -> ssl.SSLContext | None:
-        if self.ca is None and self.client_cert is None:
-            return None
+        """A session with it; ``Failed`` where a file for https cannot be used."""
+        trusted: ssl.SSLContext | bool = True
         at = f"--ca {self.ca}"
         try:
-            found = ssl.create_default_context(cafile=self.ca)
-            at = f"--client-cert {self.client_cert}"
-            if self.client_cert is not None:
-                found.load_cert_chain(self.client_cert)
+            if self.ca or self.client_cert:
+                trusted = ssl.create_default_context(cafile=self.ca)
+                at = f"--client-cert {self.client_cert}"
+                if self.client_cert:
+                    trusted.load_cert_chain(self.client_cert)
         except OSError as error:
             reason = "is not PEM, or not all of it" if isinstance(error, ssl.SSLError) else error.strerror
             raise Failed(f"{at}: {reason}") from None
-        return found
+        return Session(self.address, self.key, trusted, patience_s=patience_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Running(Service):
     """A service that is named on the command line; without --url the command starts one of its own."""
 
-    url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", callback=service_url, help="Default: a private service.")
-    ] = None
+    url: Annotated[str | None, _url("a private service")] = None
 
 
 class Refused(Failed):
@@ -170,26 +155,23 @@ class Session:
     Args:
         url: where it is.
         key: API key; without one no header is sent.
-        tls: what an https service is trusted by; None: the usual authorities.
+        trusted: what an https service is trusted by; True: the usual authorities.
         patience_s: how long a request is repeated while the service is not available; it has to be idempotent then.
         private: the service was started by this command: no proxy is used.
-
-    Attributes:
-        url, patience_s: as given.
     """
 
     def __init__(
         self,
         url: str,
         key: str | None = None,
-        tls: ssl.SSLContext | None = None,
+        trusted: ssl.SSLContext | bool = True,
         *,
         patience_s: float = 0.0,
         private: bool = False,
     ) -> None:
-        headers, verify = {b"Authorization": f"Bearer {key}".encode()} if key else {}, True if tls is None else tls
+        headers = {b"Authorization": f"Bearer {key}".encode()} if key else {}
         self._http = httpx.Client(
-            base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=verify
+            base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=trusted
         )
         self.url, self.patience_s = url, patience_s
         self._answered, self._run, self._keys = False, uuid4().hex, 0
@@ -201,12 +183,7 @@ class Session:
         self._http.close()
 
     def ask(self, method: str, path: str, **request: Any) -> Any:
-        """The JSON document that answers a request.
-
-        Args:
-            method: of the request.
-            path: of the request.
-            request: as httpx takes it.
+        """The JSON document that answers a request, whose further arguments are those of httpx.
 
         Raises:
             Refused: the service refuses.
@@ -221,7 +198,6 @@ class Session:
         """The same as an answer; the request is repeated while the service is not available."""
         give_up_at = time.monotonic() + self.patience_s
         while True:
-            failed: Failed
             try:
                 response = self._http.request(method, path, **request)
             except httpx.TransportError as error:
@@ -238,7 +214,7 @@ class Session:
 
     @contextmanager
     def stream(self, path: str, **request: Any) -> Iterator[Iterator[bytes]]:
-        """The answer to a GET in pieces; Raises as ``ask``."""
+        """The answer to a GET in pieces; raises as ``ask``."""
         try:
             with self._http.stream("GET", path, **request) as response:
                 if response.is_error:

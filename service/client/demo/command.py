@@ -1,18 +1,19 @@
 """``onepass demo``: a service, its models, rows in time, what happened, and the end."""
 
+import json
 import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import httpx
 import typer
 
 from service.client import private
-from service.client.demo.feeding import Fed
-from service.client.demo.models import DemoModel, demo_models
+from service.client.demo.feeding import DemoModel, Fed, demo_models
 from service.client.display import grid
 from service.client.failures import Failed, Interrupted
 from service.client.session import Refused, Running, Session, default_port, path_of
@@ -30,6 +31,7 @@ def demo(
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Of the page; default: ONEPASS_PORT.")] = None,
     speed: Annotated[float, typer.Option(min=0.01, max=1000, help="So many times as many rows a second.")] = 1.0,
     seconds: Annotated[float, typer.Option("--for", min=0, help="End after so many seconds.")] = math.inf,
+    as_json: Annotated[bool, typer.Option("--json", help="Print {seconds, model, event} for what happens.")] = False,
     service: Running,
 ) -> None:
     """Run a service with models that learn drifting streams, to look at. Ctrl-C ends it.
@@ -41,22 +43,26 @@ def demo(
     Without --url a service of its own is started, on that port or the next one that is free, with its data in a
     temporary directory. With --url a service that runs already is fed; the demo deletes its models at the end.
     """
-    with suppress(Interrupted), ExitStack() as ends:
-        if service.url is None:
-            wanted = default_port() if port is None else port
-            listener = private.listener(private.HOST, wanted)
-            if wanted not in (0, listener.getsockname()[1]):
-                print(f"Port {wanted} is taken, so the demo is on port {listener.getsockname()[1]}.")
-            print(
-                "Starting a service for the demo (a minute, where its kernels are still to be compiled) ...", flush=True
-            )
-            session = ends.enter_context(Session(ends.enter_context(private.service(listener)), private=True))
-        else:
-            session = ends.enter_context(service.session(PATIENCE_S))
-        models = demo_models()
-        ends.enter_context(_models(session, models, delete=service.url is not None))
-        _introduce(session.url, models, speed)
-        _feed([Fed(session, model, speed) for model in models], session, speed, time.monotonic() + seconds)
+    out = sys.stderr if as_json else sys.stdout
+    own, models = service.url is None, demo_models()
+    with (
+        suppress(Interrupted),
+        _started(port, out) if own else service.session(PATIENCE_S) as session,
+        _models(session, models, delete=not own),
+    ):
+        _introduce(session.url, models, speed, out)
+        _feed([Fed(session, model, speed) for model in models], session, speed, time.monotonic() + seconds, as_json)
+
+
+def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
+    """A service of its own, on this port or the next one that is free."""
+    wanted = default_port() if port is None else port
+    listener = private.listener(private.HOST, wanted)
+    if wanted not in (0, found := listener.getsockname()[1]):
+        print(f"Port {wanted} is taken, so the demo is on port {found}.", file=out)
+    said = "Starting a service for the demo (a minute, where its kernels are still to be compiled) ..."
+    print(said, file=out, flush=True)
+    return private.session(listener)
 
 
 @contextmanager
@@ -93,20 +99,24 @@ def _delete(session: Session, names: Sequence[str]) -> None:
             session.send("DELETE", path_of(name))
         except Failed as failed:
             if not (isinstance(failed, Refused) and failed.status == httpx.codes.NOT_FOUND):
-                print(f"not deleted: {', '.join(names[at:])}")
+                print(f"not deleted: {', '.join(names[at:])}", file=sys.stderr)
                 return
 
 
-def _introduce(url: str, models: Sequence[DemoModel], speed: float) -> None:
+def _introduce(url: str, models: Sequence[DemoModel], speed: float, out: TextIO) -> None:
     lines = []
     for model in models:
-        seconds = [int(row / model.rows_per_s / speed) for row in model.at_rows]
-        times = [f"at {at // 60}:{at % 60:02}" for at in seconds]
+        times = [f"at {_clock(row / model.rows_per_s / speed)}" for row in model.at_rows]
         lines += [(model.name, model.shows), ("", model.look.format(*times))]
-    print(f"\nOpen {url}/ and watch:\n\n{grid(lines)}\n\nCtrl-C ends it. What happens is told here:\n", flush=True)
+    said = f"\nOpen {url}/ and watch:\n\n{grid(lines)}\n\nCtrl-C ends it. What happens is told here:\n"
+    print(said, file=out, flush=True)
 
 
-def _feed(fed: list[Fed], session: Session, speed: float, end_at: float) -> None:
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def _feed(fed: list[Fed], session: Session, speed: float, end_at: float, as_json: bool = False) -> None:
     """Send to each model what is due, evenly over time; the models take turns."""
     began, step_s = time.monotonic(), max(FASTEST_S, STEP_S / max(1.0, speed)) / len(fed)
     for turn in count():
@@ -121,7 +131,8 @@ def _feed(fed: list[Fed], session: Session, speed: float, end_at: float) -> None
                 raise
             fed.remove(one)
             told = ["was deleted by somebody else, and is fed no longer"]
-        minutes, seconds = divmod(int(now - began), 60)
         for text in told:
-            print(f"{minutes:3}:{seconds:02}  {one.model.name:<16}  {text}", flush=True)
+            event = {"seconds": round(now - began, 3), "model": one.model.name, "event": text}
+            line = f"{_clock(now - began):>6}  {one.model.name:<16}  {text}"
+            print(json.dumps(event) if as_json else line, flush=True)
         time.sleep(max(0.0, now + step_s - time.monotonic()))

@@ -1,11 +1,14 @@
-"""Rows into a model of the demo, and what has happened to it: a line for each drift, switch and promotion."""
+"""The models of the demo, rows into each, and what has happened to it: a line for each drift, switch and promotion."""
 
+import tomllib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from service.client.demo.models import DemoModel
+from service.client.demo import streams
 from service.client.demo.streams import Row, Switch
 from service.client.session import Session, path_of
 
@@ -17,6 +20,32 @@ DRIFTS = {
     "error_rate": "errors have risen",
     "unlabelled": "rows without labels have changed",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class DemoModel:
+    """A model: what it is created with and learns at speed 1, and at which rows there is what to look for.
+
+    ``look`` has a ``{}`` for the time of each of ``at_rows``.
+    """
+
+    name: str
+    body: Mapping[str, Any]
+    stream: Iterator[Row | Switch]
+    rows_per_s: float
+    shows: str
+    look: str
+    at_rows: Sequence[int]
+    challengers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    late: bool = False
+
+
+def demo_models() -> list[DemoModel]:
+    """The models of models.toml."""
+    table = tomllib.loads(Path(__file__).with_name("models.toml").read_text("utf-8"))
+    for own in table.values():
+        own["stream"] = getattr(streams, own["stream"])(own.pop("seed"))
+    return [DemoModel(name, **own) for name, own in table.items()]
 
 
 class Fed:
@@ -56,9 +85,8 @@ class Fed:
 
     def _send(self, rows: Sequence[Row]) -> None:
         if rows:
-            columns = [*rows[0].features]
-            data = [[row.features[name] for name in columns] for row in rows]
-            body = {"columns": columns, "data": data, "labels": [row.label for row in rows]}
+            data = [[*row.features.values()] for row in rows]
+            body = {"columns": [*rows[0].features], "data": data, "labels": [row.label for row in rows]}
             self._ask("POST", "feedback", "batch", json=body, headers=self._session.fresh_key())
 
     def _switch(self, step: Switch) -> str:

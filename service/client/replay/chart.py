@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,7 @@ Curve = Sequence[tuple[int, float | None]]
 
 
 def check() -> None:
-    """See that charts can be drawn.
-
-    Raises:
-        Failed: matplotlib is not installed.
-    """
+    """See that charts can be drawn; ``Failed`` where matplotlib is not installed."""
     try:
         import matplotlib as mpl  # noqa: F401, PLC0415  an extra
     except ImportError:
@@ -42,10 +39,10 @@ def write(
     known: Mapping[str, Curve],
     marks: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Draw and save; the suffix of the path decides the format.
+    """Draw and save; the suffix of the path, .svg or .png, decides the format.
 
     Args:
-        path: ends in .svg or .png.
+        path: of the file.
         title: a line, and one of smaller letters below it.
         measure: what is drawn.
         curves: of algorithms.
@@ -60,33 +57,29 @@ def write(
 
     figure = Figure(figsize=SIZE_INCHES, layout="constrained")
     axes = figure.add_subplot()
-    for at, (name, curve) in enumerate([*curves.items(), *known.items()]):
-        colour = COLOURS[at % len(COLOURS)] if at < len(curves) else GREY
-        dashes = DASHES[(at // len(COLOURS) if at < len(curves) else 1 + at - len(curves)) % len(DASHES)]
-        rows = [row for row, _ in curve]
-        values = [float("nan") if value is None else value for _, value in curve]
+    looks = [(COLOURS[at % len(COLOURS)], DASHES[at // len(COLOURS) % len(DASHES)]) for at in range(len(curves))]
+    looks += [(GREY, DASHES[(1 + at) % len(DASHES)]) for at in range(len(known))]
+    for (name, curve), (colour, dashes) in zip([*curves.items(), *known.items()], looks, strict=True):
+        rows, values = zip(*curve, strict=True)
         dot = "o" if len(rows) == 1 else None
-        axes.plot(rows, values, color=colour, linestyle=dashes, linewidth=1.6, marker=dot, label=name, zorder=3)
+        numbers = [float("nan") if value is None else value for value in values]
+        axes.plot(rows, numbers, color=colour, linestyle=dashes, linewidth=1.6, marker=dot, label=name, zorder=3)
     for at, kind in enumerate(dict.fromkeys(mark["kind"] for mark in marks)):
-        rows = [mark["row"] for mark in marks if mark["kind"] == kind]
-        for number, row in enumerate(rows):
-            label = None if number else f"{kind} ({len(rows)})"
+        at_rows = [mark["row"] for mark in marks if mark["kind"] == kind]
+        for number, row in enumerate(at_rows):
+            label = None if number else f"{kind} ({len(at_rows)})"
             axes.axvline(row, color=COLOURS[3 + at % 3], linewidth=1.2, alpha=0.6, zorder=1, label=label)
     last = max((row for curve in curves.values() for row, _ in curve), default=1)
-    shown = [
-        value
-        for curve in (*curves.values(), *known.values())
-        for row, value in curve
-        if value is not None and row >= WARM_UP * last
-    ]
+    points = chain.from_iterable([*curves.values(), *known.values()])
+    shown = [value for row, value in points if value is not None and row >= WARM_UP * last]
     positive = [value for value in shown if value > 0]
     if measure == "mse" and positive and max(positive) > LOG_FROM * min(positive):
         axes.set_yscale("log")
-    elif measure == "accuracy":
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    if shown and axes.get_yscale() == "linear":
+    elif shown:
         room = max(0.06 * (max(shown) - min(shown)), 0.005)
         axes.set_ylim(max(min(shown) - room, -room / 4), max(shown) + room)
+    if measure == "accuracy":
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set(xlim=(0, max(last, 1)), xlabel="rows", ylabel=LABELS[measure])

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import isfinite
 from typing import Any, NamedTuple
 
 from service.client.display import grid, shortened
@@ -18,38 +17,24 @@ ID_SHARE, ID_ROWS = 0.9, 20
 NAMES_SHOWN = 8
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"})
 """Cells that are missing values where no string is expected, in any case."""
-_BOOLEANS = frozenset({"true", "false", "True", "False", "TRUE", "FALSE"})
+_PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(.*)")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?", re.IGNORECASE)
 
 
 class Notation(NamedTuple):
-    """A way to write values.
-
-    Attributes:
-        kind: number, boolean, time or string.
-        words: what is said of it, where it is not the usual one.
-        fits: whether a cell is written so.
-        plain: the cell as the service reads it.
-    """
+    """A way to write values: its kind, what is said of an unusual one, which cells fit, how the service reads them."""
 
     kind: str
     words: str
     fits: Callable[[str], object]
-    plain: Callable[[str], str]
+    plain: Callable[[str], str] = str
 
 
 def is_missing(cell: str) -> bool:
     """Whether a cell is empty, or a word for it."""
-    return len(cell) <= 4 and cell.lower() in MISSING
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return cell.isascii() and "_" not in cell and isfinite(float(cell))
-    except ValueError:
-        return False
+    return cell.lower() in MISSING
 
 
 def _is_time(cell: str) -> bool:
@@ -67,23 +52,17 @@ def _year_first(cell: str) -> str:
     return _DOTTED.sub(lambda found: f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}{found[4]}", cell)
 
 
-NUMBER = Notation("number", "", _is_number, str)
+NUMBER = Notation("number", "", _PLAIN.fullmatch)
 COMMAS = Notation("number", "decimal comma", _COMMA.fullmatch, _with_point)
-BOOLEAN = Notation("boolean", "", _BOOLEANS.__contains__, str)
-TIME = Notation("time", "", _is_time, str)
+BOOLEAN = Notation("boolean", "", {"true", "false", "True", "False", "TRUE", "FALSE"}.__contains__)
+TIME = Notation("time", "", _is_time)
 DATES = Notation("time", "DD.MM.YYYY", lambda cell: _is_time(_year_first(cell)), _year_first)
-STRING = Notation("string", "", bool, str)
+STRING = Notation("string", "", bool)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a file.
-
-    Attributes:
-        name: of the column.
-        notation: how its values are written.
-        cells: its first cells.
-    """
+    """A column of a file: its name, how its values are written, its first cells."""
 
     name: str
     notation: Notation
@@ -118,18 +97,19 @@ class Column:
     @property
     def task(self) -> str:
         """What labels of this kind are: classes, or where they are any numbers, or very many, numbers to predict."""
-        if self.notation.kind != "number" or not self.given:
-            return "classification"
         numbers = {self.notation.plain(cell) for cell in self.given}
-        whole = all(_is_number(cell) and float(cell).is_integer() for cell in numbers)
+        if self.notation.kind != "number" or not numbers:
+            return "classification"
+        whole = all(NUMBER.fits(cell) and float(cell).is_integer() for cell in numbers)
         return "classification" if whole and len(numbers) <= CLASSES_MAX else "regression"
 
 
 def columns_of(cells: Mapping[str, Sequence[str]]) -> dict[str, Column]:
     """The columns of a file by their names; where one has decimal commas, points part thousands in all of them."""
-    found = {name: Column(name, _notation(own, (NUMBER, COMMAS)), own) for name, own in cells.items()}
-    if COMMAS in (column.notation for column in found.values()):
-        found = {name: Column(name, _notation(own, (COMMAS, NUMBER)), own) for name, own in cells.items()}
+    for numbers in ((NUMBER, COMMAS), (COMMAS, NUMBER)):
+        found = {name: Column(name, _notation(own, numbers), own) for name, own in cells.items()}
+        if COMMAS not in (column.notation for column in found.values()):
+            break
     return found
 
 

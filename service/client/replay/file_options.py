@@ -4,11 +4,11 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Option
 
-from service.client.options import Costs, costs_of, model_name
+from service.client.options import Costs, model_name
 from service.client.replay.columns import described
 from service.client.replay.table import Table
 
@@ -22,6 +22,12 @@ def _plot(path: Path | None) -> Path | None:
     if path is not None and (path.suffix.lower() not in PLOTS or not path.absolute().parent.is_dir()):
         raise BadParameter(f"{str(path)!r} does not end in {' or '.join(PLOTS)}, or is in no directory that exists")
     return path
+
+
+def _separator(text: str | None) -> str | None:
+    if text is not None and len(text) != 1 and text != "tab":
+        raise BadParameter(f"{text!r} is neither one character nor tab")
+    return "\t" if text == "tab" else text
 
 
 Plot = Annotated[Path | None, Option("--plot", metavar="FILE", callback=_plot, help="Draw a chart: .svg or .png.")]
@@ -44,19 +50,13 @@ class FileOptions:
     skip_unlabelled: Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a label.")] = False
     limit: Annotated[int | None, Option(min=1, help="Stop after so many rows.")] = None
     batch: Annotated[int, Option(min=1, max=100_000, help="Rows per request.")] = 500
-    sep: Annotated[str | None, Option(help="Between cells: a character, or tab; default: as the header tells.")] = None
+    sep: Annotated[str | None, Option(callback=_separator, help="Between cells: a character, or tab.")] = None
     encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
 
-    def __post_init__(self) -> None:
-        costs_of(self.cost)  # refused before anything starts
-        if self.sep is not None and len(self.sep) != 1 and self.sep != "tab":
-            raise BadParameter(f"{self.sep!r} is neither one character nor tab", param_hint="--sep")
-
-    @property
-    def out(self) -> TextIO:
-        """Where people read."""
-        return sys.stderr if self.as_json else sys.stdout
+    def say(self, text: str) -> None:
+        """Print what people read."""
+        print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
 
     @property
     def model(self) -> str:
@@ -68,19 +68,19 @@ class FileOptions:
         """The file, with a column of ids if it has one; how it is read is printed."""
         apart = {self.label: "label", **({} if row_id is None else {row_id: "id"})}
         dropped = [name for name in self.drop.split(",") if name]
-        table = Table(self.file, apart, dropped, "\t" if self.sep == "tab" else self.sep, self.encoding)
+        table = Table(self.file, apart, dropped, self.sep, self.encoding)
         if self.skip_unlabelled:
             table.skip_unlabelled(self.label)
-        print(f"{table.name}: {table.form}\n{described(table.columns, apart, dropped)}", file=self.out)
+        self.say(f"{table.name}: {table.form}\n{described(table.columns, apart, dropped)}")
         return table
 
     def body(self, table: Table, task: str | None) -> dict[str, Any]:
         """What a configuration has of the file; how labels that are numbers are taken is printed."""
-        label, costs = table.columns[self.label], costs_of(self.cost)
+        label, costs = table.columns[self.label], dict(self.cost or ())
         taken = task or ("classification" if costs else label.task)
         if task is None and label.notation.kind == "number":
             other = "classification" if taken == "regression" else "regression"
-            print(f"  {self.label} holds numbers, which makes a {taken}; --task {other} is the other", file=self.out)
+            self.say(f"  {self.label} holds numbers, which makes a {taken}; --task {other} is the other")
         missing = self.missing or ("mean" if any(column.gaps for column in table.features) else None)
         body = {"task": taken, "features": [column.feature for column in table.features], "missing": missing}
         return {name: value for name, value in {**body, "lags": self.lags, "class_costs": costs}.items() if value}

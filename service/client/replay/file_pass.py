@@ -1,9 +1,9 @@
 """One pass of a file through a model and its challengers: each row is predicted by all of them, then learned."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any
 
 import httpx
 
@@ -11,7 +11,7 @@ from service.client.display import counted
 from service.client.failures import Failed
 from service.client.replay.chart import Curve
 from service.client.replay.file_options import FileOptions
-from service.client.replay.report import COST, SCORE, Entrant, compared, measure_of
+from service.client.replay.report import COST, Entrant, compared, measure_of
 from service.client.replay.table import Batch, Table
 from service.client.session import Refused, Session, path_of
 
@@ -21,112 +21,108 @@ SAMPLES, SAMPLED_ROWS = 200, 50
 
 
 @dataclass(slots=True)
-class Progress:
-    """Rows that were sent and acknowledged, and how well they were predicted; told from time to time."""
+class FilePass:
+    """A file on its way through a model: how it is sent, and what has been acknowledged.
 
+    Attributes:
+        entrants: the model's own algorithm, then its challengers.
+        row_id: the column of ids; without one each batch has an Idempotency-Key.
+        rows, known: acknowledged, and those of them that had been learned before.
+        version: of the model then.
+    """
+
+    session: Session
+    given: FileOptions
+    table: Table
     task: str
-    out: TextIO
+    entrants: list[Entrant]
+    row_id: str | None = None
     rows: int = 0
     known: int = 0
     version: int = 0
     seconds: float = 0.0
-    _loss: float = 0.0
-    _scored: int = 0
-    _told: float = 0.0
-    _began: float = field(default_factory=time.perf_counter)
+    _costs: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
 
-    def add(self, answer: Mapping[str, Any], part: float | None, by_id: bool) -> None:
-        """Count the answer to a batch, up to which this part of the file has been read."""
-        losses = [loss for loss in answer["losses"] if loss is not None]
-        self.rows, self.version = self.rows + len(answer["losses"]), answer["version"]
-        self.known += answer["duplicates"] if by_id else 0
-        self._scored, self._loss = self._scored + len(losses), self._loss + sum(losses)
-        self.seconds = time.perf_counter() - self._began
-        if self.seconds - self._told > LINE_EVERY_S:
-            self._told, mean = self.seconds, self._loss / max(self._scored, 1)
-            score = f"mse {mean:.6g}" if self.task == "regression" else f"accuracy {1 - mean:.2%}"
-            print(f"{'' if part is None else f'{part:4.0%}  '}{self}  {score}", file=self.out, flush=True)
-
-    def __str__(self) -> str:
-        rate = self.rows / max(self.seconds, 1e-9)
-        return f"{counted(self.rows)} in {self.seconds:.2f} s: {rate:,.0f} rows/s"
-
-
-class FilePass:
-    """A file, and the model of a service that it goes through, with its challengers."""
-
-    def __init__(self, session: Session, given: FileOptions, entrants: Sequence[Entrant], task: str) -> None:
-        self._session, self._given, self._entrants = session, given, entrants
-        self.progress = Progress(task, given.out)
-        self._samples: list[tuple[int, list[Entrant]]] = []
-
-    def run(self, table: Table, row_id: str | None, sampled: bool) -> list[Entrant]:
-        """Send every row; what each algorithm has reached then.
+    def run(self, sampled: bool = False) -> None:
+        """Send every row, then ask what each algorithm has reached.
 
         Raises:
             Failed: a batch is refused, told by the lines of the file; or the service cannot be reached.
         """
-        size, stride = min(self._given.batch, SAMPLED_ROWS) if sampled else self._given.batch, 1
-        for number, batch in enumerate(table.batches(size, self._given.limit)):
-            self.progress.add(self._learned(batch, row_id), table.part, by_id=row_id is not None)
+        began, told_s, loss, scored, stride = time.perf_counter(), 0.0, 0.0, 0, 1
+        size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
+        for number, batch in enumerate(self.table.batches(size, self.given.limit)):
+            answer = self._learned(batch)
+            losses = [one for one in answer["losses"] if one is not None]
+            self.rows, self.version = self.rows + len(batch.lines), answer["version"]
+            self.known += answer["duplicates"] if self.row_id else 0
+            loss, scored = loss + sum(losses), scored + len(losses)
+            self.seconds = time.perf_counter() - began
+            if self.seconds - told_s > LINE_EVERY_S:
+                told_s, mean, part = self.seconds, loss / max(scored, 1), self.table.part
+                score = f"mse {mean:.6g}" if self.task == "regression" else f"accuracy {1 - mean:.2%}"
+                self.given.say(f"{'' if part is None else f'{part:4.0%}  '}{self}  {score}")
             if sampled and number % stride == 0:
-                self._samples.append((self.progress.rows, self._reached()))
-            if len(self._samples) > SAMPLES:
-                del self._samples[::2]
+                now = {one.name: one.metrics["window"]["costs"] for one in self._reached()}
+                self._costs.append((self.rows, now))
+            if len(self._costs) > SAMPLES:
+                del self._costs[::2]
                 stride *= 2
-        return self._reached()
+        self.entrants = self._reached()
 
-    def _learned(self, batch: Batch, row_id: str | None) -> Any:
-        name, label = self._given.model, self._given.label
-        params = {"label": label} | ({} if row_id is None else {"id": row_id})
-        headers = {"Content-Type": "text/csv; charset=utf-8"} | (self._session.fresh_key() if row_id is None else {})
-        path = path_of(name, "feedback", "batch")
+    def __str__(self) -> str:
+        return f"{counted(self.rows)} in {self.seconds:.2f} s: {self.rows / max(self.seconds, 1e-9):,.0f} rows/s"
+
+    def _learned(self, batch: Batch) -> Any:
+        params = {"label": self.given.label} | ({"id": self.row_id} if self.row_id else {})
+        headers = {"Content-Type": "text/csv; charset=utf-8"} | ({} if self.row_id else self.session.fresh_key())
+        path = path_of(self.given.model, "feedback", "batch")
         try:
-            return self._session.ask("POST", path, params=params, headers=headers, content=batch.body)
+            return self.session.ask("POST", path, params=params, headers=headers, content=batch.body)
         except Refused as refused:
             last = batch.first + len(batch.lines) - 1
-            said = f"rows {batch.first} to {last}: {refused.told(batch.located(refused.errors))}"
+            said = [f"rows {batch.first} to {last}: {refused.told(batch.located(refused.errors))}"]
             if refused.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-                said += "\n  a smaller --batch may do"
-            if self._given.task is None and "is not a label" in said:
-                said += "\n  where the label is a number: --task regression"
-            at = batch.columns.index(label)
-            if not self._given.skip_unlabelled and any(not row[at].strip() for row in batch.cells):
-                said += "\n  rows without a label: --skip-unlabelled leaves them out"
-            if self.progress.rows:
-                said += f"\n  {counted(self.progress.rows)} before that: learned by model {name}"
-            raise Failed(said) from None
+                said.append("a smaller --batch may do")
+            if self.given.task is None and "is not a label" in said[0]:
+                said.append("where the label is a number: --task regression")
+            at = batch.columns.index(self.given.label)
+            if not self.given.skip_unlabelled and any(not row[at].strip() for row in batch.cells):
+                said.append("rows without a label: --skip-unlabelled leaves them out")
+            if self.rows:
+                said.append(f"{counted(self.rows)} before that: learned by model {self.given.model}")
+            raise Failed("\n  ".join(said)) from None
 
     def _reached(self) -> list[Entrant]:
         """The algorithms with their metrics of now."""
-        path, params = path_of(self._given.model), {"min_version": self.progress.version}
-        own = self._session.ask("GET", f"{path}/metrics", params=params)
-        listed = (
-            self._session.ask("GET", f"{path}/challengers", params=params)["challengers"] if self._entrants[1:] else []
-        )
-        found = {one["name"]: one for one in listed}
-        return [self._entrants[0]._replace(metrics=own)] + [
-            one._replace(metrics=found[one.name]["metrics"], difference=found[one.name]["difference"])
-            for one in self._entrants[1:]
-        ]
+        path, params = path_of(self.given.model), {"min_version": self.version}
+        metrics = self.session.ask("GET", f"{path}/metrics", params=params)
+        found: dict[str, Any] = {self.entrants[0].name: {"metrics": metrics}}
+        if self.entrants[1:]:
+            listed = self.session.ask("GET", f"{path}/challengers", params=params)["challengers"]
+            found |= {one["name"]: one for one in listed}
+        reached = [(one, found[one.name]) for one in self.entrants]
+        return [one._replace(metrics=now["metrics"], difference=now.get("difference")) for one, now in reached]
 
-    def curves(self, entrants: Sequence[Entrant]) -> tuple[dict[str, Curve], dict[str, Curve]]:
+    def curves(self) -> tuple[dict[str, Curve], dict[str, Curve]]:
         """The scores over the last rows: of algorithms, and of baselines."""
-        metrics, task = entrants[0].metrics, self.progress.task
-        if measure_of(metrics, task) == COST:
-            costs = [(rows, {one.name: one.metrics["window"]["costs"] for one in now}) for rows, now in self._samples]
+        metrics, measure = self.entrants[0].metrics, measure_of(self.entrants[0].metrics, self.task)
+        if measure == COST:
+            first = self.entrants[0].name
             own: dict[str, Curve] = {
-                one.line: [(rows, now[one.name]["mean"]) for rows, now in costs] for one in entrants
+                one.line: [(rows, now[one.name]["mean"]) for rows, now in self._costs] for one in self.entrants
             }
-            return own, {"cheapest constant answer": [(rows, now[entrants[0].name]["constant"]) for rows, now in costs]}
-        measure, known = SCORE[task], "last_value" if task == "regression" else "no_change"
+            return own, {"cheapest constant answer": [(rows, now[first]["constant"]) for rows, now in self._costs]}
+        known = "last_value" if self.task == "regression" else "no_change"
         baselines = {known.replace("_", " "): _history(metrics, known, metrics["window"]["baselines"][known][measure])}
         if "majority" in metrics["baselines"]:
             share = metrics["baselines"]["majority"][measure]
             baselines["majority, all rows"] = [(0, share), (metrics["rows"], share)]
-        own = {one.line: _history(one.metrics, measure, compared(one.metrics, "window")[measure]) for one in entrants}
-        if len(entrants) == 1:
+        if len(self.entrants) == 1:
             baselines["model, all rows so far"] = _history(metrics, "overall", compared(metrics)[measure])
+        own = {
+            one.line: _history(one.metrics, measure, compared(one.metrics, "window")[measure]) for one in self.entrants
+        }
         return own, baselines
 
 

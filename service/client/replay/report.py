@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from service.client.display import shortened, spelt, suggested, table
+from service.client.display import lead, shortened, spelt, suggested, table
 
 CLASSES_SHOWN, CLASSES_NAMED, TIES_SHOWN = 10, 50, 5
 """In the table of classes; in the metrics, which name no more; in the note on ties."""
@@ -13,18 +13,16 @@ RARE_SHARE, RECALL_LOW, COST_MAX = 0.2, 0.3, 1000
 """Of the rows, below which a class is rare; of its rows, below which it is missed; a cost that is proposed."""
 COST = "mean_cost"
 SCORE = {"classification": "accuracy", "regression": "mse"}
-FORMS = {
-    COST: "{:.4g}",
-    **dict.fromkeys(("accuracy", "balanced_accuracy"), "{:.2%}"),
-    **dict.fromkeys(("kappa", "kappa_temporal", "log_loss", "brier", "ece", "r2"), "{:.4f}"),
-    **dict.fromkeys(("mse", "mae", "median_ae", "bias"), "{:.6g}"),
-}
 MEASURES = {
-    "classification": ["accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece"],
-    "regression": ["mse", "mae", "median_ae", "bias", "r2"],
+    "classification": dict.fromkeys(("accuracy", "balanced_accuracy"), "{:.2%}")
+    | dict.fromkeys(("kappa", "kappa_temporal", "log_loss", "brier", "ece"), "{:.4f}"),
+    "regression": dict.fromkeys(("mse", "mae", "median_ae", "bias"), "{:.6g}") | {"r2": "{:.4f}"},
 }
+"""The measures of a task, and how each is written."""
 SPARE = ("ece", "brier", "kappa temporal", "bias", "median ae", "kappa", "log loss")
 """Measures that a narrow terminal goes without, in this order."""
+
+Scores = Mapping[str, Any]
 
 
 class Entrant(NamedTuple):
@@ -41,40 +39,37 @@ class Entrant(NamedTuple):
         """What a configuration has of it."""
         return {"algorithm": self.algorithm} | ({"params": self.params} if self.params else {})
 
-    def document(self, task: str) -> dict[str, Any]:
-        """What it has reached, for programs."""
-        shown = {
-            name: value_of(self.metrics["overall"], name) for name in (measure_of(self.metrics, task), *MEASURES[task])
-        }
-        return {"name": self.name, **self.body, **shown, "difference": self.difference, "metrics": self.metrics}
-
     @property
     def line(self) -> str:
         """How ``--algorithms`` names it."""
         values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.params.items()}
         return ":".join([self.algorithm, *(f"{name}={value}" for name, value in values.items())])
 
+    def document(self, task: str) -> dict[str, Any]:
+        """What it has reached, for programs."""
+        reached, measure = _with_cost(self.metrics["overall"]), measure_of(self.metrics, task)
+        shown = {name: reached.get(name) for name in (measure, *MEASURES[task])}
+        return {"name": self.name, **self.body, **shown, "difference": self.difference, "metrics": self.metrics}
 
-def compared(metrics: Mapping[str, Any], span: str = "overall") -> dict[str, Any]:
+
+def _with_cost(scores: Scores) -> dict[str, Any]:
+    return {**scores, COST: scores["costs"]["mean"]} if scores.get("costs") else {**scores}
+
+
+def compared(metrics: Scores, span: str = "overall") -> dict[str, Any]:
     """The scores of a span; errors of the rows that ``last_value`` predicted too, which the first is not one of."""
     paired = (metrics.get("paired") or {}).get(span, {})
-    return {**metrics[span], **{name: paired[name] for name in ("mse", "mae") if paired.get(name) is not None}}
+    return _with_cost(metrics[span]) | {each: paired[each] for each in ("mse", "mae") if paired.get(each) is not None}
 
 
-def measure_of(metrics: Mapping[str, Any], task: str) -> str:
+def measure_of(metrics: Scores, task: str) -> str:
     """What models are ranked by: with costs of classes what an answer has cost, else accuracy or squared error."""
     return COST if metrics["overall"].get("costs") else SCORE[task]
 
 
-def value_of(scores: Mapping[str, Any], measure: str) -> float | None:
-    """A score; None where it is undefined or not known."""
-    value: float | None = (scores.get("costs") or {}).get("mean") if measure == COST else scores.get(measure)
-    return value
-
-
-def _loss(scores: Mapping[str, Any], measure: str) -> float:
+def _loss(scores: Scores, measure: str) -> float:
     """A score as what is to be small; what is undefined comes last."""
-    value = value_of(scores, measure)
+    value = scores.get(measure)
     return float("inf") if value is None else -value if measure == SCORE["classification"] else value
 
 
@@ -83,67 +78,58 @@ def ranked(entrants: Sequence[Entrant], task: str) -> list[Entrant]:
     return sorted(entrants, key=lambda one: _loss(compared(one.metrics), measure_of(one.metrics, task)))
 
 
-def baselines(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _baselines(metrics: Scores) -> dict[str, Scores]:
     """The baselines by their names; with costs also the one answer that would have cost least."""
     found = {name.replace("_", " "): scores for name, scores in metrics["baselines"].items()}
     if costs := metrics["overall"].get("costs"):
-        found[f"always {spelt(costs['label'])}"] = {"costs": {"mean": costs["constant"]}}
+        found[f"always {spelt(costs['label'])}"] = {COST: costs["constant"]}
     return found
 
 
 def scores(entrants: Sequence[Entrant], task: str) -> str:
     """A line for each algorithm and baseline, the best first; of several algorithms also how far each is behind."""
-    measure = measure_of(entrants[0].metrics, task)
-    several, rarest = len(entrants) > 1, next(iter(_rare(entrants[0].metrics)), None)
+    first = entrants[0].metrics
+    measure, rarest = measure_of(first, task), next(iter(_rare(first)), None)
+    forms = {measure: "{:.4g}", **MEASURES[task]}
     own = next((one.name for one in entrants if one.difference is None), "")
-    behind = f"squared error above {own}'s" if task == "regression" else f"points behind {own}"
+    behind, form, unit = f"points behind {own}", "{:+.1f}", -100
+    if task == "regression":
+        behind, form, unit = f"squared error above {own}'s", "{:+.3g}", -1
+
+    def cells(name: str, found: Scores) -> dict[str, str]:
+        told = {each: found[each] for each in forms if each in found}
+        said = {each: "undefined" if value is None else forms[each].format(value) for each, value in told.items()}
+        return {"": name} | {each.replace("_", " "): said.get(each, "") for each in forms}
+
     lines = []
-    for entrant in entrants:
-        line = _cells(entrant.line, compared(entrant.metrics), task, measure)
-        if several and rarest is not None:
-            line[f"recall of {rarest:.20}"] = f"{entrant.metrics['overall']['per_class'][rarest]['recall']:.2%}"
-        if several and measure != COST:
-            line[behind] = _behind(entrant.difference, task)
-        lines.append((_loss(compared(entrant.metrics), measure), line))
-    for name, found in baselines(entrants[0].metrics).items():
-        lines.append((_loss(found, measure), _cells(name, found, task, measure)))
+    for one in entrants:
+        reached = compared(one.metrics)
+        line = cells(one.line, reached)
+        if entrants[1:] and rarest is not None:
+            line[f"recall of {rarest:.20}"] = f"{one.metrics['overall']['per_class'][rarest]['recall']:.2%}"
+        if entrants[1:] and measure != COST:
+            line[behind] = lead(one.difference or {}, form, unit)
+        lines.append((_loss(reached, measure), line))
+    lines += [(_loss(found, measure), cells(name, found)) for name, found in _baselines(first).items()]
     return table([line for _, line in sorted(lines, key=lambda one: one[0])], spare=SPARE)
 
 
-def _cells(name: str, found: Mapping[str, Any], task: str, measure: str) -> dict[str, object]:
-    line: dict[str, object] = {"": name}
-    for each in [COST] * (measure == COST) + MEASURES[task]:
-        value = value_of(found, each)
-        known = ("costs" if each == COST else each) in found
-        line[each.replace("_", " ")] = FORMS[each].format(value) if value is not None else "undefined" * known
-    return line
-
-
-def _behind(difference: Mapping[str, Any] | None, task: str) -> str:
-    """By how much a loss is above that of the model's own algorithm, and between what."""
-    if difference is None or difference["mean"] is None:
-        return ""
-    form, unit = ("{:+.3g}", 1) if task == "regression" else ("{:+.1f}", 100)
-    mean, low, high = (
-        "?" if difference[at] is None else form.format(-unit * difference[at] + 0.0) for at in ("mean", "high", "low")
-    )
-    return mean if "?" in (low, high) else f"{mean} ({low} to {high})"
-
-
-def classes(metrics: Mapping[str, Any]) -> str:
+def classes(metrics: Scores) -> str:
     """Recall and precision of the classes, of many those of the lowest recall; empty for a regression."""
-    found = metrics["overall"].get("per_class") or {}
-    worst = sorted(found, key=lambda name: (found[name]["recall"] is None, found[name]["recall"]))
-    head = "class" if len(found) <= CLASSES_SHOWN else f"class ({CLASSES_SHOWN} of lowest recall)"
+    found, head = metrics["overall"].get("per_class") or {}, "class"
+    names = [*found]
+    if len(found) > CLASSES_SHOWN:
+        names.sort(key=lambda name: (found[name]["recall"] is None, found[name]["recall"]))
+        head = f"class ({CLASSES_SHOWN} of lowest recall)"
     lines = []
-    for name in found if len(found) <= CLASSES_SHOWN else worst[:CLASSES_SHOWN]:
+    for name in names[:CLASSES_SHOWN]:
         one = found[name]
         shares = {each: "undefined" if one[each] is None else f"{one[each]:.2%}" for each in ("recall", "precision")}
         lines.append({head: name, "rows": f"{one['support']:,}", **shares})
     return f"\n{table(lines)}" if lines else ""
 
 
-def _rare(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _rare(metrics: Scores) -> dict[str, Scores]:
     """The classes of fewer than RARE_SHARE of the rows, the rarest first."""
     found = metrics["overall"].get("per_class") or {}
     total = sum(one["support"] for one in found.values())
@@ -151,16 +137,14 @@ def _rare(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return dict(sorted(rare, key=lambda each: each[1]["support"]))
 
 
-def not_beaten(metrics: Mapping[str, Any], task: str) -> list[str]:
+def not_beaten(metrics: Scores, task: str) -> list[str]:
     """The baselines that are as good as a model, each with its score."""
     measure = measure_of(metrics, task)
-    own = _loss(compared(metrics), measure)
-    known = {name: found for name, found in baselines(metrics).items() if value_of(found, measure) is not None}
-    said = measure.replace("_", " ")
+    own, form = _loss(compared(metrics), measure), MEASURES[task].get(measure, "{:.4g}")
     return [
-        f"{name} ({said} {FORMS[measure].format(value_of(found, measure))})"
-        for name, found in known.items()
-        if _loss(found, measure) <= own
+        f"{name} ({measure.replace('_', ' ')} {form.format(found[measure])})"
+        for name, found in _baselines(metrics).items()
+        if found.get(measure) is not None and _loss(found, measure) <= own
     ]
 
 
@@ -192,12 +176,10 @@ def notes(entrants: Sequence[Entrant], task: str, costs: Mapping[str, float]) ->
 
 def _tied(entrants: Sequence[Entrant]) -> list[str]:
     """Whose loss may be the best one's: differences are known to the model's own algorithm only."""
-
-    def may_be_0(difference: Mapping[str, Any] | None) -> bool:
-        low, high = (None, None) if difference is None else (difference["low"], difference["high"])
-        return low is not None and high is not None and low <= 0 <= high
-
-    best, others = entrants[0], entrants[1:]
-    if best.difference is None:
-        return [one.line for one in others if may_be_0(one.difference)]
-    return [one.line for one in others if one.difference is None and may_be_0(best.difference)]
+    best, found = entrants[0], []
+    for other in entrants[1:]:
+        difference = other.difference if best.difference is None else best.difference
+        if best.difference is None or other.difference is None:
+            low, high = (difference or {}).get("low"), (difference or {}).get("high")
+            found += [other.line] * (low is not None and high is not None and low <= 0 <= high)
+    return found

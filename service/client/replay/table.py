@@ -4,20 +4,21 @@ Delimiter, encoding and how each column is written are told by the beginning of 
 a decimal point and times as RFC 3339, whatever the file has. No more rows are held than one batch and the first ones.
 """
 
+import codecs
 import csv
 import gzip
 import io
 import re
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from service.client.display import shortened, suggested
+from service.client.display import shortened, spelt, suggested
 from service.client.failures import Failed
-from service.client.replay.columns import NAMES_SHOWN, Column, columns_of
+from service.client.replay.columns import NAMES_SHOWN, columns_of
 
 SAMPLE_ROWS, SAMPLE_BYTES = 1000, 2**20
 """The first rows tell what columns hold, the first bytes delimiter and encoding."""
@@ -91,19 +92,18 @@ class Table:
         encoding: str | None = None,
     ) -> None:
         self.name, self.form, self.skipped = "standard input" if path == STDIN else path.name, "Parquet", 0
-        self._unit, self._apart, self._size = "row", apart, 0
+        self._unit, self._size, self._label = "row", 0, ""
         self._file: io.BufferedReader | None = None
-        self._skips: Callable[[Sequence[str]], bool] = lambda _: False
         self._rows = self._readable(path, sep, encoding)
         (self._header, _), *self._sample = [*islice(self._rows, 1 + SAMPLE_ROWS)] or [([], 0)]
         if not self._sample:
             raise Failed(f"{self.name} has no rows: a header line and at least one row are needed")
-        used = [name for name in self._header if name not in drop]
         self._need(self._header, drop)
-        self._need(used, [*apart])
+        self._need([name for name in self._header if name not in drop], [*apart])
+        self._kept = {name: at for at, name in enumerate(self._header) if name not in drop}
         whole = [cells for cells, _ in self._sample if len(cells) == len(self._header)]
-        self._kept = [at for at, name in enumerate(self._header) if name not in drop]
-        self.columns = columns_of({self._header[at]: [cells[at] for cells in whole] for at in self._kept})
+        self.columns = columns_of({name: [cells[at] for cells in whole] for name, at in self._kept.items()})
+        self.features = [column for name, column in self.columns.items() if name not in apart]
 
     def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
         for name in names:
@@ -113,14 +113,9 @@ class Table:
                 raise Failed(f"{self.name} has {times} {name!r}; its columns are {', '.join(shown)}{meant}")
 
     def skip_unlabelled(self, label: str) -> None:
-        """Leave out rows without a label.
-
-        Raises:
-            Failed: none of the first rows has one.
-        """
-        column, at = self.columns[label], self._header.index(label)
-        self._skips = lambda cells: len(cells) == len(self._header) and column.is_gap(cells[at])
-        if not column.given:
+        """Leave out rows without a label; ``Failed`` where none of the first rows has one."""
+        self._label = label
+        if not self.columns[label].given:
             raise Failed(f"{self.name}: none of its first {len(self._sample):,} rows has a label in column {label!r}")
 
     def batches(self, size: int, limit: int | None = None) -> Iterator[Batch]:
@@ -129,11 +124,11 @@ class Table:
         Raises:
             Failed: a row of another length, or the file turns out to be damaged.
         """
-        names = [self._header[at] for at in self._kept]
+        names = [*self._kept]
         plain = [self.columns[name].notation.plain for name in names]
         rows, first = islice(self._whole(), limit), 1
         while some := [*islice(rows, size)]:
-            cells = [[cells[at] for at in self._kept] for cells, _ in some]
+            cells = [[cells[at] for at in self._kept.values()] for cells, _ in some]
             body = io.StringIO(newline="")
             writer = csv.writer(body)
             writer.writerow(names)
@@ -144,11 +139,6 @@ class Table:
         self._rows.close()  # what is left of the file is not read
 
     @property
-    def features(self) -> list[Column]:
-        """The columns that are neither labels nor ids."""
-        return [column for name, column in self.columns.items() if name not in self._apart]
-
-    @property
     def part(self) -> float | None:
         """The part of the file that has been read, 0 to 1; None where nobody knows."""
         if self._file is None or not self._size:
@@ -156,23 +146,21 @@ class Table:
         return 1.0 if self._file.closed else self._file.tell() / self._size
 
     def _whole(self) -> Iterator[Row]:
+        width = len(self._header)
         for cells, line in chain(self._sample, self._rows):
-            if self._skips(cells):
-                self.skipped += 1
-                continue
-            if len(cells) != len(self._header):
-                width = len(self._header)
+            if len(cells) != width:
                 raise Failed(f"{self.name}, {self._unit} {line}: {len(cells)} cells; the header has {width}")
-            yield cells, line
+            if self._label and self.columns[self._label].is_gap(cells[self._kept[self._label]]):
+                self.skipped += 1
+            else:
+                yield cells, line
 
     def _readable(self, path: Path, sep: str | None, encoding: str | None) -> Generator[Row]:
         try:
             with cast("io.BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb") as file:
-                if path != STDIN and file.read(len(PARQUET)) == PARQUET:
+                if path != STDIN and file.peek(len(PARQUET)).startswith(PARQUET):
                     yield from _parquet(path)
                     return
-                if path != STDIN:
-                    file.seek(0)
                 self._file, self._size, self._unit = file, path.stat().st_size if path.is_file() else 0, "line"
                 yield from self._csv(file, sep, encoding)
         except UnicodeError as error:
@@ -190,19 +178,17 @@ class Table:
         self.form = f"{DELIMITERS.get(sep, repr(sep))} between cells, {encoding.removesuffix('-sig')}"
         with io.TextIOWrapper(buffered, encoding, newline="") as text:
             reader = csv.reader(text, strict=True, delimiter=sep)
-            for cells in reader:
-                if cells:
-                    yield cells, reader.line_num
+            yield from ((cells, reader.line_num) for cells in reader if cells)
 
 
 def _encoding(head: bytes) -> str:
-    """The encoding of a text by its beginning, which may end within a character."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    """The encoding of a text by its beginning."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return "utf-8-sig" if error.start > len(head) - 4 and error.reason == "unexpected end of data" else "cp1252"
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the beginning may end within a character
+    except UnicodeDecodeError:
+        return "cp1252"
     return "utf-8-sig"
 
 
@@ -215,29 +201,26 @@ def _delimiter(text: str) -> str:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    """The names of the columns, then the rows."""
+    """The names of the columns, then the rows as the texts of CSV: null as an empty cell, times as RFC 3339."""
     try:
-        from pyarrow import parquet  # noqa: PLC0415  an extra
+        import pyarrow as pa  # noqa: PLC0415  an extra
+        from pyarrow import parquet  # noqa: PLC0415
     except ImportError:
         raise Failed(f"{path} is a Parquet file: pip install '.[parquet]' in a checkout reads it") from None
-    file, number = parquet.ParquetFile(path), 0
-    yield [*file.schema_arrow.names], number
-    for batch in file.iter_batches(SAMPLE_ROWS, use_threads=False):
-        for cells in zip(*map(_texts, batch.columns), strict=True):
-            number += 1
-            yield [*cells], number
 
+    def texts(column: Any) -> list[str]:
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        return [_text(value) for value in column.to_pylist()]
 
-def _texts(column: Any) -> list[str]:
-    """A column as the texts of CSV: null as an empty cell, times as RFC 3339, lists and the like as Python has them."""
-    import pyarrow as pa  # noqa: PLC0415  an extra
-
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    return [_text(value) for value in column.to_pylist()]
+    file = parquet.ParquetFile(path)
+    yield [*file.schema_arrow.names], 0
+    batches = file.iter_batches(SAMPLE_ROWS, use_threads=False)
+    rows = chain.from_iterable(zip(*map(texts, batch.columns), strict=True) for batch in batches)
+    yield from (([*cells], number) for number, cells in enumerate(rows, 1))
 
 
 def _text(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "", True: "true", False: "false"}[value]
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    if value is None:
+        return ""
+    return value.isoformat() if hasattr(value, "isoformat") else spelt(value)

@@ -11,8 +11,8 @@ from typer import BadParameter
 
 from core.learners.catalogue import ALGORITHMS
 from service.client import options, private
-from service.client.replay import chart, commands, report
-from service.client.replay.commands import USUAL
+from service.client.replay import chart, report
+from service.client.replay.commands import USUAL, entrants_of, usual
 from service.client.replay.report import Entrant
 from tests.service.client.fixtures import Shell, stream
 
@@ -74,7 +74,7 @@ def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Shell) -> None
     table = said.replace("last value", "last_value").splitlines()
     first = next(at for at, line in enumerate(table) if "──" in line) + 1
     lines = [line.split() for line in table[first:] if line.startswith("  ")]
-    expected = [own for own, _ in USUAL if "regression" in ALGORITHMS[own].tasks]
+    expected = [one.algorithm for one in entrants_of(USUAL) if "regression" in ALGORITHMS[one.algorithm].tasks]
     assert sorted([*expected, "last_value"]) == sorted(line[0].partition(":")[0] for line in lines)
     assert sorted(float(line[1]) for line in lines) == [float(line[1]) for line in lines]
     assert f"{lines[0][0]} was the best algorithm; this creates it:" in said
@@ -148,9 +148,9 @@ def test_where_no_algorithm_beats_a_constant_answer(tmp_path: Path, compare: She
 def test_the_usual_algorithms_are_in_the_catalogue(task: str) -> None:
     """With the parameters that they are given; what the catalogue lacks is left out."""
     catalogue = [own.describe() for own in ALGORITHMS.values()]
-    expected = [own for own in USUAL if task in ALGORITHMS[own[0]].tasks]
-    assert expected == [(one.algorithm, one.params) for one in commands._usual(catalogue, task)]
-    assert [] == commands._usual([], task)
+    expected = [one for one in entrants_of(USUAL) if task in ALGORITHMS[one.algorithm].tasks]
+    assert expected == usual(catalogue, task)
+    assert [] == usual([], task)
 
 
 def test_the_better_is_first() -> None:
@@ -233,7 +233,7 @@ def test_charts_of_any_length(measure: str, points: int, tmp_path: Path) -> None
 
 def test_algorithms_are_named_with_their_parameters() -> None:
     """As the table names them; each once."""
-    asked = commands._asked("dfop:forgetting_rate=0.01:scaling=robust,auto,dfop")
+    asked = entrants_of("dfop:forgetting_rate=0.01:scaling=robust,auto,dfop")
     assert [("dfop", {"forgetting_rate": 0.01, "scaling": "robust"}), ("auto", {}), ("dfop", {})] == [
         (one.algorithm, one.params) for one in asked
     ]
@@ -241,15 +241,15 @@ def test_algorithms_are_named_with_their_parameters() -> None:
     assert "dfop:forgetting_rate=0.01:scaling=robust" == asked[0].line
     for wrong in ("a,,b", "a,a", "a:b", ",".join(f"a{at}" for at in range(40)), 'dfop:class_costs={"a"=3}'):
         with pytest.raises(BadParameter):
-            commands._asked(wrong)
+            entrants_of(wrong)
 
 
 def test_costs_are_named_by_labels() -> None:
     """A label may hold a sign of equality; a cost is a finite number above 0."""
-    assert {"fail": 20.0, "a=b": 0.5, "": 1.0} == options.costs_of(["fail=20", "a=b=.5", "=1"])
+    assert {"fail": 20.0, "a=b": 0.5, "": 1.0} == dict(map(options.cost_of, ["fail=20", "a=b=.5", "=1"]))
     for wrong in ("fail", "fail=", "fail=0", "fail=-1", "fail=nan", "fail=1e999", "fail=dear"):
         with pytest.raises(BadParameter):
-            options.costs_of([wrong])
+            options.cost_of(wrong)
 
 
 @pytest.mark.parametrize(

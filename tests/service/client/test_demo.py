@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 from service.client.demo import command, feeding, streams
-from service.client.demo.feeding import Fed
-from service.client.demo.models import DemoModel, demo_models
+from service.client.demo.feeding import DemoModel, Fed, demo_models
 from service.client.failures import Failed
 from service.client.session import Session, default_port
 from tests.service.client.fixtures import Shell
@@ -207,7 +206,7 @@ def test_models_that_cannot_be_deleted_are_named(capsys: pytest.CaptureFixture[s
             raise Failed("gone")
 
     command._delete(Gone(), ["demo-sea", "demo-fraud"])
-    assert "not deleted: demo-sea, demo-fraud\n" == capsys.readouterr().out
+    assert "not deleted: demo-sea, demo-fraud\n" == capsys.readouterr().err
     assert ["models/demo-sea"] == asked
 
 
