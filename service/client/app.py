@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from importlib import import_module
 from importlib.metadata import version
 from inspect import Parameter, Signature, signature
@@ -43,7 +43,6 @@ LOOKS: dict[str, Any] = {
     "rich_markup_mode": None,  # Rich takes four times as long to print the help
     "context_settings": {"max_content_width": 110},
 }
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     said = " ".join(["onepass", *given[:1]]) if given and given[0] in COMMANDS else "onepass"
     try:
         with _interruptible():
-            status = get_command(_typer()).main(given, "onepass", standalone_mode=False)
+            return get_command(_typer()).main(given, "onepass", standalone_mode=False) or 0
     except typer.TyperException as error:
         usage = f"\n  {said} --help lists what there is" if hasattr(error, "ctx") else ""
         print(f"{said}: {error.format_message()}{usage}", file=sys.stderr)
@@ -60,7 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as interrupted:
         print(f"{said}: {interrupted}", file=sys.stderr)
         return 128 + interrupted.signal
-    return status or 0
 
 
 class Commands(TyperGroup):
@@ -69,7 +67,10 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is named, in place of what stands for it in the help."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, _loaded(str(name)), rest
+        module = import_module(f"service.client.{COMMANDS[str(name)][0]}")
+        app = typer.Typer(**LOOKS)
+        app.command(name, epilog=EPILOG)(_spread(getattr(module, "import_" if name == "import" else str(name))))
+        return name, get_command(app), rest
 
 
 def _typer() -> typer.Typer:
@@ -93,31 +94,20 @@ def _options(
     """Online learning as a service."""
 
 
-def _loaded(name: str) -> Any:
-    module = import_module(f"service.client.{COMMANDS[name][0]}")
-    app = typer.Typer(**LOOKS)
-    app.command(name, epilog=EPILOG)(_spread(getattr(module, f"{name}_" if name == "import" else name)))
-    return get_command(app)
-
-
 def _spread(function: Callable[..., int | None]) -> Callable[..., int | None]:
     """A function whose parameters that are dataclasses are given field by field, as Typer gives options."""
-    hints = get_type_hints(function, include_extras=True)
-    hints.pop("return", None)
-    own = signature(function).parameters
-    groups = {name: [field.name for field in fields(kind)] for name, kind in hints.items() if is_dataclass(kind)}
-    parameters = []
-    for name, kind in hints.items():
-        given = signature(kind).parameters if name in groups else {name: own[name]}
-        types = get_type_hints(kind, include_extras=True) if name in groups else {name: kind}
-        parameters += [
-            Parameter(each, Parameter.KEYWORD_ONLY, default=one.default, annotation=types[each])
-            for each, one in given.items()
-        ]
+    hints, own = get_type_hints(function, include_extras=True), signature(function).parameters
+    groups = {name: hints[name] for name in own if is_dataclass(hints[name])}
+    parameters: list[Parameter] = []
+    for name, one in own.items():
+        given = signature(groups[name]).parameters if name in groups else {name: one}
+        types = get_type_hints(groups[name], include_extras=True) if name in groups else hints
+        parameters += [each.replace(kind=Parameter.KEYWORD_ONLY, annotation=types[at]) for at, each in given.items()]
 
     def run(**given: Any) -> int | None:
-        whole = {name: hints[name](**{each: given.pop(each) for each in names}) for name, names in groups.items()}
-        status = function(**whole, **given)
+        for name, kind in groups.items():
+            given[name] = kind(**{each: given.pop(each) for each in signature(kind).parameters})
+        status = function(**given)
         sys.stdout.flush()  # a reader that has gone is noticed here, and not when the interpreter ends
         return status
 
@@ -136,8 +126,9 @@ def _interruptible() -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
         raise Interrupted(number)
 
+    ends = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     # Ignored signals stay ignored: nohup and background jobs rely on it.
-    before = {each: action for each in _SIGNALS if (action := signal.getsignal(each)) is not signal.SIG_IGN}
+    before = {each: action for each, action in ends.items() if action is not signal.SIG_IGN}
     try:
         for each in before:
             signal.signal(each, interrupt)

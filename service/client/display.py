@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import zip_longest
@@ -19,29 +19,26 @@ _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 def table(rows: Sequence[Mapping[str, object]], left: Sequence[str] = (), spare: Sequence[str] = ()) -> str:
     """Cells by their heads, a line for each row: the first column and those of ``left`` as words, others as numbers.
 
-    Args:
-        rows: at least one.
-        left: columns of words.
-        spare: columns that a narrow terminal goes without, in this order.
+    There is at least one row. A narrow terminal goes without the columns of ``spare``, in this order.
     """
     heads = dict.fromkeys(head for row in rows for head in row)
     columns = {head: [head, *(clean(row.get(head, "")) for row in rows)] for head in heads}
-    for name in spare:
-        if sum(2 + max(map(len, cells)) for cells in columns.values()) <= width():
-            break
-        columns.pop(name, None)
-    padded = []
-    for at, (name, (head, *cells)) in enumerate(columns.items()):
-        size = max(map(len, columns[name]))
-        pad = str.ljust if at == 0 or name in left else str.rjust
-        padded.append([pad(head, size), "─" * size, *(pad(cell, size) for cell in cells)])
-    return "\n".join(f"  {'  '.join(line)}".rstrip() for line in zip(*padded, strict=True))
+    sizes = {head: max(map(len, cells)) for head, cells in columns.items()}
+    for head in spare:
+        if sum(2 + sizes[each] for each in columns) > width():
+            columns.pop(head, None)
+    first, *others = zip(*columns.values(), strict=True)
+    lines = [first, ["─" * sizes[head] for head in columns], *others]
+    return grid(lines, right=[at for at, head in enumerate(columns) if at and head not in left])
 
 
-def grid(lines: Iterable[Sequence[object]]) -> str:
-    """Lines of some cells each, below each other, without heads."""
+def grid(lines: Iterable[Sequence[object]], right: Container[int] = ()) -> str:
+    """Lines of some cells each, below each other; the columns of ``right`` are numbers."""
     columns = [[clean(cell) for cell in column] for column in zip_longest(*lines, fillvalue="")]
-    padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+    padded = []
+    for at, column in enumerate(columns):
+        pad, size = str.rjust if at in right else str.ljust, max(map(len, column))
+        padded.append([pad(cell, size) for cell in column])
     return "\n".join(f"  {'  '.join(line)}".rstrip() for line in zip(*padded, strict=True))
 
 
@@ -88,10 +85,9 @@ def spelt(value: object) -> str:
 
 def percent(share: float) -> str:
     """A share in per cent; never 0 or 100 where it is only near."""
-    shown = f"{share:.1%}"
-    if shown == "0.0%" and share > 0:
+    if 0 < share < 0.0005:
         return "<0.1%"
-    return ">99.9%" if shown == "100.0%" and share < 1 else shown
+    return ">99.9%" if 0.9995 <= share < 1 else f"{share:.1%}"
 
 
 def figure(value: float | None) -> str:
@@ -101,19 +97,15 @@ def figure(value: float | None) -> str:
 
 def score(task: str, value: float | None) -> str:
     """An accuracy in per cent, or a mean squared error; empty where there is none yet."""
-    if value is None:
-        return ""
-    return percent(value) if task == "classification" else f"mse {value:.4g}"
+    return "" if value is None else percent(value) if task == "classification" else f"mse {value:.4g}"
 
 
 def lead(difference: Mapping[str, Any], form: str, unit: float) -> str:
     """A paired difference and its interval, such as ``+1.2 (+0.5 to +1.9)``; empty where no row has been compared."""
-    if difference.get("mean") is None:
-        return ""
-    ends = ("low", "high") if unit > 0 else ("high", "low")
-    mean, *bounds = (difference[at] for at in ("mean", *ends))
-    said = [form.format(unit * one + 0.0) for one in (mean, *bounds) if one is not None]  # + 0.0: none is -0
-    return f"{said[0]} ({said[1]} to {said[2]})" if len(said) == 3 else said[0]
+    ends = ("mean", "low", "high") if unit > 0 else ("mean", "high", "low")
+    known = [difference[at] for at in ends if difference.get(at) is not None]
+    said = [form.format(unit * one + 0.0) for one in known]  # + 0.0: none is -0
+    return f"{said[0]} ({said[1]} to {said[2]})" if len(said) == 3 else "".join(said[:1])
 
 
 def ago(time: str) -> str:
@@ -128,8 +120,7 @@ def sparkline(values: Sequence[float]) -> str:
     The scale leaves out the extreme twentieths: a model's first few rows would flatten all others.
     """
     size = -(-len(values) // POINTS) or 1
-    parts = [values[at : at + size] for at in range(0, len(values), size)]
-    means = [sum(part) / len(part) for part in parts]
+    means = [sum(part := values[at : at + size]) / len(part) for at in range(0, len(values), size)]
     in_order, few = sorted(means), len(means) // 20
     least, most = (in_order[few], in_order[-1 - few]) if means else (0.0, 0.0)
     span = most - least or 1.0

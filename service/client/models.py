@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from service.client.display import ago, counted, figure, grid, lead, percent, score, shortened, sparkline, spelt, table
+from service.client import display
+from service.client.display import ago, counted, figure, grid, lead, percent, score, shortened, spelt, table
 from service.client.options import Json, Name
 from service.client.session import Service, path_of
 
@@ -18,8 +19,7 @@ MEASURES = {
     "classification": ("accuracy", "balanced_accuracy", "kappa", "log_loss", "ece"),
     "regression": ("mse", "mae", "r2", "bias"),
 }
-CURVE = {"classification": "accuracy", "regression": "mse"}
-"""What the curve is of."""
+"""The curve is of the first."""
 
 
 def models(
@@ -29,9 +29,7 @@ def models(
     ] = "name",
     search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only names that contain this.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Most models of a page.")] = 100,
-    cursor: Annotated[
-        str | None, typer.Option("--cursor", metavar="CURSOR", help="The next page, as the one before names it.")
-    ] = None,
+    cursor: Annotated[str | None, typer.Option(help="The next page, as the one before names it.")] = None,
     as_json: Json = False,
     service: Service,
 ) -> None:
@@ -82,7 +80,7 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
         drifts = session.ask("GET", path_of(name, "drift"), params=newest)["events"]
         challengers = session.ask("GET", path_of(name, "challengers"))["challengers"]
     model = response.json()
-    print("\n".join(_head(model, features)))
+    print(f"{model['name']}\n{grid(_head(model, features))}")
     if model["rows"]:
         print("\n".join(_scores(model["config"]["task"], model["metrics"])))
     for title, lines in (
@@ -96,20 +94,19 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
     return None
 
 
-def _head(model: Mapping[str, Any], features: Mapping[str, Any]) -> Iterator[str]:
+def _head(model: Mapping[str, Any], features: Mapping[str, Any]) -> Iterator[tuple[str]]:
     config, learner_rows = model["config"], model["info"].get("learner_rows")
-    yield model["name"]
-    yield f"  {config['task']} by {config['algorithm']}"
+    yield (f"{config['task']} by {config['algorithm']}",)
     own = "" if learner_rows is None else f" (its learner {learner_rows:,})"
     rows = f"{counted(model['rows'])}{own}, version {model['version']:,}"
-    yield f"  {rows}, {model['phase']}, updated {ago(model['updated'])}"
+    yield (f"{rows}, {model['phase']}, updated {ago(model['updated'])}",)
     if config.get("description"):
-        yield grid([[config["description"]]])
-    yield grid([[f"features: {_names(features['current']) or 'those of the first row'}"]])
+        yield (config["description"],)
+    yield (f"features: {_names(features['current']) or 'those of the first row'}",)
     if features["next"] is not None:
-        yield grid([[f"next: {_names(features['next'])} ({counted(features['overlap_rows'])} of the overlap)"]])
+        yield (f"next: {_names(features['next'])} ({counted(features['overlap_rows'])} of the overlap)",)
     if labels := labels_of(model):
-        yield grid([[f"labels: {', '.join(shortened([spelt(one) for one in labels], FEATURES))}"]])
+        yield (f"labels: {', '.join(shortened([spelt(one) for one in labels], FEATURES))}",)
 
 
 def labels_of(model: Mapping[str, Any]) -> list[Any]:
@@ -124,13 +121,10 @@ def _names(features: list[Any]) -> str:
 
 def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[str]:
     """A line for each measure, with a column for all rows, the last ones, and each baseline; costs; the curve."""
-    paired = metrics.get("paired")
-    spans = {
-        "all rows": metrics["overall"],
-        f"last {metrics['window']['rows']:,}": metrics["window"],
-        **({} if paired is None else {"rows the baseline predicted": paired["overall"]}),
-        **{name.replace("_", " "): scores for name, scores in metrics["baselines"].items()},
-    }
+    paired, window = metrics.get("paired"), metrics["window"]
+    spans = {"all rows": metrics["overall"], f"last {window['rows']:,}": window}
+    spans |= {} if paired is None else {"rows the baseline predicted": paired["overall"]}
+    spans |= {name.replace("_", " "): scores for name, scores in metrics["baselines"].items()}
 
     def cell(measure: str, value: float | None) -> str:
         return score(task, value) if measure.endswith("accuracy") else figure(value)
@@ -141,12 +135,13 @@ def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[str]:
     ]
     yield table(lines, spare=[*spans][:0:-1])
     yield from cost_lines(metrics["overall"].get("costs"))
-    points = [point for point in metrics["history"] if point.get(CURVE[task]) is not None]
+    curve = MEASURES[task][0]
+    points = [point for point in metrics["history"] if point.get(curve) is not None]
     if len(points) > 1:
-        values = [point[CURVE[task]] for point in points]
+        values = [point[curve] for point in points]
         best = max(values) if task == "classification" else min(values)
         said = f"best {score(task, best)}, now {score(task, values[-1])}"
-        yield f"{sparkline(values)}  {said}, rows {points[0]['row']:,} to {points[-1]['row']:,}"
+        yield f"{display.sparkline(values)}  {said}, rows {points[0]['row']:,} to {points[-1]['row']:,}"
 
 
 def cost_lines(costs: Mapping[str, Any] | None) -> list[str]:
@@ -172,14 +167,15 @@ def _experts(experts: Any) -> Iterator[tuple[str, ...]]:
 def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> tuple[str, ...]:
     """A challenger and its lead: in points of accuracy, in cost, or in squared error."""
     difference, task = one["difference"], config["task"]
-    in_points = task == "classification" and not config.get("class_costs")
-    unit = "points" if in_points else "cost a row" if task == "classification" else "squared error"
+    form, scale, unit = "{:+.4g}", 1, "squared error"
+    if task == "classification":
+        form, scale, unit = (form, 1, "cost a row") if config.get("class_costs") else ("{:+.1f}", 100, "points")
     said = "no row compared yet"
-    if how_far := lead(difference, *(("{:+.1f}", 100) if in_points else ("{:+.4g}", 1))):
+    if how_far := lead(difference, form, scale):
         state = "ahead" if (difference["low"] or 0) > 0 else "behind" if (difference["high"] or 0) < 0 else "open"
         said = f"{state}: {how_far} {unit} over {counted(difference['rows'])}"
     promotes = "promoted once ahead" if one["promote"] == "auto" else ""
-    own = score(task, one["metrics"]["overall"].get(CURVE[task]))
+    own = score(task, one["metrics"]["overall"].get(MEASURES[task][0]))
     return one["name"], one["config"]["algorithm"], own, said, promotes
 
 

@@ -9,12 +9,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import httpx
 
 from service.client.failures import Failed
 from service.client.session import Session
@@ -22,37 +19,35 @@ from service.client.session import Session
 HOST = "127.0.0.1"
 PORTS = 100
 """How many ports after the first one are tried, before any other."""
-START_TIMEOUT_S = 120.0
-"""The first start after an installation compiles the kernels."""
 STOP_TIMEOUT_S, PATIENCE_S = 15.0, 5.0
 _NO_REASON = "Application startup failed. Exiting."
 """What uvicorn says last, after the reason."""
 _SECRETS = ("REDIS_URL", "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET")
 _NOT_SHARED = (*_SECRETS, "RATE_PER_S", "HOST", "PORT", "FAILPOINT", "TLS_CERT", "TLS_KEY", "TLS_CA")
 """Settings of the operator's own service that a private one must not share."""
+_OWN = {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_LOG_FORMAT": "console", "ONEPASS_GRACE_S": "5"}
 
 
 @contextmanager
 def service(given: socket.socket | None = None, **more: str) -> Iterator[str]:
-    """Start a service, yield its URL, and stop it.
+    """Start a service with further settings, yield its URL, and stop it.
 
     Args:
         given: a socket that listens, closed in the end; default: one on a free port.
-        more: settings of its own, by their variables.
+        more: settings by their variables.
 
     Raises:
         Failed: it does not come up.
     """
     hidden = {f"ONEPASS_{name}{end}" for name in _NOT_SHARED for end in ("", "_FILE")}
-    settings = {name: value for name, value in os.environ.items() if name not in hidden}
-    settings |= {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_GRACE_S": "5"}
+    settings = {name: value for name, value in os.environ.items() if name not in hidden} | _OWN
     with tempfile.TemporaryDirectory(prefix="onepass-") as place, given or listener(HOST, 0) as socket_:
         url, log = f"http://{HOST}:{socket_.getsockname()[1]}", Path(place) / "service.log"
         with log.open("wb") as said:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
                 [sys.executable, "-P", "-m", "service.client", "serve", "--fd", str(socket_.fileno()), "--until-eof"],
                 stdin=subprocess.PIPE,
-                stdout=said,
+                stdout=subprocess.PIPE,
                 stderr=said,
                 env=settings | {"ONEPASS_DATA_DIR": f"{place}/data"} | more,
                 pass_fds=(socket_.fileno(),),
@@ -61,10 +56,21 @@ def service(given: socket.socket | None = None, **more: str) -> Iterator[str]:
             )
         try:
             socket_.close()  # the child has its own: what waits in it ends when the child does
-            _wait(url, child, log)
+            if child.stdout is None or not child.stdout.readline():  # its address, once it is ready
+                lines = [line for line in log.read_text(errors="replace").splitlines() if _NO_REASON not in line]
+                raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
             yield url
         finally:
             _stop(child)
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    """Stop it and its store by closing its standard input; kill it after a timeout."""
+    try:
+        child.communicate(timeout=STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 @contextmanager
@@ -74,35 +80,8 @@ def session(given: socket.socket | None = None, **more: str) -> Iterator[Session
         yield own
 
 
-def _wait(url: str, child: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Wait until it is ready."""
-    give_up_at = time.monotonic() + START_TIMEOUT_S
-    while child.poll() is None and time.monotonic() < give_up_at:
-        with suppress(httpx.TransportError):
-            if httpx.get(f"{url}/readyz", timeout=START_TIMEOUT_S, trust_env=False).is_success:
-                return
-        time.sleep(0.05)
-    lines = [line for line in log.read_text(errors="replace").strip().splitlines() if _NO_REASON not in line]
-    raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
-
-
-def _stop(child: "subprocess.Popen[bytes]") -> None:
-    """Stop it and its store; kill it after a timeout."""
-    assert child.stdin is not None
-    child.stdin.close()
-    try:
-        child.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-
-
 def listener(host: str, first: int) -> socket.socket:
-    """A socket that listens on a port, or on the next one that is free.
-
-    Args:
-        host: an address of this machine.
-        first: the port that is tried first.
+    """A socket that listens on a port of an address of this machine, or on the next one that is free.
 
     Raises:
         OSError: the address is not one of this machine.

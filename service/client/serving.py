@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import shutil
 import signal
 import sys
 import textwrap
@@ -18,6 +17,7 @@ from pydantic import SecretStr
 
 from service import logs, memory_limit
 from service.client import private, sources
+from service.client.display import grid, width
 from service.client.failures import Failed, Misused
 from service.server import exposure, tls
 from service.settings import Settings
@@ -33,15 +33,14 @@ METAVARS: dict[Any, str] = {int: "N", float: "X", Path: "PATH"}
 def _flag(name: str) -> tuple[str, Any, None]:
     """A setting as an option; None: it is not given."""
     field = Settings.model_fields[name]
-    default = "" if str(field.default).strip("*") in ("", "None", "False") else f" [{field.default}]"
-    kind = next((one for one in (field.annotation, *get_args(field.annotation)) if one in METAVARS), None)
-    metavar = METAVARS.get(kind, "TEXT")
-    if get_origin(field.annotation) is Literal:
-        metavar = "|".join(get_args(field.annotation))
-    option = typer.Option(metavar=metavar, help=f"{field.description}{default}")
     if field.annotation is bool:
         return name, Annotated[bool | None, typer.Option(help=field.description)], None
-    return name, Annotated[str | None, option], None
+    default = "" if str(field.default).strip("*") in ("", "None") else f" [{field.default}]"
+    choices = get_args(field.annotation)
+    metavar = next((METAVARS[one] for one in (field.annotation, *choices) if one in METAVARS), "TEXT")
+    if get_origin(field.annotation) is Literal:
+        metavar = "|".join(choices)
+    return name, Annotated[str | None, typer.Option(metavar=metavar, help=f"{field.description}{default}")], None
 
 
 Flags = make_dataclass("Flags", [_flag(name) for name in Settings.model_fields])
@@ -66,8 +65,7 @@ def serve(
     precedence over a variable, a variable over the file of --settings, and that over .env in the present directory. A
     secret on the command line is seen by everybody on the machine: ONEPASS_API_KEYS_FILE=PATH names a file instead.
     """
-    given = {name: value for name, value in asdict(flags).items() if value is not None}
-    found = sources.gather(given, file)
+    found = sources.gather({name: value for name, value in asdict(flags).items() if value is not None}, file)
     settings = _usable(found, fd)
     try:
         https = tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
@@ -108,11 +106,11 @@ def settings(
         f"ONEPASS_{name.upper()}": {
             "value": _plain(getattr(found.settings, name)),
             "default": _plain(field.default),
-            "meaning": field.description,
+            "meaning": field.description or "",
         }
         for name, field in Settings.model_fields.items()
     }
-    print(json.dumps(rows) if as_json else "\n".join(_lines(rows)))
+    print(json.dumps(rows) if as_json else _listed_settings(rows))
     _usable(found)
 
 
@@ -123,18 +121,16 @@ def _plain(value: object) -> object:
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
-def _lines(rows: dict[str, dict[str, Any]]) -> list[str]:
+def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
+    """A line for each setting, and its meaning below it."""
     cells = [
-        (name, *("-" if row[at] in (None, "") else str(row[at]) for at in ("value", "default")))
+        (name, *("-" if row[at] in (None, "") else row[at] for at in ("value", "default")))
         for name, row in rows.items()
     ]
-    names, values = (max(len(row[at]) for row in cells) for at in (0, 1))
-    wide = min(shutil.get_terminal_size((COLUMNS_MAX, 24)).columns, COLUMNS_MAX)
-    lines = [f"{'SETTING':<{names}}  {'VALUE':<{values}}  DEFAULT"]
-    for name, value, default in cells:
-        meaning = textwrap.fill(rows[name]["meaning"], wide, initial_indent="    ", subsequent_indent="    ")
-        lines += [f"{name:<{names}}  {value:<{values}}  {default}", meaning]
-    return lines
+    head, *lines = grid([("SETTING", "VALUE", "DEFAULT"), *cells]).splitlines()
+    fill = textwrap.TextWrapper(min(width(), COLUMNS_MAX), initial_indent="    ", subsequent_indent="    ").fill
+    meanings = [fill(row["meaning"]) for row in rows.values()]
+    return "\n".join([head[2:], *(f"{line[2:]}\n{meaning}" for line, meaning in zip(lines, meanings, strict=True))])
 
 
 def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import SecretStr, ValidationError
-from pydantic_core import ErrorDetails
 from pydantic_settings import DotEnvSettingsSource
 
 from service.api.http.keys import text_of
@@ -39,55 +38,44 @@ _LINK_NAME = re.compile(r"\w+_SERVICE_HOST|\w+_SERVICE_PORT(_\w+)?|\w+_PORT_\d+_
 
 @dataclass(slots=True)
 class Sourced:
-    """Settings, and where they come from.
+    """Values by setting with their origins; what is added later replaces what was there.
 
     Attributes:
-        settings: the settings.
+        settings: what comes of all values.
         notes: names that are no settings, a line each.
         files: files that were read.
         keys_file: where the keys are from, if they have a file of their own.
     """
 
-    settings: Settings
+    settings: Settings = field(init=False)
     notes: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     keys_file: Path | None = None
+    _values: dict[str, Any] = field(default_factory=dict)
+    _origins: dict[str, str] = field(default_factory=dict)
 
-
-class _Gathered:
-    """Values by setting with their origins; what is added later replaces what was there."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.origins: dict[str, str] = {}
-        self.notes: list[str] = []
-        self.files: list[Path] = []
-        self.keys_file: Path | None = None
-
-    def add(self, name: str, value: Any, origin: str) -> None:
-        self.values[name], self.origins[name] = value, origin
+    def add(self, name: str, value: Any, origin: str, keys_file: Path | None = None) -> None:
+        """Set a value, and say where it is from."""
+        self._values[name], self._origins[name] = value, origin
         if name == "api_keys":
-            self.keys_file = None
+            self.keys_file = keys_file
 
     def file(self, path: Path) -> None:
         """A settings file: ``.toml`` with lines ``name = value``, else lines ``ONEPASS_NAME=value``."""
         try:
             text = path.read_text()
-            if path.suffix == ".toml":
-                for name, value in tomllib.loads(text).items():
-                    if name in FIELDS:
-                        self.add(name, value, f"{path}: {name}")
-                    else:
-                        self.notes.append(f"{path}: {name} is not a setting{_meant(name)}")
-            else:
+            if path.suffix != ".toml":
                 self.variables(DotEnvSettingsSource(Settings, env_file=path).env_vars, f"{path}: ")
-        except OSError as error:
-            raise Misused(f"{path}: {error.strerror}") from None
-        except ValueError as error:  # TOML, or not UTF-8
-            raise Misused(f"{path}: {error}") from None
+            for name, value in tomllib.loads(text).items() if path.suffix == ".toml" else ():
+                if name in FIELDS:
+                    self.add(name, value, f"{path}: {name}")
+                else:
+                    self.notes.append(f"{path}: {name} is not a setting{_meant(name)}")
+        except (OSError, ValueError) as error:  # TOML, or not UTF-8
+            raise Misused(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         self.files.append(path)
 
-    def variables(self, environment: Mapping[str, str | None], at: str) -> None:
+    def variables(self, environment: Mapping[str, str | None], at: str = "") -> None:
         """Variables of the environment or of a file, and those that name files of secrets."""
         given = {name.upper(): value or "" for name, value in sorted(environment.items())}
         if "ONEPASS_WORKERS" in given:  # never a setting, but setting it means expecting more than one process
@@ -101,31 +89,39 @@ class _Gathered:
                 self.add(name, value, at + variable)
             elif name in FIELDS or _LINK_NAME.fullmatch(name.upper()) or _LINK_NAME.fullmatch(variable):
                 links.append(variable)
-            elif name.removesuffix("_file") not in SECRETS and variable not in NOT_SETTINGS:
-                self.notes.append(f"{at}{variable} is not a setting{_meant(name, is_variable=True)}")
-        for name in SECRETS:
-            if path := given.get(f"{PREFIX}{name.upper()}_FILE"):
-                self._secret(name, Path(path), given, at)
+            elif (secret := name.removesuffix("_file")) in SECRETS and value:
+                self._secret(secret, Path(value), given, f"{at}{variable}")
+            elif secret not in SECRETS and variable not in NOT_SETTINGS:
+                self.notes.append(f"{at}{variable} is not a setting{_meant(name, PREFIX)}")
         if at and (others := [name for name in given if name.startswith("OTEL_")]):
             self.notes.append(f"{at}{', '.join(others)}: no effect here; set in the environment of the service")
         if links:
             named = links[0] if len(links) == 1 else f"{links[0]} and {len(links) - 1} more"
             self.notes.append(f"{at}{named}: set by Kubernetes for a service of this name, no setting; ignored")
 
-    def _secret(self, name: str, path: Path, given: Mapping[str, str], at: str) -> None:
+    def _secret(self, name: str, path: Path, given: Mapping[str, str], origin: str) -> None:
         """A secret from a file, whose lines are the members of a list; keys stay as they are, with their comments."""
         variable = f"{PREFIX}{name.upper()}"
         if given.get(variable):
-            raise Misused(f"{at}{variable}_FILE: {variable} is set as well; leave one of them out")
+            raise Misused(f"{origin}: {variable} is set as well; leave one of them out")
         try:
             text = text_of(path)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise Misused(f"{at}{variable}_FILE: {path} cannot be read: {reason}") from None
+            raise Misused(f"{origin}: {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
         members = ",".join(line.strip() for line in text.splitlines() if line.strip())
-        self.add(name, text if name == "api_keys" else members, str(path))
-        if name == "api_keys":
-            self.keys_file = path
+        self.add(name, text if name == "api_keys" else members, str(path), path)
+
+    def checked(self) -> Settings:
+        """The settings that are in force; ``Misused`` where a value cannot be: each line names one."""
+        try:
+            return Settings(**self._values, _env_prefix="\0")  # the environment is read above, and only there
+        except ValidationError as error:
+            lines = []
+            for problem in error.errors():
+                name, choices = str(problem["loc"][0]), problem.get("ctx", {}).get("expected", "")
+                meant = suggested(str(problem["input"]), re.findall("'([^']*)'", choices))
+                lines.append(f"{self._origins.get(name, name)}: {problem['msg']}{meant}")
+            raise Misused("\n".join(lines)) from None
 
 
 def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str] = os.environ) -> Sourced:
@@ -137,33 +133,22 @@ def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str
         environment: variables.
 
     Raises:
-        Misused: a file cannot be read, or a value cannot be; each line names one.
+        Misused: a file cannot be read, or a value cannot be.
     """
-    found = _Gathered()
+    found = Sourced()
     if os.access(DOT_ENV, os.R_OK):  # not where the directory is one that others own
         found.file(DOT_ENV)
     if file is not None:
         found.file(file)
-    found.variables(environment, "")
+    found.variables(environment)
     for name, value in flags.items():
         found.add(name, value, f"--{name.replace('_', '-')}")
-    try:
-        settings = Settings(**found.values, _env_prefix="\0")  # the environment is read above, and only there
-    except ValidationError as error:
-        problems = [(str(problem["loc"][0]), problem["msg"] + _choice(problem)) for problem in error.errors()]
-        raise Misused("\n".join(f"{found.origins.get(name, name)}: {text}" for name, text in problems)) from None
-    return Sourced(settings, found.notes, found.files, found.keys_file)
+    found.settings = found.checked()
+    return found
 
 
-def _choice(problem: ErrorDetails) -> str:
-    """Which of the choices of a setting may have been meant."""
-    if problem["type"] != "literal_error":
-        return ""
-    return suggested(str(problem["input"]), re.findall("'([^']*)'", problem["ctx"]["expected"]))
-
-
-def _meant(name: str, is_variable: bool = False) -> str:
+def _meant(name: str, prefix: str = "") -> str:
     near = get_close_matches(name, FIELDS, 1, LIKENESS)
     if not near:
         return "; see onepass settings"
-    return f"; did you mean {PREFIX + near[0].upper() if is_variable else near[0]}?"
+    return f"; did you mean {prefix + near[0].upper() if prefix else near[0]}?"
