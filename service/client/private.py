@@ -30,14 +30,9 @@ _OWN = {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_LOG_FORMAT": "console", "ONEPAS
 
 @contextmanager
 def service(given: socket.socket | None = None, **more: str) -> Iterator[str]:
-    """Start a service with further settings, yield its URL, and stop it.
+    """Start a service with further settings, yield its URL, and stop it; ``Failed`` where it does not come up.
 
-    Args:
-        given: a socket that listens, closed in the end; default: one on a free port.
-        more: settings by their variables.
-
-    Raises:
-        Failed: it does not come up.
+    A socket that is given listens already, and is closed in the end; by default there is one on a free port.
     """
     hidden = {f"ONEPASS_{name}{end}" for name in _NOT_SHARED for end in ("", "_FILE")}
     settings = {name: value for name, value in os.environ.items() if name not in hidden} | _OWN
@@ -81,11 +76,7 @@ def session(given: socket.socket | None = None, **more: str) -> Iterator[Session
 
 
 def listener(host: str, first: int) -> socket.socket:
-    """A socket that listens on a port of an address of this machine, or on the next one that is free.
-
-    Raises:
-        OSError: the address is not one of this machine.
-    """
+    """A socket that listens on a port of an address of this machine (else ``OSError``), or on the next free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in range(first, min(first + PORTS, 65536) if first else 0):
         with suppress(OSError):

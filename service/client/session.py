@@ -102,16 +102,9 @@ class Running(Service):
 
 
 class Refused(Failed):
-    """The service refuses a request.
+    """The service refuses a request; a hint stands behind its sentence.
 
-    Args:
-        response: its answer.
-        hint: words behind its sentence.
-
-    Attributes:
-        status: of the answer.
-        errors: of its problem document: field, problem, allowed.
-        passes: whether the same request may be taken later.
+    ``errors`` are those of its problem document; ``passes`` is whether the same request may be taken later.
     """
 
     def __init__(self, response: httpx.Response, hint: str = "") -> None:
@@ -156,7 +149,7 @@ class Session:
         url: where it is.
         key: API key; without one no header is sent.
         trusted: what an https service is trusted by; True: the usual authorities.
-        patience_s: how long a request is repeated while the service is not available; it has to be idempotent then.
+        patience_s: how long a request, idempotent then, is repeated while the service is not available.
         private: the service was started by this command: no proxy is used.
     """
 

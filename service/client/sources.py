@@ -125,16 +125,7 @@ class Sourced:
 
 
 def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str] = os.environ) -> Sourced:
-    """The settings that are in force.
-
-    Args:
-        flags: values of the command line, by setting.
-        file: a settings file.
-        environment: variables.
-
-    Raises:
-        Misused: a file cannot be read, or a value cannot be.
-    """
+    """The settings in force, by flags, variables and a file; ``Misused`` where one of them cannot be, or be read."""
     found = Sourced()
     if os.access(DOT_ENV, os.R_OK):  # not where the directory is one that others own
         found.file(DOT_ENV)

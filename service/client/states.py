@@ -7,7 +7,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -31,7 +31,6 @@ HEAD_BYTES_MAX = 100_000_000
 """Of a state, as core.state.envelope has it."""
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 """The service takes a while to compute the state of a large model, and to check one that comes."""
-AGAIN = "the same command goes on from there"
 
 Where = Annotated[list[str], typer.Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
 Everything = Annotated[bool, typer.Option("--all", help="The states of all models, as a tar; without NAME.")]
@@ -51,7 +50,7 @@ def export(
         raise Misused("it takes NAME FILE, or --all FILE for all models")
     if not force and Path(file).is_file():
         raise Misused(f"{file} is there already; --force replaces it")
-    with service.session() as session, written(file) as out:
+    with service.session() as session, _written(file) as out:
         if name is None:
             done = _export_all(session, out)
         else:
@@ -97,31 +96,22 @@ def _named(models: list[dict[str, str]]) -> list[str]:
     return [f"  {one['name']}: {one['detail']}" for one in models]
 
 
-@contextmanager
-def _state(session: Session, name: str, **params: str) -> Iterator[Iterator[bytes]]:
-    with session.stream(path_of(name, "state"), params=params, timeout=TIMEOUT) as pieces:
-        yield pieces
+def _state(session: Session, name: str, **params: str) -> AbstractContextManager[Iterator[bytes]]:
+    return session.stream(path_of(name, "state"), params=params, timeout=TIMEOUT)
 
 
 @contextmanager
-def written(name: str) -> Iterator[IO[bytes]]:
-    """A file that is there whole or not at all; ``-`` is standard output, and a device is written to as it is.
-
-    Raises:
-        Failed: it cannot be written.
-    """
+def _written(name: str) -> Iterator[IO[bytes]]:
+    """A file that is there whole or not at all; ``-`` is standard output, and a device is written to as it is."""
     target = Path(name)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    is_plain = name != "-" and (target.is_file() or not target.exists())
     try:
-        if name == "-":
-            yield sys.stdout.buffer
-        elif target.exists() and not target.is_file():
-            with target.open("wb") as out:
-                yield out
-        else:
-            with part.open("xb") as out:
-                yield out
+        with nullcontext(sys.stdout.buffer) if name == "-" else (part if is_plain else target).open("wb") as out:
+            yield out
+            if is_plain:
                 os.fsync(out.fileno())
+        if is_plain:
             part.replace(target)
     except BrokenPipeError:
         raise
@@ -150,13 +140,13 @@ def _export_all(session: Session, out: IO[bytes]) -> dict[str, Any]:
 
 
 def _listed(session: Session) -> Iterator[str]:
-    params: dict[str, Any] = {"limit": PAGE}
+    cursor: dict[str, str] = {}
     while True:
-        page = session.ask("GET", "models", params=params)
+        page = session.ask("GET", "models", params={"limit": PAGE, **cursor})
         yield from (one["name"] for one in page["models"])
         if page["next"] is None:
             return
-        params["cursor"] = page["next"]
+        cursor = {"cursor": page["next"]}
 
 
 def _add(session: Session, name: str, tar: tarfile.TarFile) -> int:
@@ -215,12 +205,12 @@ def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool,
     counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
     line = "{} imported, {:,} replaced, {:,} there already".format(counted(counts[0], "model"), *counts[1:])
     print(json.dumps(done) if as_json else line)
-    lines = [] if whole else [f"{file} is cut off or damaged after {counted(len(members), 'model')}"]
-    lines = [f"{ended}", f"  {AGAIN}"] if ended else lines
-    if lines:
+    if ended or not whole:
+        cut_off = f"{file} is cut off or damaged after {counted(len(members), 'model')}"
+        lines = [f"{ended}", "  the same command goes on from there"] if ended else [cut_off]
         lines.append(f"  imported: {', '.join(done['imported'] + done['replaced']) or 'nothing'}")
-    elif done["refused"]:
-        lines = [f"{counted(len(done['refused']), 'model')} refused"]
+    else:
+        lines = [f"{counted(len(done['refused']), 'model')} refused"] if done["refused"] else []
     told = "\n".join([*lines, *_named(done["refused"])])
     if isinstance(ended, Interrupted):
         raise Interrupted(ended.signal, told)
@@ -239,8 +229,8 @@ def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile
     try:
         for member in tar:
             name = member.name.removesuffix(SUFFIX)
-            plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
-            if not plain or name == member.name or NAME.fullmatch(name) is None or name in found:
+            is_plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+            if not is_plain or name == member.name or NAME.fullmatch(name) is None or name in found:
                 raise Failed(
                     f"member {member.name!a} is not a plain file NAME{SUFFIX}, or is there twice; nothing is imported"
                 )

@@ -41,16 +41,8 @@ def write(
 ) -> None:
     """Draw and save; the suffix of the path, .svg or .png, decides the format.
 
-    Args:
-        path: of the file.
-        title: a line, and one of smaller letters below it.
-        measure: what is drawn.
-        curves: of algorithms.
-        known: of baselines.
-        marks: of the model: drifts, switches.
-
-    Raises:
-        Failed: it cannot be written.
+    The title has a second line of smaller letters. Known curves are those of baselines; marks are a model's drifts and
+    switches. ``Failed`` where the file cannot be written.
     """
     from matplotlib.figure import Figure  # noqa: PLC0415  an extra, which takes long to import
     from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter  # noqa: PLC0415

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -30,6 +29,10 @@ class Notation(NamedTuple):
     words: str
     fits: Callable[[str], object]
     plain: Callable[[str], str] = str
+
+    def is_gap(self, cell: str) -> bool:
+        """Whether a cell is a missing value: words for it are strings where strings are expected."""
+        return not cell.strip() if self.kind == "string" else is_missing(cell)
 
 
 def is_missing(cell: str) -> bool:
@@ -60,33 +63,13 @@ DATES = Notation("time", "DD.MM.YYYY", lambda cell: _is_time(_year_first(cell)),
 STRING = Notation("string", "", bool)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a file: its name, how its values are written, its first cells."""
+class Column(NamedTuple):
+    """A column of a file: how its values are written, its first cells that are not missing, how many others are."""
 
     name: str
     notation: Notation
-    cells: Sequence[str]
-
-    def is_gap(self, cell: str) -> bool:
-        """Whether a cell is a missing value: words for it are strings where strings are expected."""
-        return not cell.strip() if self.notation is STRING else is_missing(cell)
-
-    @property
-    def given(self) -> list[str]:
-        """The first cells that are not missing."""
-        return [cell for cell in self.cells if not self.is_gap(cell)]
-
-    @property
-    def gaps(self) -> int:
-        """How many of the first cells are missing."""
-        return len(self.cells) - len(self.given)
-
-    @property
-    def is_id(self) -> bool:
-        """Whether it looks like an id, which teaches nothing of rows to come: strings that nearly always differ."""
-        given = self.given
-        return self.notation is STRING and len(given) >= ID_ROWS and len({*given}) >= ID_SHARE * len(given)
+    given: Sequence[str]
+    gaps: int
 
     @property
     def feature(self) -> Any:
@@ -107,17 +90,18 @@ class Column:
 def columns_of(cells: Mapping[str, Sequence[str]]) -> dict[str, Column]:
     """The columns of a file by their names; where one has decimal commas, points part thousands in all of them."""
     for numbers in ((NUMBER, COMMAS), (COMMAS, NUMBER)):
-        found = {name: Column(name, _notation(own, numbers), own) for name, own in cells.items()}
+        found = {name: _column(name, own, (*numbers, BOOLEAN, TIME, DATES)) for name, own in cells.items()}
         if COMMAS not in (column.notation for column in found.values()):
             break
     return found
 
 
-def _notation(cells: Sequence[str], numbers: Sequence[Notation]) -> Notation:
-    """The notation of most cells that are not missing; numbers where all are."""
-    given = [cell for cell in cells if not is_missing(cell)]
-    known = (*numbers, BOOLEAN, TIME, DATES)
-    return next((one for one in known if sum(map(bool, map(one.fits, given))) >= SHARE * len(given)), STRING)
+def _column(name: str, cells: Sequence[str], known: Sequence[Notation]) -> Column:
+    """The notation is that of most cells that are not missing, and numbers where all are."""
+    some = [cell for cell in cells if not is_missing(cell)]
+    notation = next((one for one in known if sum(map(bool, map(one.fits, some))) >= SHARE * len(some)), STRING)
+    given = [cell for cell in cells if not notation.is_gap(cell)]
+    return Column(name, notation, given, len(cells) - len(given))
 
 
 def described(columns: Mapping[str, Column], apart: Mapping[str, str], dropped: Sequence[str]) -> str:
@@ -128,6 +112,10 @@ def described(columns: Mapping[str, Column], apart: Mapping[str, str], dropped: 
         lines.setdefault(apart.get(column.name, column.notation.kind), []).append(column.name + words)
     lines["left out"] = [*dropped]
     lines["missing values"] = [f"{one.name} ({one.gaps:,})" for one in columns.values() if one.gaps]
-    ids = [one.name for one in columns.values() if one.is_id and one.name not in apart]
-    lines["an id?"] = [f"{name}: nearly every row has another one; --drop {name} leaves it out" for name in ids]
+    lines["an id?"] = [
+        f"{name}: nearly every row has another one; --drop {name} leaves it out"
+        for name, one in columns.items()
+        if one.notation is STRING and name not in apart
+        if len(one.given) >= ID_ROWS and len({*one.given}) >= ID_SHARE * len(one.given)
+    ]
     return grid([(kind, ", ".join(shortened(names, NAMES_SHOWN))) for kind, names in lines.items() if names])

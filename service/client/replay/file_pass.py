@@ -22,33 +22,22 @@ SAMPLES, SAMPLED_ROWS = 200, 50
 
 @dataclass(slots=True)
 class FilePass:
-    """A file on its way through a model: how it is sent, and what has been acknowledged.
-
-    Attributes:
-        entrants: the model's own algorithm, then its challengers.
-        row_id: the column of ids; without one each batch has an Idempotency-Key.
-        rows, known: acknowledged, and those of them that had been learned before.
-        version: of the model then.
-    """
+    """A file on its way through a model: how it is sent, and what has been acknowledged."""
 
     session: Session
     given: FileOptions
     table: Table
     task: str
-    entrants: list[Entrant]
-    row_id: str | None = None
+    entrants: list[Entrant]  # the model's own algorithm, then its challengers
+    row_id: str | None = None  # the column of ids; without one each batch has an Idempotency-Key
     rows: int = 0
-    known: int = 0
+    known: int = 0  # rows that had been learned before
     version: int = 0
     seconds: float = 0.0
     _costs: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
 
     def run(self, sampled: bool = False) -> None:
-        """Send every row, then ask what each algorithm has reached.
-
-        Raises:
-            Failed: a batch is refused, told by the lines of the file; or the service cannot be reached.
-        """
+        """Send every row, then ask what each algorithm has reached; ``Failed`` names the lines that are refused."""
         began, told_s, loss, scored, stride = time.perf_counter(), 0.0, 0.0, 0, 1
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
         for number, batch in enumerate(self.table.batches(size, self.given.limit)):

@@ -33,21 +33,13 @@ Row = tuple[list[str], int]
 
 
 class Batch(NamedTuple):
-    """Some rows.
-
-    Attributes:
-        columns: the header.
-        cells: of each row, as the file has them.
-        lines: for each row, where it ends, such as "line 17".
-        first: number of the first row, from 1.
-        body: header and rows as the service reads them, CSV in UTF-8.
-    """
+    """Some rows."""
 
     columns: Sequence[str]
-    cells: Sequence[Sequence[str]]
-    lines: Sequence[str]
-    first: int
-    body: bytes
+    cells: Sequence[Sequence[str]]  # as the file has them
+    lines: Sequence[str]  # where each row ends, such as "line 17"
+    first: int  # number of the first row, from 1
+    body: bytes  # header and rows as the service reads them, CSV in UTF-8
 
     def located(self, errors: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Problems of the body by lines and cells of the file."""
@@ -73,14 +65,8 @@ class Table:
         sep: between cells of CSV; None: as the header tells.
         encoding: of CSV; None: UTF-8, UTF-16 with its mark, or else Windows-1252.
 
-    Attributes:
-        name: of the file.
-        form: how it is read, in words.
-        columns: all but those that are left out.
-        skipped: rows that were left out, having no label.
-
-    Raises:
-        Failed: it cannot be read, or has no such columns.
+    ``form`` says how it is read; ``skipped`` counts rows without a label. ``Failed`` where it cannot be read, or has no
+    such columns.
     """
 
     def __init__(
@@ -119,11 +105,7 @@ class Table:
             raise Failed(f"{self.name}: none of its first {len(self._sample):,} rows has a label in column {label!r}")
 
     def batches(self, size: int, limit: int | None = None) -> Iterator[Batch]:
-        """The rows, ``size`` at a time and at most ``limit`` of them, read on demand, once.
-
-        Raises:
-            Failed: a row of another length, or the file turns out to be damaged.
-        """
+        """The rows, ``size`` at a time and at most ``limit`` of them, read once, on demand; ``Failed`` at a bad one."""
         names = [*self._kept]
         plain = [self.columns[name].notation.plain for name in names]
         rows, first = islice(self._whole(), limit), 1
@@ -150,7 +132,7 @@ class Table:
         for cells, line in chain(self._sample, self._rows):
             if len(cells) != width:
                 raise Failed(f"{self.name}, {self._unit} {line}: {len(cells)} cells; the header has {width}")
-            if self._label and self.columns[self._label].is_gap(cells[self._kept[self._label]]):
+            if self._label and self.columns[self._label].notation.is_gap(cells[self._kept[self._label]]):
                 self.skipped += 1
             else:
                 yield cells, line
