@@ -4,7 +4,7 @@ import json
 import math
 import re
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -45,6 +45,8 @@ def cost_of(text: str) -> tuple[str, float]:
     raise typer.BadParameter(f"{text!r} is not LABEL=COST, such as fraud=20")
 
 
+Task = Literal["classification", "regression"]
+Missing = Literal["error", "zero", "mean"]
 Name = Annotated[str, typer.Argument(metavar="NAME", callback=model_name, help="Name of the model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the API's document as it is.")]
 Yes = Annotated[bool, typer.Option("--yes", "--force", help="Do not ask, and replace what is there.")]

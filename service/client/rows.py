@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import httpx
 import typer
@@ -14,7 +14,7 @@ import typer
 from service.client.display import counted, described, spelt
 from service.client.failures import Failed, Misused
 from service.client.models import labels_of
-from service.client.options import Costs, Json, Name, Params, Yes, model_name
+from service.client.options import Costs, Json, Missing, Name, Params, Task, Yes, model_name
 from service.client.session import Service, Session, path_of
 
 TYPES = ("number", "boolean", "categorical", "time")
@@ -54,7 +54,7 @@ Values = Annotated[
 def create(
     *,
     name: Name,
-    task: Annotated[Literal["classification", "regression"] | None, typer.Option(help="What to predict.")] = None,
+    task: Annotated[Task | None, typer.Option(help="What to predict.")] = None,
     algorithm: Annotated[str | None, typer.Option(metavar="ID", help="Default: auto.")] = None,
     param: Params = None,
     features: Annotated[
@@ -65,9 +65,7 @@ def create(
         Any, typer.Option(metavar="A,B", parser=_labels_of, help="The classes, where they are known.")
     ] = None,
     cost: Costs = None,
-    missing: Annotated[
-        Literal["error", "zero", "mean"] | None, typer.Option(help="What a missing value becomes; default: error.")
-    ] = None,
+    missing: Annotated[Missing | None, typer.Option(help="What a missing value becomes; default: error.")] = None,
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="The whole body as JSON, - for stdin; other options change it.")
     ] = None,

@@ -15,8 +15,7 @@ from service.client.failures import Failed
 from service.client.models import cost_lines
 from service.client.options import Params, param_of
 from service.client.replay import chart, report
-from service.client.replay.file_options import FileOptions, Plot
-from service.client.replay.file_pass import FilePass
+from service.client.replay.file_pass import FileOptions, FilePass, Plot
 from service.client.replay.report import Entrant
 from service.client.session import Refused, Running, Service, Url, path_of
 
@@ -134,7 +133,8 @@ def _told(done: FilePass, plot: Path | None) -> dict[str, Any]:
     given, table, task, entrants, metrics = done.given, done.table, done.task, done.entrants, done.entrants[0].metrics
     title = f"{table.name}: {given.label if entrants[1:] else entrants[0].line}"
     measure, warnings = report.measure_of(metrics, task), report.notes(entrants, task, dict(given.cost or ()))
-    lines = [title, report.scores(entrants, task), *([] if entrants[1:] else [report.classes(metrics)]), f"{done}"]
+    tables = [report.scores(entrants, task), "" if entrants[1:] else report.classes(metrics)]
+    lines = [title, "\n\n".join(filter(None, tables)), "", f"{done}"]
     if table.skipped:
         lines.append(f"{counted(table.skipped)} without a label left out")
     if done.known:
@@ -168,4 +168,4 @@ def _curl(address: str, name: str, body: Mapping[str, Any]) -> str:
     """The command that creates a model; the key, where the environment has one, is not told."""
     key = ' -H "Authorization: Bearer $ONEPASS_API_KEY"' if os.environ.get("ONEPASS_API_KEY") else ""
     url = f"{address.removeprefix('http://')}/{path_of(name)}"
-    return f"curl -X PUT {shlex.quote(url)}{key} --json {shlex.quote(json.dumps(body))}"
+    return f"curl -X PUT {shlex.quote(url)}{key} --json {shlex.quote(json.dumps(body, ensure_ascii=False))}"

@@ -126,7 +126,7 @@ def classes(metrics: Scores) -> str:
         one = found[name]
         shares = {each: "undefined" if one[each] is None else f"{one[each]:.2%}" for each in ("recall", "precision")}
         lines.append({head: name, "rows": f"{one['support']:,}", **shares})
-    return f"\n{table(lines)}" if lines else ""
+    return table(lines) if lines else ""
 
 
 def _rare(metrics: Scores) -> dict[str, Scores]:

@@ -190,7 +190,7 @@ def test_a_rare_class_that_is_missed_is_told() -> None:
         assert [] == report.notes([fine], "classification", {})
     many = of_classes("a", 0.9, 0.1, **{f"c{at}": 10 for at in range(report.CLASSES_SHOWN + 1)})
     table = report.classes(many.metrics).splitlines()
-    assert (report.CLASSES_SHOWN, f"c{report.CLASSES_SHOWN}") == (len(table) - 3, table[3].split()[0])
+    assert (report.CLASSES_SHOWN, f"c{report.CLASSES_SHOWN}") == (len(table) - 2, table[2].split()[0])
 
 
 @pytest.mark.parametrize(("low", "tied"), [(-0.1, True), (0.1, False)])
@@ -264,6 +264,6 @@ def test_costs_are_named_by_labels() -> None:
 )
 def test_default_names(file: str, name: str) -> None:
     """A file's name makes a name that a model can have."""
-    from service.client.replay.file_options import FileOptions
+    from service.client.replay.file_pass import FileOptions
 
     assert name == FileOptions(file=Path(file), label="y").model

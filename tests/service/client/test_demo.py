@@ -1,6 +1,7 @@
 """``onepass demo``: its streams drift where they should, and what it promises happens."""
 
 import itertools
+import json
 import socket
 from collections.abc import Iterator
 
@@ -247,3 +248,7 @@ def test_a_model_that_somebody_deletes_is_fed_no_longer(
     command._feed([Fed(session, one, 1.0) for one in demo_models()], session, 1.0, float("inf"))
     lines = capsys.readouterr().out.splitlines()
     assert 5 == sum("was deleted by somebody else" in line for line in lines)
+    command._feed([Fed(session, one, 1.0) for one in demo_models()], session, 1.0, float("inf"), as_json=True)
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {one.name for one in demo_models()} == {one["model"] for one in events}
+    assert all({"seconds", "model", "event"} == one.keys() for one in events)
