@@ -38,6 +38,7 @@ Buffer = bytes | bytearray | memoryview
 Header = dict[str, Any]
 """JSON-able scalars that go with a state's arrays."""
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+_Columns = TypeVar("_Columns", bound=Struct)
 
 LEVELS: Final = (0.5, 0.8, 0.9, 0.95, 0.99)
 """The levels of intervals that adapt: the share of labels that an interval is to cover."""
@@ -67,13 +68,12 @@ class Prediction(Struct, gc=False):
     std: Floats | None = None  # (n,) predictive standard deviations of a regression
 
 
-def joined(predictions: Sequence[Prediction]) -> Prediction:
-    """The predictions of consecutive blocks of rows, at least one, as those of all their rows."""
-    if len(predictions) == 1:
-        return predictions[0]
-    pairs: Any = zip(*map(astuple, predictions), strict=True)
-    columns: list[Any] = [None if one[0] is None else np.concatenate(one) for one in pairs]
-    return Prediction(*columns)
+def joined(parts: Sequence[_Columns]) -> _Columns:
+    """The predictions, or other arrays by row, of consecutive blocks, at least one, as those of all their rows."""
+    if len(parts) == 1:
+        return parts[0]
+    pairs: Any = zip(*map(astuple, parts), strict=True)
+    return type(parts[0])(*(None if one[0] is None else np.concatenate(one) for one in pairs))
 
 
 def chunks(first: int, size: int, rows: int) -> list[slice]:

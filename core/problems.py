@@ -22,7 +22,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, WrapValid
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 PROBLEMS_MAX = 20
-"""Problems told in one refusal."""
+"""Problems named in one refusal."""
 LISTED_MAX = 100
 """Names or categories listed in one refusal."""
 NAMED_MAX = 10
@@ -41,18 +41,18 @@ class Problem(NamedTuple):
     allowed: object = None  # what would be right (a range, a list of names); None where nothing short says it
 
 
-def unknown_feature(field: str, names: Sequence[str], given: object = "", told: int = 0) -> Problem:
+def unknown_feature(field: str, names: Sequence[str], given: object = "", count: int = 0) -> Problem:
     """A name in a row, or a column of a table, that none of the features of these names has; see ``suggestion``."""
-    way_out = suggestion(given, names, told) or PASSED_OVER
+    way_out = suggestion(given, names, count) or PASSED_OVER
     return Problem(field, f"is not a feature of this model{way_out}", list(names[:LISTED_MAX]))
 
 
-def suggestion(given: object, names: Sequence[str], told: int = 0) -> str:
+def suggestion(given: object, names: Sequence[str], count: int = 0) -> str:
     """``; did you mean load?`` where one of the first names is like a given one but for a few letters, else nothing.
 
-    ``told``: problems that are told before it; after ``SUGGESTED_MAX`` nothing is suggested.
+    ``count``: problems named before it; after ``SUGGESTED_MAX`` nothing is suggested.
     """
-    if told >= SUGGESTED_MAX or not isinstance(given, str) or not 0 < len(given) <= SUGGESTED_LENGTH_MAX:
+    if count >= SUGGESTED_MAX or not isinstance(given, str) or not 0 < len(given) <= SUGGESTED_LENGTH_MAX:
         return ""
     by_letters = {name.lower(): name for name in names[:LISTED_MAX] if len(name) <= SUGGESTED_LENGTH_MAX}
     found = get_close_matches(given.lower(), by_letters, 1)
@@ -241,22 +241,22 @@ class Checked(BaseModel, extra="forbid", strict=True, frozen=True, json_schema_e
 
 def refusal(error: ValidationError) -> Invalid:
     """The problems of the first field that is wrong."""
-    return Invalid(*_told(error.errors(include_url=False)[0]))
+    return Invalid(*_problems(error.errors(include_url=False)[0]))
 
 
-def problems_of(error: ValidationError, told: int) -> list[Problem]:
-    """The problems of all fields, by paths that begin with a dot; ``told``: as of ``suggestion``."""
-    found = [problem for one in error.errors(include_url=False) for problem in _told(one, told)]
+def problems_of(error: ValidationError, count: int) -> list[Problem]:
+    """The problems of all fields, by paths that begin with a dot; ``count``: as of ``suggestion``."""
+    found = [problem for one in error.errors(include_url=False) for problem in _problems(one, count)]
     return [one._replace(field=f".{one.field}") for one in found]
 
 
-def _told(error: ErrorDetails, told: int = 0) -> list[Problem]:
+def _problems(error: ErrorDetails, count: int = 0) -> list[Problem]:
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"])
     context = error.get("ctx", {})
     if isinstance(own := context.get("error"), Invalid):
         return [one._replace(field=_joined(path, one.field)) for one in own.problems]
     allowed = context.get("allowed")
-    meant = suggestion(error["input"], allowed, told) if isinstance(allowed, list) else ""
+    meant = suggestion(error["input"], allowed, count) if isinstance(allowed, list) else ""
     return [Problem(path.removeprefix("."), error["msg"] + meant, allowed)]
 
 

@@ -36,8 +36,8 @@ class ChallengerBody(Config, json_schema_extra=showing(*CHALLENGER_FIELDS)):
 
 def own_fields(config: Config) -> dict[str, Any]:
     """What a configuration says of its learner, as a body."""
-    said = config.without_features
-    return {name: said[name] for name in OWN if name in said}
+    body = config.without_features
+    return {name: body[name] for name in OWN if name in body}
 
 
 def own_text(config: Config) -> str:

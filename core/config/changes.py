@@ -57,8 +57,8 @@ CHANGEABLE = ModelChanges.names()
 """What a change may name."""
 REPLACEABLE = tuple(name for name in CHANGEABLE if name not in {LABELS, CATEGORIES})
 """Fields that are replaced as a whole."""
-TOLD_MAX = 100
-"""Characters of a value that is told."""
+SHOWN_MAX = 100
+"""Characters of a value that is shown."""
 _INSTEAD = {
     **dict.fromkeys(
         ("algorithm", "task", "params", "seed", "lags"),
@@ -157,8 +157,8 @@ def _way(name: str, config: Config, asked: Config) -> str:
 
 
 def _short(value: object) -> object:
-    """A value that can be told in a word; None for others."""
-    return value if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= TOLD_MAX) else None
+    """A value that can be shown in a word; None for others."""
+    return value if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= SHOWN_MAX) else None
 
 
 def interchangeable(config: Config, other: Config) -> bool:

@@ -160,8 +160,8 @@ class Config(Checked):
         if not isinstance(given, dict):
             raise Invalid.of("", "must be an object")
         if misplaced := [name for name in given if name in cls.names()]:
-            told = 'is a field of the model: it stands beside "params"'
-            raise Invalid(*(Problem(f".{name}", told) for name in misplaced))
+            problem = 'is a field of the model: it stands beside "params"'
+            raise Invalid(*(Problem(f".{name}", problem) for name in misplaced))
         return _algorithm(info).complete(given)
 
     @field_validator("features", mode="plain", json_schema_input_type=Declared | None)
@@ -296,7 +296,7 @@ class Config(Checked):
 
 
 def _given(field: str, info: ValidationInfo) -> Any:
-    """What an earlier field holds; where that is wrong, it is what the client is told."""
+    """What an earlier field holds; where that is wrong, the client is refused for that."""
     if field not in info.data:
         raise ValueError(f"{field} is wrong")
     return info.data[field]

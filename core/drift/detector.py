@@ -111,6 +111,7 @@ class DriftDetector(Holder):
         }
     )
     object_bytes = OBJECT_BYTES
+    counts: Mapping[str, int] = {"started": 1}
 
     def __init__(self, tests: Tests, ranges: Floats, regression: bool, classes: int = 0) -> None:
         mean, error = tests.get("class_mean"), tests.get("error_rate")
@@ -244,9 +245,6 @@ class DriftDetector(Holder):
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
         return super().nbytes + self._ranges.nbytes
-
-    def _counts(self) -> Counts:
-        return {"started": 1}
 
     def _sizes(self, _found: Counts) -> Counts:
         return {"D": self.means.shape[1], "reference": len(self.reference)}

@@ -50,6 +50,7 @@ class Episodes(Holder):
 
     layout = Layout({})
     object_bytes = 200
+    counts: Mapping[str, int] = {"opened": ROWS_MAX, "acted": ROWS_MAX}
 
     def __init__(self) -> None:
         self.opened = 0  # the row of the first alarm of the latest one
@@ -64,9 +65,6 @@ class Episodes(Holder):
             return EpisodePlace(joins=False, held_back=True)
         self.acted = row
         return EpisodePlace(joins=False, held_back=False)
-
-    def _counts(self) -> Counts:
-        return {"opened": ROWS_MAX, "acted": ROWS_MAX}
 
     def _check(self, _held: Mapping[str, Floats], found: Counts) -> None:
         if found["acted"] > found["opened"] or (found["opened"] > 0) != (found["acted"] > 0):
@@ -128,8 +126,8 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
     def to_json(self) -> Header:
         """The first alarm as clients see it, but for the model's name, and the id and time that go with it."""
         shown = to_builtins(self) | {"windows": {"before": self.rows_before, "after": self.rows_after}}
-        said = ("version", "row", "features", "before", "after", "epsilon_cut", "windows", "action", "challenger")
-        return {"kind": self.kind, "class": self.label, **{name: shown[name] for name in said}}
+        names = ("version", "row", "features", "before", "after", "epsilon_cut", "windows", "action", "challenger")
+        return {"kind": self.kind, "class": self.label, **{name: shown[name] for name in names}}
 
 
 def of_alarm(alarm: Alarm, place: tuple[int, int], columns: Sequence[str], **known: Any) -> Drift:

@@ -288,11 +288,11 @@ class Limits(NamedTuple):
             Invalid: numbers that are refused; the first 20 of them.
         """
         found: Floats = np.clip(raw, self.low, self.high)
-        said = 'is outside the declared range; declare "outside": "clip" or "accept" to take such values'
+        problem = 'is outside the declared range; declare "outside": "clip" or "accept" to take such values'
         problems = []
         for i, j in np.argwhere((found != raw) & ~np.isnan(raw) & self.refused)[:PROBLEMS_MAX].tolist():
             ends = [(">=", self.low[j]), ("<=", self.high[j])]
             allowed = " and ".join(f"{sign} {end:g}" for sign, end in ends if np.isfinite(end))
-            problems.append(Problem(place(i, j), said, allowed))
+            problems.append(Problem(place(i, j), problem, allowed))
         refuse(problems)
         return found

@@ -223,11 +223,7 @@ class Encoder:
         return self.layout.to_arrays(self), {"missing": self.missing}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave; of a model under "error" with the way in which it fills values.
-
-        Raises:
-            ValueError: no state of an encoder of this schema; nothing has changed.
-        """
+        """Take over a state of ``to_arrays``; see ``Holder``. Under "error" it says how values are filled."""
         fill: Any = header.get("missing")
         if set(header) != {"missing"} or fill not in ([*_LAYOUTS] if self.missing == "error" else [self.missing]):
             raise ValueError("not the state of this encoder")

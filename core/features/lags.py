@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from core.contract import NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints
 from core.state.layout import Array, Counts, Holder, Layout, Range
 
-NOT_TOLD, BEFORE_ALL = np.nan, np.inf
+NOT_RETURNED, BEFORE_ALL = np.nan, np.inf
 """The first lag column of a row that brings none; of one that was predicted before the first row was learned."""
 
-_NONE_TOLD, _NO_LABELS = np.empty((0, 0)), np.empty(0)
+_NONE_RETURNED, _NO_LABELS = np.empty((0, 0)), np.empty(0)
 
 
 @njit(cache=True, nogil=True)
@@ -62,21 +62,21 @@ def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Flo
 
 @njit(f"void({ROWS_IN}, {NUMBERS_IN}, {ROWS_IN}, b1, {VECTOR}, {TABLE}, {TABLE}, {TABLE})", cache=True, nogil=True)
 def _lag(
-    X: Floats, y: Floats, told: Floats, classes: bool, known: Floats, features: Floats, labels: Floats, Z: Floats
+    X: Floats, y: Floats, returned: Floats, classes: bool, known: Floats, features: Floats, labels: Floats, Z: Floats
 ) -> None:
-    """Rows (n, D) with lag columns, those told (n, L) or (0, 0) where they bring some.
+    """Rows (n, D) with lag columns, those returned (n, L) or (0, 0) where they bring some.
 
     Each then joins the history with its label y (n,); where there are none, (0,), each row is the next one.
     """
     D, nothing = X.shape[1], np.zeros(labels.shape)
     for i in range(X.shape[0]):
-        if told.shape[0] == 0 or np.isnan(told[i, 0]):
+        if returned.shape[0] == 0 or np.isnan(returned[i, 0]):
             _write(X, i, known[0] > 0.0, features, labels, Z)
-        elif np.isinf(told[i, 0]):
+        elif np.isinf(returned[i, 0]):
             _write(X, i, False, features, nothing, Z)
         else:
             Z[i, :D] = X[i]
-            Z[i, D:] = told[i]
+            Z[i, D:] = returned[i]
         if y.shape[0]:
             _join(X, i, y[i], classes, known[0] > 0.0, features, labels)
             known[0] = 1.0
@@ -108,16 +108,16 @@ class LagColumns(Holder):
         """Rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing."""
         return self._lagged(X, _NO_LABELS, None)
 
-    def absorb(self, X: Floats, truth: NDArray[Any], told: Floats | None = None) -> Floats:
+    def absorb(self, X: Floats, truth: NDArray[Any], returned: Floats | None = None) -> Floats:
         """Encoded rows (n, D) that are about to be learned with their lag columns: (n, D + L).
 
-        ``truth``: (n,) class indices, or numbers; ``told``: (n, L) lag columns that rows bring, ``NOT_TOLD`` or
+        ``truth``: (n,) class indices, or numbers; ``returned``: (n, L) lag columns that rows bring, ``NOT_RETURNED`` or
         ``BEFORE_ALL`` in the first; None: no row does. A block leaves the bits of its rows one by one.
         """
-        return self._lagged(X, np.ascontiguousarray(truth, dtype=np.float64), told)
+        return self._lagged(X, np.ascontiguousarray(truth, dtype=np.float64), returned)
 
-    def _lagged(self, X: Floats, y: Floats, told: Floats | None) -> Floats:
-        Z, given = np.empty((X.shape[0], X.shape[1] + self.width)), _NONE_TOLD if told is None else told
+    def _lagged(self, X: Floats, y: Floats, returned: Floats | None) -> Floats:
+        Z, given = np.empty((X.shape[0], X.shape[1] + self.width)), _NONE_RETURNED if returned is None else returned
         _lag(X, y, given, self._classes, self.known, self.features, self.labels, Z)
         return Z
 
@@ -127,17 +127,17 @@ class LagColumns(Holder):
             return ()
         return (*self.features.ravel().tolist(), *self.labels.ravel().tolist())
 
-    def as_told(self, brought: Sequence[tuple[float, ...] | None]) -> Floats:
+    def as_returned(self, brought: Sequence[tuple[float, ...] | None]) -> Floats:
         """What ``absorb`` takes of rows some of which bring lag columns, as ``now`` gave them; None, or others than the
         model's: the row brings none.
         """
-        told = np.full((len(brought), self.width), NOT_TOLD)
+        returned = np.full((len(brought), self.width), NOT_RETURNED)
         for row, own in enumerate(brought):
             if own == ():
-                told[row, 0] = BEFORE_ALL
+                returned[row, 0] = BEFORE_ALL
             elif own is not None and len(own) == self.width:
-                told[row] = own
-        return told
+                returned[row] = own
+        return returned
 
     def extend(self, other: "LagColumns", places: Ints) -> None:
         """Go on for a history of fewer columns, those at ``places``; the others have been 0 in every row."""

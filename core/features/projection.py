@@ -159,10 +159,8 @@ class Projection:
     def project(self, names: Sequence[str], values: Floats, starts: Ints) -> Floats:
         """The projection psi (n, d) of n rows, finite.
 
-        Args:
-            names: all m names of all rows in order.
-            values: (m,) their values, finite.
-            starts: (n + 1,): row i has the names and values from starts[i] to starts[i + 1]; from 0 to m.
+        Row i has the names and the finite values (m,) from starts[i] to starts[i + 1]; ``starts`` (n + 1,) goes from 0
+        to m.
         """
         psi = np.empty((len(starts) - 1, self.dimension))
         _project(self.states(names), values, starts, self.kind == "gaussian", _SIGNS, psi)

@@ -244,11 +244,7 @@ class Scaler:
         return self.layout.to_arrays(self), {"kind": self.kind, "rows": self.rows}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave.
-
-        Raises:
-            ValueError: names, shapes or values that no scaler of this kind can have; the state is unchanged.
-        """
+        """Take over a state of ``to_arrays``; see ``Holder``."""
         if set(header) != {"kind", "rows"} or header["kind"] != self.kind:
             raise ValueError("not the state of this scaler")
         (rows,) = counts({"rows": header["rows"]}, rows=ROWS_MAX)

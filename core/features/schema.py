@@ -109,8 +109,8 @@ class Schema:
         if not isinstance(values, Mapping):
             raise Invalid.of(field, "is not an object of names and values")
         strange = [] if self.known.issuperset(values) else [name for name in values if name not in self.known]
-        told = enumerate(strange[:PROBLEMS_MAX])
-        problems = [unknown_feature(f"{field}.{name}", self.names, name, at) for at, name in told]
+        first = enumerate(strange[:PROBLEMS_MAX])
+        problems = [unknown_feature(f"{field}.{name}", self.names, name, at) for at, name in first]
         place, cells = (lambda at: f"{field}.{self.names[at]}"), enumerate(map(values.get, self.names))
         raw = self._read_cells(cells, missing_allowed, False, place, problems)
         refuse(problems)
@@ -172,8 +172,8 @@ class Schema:
         place: _Place = lambda row, column: f"{field}[{row}][{column}]"  # noqa: E731
         if bad.any():
             cells = [(int(i), int(j)) for i, j in np.argwhere(bad)[:PROBLEMS_MAX]]
-            said = [(_MISSING, None) if np.isnan(raw[cell]) else self._columns[cell[1]].misfit for cell in cells]
-            refuse([Problem(place(*cell), *misfit) for cell, misfit in zip(cells, said, strict=True)])
+            misfits = [(_MISSING, None) if np.isnan(raw[cell]) else self._columns[cell[1]].misfit for cell in cells]
+            refuse([Problem(place(*cell), *misfit) for cell, misfit in zip(cells, misfits, strict=True)])
         return self._within(coded, place)
 
     def _order(self, columns: Sequence[str], missing_allowed: bool, field: str) -> list[int]:
@@ -219,8 +219,8 @@ class Schema:
         if not {width}.issuperset(map(len, rows)):
             place = "row {}" if table.texts else "data[{}]"
             ragged = [(at, len(row)) for at, row in enumerate(rows, int(table.texts)) if len(row) != width]
-            said = f"values, {width} expected"
-            refuse([Problem(place.format(at), f"has {found} {said}") for at, found in ragged[:PROBLEMS_MAX]])
+            expected = f"values, {width} expected"
+            refuse([Problem(place.format(at), f"has {found} {expected}") for at, found in ragged[:PROBLEMS_MAX]])
         raw = np.full((len(rows), len(self.names)), math.nan)
         problems: list[Problem] = []
         for begin in range(0, len(rows), _ROWS_AT_ONCE):

@@ -37,38 +37,24 @@ class LearnerClass(Protocol):
 class Algorithm:
     """One algorithm of the catalogue.
 
-    Attributes:
-        id: name in the API.
-        tasks: tasks it can learn; a model may leave ``task`` out only where there is exactly one.
-        summary: one sentence.
-        use_when: for which streams to take it, in one line with measured figures (core/learners/README.md).
-        paper: where it comes from.
-        equation: what it minimises or how it updates, in one line of plain text, with the letters of Unicode.
-        params: its parameters. One named ``mapping`` makes it a learner for changes of features, which also needs
-            ``variant`` and ``horizon`` (core.switching.phases); ``compressed_dim`` means named sparse rows;
-            ``random_features`` R of them are learned like R further columns (core.learners.expanded).
-        learner: "module:name" of the class that learns, which is built from a spec: it is imported, with its kernels,
-            when there is a model of it.
-        row_discounts: whether a feedback row may carry its own ``discount``.
-        row_weights: whether a feedback row may carry its own ``weight``.
-        class_bound: the largest number of classes it learns.
-        probabilities: whether a classifier says how probable the classes are, not only which one it takes.
-        selects: whether after a switch one expert's prediction is drawn for each row instead of a mixture of all.
+    A parameter ``mapping`` makes it a learner for changes of features, which also needs ``variant`` and ``horizon``
+    (core.switching.phases); ``compressed_dim`` means named sparse rows; ``random_features`` R of them are learned like
+    R further columns (core.learners.expanded).
     """
 
-    id: str
-    tasks: tuple[Task, ...]
-    summary: str
-    use_when: str
-    paper: str
-    equation: str
+    id: str  # name in the API
+    tasks: tuple[Task, ...]  # that it can learn; a model may leave ``task`` out only where there is exactly one
+    summary: str  # one sentence
+    use_when: str  # for which streams to take it, in one line with measured figures (core/learners/README.md)
+    paper: str  # where it comes from
+    equation: str  # what it minimises or how it updates, in one line of plain text, with the letters of Unicode
     params: tuple[Param, ...]
-    learner: str
-    row_discounts: bool = False
-    row_weights: bool = False
-    class_bound: int = CLASS_BOUND
-    probabilities: bool = True
-    selects: bool = False
+    learner: str  # "module:name" of the class that learns: imported, with its kernels, when there is a model of it
+    row_discounts: bool = False  # whether a feedback row may carry its own ``discount``
+    row_weights: bool = False  # likewise ``weight``
+    class_bound: int = CLASS_BOUND  # the largest number of classes it learns
+    probabilities: bool = True  # whether a classifier says how probable the classes are, not only which one it takes
+    selects: bool = False  # whether after a switch one expert is drawn for each row instead of a mixture of all
 
     @cached_property
     def _class(self) -> LearnerClass:

@@ -28,15 +28,7 @@ class Linear(Learner, Protocol):
 
 
 class Expanded:
-    """The learner behind every algorithm with ``random_features`` above 0.
-
-    Args:
-        spec: of d columns, and R random features.
-        learner: an empty one of d + R columns.
-
-    Attributes:
-        learner: as given.
-    """
+    """The learner behind every algorithm with R ``random_features`` above 0: that of d + R columns, as given."""
 
     def __init__(self, spec: Spec, learner: Linear) -> None:
         self._features = RandomFeatures(spec.seed, spec.dimension, spec.params["random_features"])
@@ -82,9 +74,5 @@ class Expanded:
         return self.learner.to_arrays()
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this spec can be; nothing has changed.
-        """
+        """Take over a state of ``to_arrays``; see ``core.contract.Learner``."""
         self.learner.load_arrays(arrays, header)

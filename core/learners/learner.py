@@ -51,31 +51,27 @@ class RowLearner(Holder):
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.regression, self.classes = spec, spec.task == "regression", 0
+        self.counts = {"classes": 0 if self.regression else CLASS_BOUND}
 
     def add_class(self) -> None:
         """See ``core.contract.Learner``."""
         raise NotImplementedError
 
-    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
         """Predict n rows; changes nothing but what is written.
 
         Args:
             X: (n, d) rows.
             value: (n,) the most probable classes, written; (0,) for regression.
-            told: (n, K) their probabilities, K >= 1, written; for regression (2, n) numbers and deviations.
+            out: (n, K) their probabilities, K >= 1, written; for regression (2, n) numbers and deviations.
         """
         raise NotImplementedError
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
-        """Test, then train on n rows.
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """Test, then train on n rows X (n, d) with y (n,), numbers or class indices as floats; written as by
+        ``predict_into``.
 
-        Args:
-            X: (n, d) rows.
-            y: (n,) numbers, or class indices as floats.
-            discounts: (n,), or ``NONE_GIVEN``.
-            weights: likewise.
-            value: as of ``predict_into``.
-            told: likewise.
+        Discounts and weights are (n,), or ``NONE_GIVEN``.
         """
         raise NotImplementedError
 
@@ -83,15 +79,15 @@ class RowLearner(Holder):
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
         n = X.shape[0]
         if self.regression:
-            told = np.empty((2, n))
-            self.predict_into(X, NO_VALUE, told)
-            return Prediction(told[0], None, told[1] if self.deviates else None)
-        value, told = np.empty(n, np.int64), np.empty((n, self.classes))
+            out = np.empty((2, n))
+            self.predict_into(X, NO_VALUE, out)
+            return Prediction(out[0], None, out[1] if self.deviates else None)
+        value, out = np.empty(n, np.int64), np.empty((n, self.classes))
         if self.classes:
-            self.predict_into(X, value, told)
+            self.predict_into(X, value, out)
         else:
             value.fill(-1)
-        return Prediction(value, told)
+        return Prediction(value, out)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -103,15 +99,12 @@ class RowLearner(Holder):
         if weights is None:
             weights = NONE_GIVEN
         if self.regression:
-            told, numbers = np.empty((2, n)), np.ascontiguousarray(y, dtype=np.float64)
-            self.learn_into(X, numbers, discounts, weights, NO_VALUE, told)
-            return Prediction(told[0], None, told[1] if self.deviates else None)
-        value, told = np.empty(n, np.int64), np.empty((n, self.classes))
-        self.learn_into(X, y.astype(np.float64), discounts, weights, value, told)
-        return Prediction(value, told)
-
-    def _counts(self) -> Counts:
-        return {"classes": 0 if self.regression else CLASS_BOUND}
+            out, numbers = np.empty((2, n)), np.ascontiguousarray(y, dtype=np.float64)
+            self.learn_into(X, numbers, discounts, weights, NO_VALUE, out)
+            return Prediction(out[0], None, out[1] if self.deviates else None)
+        value, out = np.empty(n, np.int64), np.empty((n, self.classes))
+        self.learn_into(X, y.astype(np.float64), discounts, weights, value, out)
+        return Prediction(value, out)
 
     def _sizes(self, found: Counts) -> Counts:
         return self.sizes(self.spec, found["classes"])

@@ -24,13 +24,9 @@ def column_count(classes: int) -> int:
 
 
 def with_class(columns: Floats, classes: int, newcomer: Floats, first_two: tuple[float, float] = OPPOSITE) -> Floats:
-    """The columns when the last of ``classes`` has just appeared.
+    """The columns (m, ...) when the last of K ``classes`` has just appeared; themselves where nothing changes.
 
-    Args:
-        columns: (m, ...) those of the classes before it; itself returned where nothing changes.
-        classes: K, the new class included.
-        newcomer: (1, ...) its column.
-        first_two: (a, b).
+    ``newcomer``: (1, ...) its column; ``first_two``: (a, b).
     """
     if classes < 3:
         return columns
@@ -44,11 +40,7 @@ def linear_model(
 ) -> Weights:
     """Columns (m, d) or (m, d + 1), the bias last, as copies in the terms of ``core.contract.Weights``.
 
-    Args:
-        columns: the weights.
-        dimension: d.
-        classes: K; None for regression.
-        first_two: (a, b).
+    ``classes``: K, None for regression; ``first_two``: (a, b).
     """
     if classes is not None and classes < 3:
         columns = np.concatenate([share * columns for share in first_two])[:classes]
@@ -110,11 +102,9 @@ class LinearLearner(RowLearner):
 def as_views(holder: object, shared: Sequence[str], of_members: Sequence[str]) -> Floats:
     """All numbers of a holder in one array, of which its arrays become views: a kernel takes one sooner than many.
 
-    Args:
-        holder: what the arrays are attributes of. One that is assigned later on is no part of the whole any more.
-        shared: names of arrays that come first, one behind another.
-        of_members: names of arrays (K, ...); what they have of the first member follows, then what of the next one.
-            Each begins at a multiple of 8 numbers, where vectors are loaded fastest.
+    An array that is assigned later on is no part of the whole any more. The ``shared`` ones come first, one behind
+    another; then what those ``of_members`` (K, ...) have of the first member, of the next one, and so on. Of these each
+    begins at a multiple of 8 numbers, where vectors are loaded fastest.
     """
     arrays = {name: getattr(holder, name) for name in (*shared, *of_members)}
     K, sizes = len(arrays[of_members[0]]), {name: array.size for name, array in arrays.items()}

@@ -18,10 +18,8 @@ __all__ = ["ClassificationMetrics", "Quality", "RegressionMetrics", "classificat
 def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header:
     """Accuracy, kappa and log loss of n rows alone.
 
-    Args:
-        predicted: (n,) class indices; -1: no answer, the row is unscored.
-        truth: (n,) class indices.
-        p_true: (n,) probabilities of the true label, or NaN.
+    By indices of classes (n,), of which -1 is no answer: the row is unscored; and probabilities (n,) of the true label,
+    or NaN.
     """
     scored = predicted != NOTHING
     predicted, truth, p_true = predicted[scored], truth[scored], p_true[scored]

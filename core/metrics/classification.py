@@ -55,14 +55,6 @@ NO_SCORES: Header = {"score": None, "baseline": None}
 NO_COSTS: Header = {"mean": None, "constant": None, "label": None}
 
 
-class MeanCost(NamedTuple):
-    """Costs per row of a span: ``mean`` of the answers, ``constant`` of the cheapest constant one, ``answer``."""
-
-    mean: float
-    constant: float
-    answer: int
-
-
 class ClassSpan(NamedTuple):
     """What is counted of one span (``class_kernels``); ``whole``: rows are counted, not weighed."""
 
@@ -122,7 +114,8 @@ class ClassSpan(NamedTuple):
         found = mean_cost(self.tallies, costs)
         if found is None:
             return NO_COSTS
-        return {"mean": number(found.mean), "constant": number(found.constant), "label": labels[found.answer]}
+        mean, constant, answer = found
+        return {"mean": number(mean), "constant": number(constant), "label": labels[answer]}
 
     @property
     def _shown(self) -> Ints:
@@ -257,17 +250,15 @@ class ClassificationMetrics(PrequentialMetrics):
         scored, right, *baselines = self.sums[0, [at.SCORED, at.RIGHT, at.NO_CHANGE, at.MAJORITY]].tolist()
         found = {"score": right / scored, "baseline": max(baselines) / scored} if scored else NO_SCORES
         cost = None if costs is None else mean_cost(self.by_class[at.OVERALL : at.FADED], costs)
-        return found if cost is None else {**found, "mean_cost": cost.mean, "baseline_cost": cost.constant}
+        return found if cost is None else {**found, "mean_cost": cost[0], "baseline_cost": cost[1]}
 
     def report(
         self, labels: Sequence[Any] | None = None, keys: Sequence[str] = (), costs: Floats | None = None
     ) -> Header:
         """The answer of ``GET /models/{name}/metrics``; undefined numbers are None.
 
-        Args:
-            labels: of all classes that are known; None: their indices.
-            keys: the labels as JSON keys.
-            costs: (at least K,) of missing each of them; None: costs are not reported.
+        ``labels``: of all classes that are known, None for their indices; ``keys``: the labels as JSON keys; ``costs``:
+        (at least K,) of missing each of them, None: not reported.
         """
         if labels is None:
             labels = range(self.classes)
@@ -283,7 +274,7 @@ class ClassificationMetrics(PrequentialMetrics):
         if costs is None:
             ratio = error_ratio(1.0 - accuracy, 1.0 - baseline)
         elif (found := mean_cost(window.tallies, costs)) is not None:
-            ratio = error_ratio(found.mean, found.constant)
+            ratio = error_ratio(*found[:2])
         return Quality(accuracy, baseline, ratio, window.calibration_error, int(self.sums[0, at.UNSCORED]))
 
     def _span(self, faded: int) -> ClassSpan:
@@ -350,10 +341,10 @@ def balanced_accuracy(labels: Floats, hits: Floats) -> float:
     return float((hits[there] / labels[there]).mean()) if there.any() else np.nan
 
 
-def mean_cost(tallies: Floats, costs: Floats) -> MeanCost | None:
-    """The costs of a span with tallies (3, K), for costs (at least K,) of missing each label; None without rows.
+def mean_cost(tallies: Floats, costs: Floats) -> tuple[float, float, int] | None:
+    """Costs per row of a span with tallies (3, K), for costs (at least K,) of missing each label; None without rows.
 
-    Of equally cheap constant answers it is the one of lowest index.
+    Those of the answers; those of the cheapest constant answer; which one that is, of equals the first.
     """
     labels, _, hits = tallies
     costs = costs[: len(labels)]
@@ -365,7 +356,7 @@ def mean_cost(tallies: Floats, costs: Floats) -> MeanCost | None:
     at_stake = shares * labels
     answer = int(np.argmax(at_stake))
     mean, constant = shares @ (labels - hits), at_stake.sum() - at_stake[answer]
-    return MeanCost(unit * (float(mean) / rows), unit * (float(constant) / rows), answer)
+    return unit * (float(mean) / rows), unit * (float(constant) / rows), answer
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -94,10 +94,8 @@ class Difference(Holder):
     def absorb(self, first: Floats, second: Floats, truth: Floats = NO_NUMBERS) -> None:
         """Compare n rows in order. A block leaves the same bits as its rows one at a time.
 
-        Args:
-            first: (n,) losses, 0 to 1, or squared errors; NaN without a prediction.
-            second: those of the other learner.
-            truth: (n,) the numbers that came; (0,) for a classification.
+        By the losses (n,) of both learners, 0 to 1 or squared errors, NaN without a prediction; ``truth``: (n,) the
+        numbers that came, (0,) for a classification.
         """
         _absorb(first, second, truth, self.scalars)
 

@@ -221,6 +221,7 @@ class Intervals(Holder):
             "bits": Array("rows", within=Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)),
         }
     )
+    counts: Mapping[str, int] = {"rows": ROWS_MAX}
 
     def __init__(self) -> None:
         self.rows = 0
@@ -234,13 +235,8 @@ class Intervals(Holder):
     def absorb(self, predicted: Floats, truth: Floats, served: Floats | None = None) -> None:
         """Score n rows in order, and learn their residuals. A block leaves the same bits as its rows one at a time.
 
-        Args:
-            predicted: float64 (n,), the predictions that are scored.
-            truth: float64 (n,), the numbers that came.
-            served: (n, L, 2) the intervals of tracked rows, see ``returned_bounds``; None: none was tracked.
-
-        Raises:
-            ValueError: a number is not finite; nothing changed.
+        Predictions and numbers are (n,). ``served``: (n, L, 2) the intervals of tracked rows, see ``returned_bounds``;
+        None: none was tracked. Raises ``ValueError`` where a number is not finite; nothing changed.
         """
         arrays = self.arrays(len(truth))
         if not absorb_residuals(predicted, truth, NONE_TRACKED if served is None else served, self.rows, *arrays):
@@ -297,9 +293,6 @@ class Intervals(Holder):
         self._ordered = np.zeros(len(self.residuals))
         self._ordered[:n] = np.sort(self.residuals[:n])
 
-    def _counts(self) -> Counts:
-        return {"rows": ROWS_MAX}
-
     def _sizes(self, found: Counts) -> Counts:
         return {"residuals": capacity(found["rows"], RING), "rows": capacity(found["rows"], WINDOW)}
 
@@ -307,8 +300,7 @@ class Intervals(Holder):
 def returned_bounds(served: Sequence[IntervalBounds | None]) -> Floats:
     """What ``Intervals.absorb`` takes of rows some of which were tracked: (n, L, 2).
 
-    Args:
-        served: the intervals that each row was served with; None: none; (): it was not tracked.
+    Of the intervals that each row was served with; None: none; (): it was not tracked.
     """
     returned = np.full((len(served), len(LEVELS), 2), np.nan)
     for row, given in enumerate(served):

@@ -246,14 +246,9 @@ class RegressionMetrics(PrequentialMetrics):
     def absorb(self, predicted: Floats, truth: Floats, baselines: Floats = AS_IT_IS) -> None:
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
-        Args:
-            predicted: float64 (n,), the a-priori predictions.
-            truth: float64 (n,), the numbers that came.
-            baselines: float64 (n,), what ``last_value`` predicted then: a number, ``NOTHING`` or
-                ``AS_NOW``; or (0,): as now for all rows.
-
-        Raises:
-            ValueError: other lengths, or a number that is not finite; nothing changed.
+        Predictions and numbers are (n,). ``baselines``: (n,) what ``last_value`` predicted then, a number, ``NOTHING``
+        or ``AS_NOW``; or (0,): as now for all rows. Raises ``ValueError`` for other lengths, or a number that is not
+        finite; nothing changed.
         """
         n = len(truth)
         if len(predicted) != n or (len(baselines) and len(baselines) != n):

@@ -74,14 +74,8 @@ def apply(model: Model, entry: Entry) -> list[Outcome]:
 def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Outcome | None]:
     """Apply neighbouring entries as one block, as far as that gives the bits of applying them one by one.
 
-    Args:
-        model: the model.
-        merged: their rows.
-        first: the entry that is next, from 0.
-
-    Returns:
-        The entry that is next now, and what became of the rows before it. It is ``first``, and nothing has changed,
-        where that entry has to be applied by itself.
+    Begins at entry ``first``, from 0. Returns the entry that is next now, and what became of the rows before it;
+    ``first``, and nothing has changed, where that entry has to be applied by itself.
     """
     stop = first
     if row_exact(model):
@@ -161,8 +155,6 @@ def _outcomes(
         names = [name if one is None else one.prediction for name, one in zip(names, returned, strict=True)]
     if None in names:
         losses = [None if name is None else loss for name, loss in zip(names, losses, strict=True)]
-    if len(segments) == 1:
-        return [Outcome(rows, names, losses, learned, p_true)]
     outcomes: list[Outcome] = []
     start, rows = 0, rows - len(names)
     for segment in segments:

@@ -92,13 +92,9 @@ def fresh() -> Floats:
 
 @njit(cache=True, nogil=True)
 def log_priors(order: Ints, counts: Floats, rows: float, priors: Floats) -> None:
-    """What the logarithm of each class's probability changes by, into priors (K,).
+    """What the logarithm of each class's probability changes by, into priors (K,), none above 0.
 
-    Args:
-        order: (K,) the label of each class.
-        counts: rows of each label.
-        rows: their sum.
-        priors: (K,) written, none above 0.
+    ``order``: (K,) the label of each class; ``counts``: rows of each label, ``rows`` their sum.
     """
     K = priors.shape[0]
     for k in range(K):

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from core.config.challengers import promote_of
-from core.contract import Floats
+from core.contract import Floats, joined
 from core.drift.outbox import Joined, changes_of, of_alarm
 from core.entry import Challenge, PlaceOf, Promote, Withdraw
 from core.metrics.difference import NO_NUMBERS, Difference
-from core.model.drift_response import Seen
+from core.model.drift_response import LocatedAlarm
 from core.model.learn import learn_rows
 from core.model.model import Challenger, LearnerParts, Model
 from core.model.plans import PREVIOUS, plan_challenge, unproven
-from core.model.rows import BlockRows, Returned, Scored, joined
+from core.model.rows import BlockRows, Returned, Scored
 from core.problems import Conflict
 
 TEST_EVERY = 100
@@ -103,7 +103,7 @@ def report_alarms(model: Model, place_of: PlaceOf) -> None:
         parts.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
 
 
-def _take_alarms(parts: LearnerParts, challenger: str | None) -> list[tuple[LearnerParts, str | None, Seen]]:
+def _take_alarms(parts: LearnerParts, challenger: str | None) -> list[tuple[LearnerParts, str | None, LocatedAlarm]]:
     response = parts.drift_response
     if response is None or not response.alarms:
         return []

@@ -63,7 +63,7 @@ _NO_WEIGHTS = np.empty(0)
 
 
 @njit(cache=True, nogil=True)
-def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
+def _answer(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
     """Probabilities of a row into q (K,), from the learner's calibrated ones, r (classes,); the index of the answer."""
     K = q.shape[0]
     mass = max(1.0 / (rows + 1.0), MASS_MIN)
@@ -79,43 +79,29 @@ def _say(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floa
     return best
 
 
-@njit(cache=True, nogil=True)
-def _of_all(counts: Floats, labels: int) -> Floats:
-    """The counts of the first labels as those of all."""
-    found = np.zeros(labels)
-    found[: counts.shape[0]] = counts
-    return found
-
-
 @direct
 @njit(
     f"Tuple(({CLASSES}, {TABLE}))({ROWS_IN}, {CLASSES}, {VECTOR}, {VECTOR}, {VECTOR}, i8, f8)", cache=True, nogil=True
 )
-def say_rows(
+def answer_rows(
     p: Floats, order: Ints, costs: Floats, counts: Floats, calibration: Floats, labels: int, rows: float
 ) -> tuple[Ints, Floats]:
-    """The answers for n rows that are predicted at the same time.
+    """The answers for n rows that are predicted at the same time: labels (n,), -1 for none, and probabilities (n, K).
 
-    Args:
-        p: (n, classes) the learner's probabilities.
-        order: (classes,) the label of each class.
-        costs: (K,) of missing each label; (0,): all alike.
-        counts: rows of each label; later ones have none.
-        calibration: see core.model.calibration.
-        labels: K.
-        rows: that the model has learned.
-
-    Returns:
-        Labels (n,), -1 where there is none, and probabilities (n, K).
+    p (n, classes), order (classes,)   the learner's probabilities; the label of each class
+    costs (K,), counts    of missing each label, (0,): all alike; rows of each label, later ones have none
+    labels, rows          K; rows that the model has learned
     """
     n = p.shape[0]
-    said, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
+    predicted, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
     priors, logs, s, r = np.empty((4, p.shape[1]))
-    log_priors(order, _of_all(counts, labels), counts.sum(), priors)
+    seen = np.zeros(labels)
+    seen[: counts.shape[0]] = counts
+    log_priors(order, seen, counts.sum(), priors)
     for i in range(n):
         calibrate_row(p, i, priors, calibration, logs, s, r)
-        said[i] = _say(r, order, costs, labels, rows, q[i])
-    return said, q
+        predicted[i] = _answer(r, order, costs, labels, rows, q[i])
+    return predicted, q
 
 
 @direct
@@ -128,7 +114,7 @@ def say_rows(
 def _absorb(
     value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, calibration: Floats, fits: bool,
     known: int, rows: float, counts: bool, scalars: Floats, sums: Floats, classes: Floats, confusion: Floats,
-    scores: Floats, ring: Floats, history: Floats, said: Ints, came: Ints, facts: Floats,
+    scores: Floats, ring: Floats, history: Floats, predicted: Ints, labels: Ints, facts: Floats,
     errors: Floats,
 ) -> bool:  # fmt: skip
     """The answers for n rows, each from before it was learned, and their scores; the calibration learns from them.
@@ -139,7 +125,7 @@ def _absorb(
         costs (K,)                   of missing each label; (0,): all alike
         fits, known                  whether the calibration learns; how many labels could be answered, the first ones
         rows, counts                 learned before them; whether they are counted in the metrics' arrays, which follow
-        said, came (n,)              ``predicted`` and ``truth`` of ``Scored``, written
+        predicted, labels (n,)       ``predicted`` and ``truth`` of ``Scored``, written
         facts (FACTS, n), errors     of core.metrics.class_kernels and of ``Scored``, written
 
     False where the metrics cannot count the rows, and then have not changed.
@@ -155,12 +141,12 @@ def _absorb(
             raise IndexError("a class that is none")
         log_priors(order, seen, counted, priors)
         calibrate_row(p, i, priors, calibration, logs, s, r)
-        said[i] = _say(r, order, costs, known, rows + i, q)
-        came[i] = order[truth[i]]
-        seen[came[i]] += 1.0
+        predicted[i] = _answer(r, order, costs, known, rows + i, q)
+        labels[i] = order[truth[i]]
+        seen[labels[i]] += 1.0
         counted += 1.0
-        note_facts(q, said[i], came[i], facts, i)
-        wrong = said[i] != came[i] if costs.shape[0] else value[i] != truth[i]
+        note_facts(q, predicted[i], labels[i], facts, i)
+        wrong = predicted[i] != labels[i] if costs.shape[0] else value[i] != truth[i]
         errors[i] = 1.0 if wrong else 0.0
         if fits and p.shape[1] > 1 and truth[i] < p.shape[1]:
             rare = others_are_rare(order, seen, counted, p.shape[1])
@@ -168,18 +154,14 @@ def _absorb(
     if not counts:
         return True
     none = np.empty((0, 2), dtype=np.int64)
-    return bool(count_rows(said, came, facts, none, scalars, sums, classes, confusion, scores, ring, history))
+    return bool(count_rows(predicted, labels, facts, none, scalars, sums, classes, confusion, scores, ring, history))
 
 
 class ClassAnswers(Holder):
     """The answers of a classifier, a state machine over its rows.
 
-    Args:
-        config: the model's configuration.
-        seen: the classes seen, by index; ``add`` adds to it.
-
     Attributes:
-        seen: as given.
+        seen: the classes seen, by index; ``add`` adds to it.
         labels: those of the answers: the declared ones, or ``seen`` itself.
         calibration: the parameters of core.model.calibration; the state.
         metrics: prequential scores of the answers.
@@ -223,7 +205,7 @@ class ClassAnswers(Holder):
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
         known = self._order, self._costs, self.metrics.labels_seen, self.calibration
-        return Prediction(*say_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows))
+        return Prediction(*answer_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows))
 
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Answers as labels, None where there is none."""
@@ -257,25 +239,25 @@ class ClassAnswers(Holder):
             fits: whether the model that predicts is the one that calibration is of.
         """
         metrics, n, K = self.metrics, len(truth), len(self.labels.labels)
-        said, came, facts, errors = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((FACTS, n)), np.empty(n)
+        (predicted, labels), facts, errors = np.empty((2, n), np.int64), np.empty((FACTS, n)), np.empty(n)
         arrays, at_once = metrics.arrays(n, K), prediction is not None and rows.returned is None
         if prediction is None:
-            said[:], came, facts[:], errors[:] = NOTHING, self._order[truth], np.nan, 1.0
+            predicted[:], labels, facts[:], errors[:] = NOTHING, self._order[truth], np.nan, 1.0
         else:
             weights = _NO_WEIGHTS if rows.weights is None else rows.weights
             made = prediction.value, self._shares(prediction), truth, weights
             state = self._order, self._costs, self.calibration
             known, before = K - (new and self.labels is self.seen), metrics.rows
-            if not _absorb(*made, *state, fits, known, before, at_once, *arrays, said, came, facts, errors):
+            if not _absorb(*made, *state, fits, known, before, at_once, *arrays, predicted, labels, facts, errors):
                 raise ValueError("the metrics cannot count the rows")
         if at_once:
             metrics.counted(arrays, n)
         elif rows.returned is None:
-            metrics.absorb(said, came, facts, K)
+            metrics.absorb(predicted, labels, facts, K)
         else:
-            said, facts, baselines = self._by_returned(said, came, facts, rows.returned)
-            metrics.absorb(said, came, facts, K, baselines)
-        return Scored(said, came, facts[P_TRUE], facts[LOSS], errors)
+            predicted, facts, baselines = self._by_returned(predicted, labels, facts, rows.returned)
+            metrics.absorb(predicted, labels, facts, K, baselines)
+        return Scored(predicted, labels, facts[P_TRUE], facts[LOSS], errors)
 
     def _shares(self, prediction: Prediction) -> Floats:
         """The probabilities of a learner's classes; of one that has none, 1 for the class it predicts."""
@@ -287,31 +269,31 @@ class ClassAnswers(Holder):
         """Rows that were just scored by the predictions that were returned, whichever learner made them."""
         facts = np.full((FACTS, len(returned)), np.nan)
         facts[LOSS], facts[P_TRUE] = scored.losses, scored.p_true
-        said, facts, _ = self._by_returned(scored.predicted, scored.truth, facts, returned, len(returned))
-        return replace(scored, predicted=said, p_true=facts[P_TRUE], losses=facts[LOSS])
+        predicted, facts, _ = self._by_returned(scored.predicted, scored.truth, facts, returned, len(returned))
+        return replace(scored, predicted=predicted, p_true=facts[P_TRUE], losses=facts[LOSS])
 
     def _by_returned(
-        self, said: Ints, came: Ints, facts: Floats, returned: Returned, scored: int = 0
+        self, predicted: Ints, labels: Ints, facts: Floats, returned: Returned, scored: int = 0
     ) -> tuple[Ints, Floats, Ints]:
         """Tracked rows by what was returned, where the next row is not counted yet, or ``scored`` rows before it are.
 
         Returns:
-            Labels that were returned (n,), facts (FACTS, n), and what the two baselines said at that moment, (n, 2).
+            Labels that were returned (n,), facts (FACTS, n), and what the two baselines predicted then, (n, 2).
         """
-        said, facts, rows = said.copy(), facts.copy(), self.metrics.rows - scored
+        predicted, facts, rows = predicted.copy(), facts.copy(), self.metrics.rows - scored
         baselines = np.full((len(returned), 2), AS_NOW)
         for row, one in enumerate(returned):
             if one is None:
                 continue
             if one.prediction is None:
-                said[row], facts[:, row] = NOTHING, np.nan
+                predicted[row], facts[:, row] = NOTHING, np.nan
             else:
                 at = slice(row, row + 1)
-                said[row] = self.index(one.prediction)
-                facts[:, at] = facts_of(self._shares_returned(one, rows + row)[None], said[at], came[at])
+                predicted[row] = self.index(one.prediction)
+                facts[:, at] = facts_of(self._shares_returned(one, rows + row)[None], predicted[at], labels[at])
             if one.baselines is not None:
                 baselines[row] = [self.index(label) for label in one.baselines]
-        return said, facts, baselines
+        return predicted, facts, baselines
 
     def _shares_returned(self, one: ServedPrediction, rows: int) -> Floats:
         """The probabilities that were returned, (K,), in terms of the labels of now, after so many rows.

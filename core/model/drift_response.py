@@ -23,12 +23,13 @@ from core.drift.detector import DriftDetector
 from core.drift.outbox import EpisodePlace, Episodes, OnDrift
 from core.features import Schema, Space
 from core.features.feature_space import column_places
+from core.switching.overlap import OverlapPeriod
 from core.switching.phases import Phase
 
 _ONE_CLASS = np.zeros(1, dtype=np.int64)
 
 
-class Seen(NamedTuple):
+class LocatedAlarm(NamedTuple):
     """An alarm with the absolute number of its row (the first row learned is 1), its episode, and what was done."""
 
     row: int
@@ -40,12 +41,7 @@ class Seen(NamedTuple):
 class DriftResponse:
     """The drift tests of one model and the response to their alarms.
 
-    Args:
-        config: the model's configuration.
-        schema: the feature space of its rows.
-
     Attributes:
-        regression: whether rows have numbers, not classes.
         acts: whether an alarm changes the model, at its row.
         detector: the tests that the learner does not make itself.
         episodes: which alarms are one drift.
@@ -54,7 +50,7 @@ class DriftResponse:
 
     def __init__(self, config: Config, schema: Space) -> None:
         self.regression = config.task == "regression"
-        self.alarms: list[Seen] = []
+        self.alarms: list[LocatedAlarm] = []
         self.episodes = Episodes()
         self._follow(config)
         self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
@@ -80,7 +76,7 @@ class DriftResponse:
         self.acts = self._action != "report"
         self._row_by_row = bool(self._kinds & self._of_learner)
 
-    def take_alarms(self) -> list[Seen]:
+    def take_alarms(self) -> list[LocatedAlarm]:
         """The alarms, which are forgotten here."""
         taken, self.alarms = self.alarms, []
         return taken
@@ -112,14 +108,9 @@ class DriftResponse:
         return _ONE_CLASS if len(truth) == 1 else np.zeros(len(truth), dtype=np.int64)
 
     def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> None:
-        """Test rows that were just learned.
+        """Test rows X (n, D), encoded, that ``model`` has just learned, of which it had learned ``row`` rows before.
 
-        Args:
-            model: what learned them.
-            X: (n, D) encoded rows.
-            truth: (n,) class indices, or numbers.
-            losses: (n,) of the a-priori predictions: 0 or 1 (core.model.class_answers), or squared errors.
-            row: rows the model had learned before them.
+        Losses (n,) are of the a-priori predictions: 0 or 1 (core.model.class_answers), or squared errors.
         """
         found: list[Alarm] = []
         if self._tests:
@@ -134,16 +125,17 @@ class DriftResponse:
             if self.acts and any(not (one.place.joins or one.place.held_back) for one in seen):
                 self._act(model)
 
-    def _seen(self, alarm: Alarm, own: bool, row: int) -> Seen:
+    def _seen(self, alarm: Alarm, own: bool, row: int) -> LocatedAlarm:
         """An alarm in its episode. To one of its own tests the learner has responded: it has restarted the class."""
         at = row + alarm.row + 1
         place = self.episodes.place(at, *self._lengths)
         idle = place.joins or place.held_back
-        return Seen(at, alarm, place, "reset" if own else "report" if idle else self._action)
+        return LocatedAlarm(at, alarm, place, "reset" if own else "report" if idle else self._action)
 
     def _act(self, model: Phase) -> None:
+        in_force = model.old if isinstance(model, OverlapPeriod) else model
         if self._action == "reset":
-            model.reset_learner(0 if self.regression else self.detector.classes)
+            in_force.reset_learner(0 if self.regression else self.detector.classes)
         else:
-            model.forget()
+            in_force.forget()
         self.detector.restart()

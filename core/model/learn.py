@@ -11,24 +11,19 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from core.contract import joined
 from core.model.class_answers import ClassAnswers
 from core.model.drift_response import DriftResponse
 from core.model.model import LearnerParts
-from core.model.rows import BlockRows, Scored, joined, predicted_by
+from core.model.rows import BlockRows, Scored, predicted_by
 from core.switching.phases import RowRoute
 
 
 def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -> Scored:
     """Test then train on rows, and score them: tracked ones by what this learner predicted when they were tracked.
 
-    Args:
-        parts: of the learner.
-        space: the id of the rows' feature space; rows of one that is gone are only scored.
-        rows: to learn.
-        own: whether this is the model's own learner: what was returned stands for what it did not predict itself.
-
-    Raises:
-        ValueError: the rows are not of this space.
+    Rows of a space that is gone are only scored. ``own``: whether this is the model's own learner: what was returned
+    stands for what it did not predict itself. Raises ``ValueError`` for rows that are not of this space.
     """
     answers, route, response = parts.answers, parts.switching.routes.get(space), parts.drift_response
     if rows.returned is not None:  # of rows that nothing can be predicted of now it stands for any learner's
@@ -96,13 +91,8 @@ def _learn_block(
 ) -> Scored:
     """Test then train on rows of one space, score them, and test the predictions for drift.
 
-    Args:
-        parts: of the learner.
-        route: how rows of the space are read, and which models they train.
-        response: the drift tests.
-        rows: to learn, in order.
-        truth: class indices (n,), or numbers (n,).
-        new: whether the class of the one row is new; it is predicted without it.
+    ``truth``: class indices (n,), or numbers (n,); ``new``: whether the class of the one row is new; it is predicted
+    without it.
     """
     model, answers = route.model, parts.answers
     before = parts.rows_before_start + answers.metrics.rows

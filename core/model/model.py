@@ -28,25 +28,15 @@ from core.switching.phases import Phase, Switching
 
 @dataclass(eq=False, slots=True)
 class LearnerParts(Nested):
-    """One learner of a model's rows with all that belongs to it: the model's own, or a challenger's.
-
-    Attributes:
-        config: its present configuration.
-        switching: the feature spaces, and the models that learn their rows.
-        answers: what is made of its predictions, and how they are scored; a switch or a drift leaves them alone.
-        drift_response: drift tests and episodes; None until there is a space.
-        rows_before_start: rows of the model before this learner's first one.
-        learner_id: where the learner was put there, "version.segment"; "" for the model's first one.
-        row_cost: the last estimate of core.model.cost: width, classes, operations of a row.
-    """
+    """One learner of a model's rows with all that belongs to it: the model's own, or a challenger's."""
 
     config: Config
-    switching: Switching
-    answers: ClassAnswers | NumberAnswers
-    drift_response: DriftResponse | None = None
-    rows_before_start: int = 0
-    learner_id: str = ""
-    row_cost: tuple[int, int, float] = (-1, 0, 0.0)
+    switching: Switching  # the feature spaces, and the models that learn their rows
+    answers: ClassAnswers | NumberAnswers  # what is made of its predictions, and their scores
+    drift_response: DriftResponse | None = None  # drift tests and episodes; None until there is a space
+    rows_before_start: int = 0  # rows of the model before this learner's first one
+    learner_id: str = ""  # where the learner was put there, "version.segment"; "" for the model's first one
+    row_cost: tuple[int, int, float] = (-1, 0, 0.0)  # the last one core.model.cost found: width, classes, operations
 
     @classmethod
     def first(
@@ -119,34 +109,21 @@ class LearnerParts(Nested):
 
 @dataclass(eq=False, slots=True)
 class Challenger:
-    """Another learner of the model's rows.
-
-    Attributes:
-        parts: of the learner.
-        promote: whether it is promoted automatically.
-        difference: the paired losses, model minus challenger, since the challenger or the model began.
-    """
+    """Another learner of the model's rows."""
 
     parts: LearnerParts
-    promote: Promotion = "never"
-    difference: Difference = field(default_factory=Difference)
+    promote: Promotion = "never"  # whether it is promoted automatically
+    difference: Difference = field(default_factory=Difference)  # losses of model minus challenger, since both began
 
 
 @dataclass(eq=False, slots=True)
 class Model:
-    """One model.
+    """One model."""
 
-    Attributes:
-        own: the learner whose predictions are returned.
-        challengers: other learners of its rows, by name, in the order in which they were put there.
-        outbox: events to be published; resets and restores leave it alone, since versions go on.
-        unknown: how many values that are none of the declared categories were learned, by feature.
-    """
-
-    own: LearnerParts
-    challengers: dict[str, Challenger] = field(default_factory=dict)
-    outbox: Outbox = field(default_factory=Outbox)
-    unknown: dict[str, int] = field(default_factory=dict)
+    own: LearnerParts  # the learner whose predictions are returned
+    challengers: dict[str, Challenger] = field(default_factory=dict)  # by name, in the order in which they came
+    outbox: Outbox = field(default_factory=Outbox)  # events to be published; resets and restores leave it alone
+    unknown: dict[str, int] = field(default_factory=dict)  # values learned that are no declared category, by feature
 
     @classmethod
     def first(cls, config: Config) -> Self:

@@ -53,18 +53,10 @@ def _absorb(
 
 
 class NumberAnswers(Holder):
-    """The answers of a regression, a state machine over its rows.
-
-    Args:
-        seen: classes, of which it has none.
+    """The answers of a regression, a state machine over its rows, with metrics and intervals; there are no classes.
 
     State:
         span (3,)    least and largest label, and the number of labels
-
-    Attributes:
-        metrics: prequential scores of the predictions.
-        intervals: around them.
-        seen, labels: no classes, as given.
     """
 
     layout = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
@@ -104,12 +96,8 @@ class NumberAnswers(Holder):
     ) -> Scored:
         """Score rows, tracked ones by what was returned; the range and the intervals learn from them.
 
-        Args:
-            prediction: the learner's, held in place, each from before the row was learned; None: there was none.
-            truth: (n,) the numbers that came.
-            rows: of which returned predictions are read.
-            new: of classes; see ``ClassAnswers``.
-            fits: likewise.
+        See ``ClassAnswers.absorb``: ``truth`` are numbers, predictions are held in place, ``new`` and ``fits`` are of
+        classes.
         """
         del new, fits
         metrics, intervals, n = self.metrics, self.intervals, len(truth)

@@ -26,25 +26,17 @@ OVERLAP_ROWS_MIN = 5
 
 
 class LearnerChange(NamedTuple):
-    """What a change of the configuration comes to for one learner.
+    """What a change of the configuration comes to for one learner."""
 
-    Attributes:
-        config: its configuration after it.
-        features: those in force after it, where some of them get further categories; else None.
-        fields: the fields of the configuration that differ, in the order of their names.
-    """
-
-    config: Config
-    features: tuple[Feature, ...] | None
-    fields: list[str]
+    config: Config  # after it
+    features: tuple[Feature, ...] | None  # those in force after it, where some of them get further categories
+    fields: list[str]  # of the configuration that differ, in the order of their names
 
 
 def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     """What a change of the configuration would come to for each learner, the model's own first.
 
-    Args:
-        model: the model.
-        asked: new values by field, as they were sent.
+    ``asked``: new values by field, as they were sent.
 
     Raises:
         Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
@@ -88,12 +80,9 @@ def plan_switch(
 ) -> Switch:
     """A step in a change of features as a client asks for it.
 
-    Args:
-        model: the model.
-        action: what is asked for.
-        features: for "begin" the new space as it was sent; a kept feature may be given by its bare name.
-        mapping: None: what the model's parameters say, else linear.
-        force: whether fewer than ``OVERLAP_ROWS_MIN`` overlap rows are enough to complete it.
+    ``features``: for "begin" the new space as it was sent; a kept feature may be given by its bare name. ``mapping``:
+    None for what the model's parameters say, else linear. With ``force`` fewer than ``OVERLAP_ROWS_MIN`` overlap rows
+    are enough to complete it.
 
     Raises:
         Conflict: too few overlap rows, or the phase does not allow the step.
@@ -113,17 +102,11 @@ def plan_switch(
 
 
 def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -> tuple[Challenge | None, Config]:
-    """A challenger and its configuration; no segment where it is there already.
-
-    Args:
-        model: the model.
-        name: of the challenger.
-        raw: the body.
-        most: how many challengers a model may have.
+    """A challenger, from its body, and its configuration; no segment where it is there already.
 
     Raises:
         Invalid: naming the field.
-        Conflict: there is another one of that name, or too many; or a change of features is under way.
+        Conflict: there is another one of that name, or already ``most``; or a change of features is under way.
     """
     if name == PREVIOUS:
         raise Invalid.of("challenger", f"{PREVIOUS} is what the former model is called after a promotion")

@@ -59,10 +59,7 @@ def encoded(parts: LearnerParts, raw: Floats) -> Floats:
 def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> Floats | None:
     """The intervals of a regression around n predictions, (n, 2), low and high; None: too few rows were scored.
 
-    Args:
-        parts: of the learner.
-        prediction: made now.
-        level: the share of labels to cover, above 0 and at most ``core.contract.LEVEL_MAX``.
+    ``prediction``: made now; ``level``: the share of labels to cover, above 0 and at most ``core.contract.LEVEL_MAX``.
     """
     assert isinstance(parts.answers, NumberAnswers)
     return parts.answers.intervals.around(prediction.value, level)
@@ -171,49 +168,29 @@ def coverage(parts: LearnerParts) -> Header:
 
 
 class LastDrift(NamedTuple):
-    """The newest drift event of a model.
-
-    Attributes:
-        row, time_ms, kind: of its first alarm.
-        label: the class whose rows were compared; None for regression.
-    """
+    """The newest drift event of a model, by its first alarm."""
 
     row: int
     time_ms: int
     kind: str
-    label: Label | None
+    label: Label | None  # the class whose rows were compared; None for regression
 
 
 class Summary(NamedTuple):
-    """A model in one line.
-
-    Attributes:
-        algorithm, task: from its configuration.
-        rows: rows learned; None where only the configuration of the model is known.
-        score: overall accuracy, or mean squared error; None before the first row.
-        baseline: the same of the best simple baseline; None where none has predicted a row yet.
-        phase: of a change of features: "steady", "overlap" or "ensemble".
-        drift: the newest drift event; None where there has been none.
-        challengers: how many challengers the model has.
-        ahead: how many of them are better: the interval of the paired difference lies above 0.
-        mean_cost: what the model's answers have cost a row, by its ``class_costs``; None where it has none.
-        baseline_cost: the same of the cheapest constant answer.
-        paired_score: of a regression, the mean squared error on the rows that the baseline is of, which are what the
-            two are compared by; None where there are none, and for a classification.
-    """
+    """A model in one line."""
 
     algorithm: str
     task: Task
-    rows: int | None
-    score: float | None
-    baseline: float | None
-    phase: str
+    rows: int | None  # learned; None where only the configuration of the model is known
+    score: float | None  # overall accuracy, or mean squared error; None before the first row
+    baseline: float | None  # the same of the best simple baseline; None where none has predicted a row yet
+    phase: str  # of a change of features: "steady", "overlap" or "ensemble"
     drift: LastDrift | None = None
     challengers: int = 0
-    ahead: int = 0
-    mean_cost: float | None = None
-    baseline_cost: float | None = None
-    paired_score: float | None = None
+    ahead: int = 0  # how many of them are better: the interval of the paired difference lies above 0
+    mean_cost: float | None = None  # of the model's answers a row, by its ``class_costs``
+    baseline_cost: float | None = None  # the same of the cheapest constant answer
+    paired_score: float | None = None  # of a regression, on the baseline's rows, where the two are compared
 
     @classmethod
     def first(cls, config: Config) -> Self:

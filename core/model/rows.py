@@ -24,22 +24,14 @@ Returned = Sequence[ServedPrediction | None]
 
 
 class BlockRows(Struct):
-    """The rows of one block.
+    """The rows of one block."""
 
-    Attributes:
-        raw: (n, F) rows.
-        labels: n labels, or numbers (n,).
-        discounts, weights: (n,) or None.
-        returned: for each row the prediction that was returned, where it was tracked; None: no row was.
-        lags: lag columns that tracked rows bring with them (``core.features.lags``), or None.
-    """
-
-    raw: Floats
-    labels: Any
-    discounts: Floats | None = None
-    weights: Floats | None = None
-    returned: Returned | None = None
-    lags: Floats | None = None
+    raw: Floats  # (n, F)
+    labels: Any  # n labels, or numbers (n,)
+    discounts: Floats | None = None  # (n,)
+    weights: Floats | None = None  # (n,)
+    returned: Returned | None = None  # for each row the prediction that was returned, where it was tracked
+    lags: Floats | None = None  # lag columns that tracked rows bring with them (core.features.lags)
 
     def part(self, at: slice) -> "BlockRows":
         """Some of the rows."""
@@ -48,39 +40,23 @@ class BlockRows(Struct):
 
 
 class Scored(Struct):
-    """Rows with their a-priori predictions.
+    """Rows with their a-priori predictions, of tracked rows as returned; each (n,).
 
-    Attributes:
-        predicted: (n,) indices of labels, -1 where there was no answer, -2 for a label that the model knows no more; or
-            numbers; for tracked rows as returned.
-        truth: (n,) indices of the labels that came, or numbers.
-        p_true: (n,) the probability of each label, NaN where there was no answer; for regression (0,).
-        losses: (n,) 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored.
-        errors: (n,) 1.0 where what the error-rate test watches was wrong: with ``class_costs`` the label said, else the
-            learner's own class, which shows sooner that the data have left the learner behind; or squared errors.
+    Errors are what the error-rate test watches: squared errors, or 1.0 where the label said was wrong, with
+    ``class_costs``, or else the learner's own class, which shows sooner that the data have left the learner behind.
     """
 
-    predicted: NDArray[Any]
-    truth: NDArray[Any]
-    p_true: Floats
-    losses: Floats
+    predicted: NDArray[Any]  # indices of labels, -1 for no answer, -2 for one the model knows no more; or numbers
+    truth: NDArray[Any]  # indices of the labels that came, or numbers
+    p_true: Floats  # the probability of each label, NaN where there was no answer; for regression (0,)
+    losses: Floats  # 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored
     errors: Floats
 
 
-def joined(parts: Sequence[Scored]) -> Scored:
-    """Parts of a block as one."""
-    if len(parts) == 1:
-        return parts[0]
-    return Scored(*(np.concatenate(column, axis=-1) for column in zip(*map(astuple, parts), strict=True)))
-
-
 def predicted_by(learner_id: str, returned: Returned, *, or_returned: bool) -> list[ServedPrediction | None]:
-    """What a learner predicted of rows when they were tracked.
+    """What a learner predicted of rows when they were tracked, of what was returned for each.
 
-    Args:
-        learner_id: its id.
-        returned: for each row what was returned.
-        or_returned: whether that stands for what the learner did not predict.
+    ``or_returned``: whether that stands for what the learner did not predict.
     """
     own = [None if one is None else one.made_by(learner_id) for one in returned]
     if or_returned:  # made by a learner that may have other lags
@@ -136,10 +112,7 @@ def check_space(rows: Rows, schema: Space | None) -> Space | str:
 def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str | None:
     """Why the labels of rows, some of which no row had before, can no longer join the classes seen, or None.
 
-    Args:
-        rows: the rows.
-        seen: the classes.
-        configs: of all learners of the model's rows, the model's own first.
+    ``configs``: of all learners of the model's rows, the model's own first.
     """
     skip = set(rows.skip)
     declared = None if configs[0].labels is None else LabelSet(configs[0].labels)
@@ -161,11 +134,8 @@ def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str |
 def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[Sequence[Segment]]:
     """Cut an entry into runs of segments that are learned as one block.
 
-    The cut is made lazily, while the state moves: whether a segment is plain depends on the classes seen so far.
-
-    Args:
-        segments: of one entry.
-        plain: whether rows need no special care as the model stands now.
+    The cut is made lazily, while the state moves: whether a segment is ``plain``, so that its rows need no special
+    care, depends on the classes seen so far.
     """
     block: list[Rows] = []
     for segment in segments:
@@ -190,15 +160,8 @@ def _same_form(first: Rows, other: Rows) -> bool:
 def plain_until(merged: MergedRows, first: int, schema: Space | None, seen: LabelSet | None) -> int:
     """Up to which entry, from the ``first`` on, merged rows need no special care as the model stands now.
 
-    Args:
-        merged: the rows.
-        first: the entry that is next.
-        schema: the space of feedback.
-        seen: the classes seen; None for regression.
-
-    Returns:
-        The first entry with a label that has not been seen; the number of entries where there is none; ``first`` where
-        the rows are of another space.
+    That is the first entry with a label that is none of the classes seen (None for regression), or the number of
+    entries; ``first`` where the rows are not of ``schema``, the space of feedback.
     """
     if schema is None or merged.rows.space != schema.id:
         return first

@@ -35,11 +35,9 @@ Arrays = dict[str, NDArray[Any]]
 def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool = False) -> bytes:
     """The whole state with a digest; equal states give equal bytes.
 
-    Args:
-        model: the model.
-        stamp: JSON-able facts about where the state was taken (version, incarnation), kept in the header.
-        copied: whether another model begins with it at version 0: without the alarms, which are events of this
-            model's log, and with learners that none of its entries has put there.
+    ``stamp``: JSON-able facts about where the state was taken (version, incarnation), kept in the header. ``copied``:
+    whether another model begins with it at version 0: without the alarms, which are events of this model's log, and
+    with learners that none of its entries has put there.
     """
     arrays, state = _packed(model.own, "" if copied else None, {"outbox": Outbox() if copied else model.outbox})
     if model.unknown:
@@ -56,12 +54,9 @@ def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool 
 
 
 def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -> tuple[Arrays, Header]:
-    """A learner as arrays and a header.
+    """A learner as arrays and a header, with ``more`` parts.
 
-    Args:
-        parts: of the learner.
-        copy_id: its id in a copy, whose episodes are new; None: it is no copy.
-        more: what is saved with its parts.
+    ``copy_id``: its id in a copy, whose episodes are new; None: it is no copy.
     """
     held, learner_id = parts.parts(), parts.learner_id if copy_id is None else copy_id
     if copy_id is not None and "episodes" in held:
@@ -82,11 +77,7 @@ def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -
 def from_bytes(
     data: Buffer, check_fits: Callable[[LearnerSpaces], None] = lambda _learners: None
 ) -> tuple[Model, dict[str, Any]]:
-    """A model and its stamp from what ``to_bytes`` gave.
-
-    Args:
-        data: a saved state.
-        check_fits: asked before anything is allocated; raises to refuse it.
+    """A model and its stamp from what ``to_bytes`` gave; ``check_fits`` is asked before anything is allocated.
 
     Raises:
         ValueError: corrupt, of another format version, or not a state that this configuration can have.
@@ -145,9 +136,9 @@ def _check_together(parts: LearnerParts, rows: object) -> None:
         raise ValueError("the classes of the parts differ")
 
 
-def _is_learner_id(born: object) -> bool:
+def _is_learner_id(saved: object) -> bool:
     """Whether a saved id is one: numbers between dots, or none at all."""
-    return isinstance(born, str) and all(part.isdecimal() for part in born.split(".") if born)
+    return isinstance(saved, str) and all(part.isdecimal() for part in saved.split(".") if saved)
 
 
 def _unknown(counts: Any) -> dict[str, int]:

@@ -48,15 +48,7 @@ def _prediction_columns(model: Model) -> tuple[str, ...]:
 
 
 class UnlabelledWatch:
-    """The watch over one model in one process.
-
-    Args:
-        model: the model as it is now; it has a feature space.
-
-    Attributes:
-        facts: as of that moment.
-        names: of the columns that are tested.
-    """
+    """The watch over one model, which has a feature space, in one process; ``names``: those of the tested columns."""
 
     def __init__(self, model: Model) -> None:
         self.facts = facts(model)
@@ -75,14 +67,9 @@ class UnlabelledWatch:
         self._lengths = watch.episode_rows, watch.cooldown_rows
 
     def absorb(self, model: Model, raw: Floats, served: ServedPrediction, version: int, time_ms: int) -> Drift | None:
-        """Take in a row that was predicted; the drift that shows, once in an episode of such rows.
+        """Take in a row (1, F) that was predicted now; the drift that shows, once in an episode of such rows.
 
-        Args:
-            model: the model, with the facts of this watch.
-            raw: (1, F) the row.
-            served: its prediction.
-            version: that the model has reached.
-            time_ms: now.
+        The model has the facts of this watch, and has reached ``version``.
         """
         if not self.names:
             return None
@@ -97,12 +84,12 @@ class UnlabelledWatch:
 
     def _row(self, model: Model, raw: Floats, served: ServedPrediction) -> Floats:
         """The columns (1, D) of a row."""
-        said = np.zeros((1, len(self._predictions)))
+        predicted = np.zeros((1, len(self._predictions)))
         if self._predictions and served.prediction is not None:
             if model.regression:
-                said[0, 0] = served.prediction
+                predicted[0, 0] = served.prediction
             elif (index := model.own.answers.labels.index(served.prediction)) >= 0:  # type: ignore[arg-type]  # a label
-                said[0, index] = 1.0
+                predicted[0, index] = 1.0
         if not self._features or model.pipeline is None:
-            return said
-        return np.ascontiguousarray(np.hstack([model.pipeline.encoder.encode(raw), said]))
+            return predicted
+        return np.ascontiguousarray(np.hstack([model.pipeline.encoder.encode(raw), predicted]))

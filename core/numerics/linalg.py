@@ -37,12 +37,9 @@ SMALL = 32
 def spd_inverse(R: Floats) -> Floats:
     """Invert a symmetric positive (semi)definite matrix; never fails, never returns a non-finite number.
 
-    Args:
-        R: (d, d), finite, entries up to 1e300; only its upper triangle is read, and nothing is changed.
-
-    Returns:
-        (d, d), exactly symmetric, entries within 1e300. Where R is singular up to round-off, the inverse of R with
-        its diagonal multiplied by 1 + the smallest jitter that makes it regular.
+    R (d, d) is finite, with entries up to 1e300; only its upper triangle is read, and nothing is changed. The inverse
+    is exactly symmetric, with entries within 1e300. Where R is singular up to round-off, it is that of R with its
+    diagonal multiplied by 1 + the smallest jitter that makes it regular.
     """
     if R.shape[0] <= SMALL:
         return small_inverse(np.ascontiguousarray(R))
@@ -54,15 +51,9 @@ def spd_inverse(R: Floats) -> Floats:
         if inverse is not None:
             inverse *= scales
             return np.clip(inverse, -_ENTRY_MAX, _ENTRY_MAX, out=inverse)
-    return diagonal_matrix(np.minimum(scale * scale, _ENTRY_MAX))
-
-
-def diagonal_matrix(values: Floats) -> Floats:
-    """The matrix (d, d) with this diagonal (d,), like ``np.diag``, which keeps other threads waiting for O(d^2)."""
-    d = len(values)
-    A = np.zeros((d, d))
-    A.reshape(-1)[:: d + 1] = values
-    return A
+    inverse = np.zeros(R.shape)  # not np.diag, which keeps other threads waiting for O(d^2)
+    inverse.reshape(-1)[:: len(R) + 1] = np.minimum(scale * scale, _ENTRY_MAX)
+    return inverse
 
 
 def _cholesky_inverse(S: Floats, jitter: float) -> Floats | None:

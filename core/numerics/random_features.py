@@ -28,7 +28,7 @@ from core.contract import ROWS_IN, Floats, direct
 from core.numerics.rng import UNIT, mixed_seed, words
 
 PURPOSE = b"RandomFx"
-"""What the features of one learner are drawn for."""
+"""What the features are drawn for."""
 
 _VALUE_MAX = 1e100
 _TURN = 2.0 * math.pi
@@ -42,9 +42,9 @@ _C3, _C5, _C7, _C9, _C11, _C13, _C15, _C17, _C19 = ((-1.0) ** (n // 2) / math.fa
 _ROOT = math.sqrt(2.0)
 
 
-def _uniforms(seed: int, purpose: bytes, count: int) -> Floats:
+def _uniforms(seed: int, count: int) -> Floats:
     """Count numbers in (0, 1), a function of the seed, the purpose and their place."""
-    drawn = words(mixed_seed(seed) ^ np.uint64(int.from_bytes(purpose, "big")), count)
+    drawn = words(mixed_seed(seed) ^ np.uint64(int.from_bytes(PURPOSE, "big")), count)
     return np.asarray(((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * UNIT)
 
 
@@ -68,11 +68,7 @@ def to_features(angles: Floats) -> None:
 def expand_rows(Z: Floats, directions: Floats, phases: Floats, out: Floats) -> None:
     """Rows Z (n, d) and their features into out (n, d + R); sums in the order of the columns.
 
-    Args:
-        Z: the rows.
-        directions: (d, R) column by column, so that one pass over a column serves all features.
-        phases: (R,).
-        out: written.
+    Directions (d, R) stand column by column, so that one pass over a column serves all features; phases are (R,).
     """
     n, d = Z.shape
     R = phases.shape[0]
@@ -90,22 +86,16 @@ def expand_rows(Z: Floats, directions: Floats, phases: Floats, out: Floats) -> N
 
 
 class RandomFeatures:
-    """The features of one seed and purpose; nothing in it ever changes.
-
-    Args:
-        seed: any integer from 0 to 2^64 - 1.
-        dimension: d >= 1 columns.
-        count: R >= 1 features.
-        purpose: eight bytes; each purpose has draws of its own.
+    """The R = ``count`` features of d columns for one seed, 0 to 2^64 - 1; nothing in it ever changes.
 
     Attributes:
         directions: w, (d, R).
         phases: b, (R,).
     """
 
-    def __init__(self, seed: int, dimension: int, count: int, purpose: bytes = PURPOSE) -> None:
+    def __init__(self, seed: int, dimension: int, count: int) -> None:
         pairs = (count * dimension + 1) // 2
-        u = _uniforms(seed, purpose, count + 2 * pairs)
+        u = _uniforms(seed, count + 2 * pairs)
         self.phases = 2.0 * math.pi * u[:count]
         radius = np.sqrt(-2.0 * np.log(u[count::2])) * math.sqrt(2.0 / dimension)
         angle = 2.0 * math.pi * u[count + 1 :: 2]

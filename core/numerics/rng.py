@@ -64,13 +64,10 @@ def words(state: np.uint64, count: int) -> Words:
 
 
 def uniform(seed: int, first_row: int, rows: int, purpose: str) -> Floats:
-    """Numbers in [0, 1), one for each of n consecutive rows (n,).
+    """Numbers in [0, 1), one for each of n consecutive rows (n,), from an absolute row number, counted from 0, on.
 
-    Args:
-        seed: the model's, 0 to 2^53 - 1.
-        first_row: absolute number of the first row, counted from 0.
-        rows: n.
-        purpose: what they are drawn for, in a word or two; each purpose has its own numbers.
+    The model's seed is 0 to 2^53 - 1. A purpose says in a word or two what they are drawn for; each has its own
+    numbers.
     """
     u = np.empty(rows)
     word = int.from_bytes(blake2b(purpose.encode(), digest_size=8).digest(), "little")

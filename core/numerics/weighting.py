@@ -89,18 +89,24 @@ def deviation(weights: Floats, variances: Floats, numbers: Floats, mixed: float)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def softmax(s: Floats, p: Floats) -> None:
+    """Probabilities p (K,) ~ exp(s), s (K,); both may be one array."""
+    top, total = s.max(), 0.0
+    for k in range(s.shape[0]):
+        p[k] = math.exp(s[k] - top)
+        total += p[k]
+    for k in range(s.shape[0]):
+        p[k] /= total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def log_pool(weights: Floats, features: Floats, q: Floats) -> None:
     """The pool q (classes,) of centred log probabilities (K, classes) by weights v (K,)."""
     q[:] = 0.0
     for k in range(weights.shape[0]):
         for c in range(q.shape[0]):
             q[c] += weights[k] * features[k, c]
-    top, total = q.max(), 0.0
-    for c in range(q.shape[0]):
-        q[c] = math.exp(q[c] - top)
-        total += q[c]
-    for c in range(q.shape[0]):
-        q[c] /= total
+    softmax(q, q)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -287,10 +287,12 @@ class Holder:
     Attributes:
         layout: the arrays.
         object_bytes: memory of the objects around them.
+        counts: the largest value of each count.
     """
 
     layout: ClassVar[Layout]
     object_bytes: ClassVar[int] = 0
+    counts: Mapping[str, int] = {}
 
     @property
     def nbytes(self) -> int:
@@ -299,19 +301,14 @@ class Holder:
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The state: copies of its arrays, and the counts as header."""
-        return self.layout.to_arrays(self), {name: getattr(self, name) for name in self._counts()}
+        return self.layout.to_arrays(self), {name: getattr(self, name) for name in self.counts}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Take over a state of ``to_arrays``; after a ``ValueError`` nothing has changed."""
-        most = self._counts()
-        found = dict(zip(most, counts(header, **most), strict=True))
+        found = dict(zip(self.counts, counts(header, **self.counts), strict=True))
         self.layout.load(self, arrays, lambda held: self._check(held, found), **self._sizes(found))
         for name, count in found.items():
             setattr(self, name, count)
-
-    def _counts(self) -> Counts:
-        """The largest value of each count; by default there are none."""
-        return {}
 
     def _sizes(self, _found: Counts) -> Counts:
         """The sizes of the layout with these counts; by default all are free."""

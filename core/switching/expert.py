@@ -28,8 +28,8 @@ from core.features.scaling import Scaler
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
-Given = Floats | None
-"""What rows came with, (n,), if they did."""
+PerRow = Floats | None
+"""A number for each row (n,), where rows came with one."""
 WEIGHT_MAX = 1e300
 """Weights are capped here: a tiny spread can make them larger than any number."""
 
@@ -101,16 +101,12 @@ class Expert(Nested):
         return self.learner.predict(Y if self.scaler is None else self.scaler.scale(Y))
 
     def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: Given = None, weights: Given = None, new: bool = False
+        self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
-        """Test then train on encoded rows; the predictions made before each row.
+        """Test then train on encoded rows X (n, D); the predictions made before each row.
 
-        Args:
-            X: (n, D) encoded rows.
-            truth: class indices (n,), all below the number of classes, or numbers (n,).
-            discounts: of the rows as ``core.contract.Learner.learn`` takes them, (n,) or None.
-            weights: likewise.
-            new: whether the one row is of a class that the learner has not seen: it is tested without it.
+        Truth, discounts and weights are as ``core.contract.Learner.learn`` takes them. ``new``: whether the one row is
+        of a class that the learner has not seen: it is tested without it.
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
         Z = own if self.scaler is None else self.scaler.absorb(own)

@@ -63,6 +63,7 @@ class FeatureRecovery(Holder, ABC):
         ridge (1,)          what it was solved with
     """
 
+    counts: Mapping[str, int] = {"count": ROWS_MAX, "solved": ROWS_MAX}
     kind: ClassVar[MappingKind]
     kept_max: ClassVar[int] = ROWS_MAX
     """Rows that the mapping in use is made of, at most."""
@@ -201,9 +202,6 @@ class FeatureRecovery(Holder, ABC):
     def nbytes(self) -> int:
         """Bytes of memory the state holds."""
         return super().nbytes + self.kept.nbytes + self.source.nbytes + self.vanished.nbytes
-
-    def _counts(self) -> Counts:
-        return {"count": ROWS_MAX, "solved": ROWS_MAX}
 
     def _sizes(self, found: Counts) -> Counts:
         del found

@@ -189,13 +189,9 @@ class LinearMapping(FeatureRecovery):
         other.M = np.ascontiguousarray(self.M[:, at])
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this mapping can be; nothing has changed.
-        """
+        """Take over a state of ``to_arrays``; see ``Holder``."""
         layout = WITH_SUMS if "S" in arrays else _WITH_ROWS if "stored" in arrays else _SOLVED
-        count, solved = counts(header, **self._counts())
+        count, solved = counts(header, **self.counts)
         held: dict[str, Any] = {"S": None, "stored": self._no_rows()}
         held |= layout.read(arrays, **self._sizes(header), count=count)
         self._check(held, header)

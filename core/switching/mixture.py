@@ -28,7 +28,7 @@ Deviations
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,21 +107,14 @@ def mix_rows(
 ) -> None:  # fmt: skip
     """The mixture for n rows; where they have labels, each then weighs the experts.
 
-    Args:
-        P: (E, n, m) the experts' probabilities, or numbers, which are clipped in place, with m = 1.
-        S: (E, n) the deviations of numbers, or (E, 0).
-        y: (n,) class indices or numbers, or (0,): nothing is learned.
-        numbers: whether the labels are numbers.
-        weights: (E,), moved.
-        losses: (E,), moved.
-        counters: (4,), moved.
-        eta: rate of the losses; 0 for numbers: 1 / (2 D).
-        share: d, or ANYTIME.
-        geometric: whether logarithms are mixed, as the paper's margins are.
-        draws: (n,) where one expert is selected per row; else (0,).
-        chosen: (n,) the expert selected for each row, which is written where there are draws; -1: all are mixed.
-        out: (n, m), written.
-        std: (n,) deviations, or (0,), written.
+    P (E, n, m), S (E, n)     probabilities, or numbers, which are clipped in place, with m = 1, and deviations
+    y (n,), numbers           class indices or numbers, (0,): nothing is learned; which of both
+    weights, losses, counters of the mixture, moved
+    eta, share                rate of the losses, 0 for numbers: 1 / (2 D); d, or ANYTIME
+    geometric                 whether logarithms are mixed, as the paper's margins are
+    draws (n,)                where one expert is selected per row; else (0,)
+    chosen (n,)               the expert selected for each row, written where there are draws; -1: all are mixed
+    out (n, m), std (n,)      written; without deviations S is (E, 0) and std (0,)
     """
     E, n, m = P.shape
     variances, row = np.empty(E), np.empty(E)
@@ -175,6 +168,7 @@ class Mixture(Holder):
     """
 
     layout = LAYOUT
+    counts: Mapping[str, int] = {"first_row": ROWS_MAX}
 
     def __init__(self, weights: Floats, first_row: int, selects: bool, horizon: int | None, seed: int) -> None:
         self.weights = np.array(weights)
@@ -229,9 +223,6 @@ class Mixture(Holder):
         entropy = -d * math.log(d) - (1.0 - d) * math.log1p(-d)
         return math.sqrt(8.0 / T * (2.0 * math.log(2.0) + (T - 1.0) * entropy)), d
 
-    def _counts(self) -> Counts:
-        return {"first_row": ROWS_MAX}
-
     def _sizes(self, _found: Counts) -> Counts:
         return {"experts": len(self.weights)}
 
@@ -242,12 +233,11 @@ class TrialMixture(Mixture):
     ``taught`` counts the labelled rows that the new model has learned.
     """
 
+    counts: Mapping[str, int] = {"taught": ROWS_MAX, **Mixture.counts}
+
     def __init__(self) -> None:
         super().__init__(np.full(2, 0.5), 0, selects=False, horizon=None, seed=0)
         self.taught = 0
-
-    def _counts(self) -> Counts:
-        return {"taught": ROWS_MAX, **super()._counts()}
 
 
 def _shares(predictions: Sequence[Prediction], classes: int) -> Floats:

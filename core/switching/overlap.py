@@ -36,7 +36,7 @@ from core.features.feature import Feature
 from core.features.feature_space import RowPart, union
 from core.features.schema import Schema
 from core.state.envelope import Nested
-from core.switching.expert import Given
+from core.switching.expert import PerRow
 from core.switching.feature_recovery import ROWS_ENOUGH, ROWS_MIN, FeatureRecovery, MappingKind
 from core.switching.space_model import SpaceModel
 
@@ -102,7 +102,7 @@ class OverlapPeriod(Nested):
         return self._old_part.of(raw), self._new_part.of(raw)
 
     def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: Given = None, weights: Given = None, new: bool = False
+        self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
         """Test the old model, then train all, on rows as ``absorb`` gave them; see ``Expert.learn``."""
         X1, X2 = self._columns(X)
@@ -166,14 +166,6 @@ class OverlapPeriod(Nested):
         """One more class, which no row is learned of now."""
         self.old.add_class()
         self.new.add_class()
-
-    def reset_learner(self, classes: int) -> None:
-        """The old learner in its first state."""
-        self.old.reset_learner(classes)
-
-    def forget(self) -> None:
-        """Discount what the old learner has learned."""
-        self.old.forget()
 
     def take_alarms(self) -> list[Alarm]:
         """The old learner's; alarms of the new one, in its first rows, are no drift."""

@@ -41,30 +41,21 @@ NAMES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class RowRoute:
-    """How rows of one space are read, and which models they train.
-
-    Attributes:
-        schema: the space.
-        model: encodes and learns the rows.
-        part: what of a row the model reads; None: all.
-        others: what adds a new class to models that do not learn its row.
-        watched: whether the rows are tested for drift: not those of a space that is no longer in force.
-        predicted: whether the model is the one that has predicted those of them that are tracked.
-    """
+    """How rows of one space are read, and which models they train."""
 
     schema: Space
-    model: Phase
-    part: RowPart | None = None
-    others: tuple[Callable[[], None], ...] = ()
-    watched: bool = True
-    predicted: bool = True
+    model: Phase  # encodes and learns the rows
+    part: RowPart | None = None  # what of a row the model reads; None: all
+    others: tuple[Callable[[], None], ...] = ()  # add a new class to models that do not learn its row
+    watched: bool = True  # whether the rows are tested for drift: not those of a space that is no longer in force
+    predicted: bool = True  # whether the model is the one that has predicted those of them that are tracked
 
     def returned_lags(self, brought: Sequence[tuple[float, ...] | None]) -> Floats | None:
         """The lag columns (n, L) that rows were predicted with, () before the first row; None for a model without."""
         model = self.model.old if isinstance(self.model, OverlapPeriod) else self.model
         if model.lags is None or not self.predicted:
             return None
-        return model.lags.as_told(brought)
+        return model.lags.as_returned(brought)
 
 
 class Switching:

@@ -34,7 +34,7 @@ from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
 from core.state.envelope import Nested
-from core.switching.expert import Expert, Given
+from core.switching.expert import Expert, PerRow
 from core.switching.feature_recovery import FeatureRecovery
 
 if TYPE_CHECKING:
@@ -102,13 +102,10 @@ class SpaceModel(Nested):
     ) -> None:
         """Become one of several experts.
 
-        Args:
-            former: the steady model of the space before.
-            recovery: of its columns, frozen.
-            union: the space that rows of the overlap came in.
-            names: which experts there are, in order: "new", and maybe "recovered" before and "carried" after it.
-            weights: what they begin with, (E,); None: equal ones.
-            first_row: absolute number of the first row.
+        ``former`` is the steady model of the space before, ``recovery`` that of its columns, frozen, ``union`` the
+        space that rows of the overlap came in. ``names``: which experts there are, in order: "new", and maybe
+        "recovered" before and "carried" after it. They begin with weights (E,), or equal ones, at a row of the absolute
+        number ``first_row``.
         """
         from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
@@ -192,7 +189,7 @@ class SpaceModel(Nested):
         return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
 
     def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: Given = None, weights: Given = None, new: bool = False
+        self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
         """Test, then train every expert on encoded rows, and weigh them, for which every row counts once.
 

@@ -30,12 +30,7 @@ def _multiply(Z: Floats, out: Floats) -> None:
 class Columns(Nested):
     """The column sets of one model; its state is that of its scaler and, where columns are lagged, of its history.
 
-    Args:
-        spec: of `auto`.
-        experts: those that there are.
-
-    Attributes:
-        read: the sets that are made, those that experts read which are awake.
+    ``read``: the sets that are made, those that experts read which are awake.
     """
 
     def __init__(self, spec: Spec, experts: tuple[Recipe, ...]) -> None:

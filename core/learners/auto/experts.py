@@ -31,21 +31,13 @@ LAGGED_LABELS = 2
 
 
 class Recipe(NamedTuple):
-    """One expert.
+    """One expert."""
 
-    Attributes:
-        name: in states and in ``info``.
-        algorithm: id of its learner.
-        columns: what it reads.
-        params: parameters that differ from the learner's defaults.
-        first: the smallest size of `auto` that has it.
-    """
-
-    name: str
-    algorithm: str
-    columns: int
-    params: dict[str, Any]
-    first: int
+    name: str  # in states and in ``info``
+    algorithm: str  # id of its learner
+    columns: int  # the set that it reads
+    params: dict[str, Any]  # those that differ from the learner's defaults
+    first: int  # the smallest size of `auto` that has it
 
     @property
     def family(self) -> Algorithm:

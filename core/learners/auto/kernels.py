@@ -235,15 +235,7 @@ def mix_numbers(
 ) -> None:  # fmt: skip
     """Numbers (n,) with deviations (n,) of n rows; where they have labels y, each then moves the weights.
 
-    Args:
-        P: (A - 1, 2, n) numbers and deviations of those experts awake that read columns.
-        y: (n,), or (0,): nothing is learned.
-        weights: (n,) of the rows, or (0,): every row counts once.
-        awake: (A,) columns of the table.
-        table: (5, E) see WEIGHT and the others.
-        counters: (6,) see ROWS and the others.
-        value: written.
-        std: written.
+    As ``mix_classes``, but P (A - 1, 2, n) are numbers and deviations, the table is (5, E) and the counters are (6,).
     """
     A, last = awake.shape[0], P.shape[0]
     own, numbers, variances, losses = np.empty((5, A)), np.empty(A), np.empty(A), np.empty(A)

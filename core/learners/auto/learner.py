@@ -90,8 +90,8 @@ class Auto(Nested):
         self._turns = [
             (self.experts[recipe.name], recipe.columns, recipe.family.row_weights) for recipe in recipes_awake
         ]
-        self._told_of_one = self._room(1)
-        self._views_of_one = [*self._told_of_one]
+        self._out_of_one = self._room(1)
+        self._views_of_one = [*self._out_of_one]
         self.columns.read = {recipe.columns for recipe in recipes_awake}
 
     def _room(self, n: int) -> Floats:
@@ -100,18 +100,18 @@ class Auto(Nested):
 
     def _ask(self, X: Floats) -> Floats:
         """What the experts awake predict, as of ``_room``."""
-        sets, told, value = self.columns.of(X), self._room(len(X)), np.empty(len(X), dtype=np.int64)
-        for (expert, columns, _), own in zip(self._turns, told if told.size else (), strict=False):
+        sets, out, value = self.columns.of(X), self._room(len(X)), np.empty(len(X), dtype=np.int64)
+        for (expert, columns, _), own in zip(self._turns, out if out.size else (), strict=False):
             expert.predict_into(sets[columns], value, own)
-        return told
+        return out
 
     def _learn(self, X: Floats, y: NDArray[Any], numbers: Floats, weights: Floats) -> Prediction:
         """Test, then train on one chunk, after which experts may rest."""
         sets, n, value = self.columns.absorb(X, numbers), len(X), np.empty(len(X), dtype=np.int64)
-        told = self._told_of_one if n == 1 else self._room(n)
-        for (expert, columns, weighs), own in zip(self._turns, self._views_of_one if n == 1 else told, strict=True):
+        out = self._out_of_one if n == 1 else self._room(n)
+        for (expert, columns, weighs), own in zip(self._turns, self._views_of_one if n == 1 else out, strict=True):
             expert.learn_into(sets[columns], numbers, NONE_GIVEN, weights if weighs else NONE_GIVEN, value, own)
-        mixed = self.mixture.learn(told, y, weights)
+        mixed = self.mixture.learn(out, y, weights)
         if n and self._chunk == REST_ROWS and self.mixture.rows % REST_ROWS == 0:
             self.mixture.decide()
             self._take_turns()
@@ -182,11 +182,7 @@ class Auto(Nested):
         return {"columns": self.columns, **self.experts, "mixture": self.mixture}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``.
-
-        Raises:
-            ValueError: what no state of this spec can be; nothing has changed.
-        """
+        """Take over a state of ``to_arrays``; see ``core.contract.Learner``."""
         if set(header) != set(self.parts()):
             raise ValueError(f"the state must be one of {sorted(self.parts())}")
         fresh = type(self)(self._spec)
@@ -203,14 +199,14 @@ class Auto(Nested):
             ``experts``: for each that is awake and reads columns its name, its weight, and its probabilities of the
             ``classes``, in their order, or its ``prediction``; ``classes``: their indices; ``ambiguity``: None.
         """
-        weights, told = self.mixture.weights.tolist(), self._ask(x)
-        told = (told[:, 0] if len(told) else told).tolist()
+        weights, out = self.mixture.weights.tolist(), self._ask(x)
+        out = (out[:, 0] if len(out) else out).tolist()
         return {
             "classes": [*range(self.mixture.classes)],
             "experts": [
                 {"expert": self.mixture.names[at], "weight": weights[at]}
                 | ({"prediction": own[0]} if self.mixture.regression else {"probabilities": own})
-                for at, own in zip(self.mixture.awake, told, strict=False)
+                for at, own in zip(self.mixture.awake, out, strict=False)
             ],
             "ambiguity": None,
         }

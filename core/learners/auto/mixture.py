@@ -77,6 +77,7 @@ class ExpertMixture(Holder):
     def __init__(self, experts: Sequence[str], *, regression: bool) -> None:
         self.regression = regression
         self.layout = self.layouts[regression]  # type: ignore[misc]  # that of its task
+        self.counts = {} if regression else {"classes": CLASS_BOUND}
         self._own = tuple(experts)
         self.names = self._own + (mixing.NUMBER_EXPERTS if regression else mixing.LABEL_EXPERTS)
         self.table = np.tile(self._column(1.0 / len(self.names))[:, None], len(self.names))
@@ -98,24 +99,23 @@ class ExpertMixture(Holder):
         self.classes += 1
         self.labels = np.pad(self.labels, ((0, 0), (0, 1), (0, 1)))
 
-    def predict(self, told: Floats) -> Prediction:
+    def predict(self, out: Floats) -> Prediction:
         """The prediction of n rows from those of the experts awake that read columns. Changes nothing.
 
-        Args:
-            told: (A, n, K) their probabilities, or (A, 2, n) their numbers and deviations.
+        ``out``: (A, n, K) their probabilities, or (A, 2, n) their numbers and deviations.
         """
-        return self.learn(told, NONE_GIVEN if self.regression else NO_VALUE, NONE_GIVEN)
+        return self.learn(out, NONE_GIVEN if self.regression else NO_VALUE, NONE_GIVEN)
 
-    def learn(self, told: Floats, y: NDArray[Any], weights: Floats) -> Prediction:
+    def learn(self, out: Floats, y: NDArray[Any], weights: Floats) -> Prediction:
         """The same for each row before its label y (n,) moves the weights; the rows' own are (n,), or (0,): 1."""
         if self.regression:
-            number, std = np.empty((2, told.shape[2]))
-            mixing.mix_numbers(told, y, weights, self.awake, self.table, self.counters, number, std)
+            number, std = np.empty((2, out.shape[2]))
+            mixing.mix_numbers(out, y, weights, self.awake, self.table, self.counters, number, std)
             return Prediction(number, None, std)
-        n = told.shape[1]
+        n = out.shape[1]
         value, p = np.empty(n, dtype=np.int64), np.empty((n, self.classes))
         if self.classes:
-            mixing.mix_classes(told, y, weights, self.awake, self.table, self.labels, self.counters, value, p)
+            mixing.mix_classes(out, y, weights, self.awake, self.table, self.labels, self.counters, value, p)
         else:
             value.fill(-1)
         return Prediction(value, p)
@@ -138,11 +138,9 @@ class ExpertMixture(Holder):
         self._wake()
 
     def extend(self, other: "ExpertMixture", anew: Collection[str]) -> None:
-        """Go on for a mixture that has learned the same rows.
+        """Go on for a mixture of the same classes that has learned the same rows; its experts may be others.
 
-        Args:
-            other: of the same classes; its experts may be others.
-            anew: experts that have started anew: they have no weight until they prove better than others.
+        Those that started ``anew`` have no weight until they prove better than others.
         """
         self.labels, self.classes, self.counters = other.labels.copy(), other.classes, other.counters.copy()
         known = {name: column for name, column in zip(other.names, other.table.T, strict=True) if name not in anew}
@@ -199,9 +197,6 @@ class ExpertMixture(Holder):
         """Take over a state of ``to_arrays``; see ``Holder``."""
         super().load_arrays(arrays, header)
         self._wake()
-
-    def _counts(self) -> Counts:
-        return {} if self.regression else {"classes": CLASS_BOUND}
 
     def _sizes(self, found: Counts) -> Counts:
         return self.sizes(found.get("classes", 0))

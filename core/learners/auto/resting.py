@@ -30,10 +30,7 @@ _DEVIATIONS, _MORE = 2.0, 2.0
 def goes_worse(recent: float, usual: float, *, regression: bool) -> bool:
     """Whether the last REST_ROWS rows went clearly worse than usual.
 
-    Args:
-        recent: how many of their classes were wrong; their mean squared error.
-        usual: the share of rows whose class was wrong; the usual mean squared error.
-        regression: which of the two.
+    By how many of their classes were wrong, and the usual share of wrong ones; of a regression by mean squared errors.
     """
     if regression:
         return recent > _MORE * usual

@@ -81,18 +81,15 @@ def leak(bank: Floats, k: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def predicted_by_members(bank: Floats, scores: Floats, told: Floats, n: int) -> tuple[Floats, Floats]:
-    """Where the members' scores (K, n, m) and deviations (K, n), or (K, 0), are written.
+def predicted_by_members(bank: Floats, scores: Floats, out: Floats, n: int) -> tuple[Floats, Floats]:
+    """Where the members' scores (K, n, m) and deviations (K, n), or (K, 0), of n rows are written.
 
-    Args:
-        bank: theirs.
-        scores: room for all of them; (0,) for the regression of a single member, whose are those of the bank.
-        told: (2, n) numbers and deviations of a regression.
-        n: rows.
+    ``scores`` has room for all of them. A regression of a single member, which needs none, writes into ``out`` (2, n):
+    its scores and deviations are those of the bank.
     """
     K, m = int(bank[MEMBERS]), int(bank[OUTPUTS])
     if K == 1 and bank[REGRESSION]:
-        return told[:1].reshape(1, n, 1), told[1:]
+        return out[:1].reshape(1, n, 1), out[1:]
     end = K * n * m
     return scores[:end].reshape(K, n, m), scores[end:].reshape(K, n * int(bank[REGRESSION]))
 
@@ -116,15 +113,10 @@ def _mix_rows(
 ) -> None:
     """Mix the predictions of n rows; where they have labels, each then moves the weights.
 
-    Args:
-        bank: see MEMBERS and the others; the mixture's numbers are updated.
-        y: (n,) numbers, or class indices; (0,): nothing is learned.
-        weights: (n,) of the rows, or (0,): every row counts once.
-        P: (K, n, m) the members' scores, clipped in place.
-        S: (K, n) their deviations, clipped in place; (K, 0) for classification.
-        rows: learned before.
-        scores: (n, m) mixed scores, written.
-        std: deviations (n,) of the mixture, written; (0,) for classification.
+    y (n,), weights (n,)    numbers, or class indices, and weights of rows; (0,): nothing is learned; all count once
+    P (K, n, m), S (K, n)   the members' scores and deviations, clipped in place; S is (K, 0) for classification
+    rows                    learned before
+    scores (n, m), std      of the mixture, written; std is (n,), or (0,) for classification
     """
     K, n, m = P.shape
     regression = std.shape[0] > 0
@@ -159,49 +151,43 @@ def _mix_rows(
 
 
 @njit(cache=True, nogil=True)
-def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, told: Floats) -> None:
+def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, out: Floats) -> None:
     """What a bank says of n rows, whose members have said P (K, n, m) and S; with labels y, not (0,), it learns."""
     if P.shape[0] == 1 and bank[REGRESSION]:
         return
     if not bank[REGRESSION]:
         scores = np.empty(P.shape[1:]) if P.shape[0] > 1 else P[0]
-        std = told[0, :0]
+        std = out[0, :0]
     else:
-        scores, std = told[:1].reshape(P.shape[1:]), told[1]
+        scores, std = out[:1].reshape(P.shape[1:]), out[1]
     if P.shape[0] > 1:
         _mix_rows(bank, y, weights, P, S, _member(bank, 0)[-1][ROWS] - y.shape[0], scores, std)
     if not bank[REGRESSION]:
-        classify_rows(scores, y, weights, bank[CALIBRATED:MIXING], value, told)
+        classify_rows(scores, y, weights, bank[CALIBRATED:MIXING], value, out)
 
 
 @direct
 @njit(f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {VECTOR}, {_SAID}, i8, i8, b1, b1)", cache=True, nogil=True)
 def learn_rows(
-    bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, scores: Floats, value: Ints, told: Floats,
+    bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, scores: Floats, value: Ints, out: Floats,
     member: int, row: int, refreshed: bool, only: bool,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Test, then train on n rows, until a member must be refreshed.
 
-    Args:
-        bank: see MEMBERS and the others; updated.
-        X: (n, d) rows; they and the three that follow are ``core.learners.dfop.kernels.GivenRows``.
-        y: numbers, or class indices.
-        discounts: of the rows.
-        weights: of the rows.
-        scores: room for what the members predict (``predicted_by_members``).
-        value: see ``core.learners.learner.RowLearner.predict_into``; written.
-        told: likewise.
-        member: the member to begin with, at ``row``; those after it begin at the first row. K: all have learned all.
-        row: see ``member``.
-        refreshed: whether that member has just been refreshed because this row found it spoiled.
-        only: whether it alone learns, and nothing is mixed.
+        X, y, discounts, weights    ``core.learners.dfop.kernels.GivenRows``
+        scores                      room for what the members predict (``predicted_by_members``)
+        value, out                 see ``core.learners.learner.RowLearner.predict_into``; written
+        member, row                 the member to begin with, and its next row; those after it begin at the first row;
+                                    K: all have learned all
+        refreshed                   whether that member has just been refreshed because this row found it spoiled
+        only                        whether it alone learns, and nothing is mixed
 
     Returns:
         A member, its next row and why it must be refreshed before that: REFRESH, LEAK or SPOILED; then call again from
         there, after SPOILED with ``refreshed``. DONE, where all members have learned all rows.
     """
     K, D, m, n = int(bank[MEMBERS]), int(bank[COLUMNS]), int(bank[OUTPUTS]), X.shape[0]
-    P, S = predicted_by_members(bank, scores, told, n)
+    P, S = predicted_by_members(bank, scores, out, n)
     rows, vectors = (X, y, discounts, weights), np.empty((SCRATCH, eighths(D)))
     scratch = vectors, np.empty(m + 1), np.empty((HELD, D)), np.empty(HELD)
     for k in range(member, member + 1 if only else K):
@@ -212,32 +198,32 @@ def learn_rows(
                 return k, row, reason
         row, refreshed = 0, False
     if not only:
-        _combine(bank, y, weights, P, S, value, told)
+        _combine(bank, y, weights, P, S, value, out)
     return K, 0, kernels.DONE
 
 
 @njit(cache=True, nogil=True)
-def _predict_chunk(bank: Floats, X: Floats, value: Ints, told: Floats) -> None:
+def _predict_chunk(bank: Floats, X: Floats, value: Ints, out: Floats) -> None:
     """``predict_rows`` of one chunk."""
     none, outputs = np.empty(0), int(bank[OUTPUTS] + bank[REGRESSION])
-    P, S = predicted_by_members(bank, np.empty(int(bank[MEMBERS]) * outputs * X.shape[0]), told, X.shape[0])
+    P, S = predicted_by_members(bank, np.empty(int(bank[MEMBERS]) * outputs * X.shape[0]), out, X.shape[0])
     for k in range(P.shape[0]):
         W, Q, _, _, counters = _member(bank, k)
         kernels.predict_rows(X, W, Q, counters, P[k], S[k])
-    _combine(bank, none, none, P, S, value, told)
+    _combine(bank, none, none, P, S, value, out)
 
 
 @direct
 @njit(f"void({VECTOR}, {ROWS_IN}, {_SAID})", cache=True, nogil=True)
-def predict_rows(bank: Floats, X: Floats, value: Ints, told: Floats) -> None:
+def predict_rows(bank: Floats, X: Floats, value: Ints, out: Floats) -> None:
     """The predictions of n rows under the members' states, written as by ``learn_rows``."""
     n = X.shape[0]
     if n <= CHUNK_ROWS:
-        _predict_chunk(bank, X, value, told)
+        _predict_chunk(bank, X, value, out)
         return
     for begin in range(0, n, CHUNK_ROWS):
         end = min(begin + CHUNK_ROWS, n)
-        own = np.empty((2, end - begin)) if bank[REGRESSION] else told[begin:end]
+        own = np.empty((2, end - begin)) if bank[REGRESSION] else out[begin:end]
         _predict_chunk(bank, X[begin:end], value[begin:end], own)
         if bank[REGRESSION]:
-            told[:, begin:end] = own
+            out[:, begin:end] = own

@@ -90,7 +90,7 @@ def next_block(
 
 
 def learn_block(rows: Block, state: MemberState, predicted: Predicted, lam0: float, *, inverse_follows: bool) -> bool:
-    """Test, then train on a block.
+    """Test, then train on a block; False where it cannot be done with all digits, and then nothing has changed.
 
     Args:
         rows: the block.
@@ -98,9 +98,6 @@ def learn_block(rows: Block, state: MemberState, predicted: Predicted, lam0: flo
         predicted: the a-priori predictions, written.
         lam0: the default discount, with which deviations are computed.
         inverse_follows: Q is about to be replaced by the inverse of R, and need not be updated.
-
-    Returns:
-        False where the block cannot be done with all digits; then nothing has changed.
     """
     X, T, lams, steps, weights = rows
     W, Q, R, mean_square, counters = state

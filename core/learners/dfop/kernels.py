@@ -208,14 +208,8 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
 ) -> tuple[int, int]:
     """Test, then train on rows start, start + 1, ... until Q must be refreshed.
 
-    Args:
-        rows: what is learned.
-        state: updated in place.
-        predicted: the a-priori predictions, written.
-        refresh_rows: Q is refreshed at the row numbers divisible by this power of two.
-        start: the first row to learn.
-        refreshed: whether Q has just been refreshed because row ``start`` found it spoiled.
-        scratch: written.
+    It is at the row numbers divisible by ``refresh_rows``, a power of two. State and scratch are updated, the a-priori
+    predictions are written. ``refreshed``: whether Q has just been refreshed because row ``start`` found it spoiled.
 
     Returns:
         The next row, and DONE, REFRESH (do that and come back), LEAK (leak, then refresh) or SPOILED (refresh, and come

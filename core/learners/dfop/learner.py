@@ -147,29 +147,33 @@ class Dfop(LinearLearner):
 
     deviates: ClassVar = True
 
-    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
         """Predict rows."""
-        bank.predict_rows(self._bank, X, value, told)
+        bank.predict_rows(self._bank, X, value, out)
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows; of several members in chunks."""
-        n, member, row, reason = X.shape[0], 0, 0, REFRESH
+        n, member = X.shape[0], 0
         if n > self._rows_at_once and len(parts := chunks(self.rows, bank.CHUNK_ROWS, n)) > 1:
             for part in parts:
-                own = np.empty((2, part.stop - part.start)) if self.regression else told[part]
+                own = np.empty((2, part.stop - part.start)) if self.regression else out[part]
                 self.learn_into(X[part], y[part], discounts[part], weights[part], value[part], own)
                 if self.regression:
-                    told[:, part] = own
+                    out[:, part] = own
             return
         scores = np.empty(n * self._scores) if self._scores else NONE_GIVEN
         if n >= self.block_rows_min:
             member = len(self.rates)
-            for k, predicted in enumerate(zip(*bank.predicted_by_members(self._bank, scores, told, n), strict=True)):
+            for k, predicted in enumerate(zip(*bank.predicted_by_members(self._bank, scores, out, n), strict=True)):
                 self._learn_blocks(k, (X, y, discounts, weights), predicted)
-        while reason != DONE:  # above 32 columns Q of a member is refreshed here
-            member, row, reason = bank.learn_rows(
-                self._bank, X, y, discounts, weights, scores, value, told, member, row, reason == SPOILED, False
-            )
+        self._learn_in_turn((X, y, discounts, weights), (scores, value, out), member, only=False)
+
+    def _learn_in_turn(self, rows: GivenRows, written: tuple[Floats, Ints, Floats], member: int, *, only: bool) -> None:
+        """Learn rows one by one, from a member on, or by it alone; above 32 columns Q is refreshed here."""
+        row, reason = 0, REFRESH
+        while reason != DONE:
+            spoiled = reason == SPOILED
+            member, row, reason = bank.learn_rows(self._bank, *rows, *written, member, row, spoiled, only)
             if reason != DONE:
                 self._refresh(member, leaks=reason == LEAK)
 
@@ -215,14 +219,10 @@ class Dfop(LinearLearner):
 
     def _learn_one_by_one(self, k: int, rows: GivenRows, predicted: Predicted) -> None:
         """Learn rows one after another by one member."""
-        n, row, reason = len(rows[0]), 0, REFRESH
-        scores, told = np.empty(n * self._scores), np.empty((2, n) if self.regression else (0, 0))
-        while reason != DONE:
-            at = k, row, reason == SPOILED, True
-            _, row, reason = bank.learn_rows(self._bank, *rows, scores, NO_VALUE, told, *at)
-            if reason != DONE:
-                self._refresh(k, leaks=reason == LEAK)
-        for into, own in zip(predicted, bank.predicted_by_members(self._bank, scores, told, n), strict=True):
+        n = len(rows[0])
+        scores, out = np.empty(n * self._scores), np.empty((2, n) if self.regression else (0, 0))
+        self._learn_in_turn(rows, (scores, NO_VALUE, out), k, only=True)
+        for into, own in zip(predicted, bank.predicted_by_members(self._bank, scores, out, n), strict=True):
             into[:] = own[k]
 
     def _refresh(self, k: int, leaks: bool) -> None:

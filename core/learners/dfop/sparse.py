@@ -52,15 +52,10 @@ _SPARSITY = "sparsity"
 
 
 class Recovered(NamedTuple):
-    """What RECOVER found.
+    """What RECOVER found."""
 
-    Attributes:
-        weights: (D,) at most s of them not zero.
-        residual: |M w - v| / |v|; 0 where v is 0.
-    """
-
-    weights: Floats
-    residual: float
+    weights: Floats  # (D,), at most s of them not zero
+    residual: float  # |M w - v| / |v|; 0 where v is 0
 
 
 def sparsity_bound(dimension: int, names: int) -> int:
@@ -81,10 +76,7 @@ def names_bound(dimension: int) -> int:
 def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
     """RECOVER[v] (Algorithm 2, line 8): the ``sparsity`` largest of the least |x|_1 with M x = v.
 
-    Args:
-        M: (d, D) the columns of the names.
-        v: (d,) weights in the projected space.
-        sparsity: s >= 1.
+    M (d, D) has the columns of the names, v (d,) is the model in the projected space.
 
     Raises:
         Invalid: s is too large for d (``allowed`` says what is not), no x fits, the program takes too long, or the

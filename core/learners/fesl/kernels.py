@@ -6,8 +6,8 @@ r"""FESL, the paper's equations: online gradient descent on a linear model, comp
     (4)-(6), (8)      FESL-c, Algorithm 2: weights, combination, the experts' losses: core.switching.mixture
     (11), (12)        FESL-s, Algorithm 3: the expert drawn, its weights: core.switching.mixture
 
-(9), (10), (13) and (14) are bounds. Per row, with scores s_k = w_k'x (a bias column is the last of x), and t_k = 1 for
-the row's class, else 0:
+(9), (10) and (13) to (16) are bounds and proofs, (17) is a mean loss. Per row, with scores s_k = w_k'x (a bias column
+is the last of x), and t_k = 1 for the row's class, else 0:
 
     classification   p = softmax(s)             loss -ln p_y               g_k = (p_k - t_k) x
     regression       s                          loss (s - y)^2             g   = 2 (s - y) x
@@ -45,6 +45,7 @@ from numba import njit
 
 from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.learners.calibration import report_row
+from core.numerics.weighting import softmax
 
 ROWS, GRADIENTS, SQUARES = range(3)
 """Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
@@ -73,7 +74,7 @@ def _scores(X: Floats, i: int, scale: float, W: Floats, s: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _softmax(s: Floats, classes: int, p: Floats) -> None:
+def _probabilities(s: Floats, classes: int, p: Floats) -> None:
     """Probabilities p (K,) of the scores: of one column for two classes, else of one per class."""
     if classes <= 2:
         e = math.exp(-abs(s[0]))
@@ -82,14 +83,8 @@ def _softmax(s: Floats, classes: int, p: Floats) -> None:
             p[0], p[1] = (low, high) if s[0] > 0.0 else (high, low)
         else:
             p[0] = 1.0
-        return
-    top = s.max()
-    total = 0.0
-    for k in range(classes):
-        p[k] = math.exp(s[k] - top)
-        total += p[k]
-    for k in range(classes):
-        p[k] /= total
+    else:
+        softmax(s, p)
 
 
 @njit(cache=True, nogil=True)
@@ -125,16 +120,16 @@ def _length(
 
 @direct
 @njit(f"void({ROWS_IN}, {TABLE}, {CLASSES}, {TABLE})", cache=True, nogil=True)
-def predict_rows(X: Floats, W: Floats, value: Ints, told: Floats) -> None:
-    """Classes (n,) and probabilities (n, K), K >= 1, of rows X (n, d), written; numbers into ``told[0]``."""
-    s, p = np.empty(W.shape[0]), np.empty(told.shape[1])
+def predict_rows(X: Floats, W: Floats, value: Ints, out: Floats) -> None:
+    """Classes (n,) and probabilities (n, K), K >= 1, of rows X (n, d), written; numbers into ``out[0]``."""
+    s, p = np.empty(W.shape[0]), np.empty(out.shape[1])
     for i in range(X.shape[0]):
         _scores(X, i, _row_scale(X, i), W, s)
         if value.shape[0]:
-            _softmax(s, told.shape[1], p)
-            report_row(p, i, told, value)
+            _probabilities(s, out.shape[1], p)
+            report_row(p, i, out, value)
         else:
-            told[0, i] = s[0]
+            out[0, i] = s[0]
 
 
 @direct
@@ -145,24 +140,24 @@ def predict_rows(X: Floats, W: Floats, value: Ints, told: Floats) -> None:
 )
 def learn_rows(
     X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Ints,
-    told: Floats,
+    out: Floats,
 ) -> None:  # fmt: skip
-    """Test then train on rows X (n, d) with class indices or numbers y (n,); value and told as ``predict_rows``.
+    """Test then train on rows X (n, d) with class indices or numbers y (n,); value and out as ``predict_rows``.
 
     Weights are (n,), or (0,): every row counts once.
     """
     m = W.shape[0]
-    s, p, e = np.empty(m), np.empty(told.shape[1]), np.empty(m)
+    s, p, e = np.empty(m), np.empty(out.shape[1]), np.empty(m)
     for i in range(X.shape[0]):
         scale, label = _row_scale(X, i), 1.0
         _scores(X, i, scale, W, s)
         if not value.shape[0]:
-            told[0, i] = s[0]
+            out[0, i] = s[0]
             label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
             e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
         else:
-            _softmax(s, told.shape[1], p)
-            report_row(p, i, told, value)
+            _probabilities(s, out.shape[1], p)
+            report_row(p, i, out, value)
             if m == 1:
                 t = math.exp(-abs(s[0]))
                 e[0] = (1.0 if s[0] > 0.0 else t) / (1.0 + t) - y[i]

@@ -45,14 +45,14 @@ class GradientDescent(LinearLearner):
         columns, D = cls.sizes(spec, classes).values()
         return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
 
-    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
         """Predict rows."""
-        predict_rows(X, self.W, value, told)
+        predict_rows(X, self.W, value, out)
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts."""
         del discounts
-        learn_rows(X, y, weights, self.W, self.counters, self.rate, self.paper, value, told)
+        learn_rows(X, y, weights, self.W, self.counters, self.rate, self.paper, value, out)
 
     def start_at(self, weights: Weights) -> None:
         """Take over a linear model in the terms of ``weights``; see ``core.contract.Transferable``."""

@@ -38,6 +38,7 @@ from numba import njit
 
 from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, Floats, Ints, direct
 from core.learners.calibration import report_row
+from core.numerics.weighting import softmax
 
 WEIGHT_MAX = 100.0
 MOVE_MAX = 4.0
@@ -78,13 +79,8 @@ def _predict_row(W: Floats, found: Ints, s: Floats, p: Floats) -> None:
         high = 1.0 / (1.0 + e)
         p[K - 1] = high if s[0] > 0.0 else e * high
         p[0] = 1.0 - p[K - 1] if K == 2 else 1.0
-        return
-    top, total = s.max(), 0.0
-    for k in range(K):
-        p[k] = math.exp(s[k] - top)
-        total += p[k]
-    for k in range(K):
-        p[k] /= total
+    else:
+        softmax(s, p)
 
 
 @direct

@@ -84,14 +84,14 @@ class Ga2m(RowLearner):
         self.W = np.ascontiguousarray(with_class(self.W.T, self.classes, fresh, _FIRST_TWO).T)
         self.G = np.ascontiguousarray(with_class(self.G.T, self.classes, fresh, (1.0, 1.0)).T)
 
-    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
         """Predict rows."""
-        predict_rows(X, *self._shape, self.W, told, value)
+        predict_rows(X, *self._shape, self.W, out, value)
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts."""
         del discounts
-        learn_rows(X, y, weights, *self._shape, self.rate, self.W, self.G, told, value)
+        learn_rows(X, y, weights, *self._shape, self.rate, self.W, self.G, out, value)
         self.rows += X.shape[0]
 
     def forget(self) -> None:

@@ -1,7 +1,7 @@
 r"""ODM and dynamic ODM, the paper's equations, compiled: a linear classifier and a restarted bank of them.
 
 Of the paper's numbered equations (1) is ODM before its simplification, (2) to (4) are regret, variation and the
-leader that its updates are derived from; what is computed is unnumbered there, or a line of an algorithm.
+leader that its updates are derived from, (5) is a bound; what is computed is a line of an algorithm, or unnumbered.
 
 **The loss** of a row with target y = +-1 and margin m = y w'x, and what a candidate minimises ("Candidate Learner"):
 

@@ -43,9 +43,8 @@ def _factor_panel(F: Floats, least: Floats, begin: int, end: int, logdet: float)
 def factorise(F: Floats, least: Floats) -> float:
     """The factor of a covariance in the upper triangle of F (D, D), in place; returns the sum of ln L_jj.
 
-    Args:
-        F: the covariance, of which only the upper triangle is read and written.
-        least: (D,) pivots that are not above these are set to them, with nothing beside them.
+    The lower triangle is neither read nor written. Pivots that are not above ``least`` (D,) are set to it, with nothing
+    beside them.
     """
     D, logdet = F.shape[0], 0.0
     for j in range(0, D, _PANEL):

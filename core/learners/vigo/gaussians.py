@@ -12,55 +12,67 @@ class. Rows count within +-1e75 per column, variances from 1e-150 on, and a dist
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import fdtrc
 
-from core.contract import Floats
+from core.contract import Floats, Header
 from core.learners.vigo import kernels as at
 from core.learners.vigo.cholesky import DISTANCE_MAX
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
-class Densities(NamedTuple):
-    """What the K classes, of which only those with rows score, say of one row.
+def explain(state: at.Gaussians, x: Floats) -> Header:
+    """Why one row x (D,) is predicted as it is.
 
-    Attributes:
-        prior: ln of what each class counts for, up to a constant.
-        point: ln of the density at the expected mean and precision.
-        expected: ln of the density expected under their posterior (Student-t).
-        distance: Mahalanobis distance from the mean.
-        tail: share of the class's own rows that lie farther out, by the Student-t.
+    Returns:
+        ``classes``: the indices of the classes that have rows, and in their order ``share`` (the class prior),
+        ``log_density`` (at the expected mean and precision; decides the class), ``log_expected_density``
+        (Student-t; decides the probabilities), ``distance`` (Mahalanobis) and ``tail`` (the share of the class's
+        own rows that lie farther out). ``ambiguity``: ``entropy`` of the probabilities in units of its maximum, 0
+        for a row that only one class explains, 1 for one that all explain alike; ``nearest``, the class with the
+        largest tail, and its ``typicality``, that tail: near 0 for a row like none so far, whatever the entropy.
     """
-
-    prior: Floats
-    point: Floats
-    expected: Floats
-    distance: Floats
-    tail: Floats
-
-
-def densities(state: at.Gaussians, x: Floats) -> Densities:
-    """Densities of one row x (D,) under the classes that have rows; arrays of their number."""
     seen = np.flatnonzero(state.stats[:, at.ROWS] > 0.0)
+    if not len(seen):
+        return {"classes": [], "ambiguity": None}
     stats, D = state.stats[seen], len(x)
     q = np.array([_distance(state, int(k), x) for k in seen])
     point = -0.5 * D * _LOG_2PI - stats[:, at.LOGDET] - 0.5 * q
     student = stats[:, at.CONSTANT] - stats[:, at.LOGDET] - stats[:, at.EXPONENT] * np.log1p(q * stats[:, at.RATIO])
-    freedom = np.maximum(stats[:, at.NU] + 1.0 - D, 1.0)
-    beta = stats[:, at.BETA]
+    expected = np.where(stats[:, at.EXPONENT] > 0.0, student, point)
+    tail = _tail(stats, q, float(D))
+    share, p = _normalised(stats[:, at.PRIOR]), _normalised(stats[:, at.PRIOR] + expected)
+    entropy = -float((p * np.log(np.maximum(p, 1e-300))).sum()) / math.log(max(len(p), 2))
+    nearest = int(np.lexsort((q, -tail))[0])
+    return {
+        "classes": seen.tolist(),
+        "share": share.tolist(),
+        "log_density": point.tolist(),
+        "log_expected_density": expected.tolist(),
+        "distance": np.sqrt(q).tolist(),
+        "tail": tail.tolist(),
+        "ambiguity": {
+            "entropy": min(max(entropy, 0.0), 1.0),
+            "nearest": int(seen[nearest]),
+            "typicality": float(tail[nearest]),
+        },
+    }
+
+
+def _tail(stats: Floats, q: Floats, D: float) -> Floats:
+    """The share of each class's own rows that lie farther out than squared distances q, by the Student-t."""
+    freedom, beta = np.maximum(stats[:, at.NU] + 1.0 - D, 1.0), stats[:, at.BETA]
     spread = stats[:, at.NU] * (1.0 + beta) / np.maximum(beta, 1.0)
-    tail = fdtrc(float(D), freedom, q * freedom / (spread * D))
-    return Densities(
-        stats[:, at.PRIOR],
-        point,
-        np.where(stats[:, at.EXPONENT] > 0.0, student, point),
-        np.sqrt(q),
-        np.clip(tail, 0.0, 1.0),
-    )
+    return np.clip(fdtrc(D, freedom, q * freedom / (spread * D)), 0.0, 1.0)
+
+
+def _normalised(logs: Floats) -> Floats:
+    """Shares of one from logarithms."""
+    shares = np.exp(logs - logs.max())
+    return np.asarray(shares / shares.sum())
 
 
 def _distance(state: at.Gaussians, k: int, x: Floats) -> float:

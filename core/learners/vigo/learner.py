@@ -1,4 +1,4 @@
-r"""The learner behind VIGO, VIGOd and VIGOw; at.py has the paper's equations and the letters.
+r"""The learner behind VIGO, VIGOd and VIGOw; kernels.py has the paper's equations and the letters.
 
     class predicted   (1), with c_k N_k(x), N_k the class's Gaussian
     probabilities     p_k ~ c_k t_k(x), t_k the Student-t density that is expected under N_k's posterior (gaussians.py)
@@ -16,7 +16,7 @@ sees those.
 **Ranges** are the declared ones and grow when exceeded; without a declaration those of the rows so far. One outlier
 stays in the range and in the class's covariance for good: use ``scaling`` robust, or vigow.
 
-All rows go through one compiled loop (at.py): the same bits however calls are cut.
+All rows go through one compiled loop (kernels.py): the same bits however calls are cut.
 """
 
 import math
@@ -27,7 +27,7 @@ import numpy as np
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Spec
 from core.learners.learner import RowLearner
 from core.learners.vigo import kernels as at
-from core.learners.vigo.gaussians import densities
+from core.learners.vigo.gaussians import explain
 from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
 
 STATS, FEATURES, COUNTERS = 14, 5, 3
@@ -35,12 +35,6 @@ STATE_MAX = 1e200
 PRIOR_RANGES = 0.1
 FLOOR = 0.01
 ERROR_DELTA = 0.05
-
-
-def _normalised(logs: Floats) -> Floats:
-    """Shares of one from logarithms."""
-    shares = np.exp(logs - logs.max())
-    return np.asarray(shares / shares.sum())
 
 
 def nu_max(batch: float, D: int) -> float:
@@ -85,8 +79,7 @@ class Vigo(RowLearner):
         }
     )
     object_bytes: ClassVar = 2000
-    kind: ClassVar = "vigo"
-    number: ClassVar = at.VIGO
+    kind: ClassVar = at.VIGO
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
@@ -102,7 +95,7 @@ class Vigo(RowLearner):
         of.
         """
         D = float(spec.dimension)
-        factored = 1.0 if cls.kind == "vigo" else 1.0 / spec.params["batch_size"]
+        factored = 1.0 if cls.kind == at.VIGO else 1.0 / spec.params["batch_size"]
         return max(classes, 1) * (D * D + 2 * D + 50) + D * D + 10 * D + factored * (D**3 + 3 * D * D)
 
     def __init__(self, spec: Spec) -> None:
@@ -129,18 +122,18 @@ class Vigo(RowLearner):
         """The constants of ``core.learners.vigo.kernels``, in its order."""
         params, D = spec.params, spec.dimension
         batch, paper = float(params["batch_size"]), params["variant"] == "paper"
-        prior = PRIOR_RANGES if not paper else 1.0 if self.kind == "vigod" else 0.0
+        prior = PRIOR_RANGES if not paper else 1.0 if self.kind == at.VIGOD else 0.0
         return np.array(
             [
-                self.number,
+                self.kind,
                 batch,
                 float(paper),
                 prior,
                 0.0 if paper else FLOOR,
                 float(paper or params.get("reset") == "mean"),
-                math.log(4.0 * D / params["delta"]) if self.kind == "vigod" else 0.0,
+                math.log(4.0 * D / params["delta"]) if self.kind == at.VIGOD else 0.0,
                 math.log(2.0 / ERROR_DELTA) if params.get("reset_on") == "both" else 0.0,
-                nu_max(batch, D) if self.kind == "vigow" and not paper else 0.0,
+                nu_max(batch, D) if self.kind == at.VIGOW and not paper else 0.0,
             ]
         )
 
@@ -151,18 +144,18 @@ class Vigo(RowLearner):
             setattr(self, name, np.pad(getattr(self, name), [(0, 1)] + [(0, 0)] * (getattr(self, name).ndim - 1)))
         at.start_class(self.state, self.classes - 1)
 
-    def predict_into(self, X: Floats, value: Ints, told: Floats) -> None:
+    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
         """Predict rows."""
-        at.predict_rows(X, self.L, self.means, self.stats, value, told)
+        at.predict_rows(X, self.L, self.means, self.stats, value, out)
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, told: Floats) -> None:
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts or weights."""
         del discounts, weights
         n, row = X.shape[0], 0
         self._alarms = []
         state = self.A, self.L, self.S, self.means, self.stats, self.features, self.counters, self.constants
         while row < n:
-            row, fired = at.learn_rows(X, y, *state, value, told, self._report, row)
+            row, fired = at.learn_rows(X, y, *state, value, out, self._report, row)
             if fired:
                 self._add_alarms(fired, row - 1, int(y[row - 1]))
 
@@ -185,7 +178,7 @@ class Vigo(RowLearner):
     @property
     def own_tests(self) -> tuple[str, ...]:
         """The tests inside VIGOd; see ``core.contract.Watchful``."""
-        if self.kind != "vigod":
+        if self.kind != at.VIGOD:
             return ()
         return ("class_mean", "error_rate") if self.constants[at.ERROR_CUT] else ("class_mean",)
 
@@ -201,7 +194,7 @@ class Vigo(RowLearner):
         quarter of it. No density changes its place or shape by this; the rows that follow move it sooner.
         """
         stats, batch = self.stats, float(self.constants[at.BATCH])
-        if self.kind == "vigow":
+        if self.kind == at.VIGOW:
             batch = max(1.0, batch / 4.0)
         nu = nu_max(batch, self.spec.dimension)
         stats[:, at.MISTAKES] *= np.minimum(1.0, batch / np.maximum(stats[:, at.BETA], 1.0))
@@ -217,36 +210,8 @@ class Vigo(RowLearner):
         at.refresh_densities(self.state)
 
     def explain(self, x: Floats) -> Header:
-        """Why one row x (1, d) is predicted as it is.
-
-        Returns:
-            ``classes``: the indices of the classes that have rows, and in their order ``share`` (the class prior),
-            ``log_density`` (at the expected mean and precision; decides the class), ``log_expected_density``
-            (Student-t; decides the probabilities), ``distance`` (Mahalanobis) and ``tail`` (the share of the class's
-            own rows that lie farther out). ``ambiguity``: ``entropy`` of the probabilities in units of its maximum, 0
-            for a row that only one class explains, 1 for one that all explain alike; ``nearest``, the class with the
-            largest tail, and its ``typicality``, that tail: near 0 for a row like none so far, whatever the entropy.
-        """
-        found = densities(self.state, x[0])
-        seen = np.flatnonzero(self.stats[:, at.ROWS] > 0.0)
-        if not len(seen):
-            return {"classes": [], "ambiguity": None}
-        share, p = _normalised(found.prior), _normalised(found.prior + found.expected)
-        entropy = -float((p * np.log(np.maximum(p, 1e-300))).sum()) / math.log(max(len(p), 2))
-        nearest = int(np.lexsort((found.distance, -found.tail))[0])
-        return {
-            "classes": seen.tolist(),
-            "share": share.tolist(),
-            "log_density": found.point.tolist(),
-            "log_expected_density": found.expected.tolist(),
-            "distance": found.distance.tolist(),
-            "tail": found.tail.tolist(),
-            "ambiguity": {
-                "entropy": min(max(entropy, 0.0), 1.0),
-                "nearest": int(seen[nearest]),
-                "typicality": float(found.tail[nearest]),
-            },
-        }
+        """Why one row x (1, d) is predicted as it is; see ``core.learners.vigo.gaussians.explain``."""
+        return explain(self.state, x[0])
 
     def weights(self) -> None:
         """None: the boundaries are quadratic."""
@@ -266,12 +231,10 @@ class Vigo(RowLearner):
 class Vigod(Vigo):
     """The learner behind ``vigod``."""
 
-    kind: ClassVar = "vigod"
-    number: ClassVar = at.VIGOD
+    kind: ClassVar = at.VIGOD
 
 
 class Vigow(Vigo):
     """The learner behind ``vigow``."""
 
-    kind: ClassVar = "vigow"
-    number: ClassVar = at.VIGOW
+    kind: ClassVar = at.VIGOW

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from core.features.lags import BEFORE_ALL, NOT_TOLD, LagColumns, lagged_names
+from core.features.lags import BEFORE_ALL, NOT_RETURNED, LagColumns, lagged_names
 from tests.core.state.hostile import hostile
 
 RNG = np.random.default_rng(4)
@@ -58,9 +58,9 @@ def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
     lags.absorb(X[:5], Y[:5])
     brought = lags.now()
     lags.absorb(X[5:8], Y[5:8])
-    told = lags.as_told([brought, None, ()])
-    assert [NOT_TOLD, BEFORE_ALL] == pytest.approx(told[1:, 0].tolist(), nan_ok=True)
-    found = lags.absorb(X[8:11], Y[8:11], told)
+    returned = lags.as_returned([brought, None, ()])
+    assert [NOT_RETURNED, BEFORE_ALL] == pytest.approx(returned[1:, 0].tolist(), nan_ok=True)
+    found = lags.absorb(X[8:11], Y[8:11], returned)
     expected = [literal(X, Y, 5, 2, 2), literal(X, Y, 9, 2, 2), [*X[10], *X[10], 0.0, 0.0]]
     assert_array_equal(expected, found[:, 2:])
     assert (*X[10], *X[9], Y[10], Y[9]) == lags.now()
@@ -69,7 +69,7 @@ def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
 def test_lag_columns_of_another_number_are_not_brought():
     """Those of a space with other features say nothing of this one's."""
     lags = LagColumns(2, 1, 1)
-    assert np.isnan(lags.as_told([(1.0, 2.0)])[0, 0])
+    assert np.isnan(lags.as_returned([(1.0, 2.0)])[0, 0])
 
 
 @pytest.mark.parametrize("rows", [0, 5])

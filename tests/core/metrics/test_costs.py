@@ -20,12 +20,10 @@ def test_costs_are_those_of_the_rows(unit):
     truth, answers = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2]), np.array([0, 0, 0, 0, 0, 1, 1, 0, 0])
     costs = np.array([1.0, 15.0, 2.0])
     labels, hits = np.bincount(truth), np.bincount(truth[truth == answers], minlength=3)
-    found = mean_cost(np.array([labels, labels, hits], float), unit * costs)
+    mean, constant, answer = mean_cost(np.array([labels, labels, hits], float), unit * costs)
     constants = [costs[truth[truth != label]].sum() / 9 for label in range(3)]
-    assert (min(constants), 1) == (constants[1], found.answer)
-    assert np.allclose(
-        [costs[truth[truth != answers]].sum() / 9, min(constants)], [found.mean / unit, found.constant / unit]
-    )
+    assert (min(constants), 1) == (constants[1], answer)
+    assert np.allclose([costs[truth[truth != answers]].sum() / 9, min(constants)], [mean / unit, constant / unit])
 
 
 def test_without_rows_there_are_none():

@@ -45,7 +45,7 @@ class Model:
     def predict(self, count=1):
         return read.predict(self.machine.own, self.rng.normal(size=(count, self.machine.prediction_schema.raw_width)))
 
-    def told(self):
+    def returned(self):
         """One prediction as a client gets it: its label and {label: probability}."""
         served = read.returned_prediction(self.machine.own, self.predict(), 0)
         return served.prediction, dict(served.probabilities)
@@ -55,7 +55,7 @@ class Model:
 def test_before_the_first_row_all_declared_labels_are_equally_probable(algorithm):
     """The answer is the first declared one."""
     model = Model(algorithm, labels=DECLARED)
-    label, shares = model.told()
+    label, shares = model.returned()
     assert "no" == label
     assert list(shares) == DECLARED
     assert_allclose(list(shares.values()), 1 / 3)
@@ -66,12 +66,12 @@ def test_a_label_that_was_never_seen_stays_possible(algorithm):
     """Three rows of "no" do not make it certain; the order is the declared one, also where "yes" comes first."""
     model = Model(algorithm, labels=["no", "yes"])
     model.learn(["no"] * 3)
-    label, shares = model.told()
+    label, shares = model.returned()
     assert ("no", ["no", "yes"]) == (label, list(shares))
     assert_allclose([0.875, 0.125], list(shares.values()))
     other = Model(algorithm, labels=["no", "yes"])
     other.learn(["yes"] * 3)
-    label, shares = other.told()
+    label, shares = other.returned()
     assert "yes" == label
     assert_allclose([0.125, 0.875], list(shares.values()))
 
@@ -183,10 +183,10 @@ def test_a_tracked_answer_is_scored_by_what_was_told():
     """A label that was not known then gets what the others left, smoothed as of now; an unknown one is wrong."""
     model = Model()
     model.learn(["no"] * 3)
-    told = read.returned_prediction(model.machine.own, model.predict(), 0)
-    assert (("no", 0.875),) == told.probabilities
+    returned = read.returned_prediction(model.machine.own, model.predict(), 0)
+    assert (("no", 0.875),) == returned.probabilities
     model.learn(["yes"] * 4)
-    outcome = model.learn(["yes"], served=told)
+    outcome = model.learn(["yes"], served=returned)
     assert (["no"], [1.0]) == (outcome.predictions, outcome.losses)
     assert_allclose([7 / 8 * 0.125 + 1 / 16], outcome.p_true)
     both = read.returned_prediction(model.machine.own, model.predict(), 0)
@@ -205,7 +205,7 @@ def test_after_a_reset_the_model_says_what_it_said_first():
     model = Model(labels=DECLARED)
     model.learn(["yes"] * 9)
     apply(model.machine, Entry(2, 0, (Reset(),)))
-    assert_allclose(list(model.told()[1].values()), 1 / 3)
+    assert_allclose(list(model.returned()[1].values()), 1 / 3)
     free = Model()
     free.learn(["yes"] * 9)
     apply(free.machine, Entry(2, 0, (Reset(),)))

@@ -236,12 +236,12 @@ def test_a_tracked_row_is_scored_by_what_was_told(kind):
     for model in (plain, tracked):
         learn(model, X[:5], y[:5])
     if kind["task"] == "regression":
-        told, label, loss = ServedPrediction(100.0), np.array([99.0]), 1.0
+        returned, label, loss = ServedPrediction(100.0), np.array([99.0]), 1.0
     else:
-        told, label, loss = ServedPrediction("elsewhere", (("elsewhere", 0.75), ("x", 0.25))), ["x"], 1.0
+        returned, label, loss = ServedPrediction("elsewhere", (("elsewhere", 0.75), ("x", 0.25))), ["x"], 1.0
     apply(plain, Entry(2, 0, (segment(plain.prediction_schema, X[5:], label),)))
-    (outcome,) = apply(tracked, Entry(2, 0, (segment(tracked.prediction_schema, X[5:], label, served=told),)))
-    assert ([told.prediction], [loss]) == (outcome.predictions, outcome.losses)
+    (outcome,) = apply(tracked, Entry(2, 0, (segment(tracked.prediction_schema, X[5:], label, served=returned),)))
+    assert ([returned.prediction], [loss]) == (outcome.predictions, outcome.losses)
     assert learner_bytes(plain) == learner_bytes(tracked)
     assert plain.own.metrics.report() != tracked.own.metrics.report()
 
@@ -252,7 +252,7 @@ def learner_bytes(model):
 
 
 def test_a_tracked_answer_before_the_first_class_is_unscored():
-    """What was told was null: null is answered again, and there is no loss."""
+    """What was returned was null: null is answered again, and there is no loss."""
     model = machine(KINDS[0])
     (outcome,) = apply(
         model, Entry(1, 0, (segment(model.prediction_schema, np.ones((1, D)), [0], served=ServedPrediction(None)),))

@@ -44,13 +44,6 @@ def test_random_features_of_wild_rows_are_finite(value):
     assert np.abs(features).max() <= np.sqrt(2.0) * (1.0 + 1e-15)
 
 
-def test_another_purpose_has_draws_of_its_own():
-    """A seed gives every purpose its own directions and phases."""
-    one, other = RandomFeatures(7, 3, 5), RandomFeatures(7, 3, 5, b"anything")
-    assert (one.directions != other.directions).all()
-    assert (one.phases != other.phases).all()
-
-
 @pytest.mark.parametrize("count", [1, 7, 100])
 def test_features_are_cosines(count):
     """As NumPy has them, for small angles and large ones, however many are computed together."""

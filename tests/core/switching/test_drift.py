@@ -117,12 +117,12 @@ def test_what_a_drift_asks_for_reaches_every_learner(phase, action):
     now = driver.machine.pipeline
     experts = {"steady": lambda: [now.own], "overlap": lambda: [now.old.own],
                "ensemble": lambda: [now.former.own, *now.experts.values()]}[phase]()  # fmt: skip
-    before = [dump(*expert.learner.to_arrays()) for expert in experts]
+    before, in_force = [dump(*expert.learner.to_arrays()) for expert in experts], driver.machine.own.switching.in_force
     if action == "reset":
-        now.reset_learner(2)
+        in_force.reset_learner(2)
         assert all(expert.learner.rows == 0 for expert in experts)
     else:
-        now.forget()
+        in_force.forget()
     assert all(one != dump(*expert.learner.to_arrays()) for one, expert in zip(before, experts, strict=True))
     if phase == "ensemble":
         assert experts[0].learner is experts[1].learner
