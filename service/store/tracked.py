@@ -8,8 +8,7 @@ import numpy as np
 
 from core.contract import Floats
 from core.entry import ServedPrediction
-from service.store.log.codec import decoded, float_bytes
-from service.store.log.records import FORMAT
+from service.store.log.codec import FORMAT, decoded, float_bytes
 
 
 class Tracked(msgspec.Struct, array_like=True, frozen=True):

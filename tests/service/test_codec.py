@@ -21,7 +21,7 @@ from core.entry import (
 from core.features import parse_features
 from service.store import tracked
 from service.store.log import codec
-from service.store.log.records import FORMAT
+from service.store.log.codec import FORMAT
 
 FEATURES = parse_features(
     ["a", {"name": "day", "type": "categorical", "categories": ["mon", 0]}, {"name": "b", "min": 0}]

@@ -1,15 +1,31 @@
-"""Bytes of the log and back: segments (records.py has their layout) and outcomes as MessagePack arrays.
+"""Bytes of the log and back: segments and outcomes as MessagePack arrays.
+
+    rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
+              served | nil, ids]                            served: a ``core.entry.ServedPrediction``
+             [... the same ..., weights]                    rows that count more or less than once
+    reset    ["reset", 1, ids]
+    state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
+    switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
+    overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
+    config   ["config", 1, {field: new value}, ids]     a change of the configuration
+    challenge ["challenge", 1, name, {field: value}, most, ids]     a challenger beside the model
+    withdraw ["withdraw", 1, name, ids]
+    promote  ["promote", 1, name, ids, force]
 
     remembered answer   [1, outcome]        outcome: a ``core.entry.Outcome``
 
-A version number stands in front. A record with another one is refused, never guessed at.
+Arrays are little-endian float64 in C order. A version number stands in front; a record with another one is refused,
+never guessed at.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from functools import reduce
+from operator import or_
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from core.contract import Buffer, Floats
 from core.entry import (
@@ -23,23 +39,84 @@ from core.entry import (
     Restore,
     Rows,
     Segment,
+    ServedPrediction,
     Switch,
     Withdraw,
 )
 from core.features import Feature, parse_features
 from service.store.log.entries import RawEntry
-from service.store.log.records import (
-    FORMAT,
-    ChallengeRecord,
-    ConfigureRecord,
-    OverlapRecord,
-    PromoteRecord,
-    Record,
-    ResetRecord,
-    RowsRecord,
-    SwitchRecord,
-    WithdrawRecord,
-)
+
+FORMAT = 1
+"""Version of the records."""
+
+
+class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False, forbid_unknown_fields=True):
+    """Rows as bytes; see the layout above. More fields are refused: without them the log would give another state."""
+
+    format: int
+    space: str
+    features: list[str | dict[str, Any]] | None
+    count: int
+    x: bytes
+    labels: list[str | int | bool] | bytes
+    discounts: bytes | None
+    served: ServedPrediction | None
+    ids: tuple[str, ...]
+    weights: bytes | None = None
+
+
+class StateRecord(msgspec.Struct, array_like=True, tag="state", frozen=True):
+    """``state`` as bytes; see the layout above."""
+
+    format: int
+    digest: str
+    size: int
+    source: str
+    ids: tuple[str, ...]
+
+
+class SwitchRecord(msgspec.Struct, array_like=True, tag="switch", frozen=True):
+    """``switch`` as bytes; see the layout above."""
+
+    format: int
+    action: Literal["begin", "complete", "abort"]
+    features: list[str | dict[str, Any]] | None
+    mapping: Literal["linear", "kernel"] | None
+    ids: tuple[str, ...]
+
+
+class OverlapRecord(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
+    """``overlap`` as bytes; see the layout above."""
+
+    format: int
+    space: str
+    count: int
+    x: bytes
+    ids: tuple[str, ...]
+
+
+class PlainRecord(msgspec.Struct, array_like=True, frozen=True):
+    """A segment whose own fields follow the format, in their order."""
+
+    format: int
+
+
+def _plain(tag: str, segment: type[msgspec.Struct]) -> type[Any]:
+    fields = [(each.name, each.type) for each in structs.fields(segment)]
+    return msgspec.defstruct(f"{segment.__name__}Record", fields, bases=(PlainRecord,), tag=tag, frozen=True)
+
+
+_TAGS: dict[str, type[Any]] = {
+    "reset": Reset,
+    "config": Configure,
+    "challenge": Challenge,
+    "withdraw": Withdraw,
+    "promote": Promote,
+}
+_PLAIN = {segment: _plain(tag, segment) for tag, segment in _TAGS.items()}
+_SEGMENTS = {record: segment for segment, record in _PLAIN.items()}
+Record = RowsRecord | StateRecord | SwitchRecord | OverlapRecord | PlainRecord
+"""What a segment is as bytes."""
 
 
 class Remembered(msgspec.Struct, array_like=True, frozen=True):
@@ -50,7 +127,9 @@ class Remembered(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_segments = msgspec.msgpack.Decoder(Record)
+_segments: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(
+    reduce(or_, _PLAIN.values(), RowsRecord | StateRecord | SwitchRecord | OverlapRecord)
+)
 _answers = msgspec.msgpack.Decoder(Remembered)
 
 
@@ -78,30 +157,23 @@ def encode(segment: Segment) -> bytes:
     return _encoder.encode(_record(segment))
 
 
-def _record(segment: Segment) -> tuple[Any, ...]:
+def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
     if isinstance(segment, Rows):
         labels = float_bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
         discounts = None if segment.discounts is None else float_bytes(segment.discounts)
         x, n, features = float_bytes(segment.X), len(segment.X), _declared(segment.features)
         plain = segment.space, features, n, x, labels, discounts, segment.served, segment.ids
         return "rows", FORMAT, *plain, *(() if segment.weights is None else (float_bytes(segment.weights),))
-    if isinstance(segment, Reset):
-        return "reset", FORMAT, segment.ids
     if isinstance(segment, Switch):
         return "switch", FORMAT, segment.action, _declared(segment.features), segment.mapping, segment.ids
     if isinstance(segment, Overlap):
         return "overlap", FORMAT, segment.space, len(segment.X), float_bytes(segment.X), segment.ids
-    if isinstance(segment, Configure):
-        return "config", FORMAT, segment.changes, segment.ids
-    if isinstance(segment, Challenge):
-        return "challenge", FORMAT, segment.name, segment.config, segment.most, segment.ids
-    if isinstance(segment, Withdraw):
-        return "withdraw", FORMAT, segment.name, segment.ids
-    if isinstance(segment, Promote):
-        return "promote", FORMAT, segment.name, segment.ids, segment.force
-    if not segment.digest:
-        raise ValueError("the log names a state by its digest")
-    return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
+    if isinstance(segment, Restore):
+        if not segment.digest:
+            raise ValueError("the log names a state by its digest")
+        return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
+    record: PlainRecord = _PLAIN[type(segment)](FORMAT, *structs.astuple(segment))
+    return record
 
 
 def _declared(features: Sequence[Feature] | None) -> list[Any] | None:
@@ -127,28 +199,20 @@ def record_of(blob: Buffer) -> Record:
     Raises:
         ValueError: corrupt, or of another format version.
     """
-    record: Record = decoded(_segments, blob, "log segment")
-    return record
+    return decoded(_segments, blob, "log segment")
 
 
 def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
     if isinstance(record, RowsRecord):
         return _rows(record, skip)
-    if isinstance(record, ResetRecord):
-        return Reset(record.ids)
     if isinstance(record, SwitchRecord):
         return Switch(record.action, _features(record.features), record.mapping, record.ids)
     if isinstance(record, OverlapRecord):
         return Overlap(record.space, _matrix(record), record.ids, skip)
-    if isinstance(record, ConfigureRecord):
-        return Configure(record.changes, record.ids)
-    if isinstance(record, ChallengeRecord):
-        return Challenge(record.name, record.config, record.most, record.ids)
-    if isinstance(record, WithdrawRecord):
-        return Withdraw(record.name, record.ids)
-    if isinstance(record, PromoteRecord):
-        return Promote(record.name, record.ids, record.force)
-    return Restore(b"", record.source, record.ids, record.digest, record.size)
+    if isinstance(record, StateRecord):
+        return Restore(b"", record.source, record.ids, record.digest, record.size)
+    segment: Segment = _SEGMENTS[type(record)](*structs.astuple(record)[1:])
+    return segment
 
 
 def _features(declared: list[str | dict[str, Any]] | None) -> tuple[Feature, ...] | None:

@@ -17,9 +17,8 @@ import numpy as np
 
 from core.entry import Entry, MergedRows, Outcome, Rows
 from service.store.log import codec
-from service.store.log.codec import Item
+from service.store.log.codec import Item, Record, RowsRecord
 from service.store.log.entries import RawEntry
-from service.store.log.records import Record, RowsRecord
 
 MERGED_ENTRIES_MAX = 1000
 """Most entries of a run."""

@@ -1,6 +1,6 @@
 """The entries of a log that are still kept, newest first, as a list shows them.
 
-A script looks at the first fields of each record (records.py) where the log is: what the entries hold in rows does not
+A script looks at the first fields of each record (codec.py) where the log is: what the entries hold in rows does not
 travel, and nothing of it is decoded here.
 
     kinds    rows | overlap | switch begin | switch complete | switch abort | reset | configure | restore | import |
