@@ -13,7 +13,6 @@ from service.runtime.commit.actor import Actor
 from service.runtime.commit.answerer import Answerer
 from service.runtime.commit.committer import Committer, Limits
 from service.runtime.commit.jobs import Waiting
-from service.runtime.commit.responses import FirstAnswers
 from service.runtime.commit.shared import Shared
 from service.runtime.lists import Listing
 from service.runtime.replicas.follower import Follower, LostModels
@@ -116,8 +115,7 @@ class Engine:
         self.lost = LostModels(self.models, store.catalog, self.stats)
         self.models.on_vanished(self.lost.vanished)
         self.reader = LogReader(store.log, self.loader, self.stats, READ_BYTES_MAX, self.lost.vanished)
-        self.first_answers = FirstAnswers(store.log, self.loader.load)
-        self.answerer = Answerer(self.first_answers, self.stats, failpoint)
+        self.answerer = Answerer(store.log, self.loader.load, self.stats, failpoint)
         shared = Shared(
             committer=self.committer,
             reader=self.reader,

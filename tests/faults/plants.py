@@ -6,10 +6,10 @@ from collections.abc import Callable
 import msgspec
 
 from core.model import read, save
-from service.runtime.commit import responses
+from service.runtime.commit import answerer
 from service.runtime.engine import Engine
 from service.runtime.replicas.follower import Follower
-from service.runtime.replicas.replica import Replica, Reply
+from service.runtime.replicas.replica import Replica
 from service.store.log import scripts
 from service.store.tracked import Tracked
 
@@ -94,15 +94,13 @@ def entries_of_others_are_left_out() -> None:
 @plant
 def a_repeated_id_is_answered_anew() -> None:
     """With the number of rows that there are now, not with the first answer."""
-    repeated = responses.repeated
+    repeated = answerer.repeated
 
     def anew(rows, earlier):
         reply = repeated(rows, earlier)
-        if isinstance(reply, Reply):
-            return reply._replace(answer=msgspec.structs.replace(reply.answer, rows=reply.answer.rows + 1))
-        return reply
+        return reply._replace(answer=msgspec.structs.replace(reply.answer, rows=reply.answer.rows + 1))
 
-    responses.repeated = anew
+    answerer.repeated = anew
 
 
 @plant

@@ -6,7 +6,7 @@ from core.config import Config
 from core.entry import Outcome
 from core.model import Model
 from service.errors import Recreated
-from service.runtime.commit.responses import FirstAnswers
+from service.runtime.commit.answerer import Answerer
 from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
 from service.store.log import codec
@@ -36,4 +36,4 @@ async def test_the_answer_of_a_namesake_is_not_given():
         return namesake
 
     with pytest.raises(Recreated):
-        await FirstAnswers(Forgetful(), load).find(_replica("old"), [("i:a", SeenId(1, 0, 0, "d", None))])
+        await Answerer(Forgetful(), load, Stats()).first_answers(_replica("old"), [("i:a", SeenId(1, 0, 0, "d", None))])

@@ -8,7 +8,7 @@ import numpy as np
 from core.entry import Promote, Reset, Restore, Rows, Segment, Withdraw
 from core.model import save
 from service.errors import ModelDown, OnepassError, RequestConflict
-from service.runtime.commit.responses import OTHER
+from service.runtime.commit.answerer import OTHER
 from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica, Reply
 from tests.simulator.member import Member

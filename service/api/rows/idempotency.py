@@ -18,7 +18,7 @@ from core.problems import Conflict, Invalid
 from service.api.http.context import Context
 from service.api.rows.identity import Identity
 from service.errors import NotFound
-from service.runtime.commit import responses
+from service.runtime.commit.answerer import conflicting, repeated
 from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.row_validation import RowValidator
@@ -119,9 +119,6 @@ async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: 
     """
     pairs = enumerate(zip(seen, identity.digests, strict=True))
     if (other := next((row for row, (one, own) in pairs if one.digest != own), None)) is not None:
-        raise responses.conflicting(identity.ids, other)
-    first = await ctx.engine.first_answers.find(replica, [*zip(identity.ids, seen, strict=True)])
-    reply = responses.repeated(len(first), [*enumerate(first)])
-    if isinstance(reply, Exception):
-        raise reply
-    return reply
+        raise conflicting(identity.ids, other)
+    first = await ctx.engine.answerer.first_answers(replica, [*zip(identity.ids, seen, strict=True)])
+    return repeated(len(first), [*enumerate(first)])

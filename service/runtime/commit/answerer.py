@@ -1,48 +1,67 @@
-"""Answers the requests of an append once its entry is applied, each with its own outcome."""
+"""Answers the requests of an append once its entry is applied, each with its own outcome.
+
+A request whose ids come again gets the first answers to them: as the replica or the store remembers them, or found
+again in the log.
+"""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Awaitable, Callable, Sequence
 
 from core.entry import Outcome, Switch
-from service.errors import IdsFull, ModelDown, OnepassError, RequestConflict, StoreDown, Unreplicated
-from service.runtime.commit import responses
+from core.problems import Problem
+from service.errors import IdsFull, ModelDown, OnepassError, Recreated, RequestConflict, StoreDown, Unreplicated
 from service.runtime.commit.committer import DOWN
 from service.runtime.commit.jobs import Commit, Job, RowJob
-from service.runtime.commit.joined_rows import JoinedRows, members_of
-from service.runtime.commit.responses import ANSWER_BYTES, FirstAnswers
+from service.runtime.commit.joined_rows import JoinedRows
 from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
 from service.store.log import codec
-from service.store.log.log import Appended, SeenId, SegmentOut
+from service.store.log.log import Appended, Log, SeenId, SegmentOut
 
 logger = logging.getLogger(__name__)
 
 FEW_IDS = 100
 """Repeated ids that are answered at once, where the answers are at hand."""
+ANSWER_BYTES = 1000
+"""What decoding or merging one answer is taken to be worth in bytes read."""
 UNREPLICATED = (
     "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
     "lose it; send the request again with the same id"
 )
+FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
+"""The field that an id came in, by the prefix it is stored under."""
+OTHER = "has been sent before with another label or body"
+"""What is said of an id that is not taken for another one."""
 
 Seen = Sequence[tuple[int, SeenId]]
 """The rows of a request whose ids had been seen, and what is remembered of each."""
+Earlier = Sequence[tuple[int, Outcome]]
+"""The rows of a request that had been sent before, and the first answer to each."""
+Again = Sequence[tuple[str, SeenId]]
+"""Ids, and what the store remembers of each."""
 
 
 class Answerer:
     """Answers requests.
 
     Args:
-        first_answers: finds the answers to ids that come again.
+        log: the store's logs.
+        load: loads a separate replica at the head of the log, rebuilt from before a version.
         stats: counters.
         failpoint: called with the name of a point that fault tests crash at.
     """
 
     def __init__(
-        self, first_answers: FirstAnswers, stats: Stats, failpoint: Callable[[str], None] | None = None
+        self,
+        log: Log,
+        load: Callable[[str, int], Awaitable[Replica]],
+        stats: Stats,
+        failpoint: Callable[[str], None] | None = None,
     ) -> None:
-        self._first_answers, self._stats, self._failpoint = first_answers, stats, failpoint
+        self._log, self._load, self._stats, self._failpoint = log, load, stats, failpoint
         self._looking: set[asyncio.Task[None]] = set()
 
     @property
@@ -60,22 +79,29 @@ class Answerer:
             answers: to the segments that were added, in order; none where the entry was not applied here.
         """
         if answers:
-            self._count(commit, appended, answers)
+            if self._failpoint is not None:
+                self._failpoint("applied")
+            self._stats.entries += 1
         left = iter(answers)
         for job, out in zip(commit.jobs, appended.segments, strict=True):
             now = next(left, None) if out.status == "added" else None
+            members: Sequence[Job | RowJob] = job.members if isinstance(job, JoinedRows) else (job,)
+            if now is not None:
+                self._stats.segments += len(members)
+                if now.overlap_rows is not None and isinstance(job.segment, Switch):
+                    self._stats.switches[job.segment.action] += 1
             if not appended.safe:
-                self._stats.unreplicated += len(members_of([job]))
+                self._stats.unreplicated += len(members)
                 job.reject(Unreplicated(UNREPLICATED))
-            elif isinstance(job, JoinedRows) and now is not None and now.refusal is None and not (out.seen or out.skip):
-                for one, learned in zip(job.members, codec.of_rows(now), strict=True):
+            elif not isinstance(job, JoinedRows):
+                self._answer(replica, commit, job, out, now)
+            elif now is not None and now.refusal is None and not (out.seen or out.skip):
+                for one, learned in zip(members, codec.of_rows(now), strict=True):
                     if not one.reply.done():
                         one.reply.set_result(Reply(learned))
-            elif isinstance(job, JoinedRows):
+            else:
                 for one, own, found in job.sort(out, now):
                     self._answer(replica, commit, one, own, found)
-            else:
-                self._answer(replica, commit, job, out, now)
 
     def _answer(
         self, replica: Replica, commit: Commit, job: Job | RowJob, out: SegmentOut, now: Outcome | None
@@ -98,39 +124,26 @@ class Answerer:
         elif now is not None:
             job.reply.set_result(Reply(now))
 
-    def _count(self, commit: Commit, appended: Appended, answers: Sequence[Outcome]) -> None:
-        if self._failpoint is not None:
-            self._failpoint("applied")
-        self._stats.entries += 1
-        outs = zip(commit.jobs, appended.segments, strict=True)
-        self._stats.segments += len(members_of([job for job, out in outs if out.status == "added"]))
-        for answer in answers:
-            if answer.overlap_rows is not None:
-                self._count_switches(commit, appended)
-                return
-
-    def _count_switches(self, commit: Commit, appended: Appended) -> None:
-        for job, out in zip(commit.jobs, appended.segments, strict=True):
-            if out.status == "added" and isinstance(job.segment, Switch):
-                self._stats.switches[job.segment.action] += 1
-
     # ---------------------------------------------------------------- ids that come again
 
     def _answer_again(self, replica: Replica, job: Job | RowJob, seen: Seen, now: Outcome | None) -> None:
         """Answer a request some of whose ids had been seen; ``now``: the answer to its other rows, if it has any."""
+        ids, digests = job.segment.ids, job.digests
         for row, known in seen:
-            conflict = responses.mismatch(job, row, known)
-            if conflict is not None:
-                job.reject(conflict)
+            if known.digest != digests[row]:
+                job.reject(conflicting(ids, row))
                 return
         if now is not None and now.refusal is not None:
             job.reject(RequestConflict(now.refusal))
             return
         if len(seen) <= FEW_IDS:
-            first = [replica.answer(job.segment.ids[row], known.answer) for row, known in seen]
-            if None not in first:
-                earlier = [(row, answer) for (row, _), answer in zip(seen, first, strict=True) if answer]
-                self._given(job, responses.reply(job, now, earlier))
+            first = [replica.answer(ids[row], known.answer) for row, known in seen]
+            earlier = [(row, answer) for (row, _), answer in zip(seen, first, strict=True) if answer is not None]
+            if len(earlier) == len(seen):
+                try:
+                    self._give(job, combined(len(ids), now, earlier))
+                except RequestConflict as error:
+                    job.reject(error)
                 return
         task = asyncio.get_running_loop().create_task(self._look(replica, job, seen, now))
         self._looking.add(task)
@@ -138,22 +151,133 @@ class Answerer:
 
     async def _look(self, replica: Replica, job: Job | RowJob, seen: Seen, now: Outcome | None) -> None:
         """Find the first answers, without keeping anybody else waiting."""
-        rows = [row for row, _ in seen]
+        ids, rows = job.segment.ids, [row for row, _ in seen]
         try:
-            found = await self._first_answers.find(replica, [(job.segment.ids[row], known) for row, known in seen])
+            found = await self.first_answers(replica, [(ids[row], known) for row, known in seen])
             earlier = [*zip(rows, found, strict=True)]
-            reply = await in_thread_if_large(ANSWER_BYTES * len(rows), responses.reply, job, now, earlier)
+            reply = await in_thread_if_large(ANSWER_BYTES * len(rows), combined, len(ids), now, earlier)
         except OnepassError as error:
             job.reject(error)
         except Exception as error:
             logger.exception("model %s: the answer to a repeated id could not be found", replica.name)
             job.reject(ModelDown(f"model {replica.name}: the first answer cannot be found: {error!r}"))
         else:
-            self._given(job, reply)
+            self._give(job, reply)
 
-    def _given(self, job: Job | RowJob, reply: Reply | OnepassError) -> None:
-        if isinstance(reply, OnepassError):
-            job.reject(reply)
-        elif not job.reply.done():
+    def _give(self, job: Job | RowJob, reply: Reply) -> None:
+        if not job.reply.done():
             self._stats.duplicates += reply.duplicates
             job.reply.set_result(reply)
+
+    async def first_answers(self, replica: Replica, again: Again) -> list[Outcome]:
+        """The first answer to each id.
+
+        The log is asked last, since only a crash leaves it anything to do: a writer may be about to store its answers,
+        or have stored them by then.
+
+        Raises:
+            ModelDown: neither the store nor the log has one, which breaks the rule that snapshots follow answers.
+            NotFound, Recreated: the model was deleted meanwhile.
+        """
+        found = await _decoded([seen.answer or replica.answers.get(identity) for identity, seen in again])
+        for ask in (self._stored, self._rebuilt, self._stored):
+            lacking = [at for at, answer in enumerate(found) if answer is None]
+            if not lacking:
+                break
+            for at, answer in zip(lacking, await ask(replica, [again[at] for at in lacking]), strict=True):
+                found[at] = answer
+        answers = [answer for answer in found if answer is not None]
+        if len(answers) < len(again):
+            raise ModelDown(f"the answers of {len(again) - len(answers)} ids of {replica.name} cannot be found again")
+        return answers
+
+    async def _stored(self, replica: Replica, again: Again) -> list[Outcome | None]:
+        known = await self._log.lookup(replica.name, replica.incarnation, [identity for identity, _ in again])
+        return await _decoded([None if seen is None else seen.answer for seen in known])
+
+    async def _rebuilt(self, replica: Replica, again: Again) -> list[Outcome | None]:
+        """The answers of entries whose writer crashed before storing them, from a separate replica.
+
+        The live one may have an append under way. The other begins before the first of the entries: a failover may have
+        lost the stored answer and kept the entry, and newer snapshots may exist.
+        """
+        try:
+            aside = await self._load(replica.name, min(seen.version for _, seen in again))
+        except ModelDown:  # the log does not reach back so far
+            return [None] * len(again)
+        if aside.incarnation != replica.incarnation:  # its ids are others, whatever their names
+            raise Recreated(f"model {replica.name} was created again: send the request again")
+        return await _decoded([aside.answers.get(identity) for identity, _ in again])
+
+
+async def _decoded(stored: Sequence[bytes | None]) -> list[Outcome | None]:
+    """Answers from bytes, where there are any; many of them in a thread."""
+    return await in_thread_if_large(ANSWER_BYTES * len(stored), _decode, stored)
+
+
+def _decode(stored: Sequence[bytes | None]) -> list[Outcome | None]:
+    return [None if answer is None else codec.decode_answer(answer) for answer in stored]
+
+
+def combined(rows: int, now: Outcome | None, earlier: Earlier) -> Reply:
+    """The reply to a request some of whose ids had been seen.
+
+    Args:
+        rows: how many it has, or 1 where one id is that of all of them.
+        now: the answer to the rows that were learned now; None where all of them had been seen.
+        earlier: the first answers to the others.
+
+    Raises:
+        RequestConflict: the first answers were refusals.
+    """
+    if now is None:
+        return repeated(rows, earlier)
+    answer = now if now.overlap_rows is not None else _merged(rows, now, earlier)
+    return Reply(answer, duplicates=len(earlier), earlier=earlier)
+
+
+def repeated(rows: int, earlier: Earlier) -> Reply:
+    """The reply to a segment of ``rows`` ids all of which had been seen before: the first answers again.
+
+    Raises:
+        RequestConflict: they were refusals.
+    """
+    answers = [answer for _, answer in earlier]
+    first, last = answers[0], max(answers, key=_version)
+    if all(answer.refusal is not None for answer in answers):
+        raise RequestConflict(first.refusal or "refused")
+    switched = [answer for answer in answers if answer.overlap_rows is not None]
+    if switched:
+        return Reply(max(switched, key=_version), rows, True, earlier)
+    if rows == 1:
+        return Reply(first, len(first.predictions), True, earlier)
+    learned, mapped = all(answer.learned for answer in answers), all(answer.mapped for answer in answers)
+    nothing = Outcome(last.rows, learned=learned, mapped=mapped, version=last.version)
+    return Reply(_merged(rows, nothing, earlier), rows, True, earlier)
+
+
+def _version(answer: Outcome) -> tuple[int, int]:
+    return answer.version, answer.rows
+
+
+def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
+    """What was said of each row, and which classes it added, now or before, in row order; the rest is that of now."""
+    before, new = dict(earlier), codec.of_rows(now)
+    answers = [before[row] if row in before else next(new) for row in range(rows)]
+    predictions = [None if one.refusal is not None else one.predictions[0] for one in answers]
+    losses = [None if one.refusal is not None else one.losses[0] for one in answers]
+    p_true = [one.p_true[0] if one.p_true else math.nan for one in answers]
+    joined = [(row, label) for row, one in enumerate(answers) for _, label in one.joined]
+    return Outcome(now.rows, predictions, losses, now.learned, p_true, now.mapped, joined, version=now.version)
+
+
+def conflicting(ids: Sequence[str], row: int) -> RequestConflict:
+    """The error for an id that came before with another label (or body).
+
+    Args:
+        ids: of all rows of the request.
+        row: the row, from 0.
+    """
+    field = f"ids[{row}]" if len(ids) > 1 else FIELDS.get(ids[0][:2], "id")
+    which = f"the id of row {row + 1}" if len(ids) > 1 else f"this {field}"
+    return RequestConflict(f"{which} {OTHER}; nothing was learned from this request", [Problem(field, OTHER)])

@@ -109,11 +109,6 @@ def joined(jobs: Sequence[Job | RowJob]) -> list[Job]:
     return [*found, _together(run)] if run else found
 
 
-def _alike(first: RowJob, other: RowJob) -> bool:
-    both_or_none = bool(first.identity) == bool(other.identity)
-    return both_or_none and first.space == other.space and not (first.alone or other.alone)
-
-
 def _together(run: list[RowJob]) -> Job:
     rows = rows_of(run)
     digests = tuple([job.digest for job in run]) if rows.ids else ()

@@ -10,6 +10,7 @@ on one of them for long.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.errors import RequestConflict, StoreFull, Unavailable
@@ -57,12 +58,7 @@ class UnstoredAnswers:
 
     def take_fresh(self, most: int) -> list[Item]:
         """Up to ``most`` answers to requests of this process."""
-        taken: list[Item] = []
-        for identity in self.fresh:
-            if len(taken) == most:
-                break
-            taken.append((identity, *self._held[identity]))
-        return taken
+        return [(identity, *self._held[identity]) for identity in islice(self.fresh, most)]
 
     def up_to(self, version: int) -> list[Item]:
         """All answers of entries up to a version."""
@@ -130,8 +126,6 @@ class AnswerWriter:
 
     def take(self) -> list[Answered]:
         """The answers that are due, all of a model at once, but for very many."""
-        if not self.due:
-            return []
         self.due = False
         waiting, self._waiting = self._waiting, {}
         return [Answered(replica, _answers(replica, replica.answers.take_fresh(ITEMS_MAX))) for replica in waiting]
