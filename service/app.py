@@ -40,7 +40,7 @@ from service.pages import routes as pages
 from service.runtime.broadcast import OWNER
 from service.runtime.commit.committer import Limits
 from service.runtime.commit.jobs import TICK_SEGMENTS_MAX
-from service.runtime.engine import READ_BYTES_MAX, Bounds, Engine
+from service.runtime.engine import Bounds, Engine
 from service.runtime.replicas.loader import Store
 from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
@@ -49,6 +49,7 @@ from service.settings_validation import validated
 from service.store.catalog import Catalog
 from service.store.drift.drift import KEPT, DriftStream
 from service.store.expiry import Expiry
+from service.store.log.appends import SOON_BYTES_MAX
 from service.store.log.log import Log
 from service.store.redis.connection import Connection
 from service.store.states.snapshots import Snapshots
@@ -311,7 +312,7 @@ def bounds(settings: Settings) -> Bounds:
         tick_segments_max=TICK_SEGMENTS_MAX,
         id_ttl_ms=settings.id_ttl_s * 1000,
         ids_max=settings.ids_max,
-        read_bytes_max=READ_BYTES_MAX,
+        read_bytes_max=SOON_BYTES_MAX,
         timeout_s=settings.store_timeout_s,
         replicas_min=settings.min_replicas,
     )

@@ -63,7 +63,7 @@ class Publisher:
                 self._pass("published")
             self.published.update(each.kind for each in alarms[len(alarms) - added :] if each.kind != "joined")
             # Where the model was deleted its alarms are gone with it.
-            replica.note_published(replica.model.outbox.last if last is None else last)
+            replica.published = replica.model.outbox.last if last is None else last
 
     async def _after(self, replica: Replica, after: Reach) -> list[StreamItem]:
         async with replica.held():

@@ -29,8 +29,6 @@ from service.store.pending import Pending
 
 logger = logging.getLogger(__name__)
 
-READ_BYTES_MAX = 16 * 2**20
-"""Most bytes of log read in one round trip (one entry at least, however large)."""
 RESTART_S = 0.1
 """Pause before a task that died is started again."""
 LAG_S_MAX = 10.0
@@ -93,7 +91,7 @@ class Engine:
         writer = secrets.token_hex(8)
         self.pending = Pending(store.connection)
         self.state_budget = StateBudget(2 * bounds.model_bytes_max)
-        self.loader = Loader(store, self.stats, READ_BYTES_MAX)
+        self.loader = Loader(store, self.stats)
         self.models = ModelCache(
             store,
             self.loader,
@@ -114,7 +112,7 @@ class Engine:
         )
         self.lost = LostModels(self.models, store.catalog, self.stats)
         self.models.on_vanished(self.lost.vanished)
-        self.reader = LogReader(store.log, self.loader, self.stats, READ_BYTES_MAX, self.lost.vanished)
+        self.reader = LogReader(store.log, self.loader, self.stats, self.lost.vanished)
         self.answerer = Answerer(store.log, self.loader.load, self.stats, failpoint)
         shared = Shared(
             committer=self.committer,

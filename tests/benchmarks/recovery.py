@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 ENTRIES, D, CHUNK = 50_000, 10, 500
-READ_BYTES_MAX = 4 * 2**20
 MODELS: dict[str, dict[str, Any]] = {"fixed rate": {"params": {"forgetting_rate": 0.01}}, "auto": {}}
 
 
@@ -49,7 +48,7 @@ async def load(model: str, entries: int) -> dict[str, float]:
             gc.collect()
             gc.freeze()  # as the service does once it has started
             used, begun = time.process_time(), time.perf_counter()
-            replica = await Loader(store, Stats(), READ_BYTES_MAX).load("m")
+            replica = await Loader(store, Stats()).load("m")
             found = {"wall": time.perf_counter() - begun, "cpu": time.process_time() - used}
             assert entries == replica.version
         await store.connection.close()

@@ -107,7 +107,7 @@ def merged(config, raws, seed):
         counts["entries"] += stop - first
         return stop, learned
 
-    reader = Loader(SimpleNamespace(states=STATES), Stats(), 1)
+    reader = Loader(SimpleNamespace(states=STATES), Stats())
     while model.version < len(raws):
         count, bounds = len(raws), {"MERGED_ENTRIES_MAX": entry_runs.MERGED_ENTRIES_MAX}
         if seed is not None:
@@ -234,7 +234,7 @@ def narrow(count, **changed):
 
 def read(model, raws):
     """Apply a reading."""
-    asyncio.run(Loader(SimpleNamespace(states=STATES), Stats(), 1).apply(model, raws))
+    asyncio.run(Loader(SimpleNamespace(states=STATES), Stats()).apply(model, raws))
 
 
 def test_every_id_is_told_of_its_own_entry():
@@ -253,7 +253,7 @@ def test_readers_of_a_version_within_wake_once_it_is_applied():
         model = replica(NARROW)
         waiting = [asyncio.create_task(model.reach(version)) for version in (2, 5, 6)]
         await asyncio.sleep(0)
-        await Loader(SimpleNamespace(states=STATES), Stats(), 1).apply(model, narrow(5))
+        await Loader(SimpleNamespace(states=STATES), Stats()).apply(model, narrow(5))
         await asyncio.sleep(0)
         assert [True, True, False] == [task.done() for task in waiting]
         assert (5, 5) == (model.version, model.model.rows)

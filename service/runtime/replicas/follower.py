@@ -261,7 +261,7 @@ class Follower:
         if head.version > version:
             self._note(replica, head.version)
         elif (head.version, head.uid) != (version, uid):
-            replica.progress.note_suspect()  # reading on detects what became of the log's tail
+            replica.progress.suspect = True  # reading on detects what became of the log's tail
             self._note(replica, head.version)
         elif (replica.version, replica.progress.head) == (version, known):
             replica.progress.at_head(version)  # a notice may be of entries that are lost by now

@@ -23,7 +23,7 @@ from service.store.catalog import Catalog, ModelMeta
 from service.store.log import codec
 from service.store.log.entries import OTHER, RawEntry
 from service.store.log.entry_runs import EntryRun, entry_runs
-from service.store.log.log import Log
+from service.store.log.log import READ_BYTES_MAX, Log
 from service.store.redis.connection import Connection
 from service.store.states.snapshots import SnapshotInfo, Snapshots
 from service.store.states.states import States
@@ -61,11 +61,10 @@ class Loader:
     Args:
         store: where models are kept.
         stats: counters.
-        read_bytes_max: most bytes of log read in one round trip.
     """
 
-    def __init__(self, store: Store, stats: Stats, read_bytes_max: int) -> None:
-        self._store, self._stats, self._read_bytes_max = store, stats, read_bytes_max
+    def __init__(self, store: Store, stats: Stats) -> None:
+        self._store, self._stats = store, stats
 
     async def load(self, name: str, from_before: int | None = None) -> Replica:
         """A replica at the head of its log.
@@ -210,7 +209,7 @@ class Loader:
         """Apply the tail of the log."""
         while True:
             more = await self._store.log.read_after(
-                replica.name, replica.incarnation, replica.version, replica.uid, self._read_bytes_max, ENTRIES_MAX
+                replica.name, replica.incarnation, replica.version, replica.uid, READ_BYTES_MAX, ENTRIES_MAX
             )
             if more.code == "gone":
                 raise no_model(replica.name)

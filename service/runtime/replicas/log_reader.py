@@ -10,6 +10,7 @@ from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
 from service.runtime.replicas.loader import Loader
 from service.runtime.replicas.replica import PATH_MAX, Replica
 from service.runtime.stats import Stats
+from service.store.log.appends import SOON_BYTES_MAX
 from service.store.log.entries import OTHER, RawEntry, ReadOn
 from service.store.log.log import Log
 from service.store.states.states import StateLost
@@ -18,8 +19,6 @@ logger = logging.getLogger(__name__)
 
 NOTICES_MAX = 100
 """Lost tails that are remembered, the last ones."""
-SOON_BYTES_MAX = 2**20
-"""Most bytes of log that a follower reads in one round trip (one entry at least, however large)."""
 ENTRIES_MAX = 1000
 """Most entries read on in one round trip."""
 Vanished = Callable[[Replica, bool], Awaitable[OnepassError]]
@@ -65,16 +64,14 @@ class LogReader:
         log: the store's logs.
         loader: reloads a replica whose log was rewritten or trimmed.
         stats: counters.
-        read_bytes_max: most bytes of log read in one round trip.
         vanished: finds out whether a model that is not there was deleted or lost.
 
     Attributes:
         lost_tails: the last ones that were detected.
     """
 
-    def __init__(self, log: Log, loader: Loader, stats: Stats, read_bytes_max: int, vanished: Vanished) -> None:
+    def __init__(self, log: Log, loader: Loader, stats: Stats, vanished: Vanished) -> None:
         self._log, self._loader, self._stats, self._vanished = log, loader, stats, vanished
-        self._bytes_max = min(read_bytes_max, SOON_BYTES_MAX)  # it shares the connection of the rows
         self.lost_tails: deque[LostTail] = deque(maxlen=NOTICES_MAX)
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
@@ -122,7 +119,7 @@ class LogReader:
         while more.code == "ok":
             await self.apply(replica, more.entries)
             if more.complete or not more.entries:
-                replica.progress.note_joined()
+                replica.progress.suspect = False
                 return False
             more = await self._more(replica)
         if more.code == "gone":
@@ -134,7 +131,7 @@ class LogReader:
 
     async def _more(self, replica: Replica) -> ReadOn:
         return await self._log.read_soon(
-            replica.name, replica.incarnation, replica.version, replica.uid, self._bytes_max, ENTRIES_MAX
+            replica.name, replica.incarnation, replica.version, replica.uid, SOON_BYTES_MAX, ENTRIES_MAX
         )
 
     async def gone(self, replica: Replica, others: int) -> OnepassError:
@@ -163,7 +160,7 @@ class LogReader:
         if code not in ("ahead", "fork"):
             await self._loader.reload(replica)
             return
-        replica.progress.note_suspect()
+        replica.progress.suspect = True
         self._stats.lost_tails += 1
         logger.error(
             "model %s: the log lost its tail (%s): replica at version %d, log at %d; what came after their last common "

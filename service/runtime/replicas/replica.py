@@ -55,14 +55,6 @@ class Progress:
         if not self.since:
             self.since = asyncio.get_running_loop().time()
 
-    def note_suspect(self) -> None:
-        """Note that the log may have lost its tail."""
-        self.suspect = True
-
-    def note_joined(self) -> None:
-        """Note that the log has not lost its tail."""
-        self.suspect = False
-
     def at_head(self, version: int) -> None:
         """Note that everything on the log, up to ``version``, has been applied."""
         self.head, self.since, self.suspect = version, 0.0, False
@@ -358,10 +350,6 @@ class Replica:
         """Notify the publisher, if there is one, of alarms to publish."""
         if self.on_alarm is not None and self.unpublished:
             self.on_alarm(self)
-
-    def note_published(self, last: Reach) -> None:
-        """Note how far the alarms are published."""
-        self.published = last
 
     # ---------------------------------------------------------------- the end
 

@@ -56,7 +56,7 @@ LARGE_APPEND_BYTES = 2**20
 """Appends larger than this travel by themselves (``append_large``): what they take, the others need not wait for."""
 _RECORDS_AT_ONCE = 4
 """Pieces of answers in one round trip; they change a thousand ids each."""
-_READ_BYTES_MAX = 4 * 2**20
+READ_BYTES_MAX = 4 * 2**20
 """Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""
 
 
@@ -158,13 +158,13 @@ class Log:
             Unavailable: the store did not answer, or answered that it cannot.
         """
         position = (name, incarnation, version, uid)
-        found = await self._read_after(*position, min(limit_bytes, _READ_BYTES_MAX), limit_entries)
+        found = await self._read_after(*position, min(limit_bytes, READ_BYTES_MAX), limit_entries)
         return await self._or_one(position, found)
 
     async def _or_one(self, position: tuple[str, str, int, str], found: ReadOn) -> ReadOn:
         """``found``, or the one entry that alone exceeds what was asked for: by itself, with time for its size."""
         left = found.left_bytes
-        return await self._read_after(*position, left, 1, left if left > _READ_BYTES_MAX else 0) if left else found
+        return await self._read_after(*position, left, 1, left if left > READ_BYTES_MAX else 0) if left else found
 
     async def _read_after(
         self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int, large: int = 0
