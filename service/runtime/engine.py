@@ -12,7 +12,6 @@ from service.errors import NotReached, Recreated, RequestConflict, StoreDown
 from service.runtime.commit.actor import Actor
 from service.runtime.commit.answerer import Answerer
 from service.runtime.commit.committer import Committer, Limits
-from service.runtime.commit.jobs import Waiting
 from service.runtime.commit.shared import Shared
 from service.runtime.lists import Listing
 from service.runtime.replicas.follower import Follower, LostModels
@@ -20,7 +19,7 @@ from service.runtime.replicas.loader import Loader, Store
 from service.runtime.replicas.log_reader import LogReader, LostTail
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.named_states import StateBudget
-from service.runtime.replicas.replica import Replica
+from service.runtime.replicas.replica import Ledger, Replica
 from service.runtime.replicas.row_meter import RowMeter
 from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
@@ -122,7 +121,7 @@ class Engine:
             writer=writer,
             numbers=itertools.count(1),
             states=store.states,
-            waiting=Waiting(),
+            waiting=Ledger(),
             current=self.models.current,
             grown=self.snapshotter.note,
         )

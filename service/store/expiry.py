@@ -63,8 +63,16 @@ class Expiry:
             models: names and incarnations; of one that is gone nothing is removed.
             most: of each kind and model.
         """
-        results = await self._connection.run([_expire_call(*model, most) for model in models]) if models else []
-        return [failed(found) if isinstance(found, Exception) else _swept(found, most) for found in results]
+        calls = []
+        for name, incarnation in models:
+            keys = ModelKeys(name, incarnation)
+            own = (keys.meta, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due)
+            calls.append(Call(EXPIRE, own, (incarnation, most)))
+        results = await self._connection.run(calls) if calls else []
+        return [
+            failed(found) if isinstance(found, Exception) else Swept(found[0], found[1], most in found)
+            for found in results
+        ]
 
     async def lease(self, holder: str, life_ms: int) -> bool:
         """Take or renew the right to sweep for a while; whether ``holder`` has it now.
@@ -73,14 +81,3 @@ class Expiry:
             StoreDown, StoreFull: the store did not answer, or cannot.
         """
         return bool(await self._connection.one(Call(_LEASE, (SWEEPER,), (holder, life_ms))))
-
-
-def _expire_call(name: str, incarnation: str, most: int) -> Call:
-    keys = ModelKeys(name, incarnation)
-    own = (keys.meta, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due)
-    return Call(EXPIRE, own, (incarnation, most))
-
-
-def _swept(counts: Sequence[int], most: int) -> Swept:
-    ids, predictions = counts
-    return Swept(ids, predictions, most in (ids, predictions))

@@ -36,10 +36,8 @@ class Model:
     def next_append(self) -> Append:
         return Append("m", "inc", 0, "inc", "w", 1, "w-1", (SegmentIn(b"row"),), 1000, 100, 1000)
 
-    def refuse(self, error: StoreDown) -> None:
+    def lost(self, error: StoreDown) -> None:
         self.ended.set_result(asyncio.get_running_loop().time())
-
-    lost = refuse
 
 
 class Answered:

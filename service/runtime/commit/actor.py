@@ -263,14 +263,10 @@ class Actor:
             self._spawn(self._finish(commit, appended))
 
     def lost(self, error: OnepassError) -> None:
-        """The append was not carried out, or its fate is not known."""
+        """The append, if there is one, was not carried out, or its fate is not known; nothing that waits is sent."""
         if self._commit is not None:
             self._end(self._commit, error)
         self._fail_waiting(error)  # nothing else would wake them
-
-    def refuse(self, error: OnepassError) -> None:
-        """Nothing that waits will be sent."""
-        self._fail_waiting(error)
 
     def _end(self, commit: Commit, error: OnepassError | None = None) -> None:
         """The append is through; what is left of it fails."""

@@ -65,10 +65,7 @@ class Source(Protocol):
         """The append's result; ``resent``: it was sent more than once."""
 
     def lost(self, error: Unavailable) -> None:
-        """The append was not carried out, or its fate is not known; it will not be sent again."""
-
-    def refuse(self, error: Unavailable) -> None:
-        """The store is down: nothing is in flight, and nothing that waits will be sent."""
+        """The append, if there is one, was not carried out, or its fate is not known; nothing that waits is sent."""
 
 
 class Ticket(Struct, eq=False):
@@ -167,7 +164,7 @@ class Committer:
     def _refuse_all(self, sources: Iterable[Source]) -> None:
         for source in [*sources]:
             self._ready.pop(source, None)
-            source.refuse(StoreDown(DOWN))
+            source.lost(StoreDown(DOWN))
 
     async def _probe(self) -> None:
         again, self._again = self._again, []

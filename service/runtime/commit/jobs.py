@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from core.entry import Entry, Overlap, Restore, Rows, Segment
 from core.model import Model
 from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.replicas.batches import SingleEntry
-from service.runtime.replicas.replica import Reply
+from service.runtime.replicas.replica import Ledger, Reply
 from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
 from service.store.log.appends import NamedState
 from service.store.log.log import Append, Appended, SegmentIn
@@ -134,13 +133,6 @@ def resolve(syncs: "list[asyncio.Future[None]]", error: OnepassError | None = No
     syncs.clear()
 
 
-@dataclass(slots=True)
-class Waiting:
-    """Bytes of all requests that wait in this process."""
-
-    used: int = 0
-
-
 def size_of(segment: Segment) -> tuple[int, int]:
     """Bytes that a segment takes while it waits, as arrays and encoded; and its rows."""
     if isinstance(segment, Rows | Overlap):
@@ -202,7 +194,7 @@ class JobQueue:
 
     __slots__ = ("_loop", "_most", "_name", "_waiting", "jobs")
 
-    def __init__(self, name: str, waiting: Waiting, most: int) -> None:
+    def __init__(self, name: str, waiting: Ledger, most: int) -> None:
         self._name, self._waiting, self._most = name, waiting, most
         self._loop = asyncio.get_running_loop()  # asking for it is a system call, for each row
         self.jobs: deque[Job | RowJob] = deque()

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from service.runtime.commit.answerer import Answerer
 from service.runtime.commit.committer import Committer, Limits
-from service.runtime.commit.jobs import Waiting
 from service.runtime.replicas.log_reader import LogReader
-from service.runtime.replicas.replica import Replica
+from service.runtime.replicas.replica import Ledger, Replica
 from service.store.states.states import States
 
 
@@ -35,7 +34,7 @@ class Shared:
     limits: Limits
     writer: str
     numbers: "itertools.count[int]"
-    waiting: Waiting
+    waiting: Ledger
     states: States
     current: Callable[[Replica], Replica]
     grown: Callable[[Replica, bool], None]

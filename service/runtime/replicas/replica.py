@@ -102,7 +102,7 @@ OBJECT_BYTES = 25_000
 
 @dataclass(slots=True)
 class Ledger:
-    """Memory held by all loaded models together, kept up to date as each of them grows."""
+    """Bytes held in this process: by all loaded models, which grow, or by all requests that wait."""
 
     used: int = 0
 
