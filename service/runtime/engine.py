@@ -123,7 +123,7 @@ class Engine:
             states=store.states,
             waiting=Ledger(),
             current=self.models.current,
-            grown=self.snapshotter.note,
+            grown=self.snapshotter.mark_grown,
         )
         self.models.on_load(lambda replica: Actor(replica, shared))
         self.listing = Listing(store.catalog, self.models)
@@ -199,7 +199,7 @@ class Engine:
                 await self._look()
             except StoreDown as error:
                 self._missed(error)
-            self._meter.note(asyncio.get_running_loop().time(), self.stats.rows)
+            self._meter.record(asyncio.get_running_loop().time(), self.stats.rows)
             await asyncio.sleep(POLL_S)
 
     def _missed(self, error: StoreDown) -> None:

@@ -55,7 +55,7 @@ class Snapshotter:
         self._grown: dict[Replica, bool] = {}
         self._attempts: dict[Replica, asyncio.Task[None]] = {}
 
-    def note(self, replica: Replica, own: bool) -> None:
+    def mark_grown(self, replica: Replica, own: bool) -> None:
         """A model's log has grown; ``own``: by an append of this process."""
         self._grown[replica] = own or self._grown.get(replica, False)
 
@@ -74,7 +74,7 @@ class Snapshotter:
             if not self._due(replica, own) or replica in self._attempts:
                 continue
             if len(self._attempts) == AT_ONCE:
-                self.note(replica, own)
+                self.mark_grown(replica, own)
                 continue
             task = self._attempts[replica] = asyncio.get_running_loop().create_task(self._attempt(replica))
             task.add_done_callback(lambda _, replica=replica: self._attempts.pop(replica))  # type: ignore[misc]
@@ -134,7 +134,7 @@ class Snapshotter:
                 self._note_divergence(replica, info, written.digest)
             if written.held:
                 self._stats.snapshots += 1
-                replica.saved.note(info, size)
+                replica.saved.record(info, size)
                 logger.debug("model %s: snapshot of version %d is written: %d bytes", replica.name, info.version, size)
                 replica.drop_answers(info.version)
             elif not replica.gone:

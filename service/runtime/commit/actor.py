@@ -194,7 +194,7 @@ class Actor:
                 await work
             finally:
                 self._task = None
-                self._shared.committer.answer_writer.note(self._replica)
+                self._shared.committer.answer_writer.enqueue(self._replica)
                 contextvars.Context().run(self._go_on)  # what is next is of other requests than this one
 
         self._task = asyncio.get_running_loop().create_task(run())
@@ -312,7 +312,7 @@ class Actor:
         except Exception as error:  # noqa: BLE001 - logged, and the model is taken out of service
             self._end(commit, self._broken("a commit could not be finished", error))
         if replica.answers.fresh:
-            self._shared.committer.answer_writer.note(replica)
+            self._shared.committer.answer_writer.enqueue(replica)
         self._go_on()
 
     def _answer(self, commit: Commit, appended: Appended, answers: list[Outcome]) -> None:

@@ -187,7 +187,7 @@ class Committer:
         answered: dict[str, list[Answered]] = {}
         for each in self.answer_writer.take() if self.answer_writer.due else ():
             if (node_key := self._log.node_key(each.replica.name)) in self._in_flight:
-                self.answer_writer.note(each.replica)
+                self.answer_writer.enqueue(each.replica)
             else:
                 answered.setdefault(node_key, []).append(each)
         for node_key in dict.fromkeys((*tickets, *answered)):

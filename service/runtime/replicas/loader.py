@@ -182,7 +182,7 @@ class Loader:
         if code not in ("ok", "gone"):
             raise ValueError(f"it does not join the log ({code})")
         replica = self._replica(meta, model, info.version, str(stamp["uid"]), info.time_ms)
-        replica.saved.note(info)
+        replica.saved.record(info)
         return replica
 
     async def _first(self, meta: ModelMeta) -> Replica:

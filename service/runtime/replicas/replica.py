@@ -167,8 +167,8 @@ class Saved:
     version: int = -1
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def note(self, info: SnapshotInfo, log_bytes: int = 0) -> None:
-        """Note a snapshot, which holds ``log_bytes`` of what was applied."""
+    def record(self, info: SnapshotInfo, log_bytes: int = 0) -> None:
+        """Record a snapshot, which holds ``log_bytes`` of what was applied."""
         self.log_bytes = max(0, self.log_bytes - log_bytes)  # the replica may have reloaded meanwhile
         self.size, self.version = info.bytes, info.version
 
@@ -311,7 +311,7 @@ class Replica:
             self.notify()
         if self.progress.since or self.progress.awaited:
             self.progress.applied(self.version)
-        self.summary.note(self)
+        self.summary.mark_dirty(self)
         return applied.answers
 
     def take_over(self, loaded: "Replica") -> None:
@@ -361,7 +361,7 @@ class Replica:
         self.down = f"model {self.name} is out of service: {why}"
         error = ModelDown(self.down)
         self.progress.refuse(error)
-        self.summary.note(self)
+        self.summary.mark_dirty(self)
         return error
 
     def end(self, error: OnepassError) -> None:

@@ -17,7 +17,7 @@ class RowMeter:
         self._looks: deque[tuple[float, int]] = deque()
         self._last = (0.0, 0)
 
-    def note(self, now: float, rows: int) -> None:
+    def record(self, now: float, rows: int) -> None:
         """Look at how many rows there are."""
         looks, (before, count) = self._looks, self._last
         if rows < count:  # the count has started again
@@ -32,6 +32,6 @@ class RowMeter:
 
     def rate(self, now: float, rows: int) -> float | None:
         """Rows a second; None where that is not known yet. What is new after a pause came at its end."""
-        self.note(now, rows)
+        self.record(now, rows)
         then, count = self._looks[0]
         return (rows - count) / min(now - then, 2 * WINDOW_S) if now - then >= LEAST_S else None

@@ -53,7 +53,7 @@ class SummaryState:
         self.changed: dict[Replica, float | None] | None = None
         self.meter = RowMeter()
 
-    def note(self, replica: "Replica") -> None:
+    def mark_dirty(self, replica: "Replica") -> None:
         """Note that the model has moved on, or is out of service."""
         if self.changed is not None:
             self.changed.setdefault(replica)
@@ -61,12 +61,12 @@ class SummaryState:
     def take_over(self, replica: "Replica", loaded: "SummaryState") -> None:
         """Go on from what was stored when the model was loaded again: the log may have lost its tail."""
         self.stored, self.written = loaded.stored, loaded.written
-        self.note(replica)
+        self.mark_dirty(replica)
 
     def look(self, replica: "Replica") -> StoredSummary:
         """The summary of the model as it is; nobody may be changing it."""
         self.last = StoredSummary(replica.version, replica.time_ms, read.summary(replica.model))
-        self.meter.note(asyncio.get_running_loop().time(), replica.model.rows)
+        self.meter.record(asyncio.get_running_loop().time(), replica.model.rows)
         return self.last
 
     def shown(self, replica: "Replica") -> StoredSummary | None:
@@ -103,7 +103,7 @@ class SummaryWriter:
     def attach(self, replica: "Replica") -> None:
         """Take in a model that has come into memory; its stored summary may be older, or of another phase."""
         replica.summary.changed = self._changed
-        replica.summary.note(replica)
+        replica.summary.mark_dirty(replica)
 
     def detach(self, replica: "Replica") -> None:
         """Let go of a model that leaves memory; what is not written of it is written at once, if the store answers."""
@@ -158,12 +158,12 @@ class SummaryWriter:
             for (replica, write), stored in zip(taken, results, strict=True):
                 state = replica.summary
                 if isinstance(stored, Unavailable):
-                    state.note(replica)
+                    state.mark_dirty(replica)
                 elif stored >= write.version:
                     state.settle(stored, write.record)
                 elif stored >= 0:  # another process has written one meanwhile, which is good for a while
                     state.written = stored
-                    state.note(replica)
+                    state.mark_dirty(replica)
             if any(isinstance(stored, Unavailable) for stored in results):
                 return
 

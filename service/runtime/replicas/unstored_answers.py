@@ -116,7 +116,7 @@ class AnswerWriter:
         """Whether answers are waiting to be stored."""
         return bool(self._waiting)
 
-    def note(self, replica: "Replica") -> None:
+    def enqueue(self, replica: "Replica") -> None:
         """Schedule the unstored answers of a model."""
         if not replica.answers.fresh:
             return
@@ -136,9 +136,9 @@ class AnswerWriter:
         if known is True:
             replica.answers.stored(answers.items)
         if isinstance(known, StoreFull):
-            asyncio.get_running_loop().call_later(FULL_S, self.note, replica)
+            asyncio.get_running_loop().call_later(FULL_S, self.enqueue, replica)
         elif known is not False:  # else the replica does not join its log: reading on regenerates the answers
-            self.note(replica)
+            self.enqueue(replica)
 
     async def record(self, replica: "Replica", version: int) -> None:
         """Write to the store every answer up to a version (a snapshot may follow then).

@@ -78,7 +78,7 @@ class AlarmIndex:
     # ---------------------------------------------------------------- what appends call
 
     def calls_before(self, appends: Sequence[Append]) -> list[Call]:
-        """What has to go in front of some appends to one server; ``note`` takes the results."""
+        """What has to go in front of some appends to one server; ``settle`` takes the results."""
         now, due = self._now(), []
         for each in appends:
             known = self._entered.get(each.incarnation)
@@ -98,10 +98,10 @@ class AlarmIndex:
         return []
 
     async def _enter(self, call: Call, appends: Sequence[Append]) -> None:
-        self.note(appends, await self._connection.run([call], quick=True), appends)
+        self.settle(appends, await self._connection.run([call], quick=True), appends)
 
-    def note(self, appends: Sequence[Append], entered: Sequence[object], results: Sequence[object]) -> None:
-        """Note what became of appends, and of the calls in front of them.
+    def settle(self, appends: Sequence[Append], entered: Sequence[object], results: Sequence[object]) -> None:
+        """Take in what became of appends, and of the calls in front of them.
 
         A model that could not be entered is entered with its next append. So is one whose append has failed: that may
         still be carried out, and this process does not count on its entry, nor remove it.

@@ -109,7 +109,7 @@ class Log:
         entered = [next(told) for _ in enter]
         known = [all_recorded([next(told) for _ in parts]) for parts in record]
         appended = [*map(appended_or_unavailable, requests, told)]
-        self.alarm_index.note(requests, entered, appended)
+        self.alarm_index.settle(requests, entered, appended)
         return appended, known
 
     async def append_large(self, request: Append, safety: Safety | None = None) -> Appended | Unavailable:
@@ -120,7 +120,7 @@ class Log:
         calls = [*self.alarm_index.calls_before([request]), append_call(request)]
         *entered, result = await self._connection.run(calls, safety=safety, large_bytes=request.nbytes)
         appended = appended_or_unavailable(request, result)
-        self.alarm_index.note([request], entered, [appended])
+        self.alarm_index.settle([request], entered, [appended])
         return appended
 
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
