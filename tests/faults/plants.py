@@ -11,7 +11,7 @@ from service.runtime.engine import Engine
 from service.runtime.replicas.follower import Follower
 from service.runtime.replicas.replica import Replica
 from service.store.log import scripts
-from service.store.tracked import Tracked
+from service.store.log.codec import Tracked
 
 PLANTS: dict[str, Callable[[], None]] = {}
 

@@ -35,7 +35,7 @@ from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import Sent, read_table
 from service.errors import OnepassError
 from service.runtime.rows.row_validation import RowValidator
-from service.store import summaries, tracked
+from service.store import summaries
 from service.store.log import codec, entries
 from service.store.states.snapshots import SnapshotInfo
 from service.store.states.snapshots import _info as snapshot_info
@@ -213,7 +213,9 @@ DECODERS = {
     "snapshot": Decoder([msgspec.json.encode(INFO)], snapshot_info, ()),
     "answer": Decoder([codec.encode_answer(Outcome(17, ["UP"], [1.0], version=5))], codec.decode_answer, (ValueError,)),
     "tracked": Decoder(
-        [tracked.encode("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)], tracked.decode, (ValueError,)
+        [codec.encode_tracked("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)],
+        codec.decode_tracked,
+        (ValueError,),
     ),
     "summary": Decoder([_summary()], summaries.decode, ()),
     "state": Decoder([save.to_bytes(live(*one, "noise", "none")) for one in LEARNED], _state, (ValueError,)),

@@ -19,7 +19,6 @@ from core.entry import (
     Withdraw,
 )
 from core.features import parse_features
-from service.store import tracked
 from service.store.log import codec
 from service.store.log.codec import FORMAT
 
@@ -108,7 +107,7 @@ SERVED = [
 def test_what_was_served_comes_back_with_its_baselines(served):
     """As a tracked prediction, and in the log with its label; labels keep their types."""
     X = np.array([[1.0, np.nan]])
-    kept = tracked.decode(tracked.encode("space", X, served, 7))
+    kept = codec.decode_tracked(codec.encode_tracked("space", X, served, 7))
     assert repr(served) == repr(kept.served)
     assert X.tobytes() == kept.raw.tobytes()
     back = codec.decode(codec.encode(Rows("space", None, X, ["UP"], served=served, ids=("p:1",))))
@@ -165,7 +164,7 @@ def test_a_served_prediction_comes_back_as_it_was():
         back = codec.decode(codec.encode(rows))
         assert isinstance(back, Rows)
         assert served == back.served
-        kept = tracked.decode(tracked.encode("space", np.ones((1, 2)), served, 7))
+        kept = codec.decode_tracked(codec.encode_tracked("space", np.ones((1, 2)), served, 7))
         assert (served, 7) == (kept.served, kept.version)
 
 

@@ -7,7 +7,7 @@ from service.api.http.context import WHOLE_MAX, Ctx, Paging, iso, no_cursor, who
 from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Predictable, Time, Version
-from service.store import tracked
+from service.store.log import codec
 from service.store.log.log_page import read_back
 
 log, pending = APIRouter(route_class=Route), APIRouter(route_class=Route)
@@ -95,7 +95,7 @@ async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingLis
     waiting, expired = await ctx.engine.pending.counts(replica.name, replica.incarnation)
     entries = []
     for identity, expires_ms, blob in found:
-        kept = tracked.decode(blob)
+        kept = codec.decode_tracked(blob)
         entries.append(
             PendingEntry(
                 prediction_id=identity, prediction=kept.served.prediction, version=kept.version, expires=iso(expires_ms)

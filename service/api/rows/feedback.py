@@ -48,7 +48,7 @@ from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.row_validation import Labels, RowValidator
 from service.runtime.rows.table import Table, alone
 from service.runtime.threads import in_thread_if_large
-from service.store import tracked
+from service.store.log import codec
 
 router = APIRouter(route_class=RowRoute)
 IDEMPOTENT = Depends(idempotency_key)
@@ -193,7 +193,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     labels = validator.labels(row)
     discounts, weights = validator.factors(row)
     try:
-        told = tracked.decode(blob or b"")
+        told = codec.decode_tracked(blob or b"")
     except ValueError as error:
         raise ModelDown(f"model {replica.name}: {error}") from error
     rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights)

@@ -49,7 +49,7 @@ from service.runtime import threads
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.table import Table, alone
 from service.runtime.threads import in_thread_if_large, in_thread_if_long
-from service.store import tracked
+from service.store.log import codec
 from service.store.log.appends import RememberedIds
 from service.store.pending import Track
 
@@ -278,7 +278,7 @@ async def _track(
     bounds = ctx.engine.bounds
     identity = secrets.token_urlsafe(15) if given is None else given
     label_id = "" if given is None else PREDICTION + given
-    blob = tracked.encode(space.id, raw, served, version)
+    blob = codec.encode_tracked(space.id, raw, served, version)
     ids_max = bounds.committer.ids_max
     life = (bounds.prediction_ttl_ms, bounds.pending_max, ids_max)
     track = Track(replica.name, replica.incarnation, identity, blob, *life, label_id)

@@ -21,8 +21,8 @@ from core.entry import Outcome, Segment
 from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.commit.committer import DOWN
-from service.runtime.commit.jobs import Commit, Job, JobQueue, own_entry, resolve, sent, size_of
-from service.runtime.commit.joined_rows import JoinedRows, can_join, joined, members_of, row_of
+from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, own_entry, resolve, sent, size_of
+from service.runtime.commit.joined_rows import JoinedRows, can_join, joined, members_of, row_job
 from service.runtime.commit.shared import Shared
 from service.runtime.replicas.batches import Batch, small_batches
 from service.runtime.replicas.named_states import in_pieces
@@ -47,7 +47,7 @@ class Actor:
         shared: what it works with.
     """
 
-    __slots__ = ("_commit", "_encoding", "_now", "_queue", "_replica", "_shared", "_syncs", "_task", "name")
+    __slots__ = ("_commit", "_encoding", "_loop", "_queue", "_replica", "_shared", "_syncs", "_task", "name")
 
     def __init__(self, replica: Replica, shared: Shared) -> None:
         self._replica, self._shared, self.name = replica, shared, replica.name
@@ -56,7 +56,7 @@ class Actor:
         self._commit: Commit | None = None
         self._task: asyncio.Task[None] | None = None
         self._encoding = 0
-        self._now = asyncio.get_running_loop().time  # asking for the loop is a system call
+        self._loop = asyncio.get_running_loop()  # asking for it is a system call, for each row
         replica.inbox = self
 
     # ---------------------------------------------------------------- what requests call
@@ -101,11 +101,12 @@ class Actor:
             refuse_hours(flops, rows)
         if size > LITTLE_BYTES or rows > LITTLE_ROWS:
             return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows, flops))
+        reply: asyncio.Future[Reply] = self._loop.create_future()
         if pending is None and can_join(self._replica.model, segment):
-            reply = self._queue.put_row(*row_of(segment, digests), size, flops)
+            self._queue.put(row_job(segment, digests, size, flops, reply))
         else:
             encoded = sent(segment, codec.encode(segment), digests, rows, pending)
-            reply = self._queue.put(segment, encoded, size, flops)
+            self._queue.put(Job(segment, encoded.digests, size, flops, reply, encoded))
         self._go_on()
         return reply
 
@@ -127,7 +128,8 @@ class Actor:
         if (inbox := self._open()) is not self:
             return inbox.submit_row(plan, values, label, identity, digest)
         self._queue.check_room(plan.size)
-        reply = self._queue.put_row(plan.space, values, label, identity, digest, plan.size, plan.flops)
+        reply: asyncio.Future[Reply] = self._loop.create_future()
+        self._queue.put(RowJob(plan.space, values, label, identity, digest, plan.size, plan.flops, reply))
         self._go_on()
         return reply
 
@@ -160,7 +162,8 @@ class Actor:
             self._encoding -= 1
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        reply = self._queue.put(segment, whole, size, flops)
+        reply: asyncio.Future[Reply] = self._loop.create_future()
+        self._queue.put(Job(segment, whole.digests, size, flops, reply, whole))
         self._go_on()
         return await reply
 
@@ -172,7 +175,7 @@ class Actor:
         """
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[None] = self._loop.create_future()
         self._syncs.append(future)
         self._go_on()
         return future
@@ -197,7 +200,7 @@ class Actor:
                 self._shared.committer.answer_writer.enqueue(self._replica)
                 contextvars.Context().run(self._go_on)  # what is next is of other requests than this one
 
-        self._task = asyncio.get_running_loop().create_task(run())
+        self._task = self._loop.create_task(run())
 
     # ---------------------------------------------------------------- what the committer calls
 
@@ -217,7 +220,7 @@ class Actor:
             append = self._append(jobs, size)
         except Exception as error:  # noqa: BLE001 - it must not reach the committer, which serves all models
             down = self._broken("its requests could not be appended", error)
-            self._queue.release(size)
+            self._shared.waiting.used -= size
             for job in taken:
                 job.reject(down)
             resolve(syncs, down)
@@ -240,7 +243,7 @@ class Actor:
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
             state_version=STATE_VERSION,
-            summary=replica.summary.due(replica, self._now()),
+            summary=replica.summary.due(replica, self._loop.time()),
             size=size,
         )
 
@@ -271,7 +274,7 @@ class Actor:
     def _end(self, commit: Commit, error: OnepassError | None = None) -> None:
         """The append is through; what is left of it fails."""
         self._commit = None
-        self._queue.release(commit.size)
+        self._shared.waiting.used -= commit.size
         if error is not None:
             commit.fail(error)
 

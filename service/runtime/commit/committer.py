@@ -26,6 +26,7 @@ from service.runtime.replicas.unstored_answers import Answered, AnswerWriter
 from service.runtime.stats import Stats
 from service.store.log.log import LARGE_APPEND_BYTES, Append, Appended, Log
 from service.store.redis.connection import Safety
+from service.store.redis.node import LARGE_BYTES_PER_S
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +35,6 @@ PROBE_S = 0.2
 """How often a store that is down is pinged."""
 BACKOFF_S = 0.02
 """Pause after a pipeline that failed."""
-LARGE_BYTES_PER_S = 4 * 2**20
-"""What an append that travels apart is allowed to take, beside the time of every append."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,11 +192,10 @@ class JobQueue:
         jobs: the requests.
     """
 
-    __slots__ = ("_loop", "_most", "_name", "_waiting", "jobs")
+    __slots__ = ("_most", "_name", "_waiting", "jobs")
 
     def __init__(self, name: str, waiting: Ledger, most: int) -> None:
         self._name, self._waiting, self._most = name, waiting, most
-        self._loop = asyncio.get_running_loop()  # asking for it is a system call, for each row
         self.jobs: deque[Job | RowJob] = deque()
 
     def check_room(self, size: int) -> None:
@@ -211,23 +210,13 @@ class JobQueue:
         if used and used + size > WAITING_BYTES_MAX:
             raise QueueFull(f"{used} bytes of requests wait, of at most {WAITING_BYTES_MAX} for all models")
 
-    def put(self, segment: Segment, sent: SegmentIn, size: int, flops: float) -> "asyncio.Future[Reply]":
-        """Queue a request of ``size`` bytes that takes ``flops`` to apply; what it will be answered."""
-        return self._put(Job(segment, sent.digests, size, flops, self._loop.create_future(), sent))
-
-    def put_row(
-        self, space: str, values: Any, label: Any, identity: str, digest: str, size: int, flops: float
-    ) -> "asyncio.Future[Reply]":
-        """The same of a plain row."""
-        return self._put(RowJob(space, values, label, identity, digest, size, flops, self._loop.create_future()))
-
-    def _put(self, job: Job | RowJob) -> "asyncio.Future[Reply]":
+    def put(self, job: Job | RowJob) -> None:
+        """Queue a request."""
         self._waiting.used += job.size
         self.jobs.append(job)
-        return job.reply
 
     def take(self, most: int) -> tuple[list[Job | RowJob], int]:
-        """Up to ``most`` requests for the next append, and their bytes, which count as waiting until released."""
+        """Up to ``most`` requests for the next append, and their bytes, which count until they are answered."""
         taken: list[Job | RowJob] = []
         size, flops = 0, 0.0
         while self.jobs and len(taken) < most:
@@ -238,10 +227,6 @@ class JobQueue:
             flops += job.flops
             taken.append(self.jobs.popleft())
         return taken, size
-
-    def release(self, size: int) -> None:
-        """Requests of so many bytes, which were taken, are answered."""
-        self._waiting.used -= size
 
     def put_back(self, jobs: Sequence[Job | RowJob]) -> None:
         """Requests that were taken have to be appended again, before all others."""

@@ -5,17 +5,18 @@ alone does not concern the others: an id that has been seen is answered as it wa
 because of another one go again, each by itself.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from core.contract import Floats
 from core.entry import Outcome, Rows, Segment
 from core.model import Model
 from core.model.apply import is_plain
 from service.errors import OnepassError
 from service.runtime.commit.jobs import Job, RowJob, rows_of, sent
+from service.runtime.replicas.replica import Reply
 from service.store.log import codec
 from service.store.log.appends import SegmentOut
 
@@ -35,10 +36,11 @@ def can_join(model: Model, segment: Segment) -> bool:
     )
 
 
-def row_of(segment: Any, digests: Sequence[str]) -> tuple[str, Floats, Any, str, str]:
-    """The parts of a ``RowJob``: space, values, label, id and digest of a row that can be joined."""
+def row_job(segment: Any, digests: Sequence[str], size: int, flops: float, reply: "asyncio.Future[Reply]") -> RowJob:
+    """The request of a row that can be joined."""
     label = segment.y[0].item() if isinstance(segment.y, np.ndarray) else segment.y[0]
-    return segment.space, segment.X[0], label, *(segment.ids or ("",)), *(digests or ("",))
+    identity, digest = segment.ids[0] if segment.ids else "", digests[0] if digests else ""
+    return RowJob(segment.space, segment.X[0], label, identity, digest, size, flops, reply)
 
 
 class JoinedRows(Job, eq=False):

@@ -31,7 +31,7 @@ from service.store.states.states import States
 logger = logging.getLogger(__name__)
 
 ENTRIES_MAX = 1000
-"""Most entries read in one round trip while rebuilding."""
+"""Most entries read in one round trip."""
 TURN_ENTRIES = 16
 """Small entries that are applied before others have a turn."""
 CHALLENGERS = b"challengers"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
-from service.runtime.replicas.loader import Loader
+from service.runtime.replicas.loader import ENTRIES_MAX, Loader
 from service.runtime.replicas.replica import PATH_MAX, Replica
 from service.runtime.stats import Stats
 from service.store.log.appends import SOON_BYTES_MAX
@@ -19,8 +19,6 @@ logger = logging.getLogger(__name__)
 
 NOTICES_MAX = 100
 """Lost tails that are remembered, the last ones."""
-ENTRIES_MAX = 1000
-"""Most entries read on in one round trip."""
 Vanished = Callable[[Replica, bool], Awaitable[OnepassError]]
 """See ``LostModels.vanished``."""
 

@@ -1,4 +1,4 @@
-"""Bytes of the log and back: segments and outcomes as MessagePack arrays.
+"""Bytes of the log and back: segments, outcomes and tracked predictions as MessagePack arrays.
 
     rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
               served | nil, ids]                            served: a ``core.entry.ServedPrediction``
@@ -12,7 +12,8 @@
     withdraw ["withdraw", 1, name, ids]
     promote  ["promote", 1, name, ids, force]
 
-    remembered answer   [1, outcome]        outcome: a ``core.entry.Outcome``
+    remembered answer    [1, outcome]                                   outcome: a ``core.entry.Outcome``
+    tracked prediction   [1, space, X float64 (1, F), version, served]
 
 Arrays are little-endian float64 in C order. A version number stands in front; a record with another one is refused,
 never guessed at.
@@ -126,11 +127,35 @@ class Remembered(msgspec.Struct, array_like=True, frozen=True):
     outcome: Outcome
 
 
+class Tracked(msgspec.Struct, array_like=True, frozen=True):
+    """A tracked prediction: the row and the prediction that was served.
+
+    Attributes:
+        format: version of this record.
+        space: id of the feature space it was predicted in.
+        x: raw row, float64.
+        version: the version it was predicted with.
+        served: the prediction.
+    """
+
+    format: int
+    space: str
+    x: bytes
+    version: int
+    served: ServedPrediction
+
+    @property
+    def raw(self) -> Floats:
+        """The raw row, (1, F)."""
+        return np.frombuffer(self.x, dtype="<f8").reshape(1, -1)
+
+
 _encoder = msgspec.msgpack.Encoder()
 _segments: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(
     reduce(or_, _PLAIN.values(), RowsRecord | StateRecord | SwitchRecord | OverlapRecord)
 )
 _answers = msgspec.msgpack.Decoder(Remembered)
+_tracked = msgspec.msgpack.Decoder(Tracked)
 
 
 class _Versioned(Protocol):
@@ -302,6 +327,20 @@ def decode_answer(blob: bytes) -> Outcome:
         ValueError: corrupt, or of another format version.
     """
     return decoded(_answers, blob, "remembered answer").outcome
+
+
+def encode_tracked(space: str, raw: Floats, served: ServedPrediction, version: int) -> bytes:
+    """A tracked prediction as bytes: what is kept until its label comes."""
+    return _encoder.encode((FORMAT, space, float_bytes(raw), version, served))
+
+
+def decode_tracked(blob: bytes) -> Tracked:
+    """A tracked prediction from bytes.
+
+    Raises:
+        ValueError: corrupt, or of another format version.
+    """
+    return decoded(_tracked, blob, "tracked prediction")
 
 
 def config(blob: bytes) -> dict[str, Any]:

@@ -106,8 +106,8 @@ class Log:
         calls = [*enter, *itertools.chain(*record), *map(append_call, requests)]
         results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
         told = iter(results)
-        entered = [next(told) for _ in enter]
-        known = [all_recorded([next(told) for _ in parts]) for parts in record]
+        entered = [*itertools.islice(told, len(enter))]
+        known = [all_recorded([*itertools.islice(told, len(parts))]) for parts in record]
         appended = [*map(appended_or_unavailable, requests, told)]
         self.alarm_index.settle(requests, entered, appended)
         return appended, known
