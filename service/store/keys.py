@@ -4,13 +4,12 @@
 
     onepass:{NAME}:meta                 HASH  incarnation, config, version, uid, created, updated (ms), expired (count),
                                               summary (see summaries.py),
-                                              code: newest state version of those that appended (missing: 3),
+                                              code: newest state version of those that appended (missing: none has),
                                               origin: of a copy, "NAME INC VERSION KEY" of what was copied, and the
                                               Idempotency-Key of the request,
                                               snapshot: version of the newest published snapshot (missing: none),
                                               guard: version of the one kept however old it is (missing: none),
                                               w:WRITER -> "SEQUENCE:VERSION:TIME" of that writer's last append, ms
-                                              (without TIME: of a version that did not store it)
     onepass:{NAME}:INC:log              STREAM  see log.py
     onepass:{NAME}:INC:seen             HASH  id -> "VERSION:ORDINAL:ROW:DIGEST:" + answer (empty until it is known)
     onepass:{NAME}:INC:seen_due         ZSET  id -> when it may be forgotten, ms

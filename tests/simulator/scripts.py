@@ -137,19 +137,19 @@ class Scripts:
         return self._add(keys, joined, request, known)
 
     def _admit(self, meta: dict[bytes, bytes]) -> bool:
-        """Whether there is a place for a new writer; then the old ones are forgotten, and each other one has a time.
+        """Whether there is a place for a new writer; then the old ones are forgotten, and no time is still to come.
 
         An append that turns out to add nothing leaves them as they are.
         """
         now, young = self._now_ms(), 0
         self._forgotten, self._dated = [], {}
         for writer, value in [(key, value) for key, value in meta.items() if key.startswith(b"w:")]:
-            sequence, made, *time = map(int, value.split(b":"))
-            if time and time[0] < now - scripts.WRITER_LIFE_MS:
+            sequence, made, time = map(int, value.split(b":"))
+            if time < now - scripts.WRITER_LIFE_MS:
                 self._forgotten.append(writer)
                 continue
             young += 1
-            if not time or time[0] > now:
+            if time > now:
                 self._dated[writer] = b"%d:%d:%d" % (sequence, made, now)
         return young < scripts.WRITERS_MAX
 

@@ -8,7 +8,7 @@
         0    blob of segment 0 of the request, or the name of one that is large (entries.py); a segment that was not
              added leaves its ordinal out
         0s   "1,4": rows of segment 0 that must not be learned, since their ids had been seen
-        s    state version of the code that wrote it; missing in entries of versions before it was written, which are 3
+        s    state version of the code that wrote it
 
     segment: no id               always added
              one id              seen already: dropped whole

@@ -219,20 +219,18 @@ if last then
 end
 if (meta[4] or ARGV[10]) ~= ARGV[10] then return {'other', head, meta[3]} end
 
--- A new writer: those whose retries cannot come any more are forgotten; a record without a time, as versions before it
--- was stored have left them, or with one that is still to come, gets the present one.
+-- A new writer: those whose retries cannot come any more are forgotten; a time that is still to come becomes the present.
 local forgotten, dated = {}, {}
 if not last then
   local all, young, present = call('HGETALL', KEYS[1]), 0, string.format(':%.0f', now)
   for i = 1, #all, 2 do
     if string.sub(all[i], 1, 2) == 'w:' then
-      local time = tonumber(string.match(all[i + 1], '^%d+:%d+:(%d+)$') or now + 1)
-      if time < now - ${WRITER_LIFE_MS} then
+      local made, time = string.match(all[i + 1], '^(%d+:%d+):(%d+)$')
+      if tonumber(time) < now - ${WRITER_LIFE_MS} then
         forgotten[#forgotten + 1] = all[i]
       else
         young = young + 1
-        local made = string.match(all[i + 1], '^%d+:%d+')
-        if time > now then dated[#dated + 1], dated[#dated + 2] = all[i], made .. present end
+        if tonumber(time) > now then dated[#dated + 1], dated[#dated + 2] = all[i], made .. present end
       end
     end
   end
