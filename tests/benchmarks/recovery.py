@@ -60,7 +60,7 @@ async def _write(store: Any, config: dict[str, Any], entries: int) -> None:
     from core.config import Config
     from core.entry import Rows
     from service.store.log import codec
-    from service.store.log.log import Append, SegmentIn
+    from service.store.log.appends import Append, SegmentIn
 
     space, rng = Config.parse(config).space, np.random.default_rng(1)
     X = rng.normal(size=(entries, D)).round(4)

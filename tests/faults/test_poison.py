@@ -15,7 +15,8 @@ from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
 from service.store.keys import ModelKeys
 from service.store.log import codec
-from service.store.log.log import Append, Appended, Log, SegmentIn
+from service.store.log.appends import Append, Appended, SegmentIn
+from service.store.log.log import Log
 from service.store.redis.connection import Connection
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually

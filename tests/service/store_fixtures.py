@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from service.store.catalog import Catalog
 from service.store.keys import DRIFT_UNPUBLISHED, ModelKeys
-from service.store.log.log import Answers, Append, Appended, Log, SegmentIn
+from service.store.log.appends import Answers, Append, Appended, SegmentIn
+from service.store.log.log import Log
 from service.store.redis import private
 from service.store.redis.connection import Connection
 

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from core.model import STATE_VERSION
 from service.errors import StoreFull
 from service.store.catalog import Catalog
-from service.store.log.appends import RememberedIds
+from service.store.log.appends import RememberedIds, SeenId, SegmentIn, SegmentOut
 from service.store.log.entries import RawEntry
-from service.store.log.log import SeenId, SegmentIn, SegmentOut
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 
 ADDED = SegmentOut("added")

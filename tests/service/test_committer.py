@@ -6,7 +6,7 @@ import random
 from service.errors import StoreDown
 from service.runtime.commit.committer import Committer, Limits
 from service.runtime.stats import Stats
-from service.store.log.log import Append, SegmentIn
+from service.store.log.appends import Append, SegmentIn
 from tests.simulator.clock import Loop
 
 TIMEOUT_S = 2.0

@@ -10,7 +10,7 @@ from service.runtime.commit.answerer import Answerer
 from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
 from service.store.log import codec
-from service.store.log.log import SeenId
+from service.store.log.appends import SeenId
 
 CONFIG = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]})
 

@@ -3,8 +3,8 @@
 import asyncio
 
 from service.errors import StoreDown
-from service.store.log.appends import SOON_BYTES_MAX
-from service.store.log.log import Answers, Head, SeenId, SegmentIn
+from service.store.log.appends import SOON_BYTES_MAX, Answers, SeenId, SegmentIn
+from service.store.log.log import Head
 from service.store.log.scripts import RECORD
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 

@@ -4,8 +4,7 @@ import pytest
 
 from service.errors import StoreFull
 from service.store.catalog import Catalog
-from service.store.log.appends import RememberedIds
-from service.store.log.log import SeenId
+from service.store.log.appends import RememberedIds, SeenId
 from service.store.pending import Pending, Track
 from tests.service.store_fixtures import INCARNATION, one
 

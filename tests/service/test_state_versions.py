@@ -3,7 +3,7 @@
 import pytest
 
 from core.model import STATE_VERSION
-from service.store.log.log import SegmentIn
+from service.store.log.appends import SegmentIn
 from tests.service.store_fixtures import INCARNATION, Model, one
 
 of_another = pytest.mark.parametrize("other", [7, 8], ids=["development", "newer"])

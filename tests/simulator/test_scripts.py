@@ -11,8 +11,8 @@ from service.errors import Recreated
 from service.store.catalog import Catalog
 from service.store.expiry import Expiry
 from service.store.keys import ModelKeys
-from service.store.log.appends import NamedState
-from service.store.log.log import Answers, Append, Log, SegmentIn
+from service.store.log.appends import Answers, Append, NamedState, SegmentIn
+from service.store.log.log import Log
 from service.store.states import copies
 from service.store.states.copies import Origin
 from service.store.states.pieces import digest

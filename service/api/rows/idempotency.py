@@ -23,7 +23,7 @@ from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import in_thread_if_large
-from service.store.log.log import SeenId
+from service.store.log.appends import SeenId
 
 T = TypeVar("T")
 REFUSED = (Invalid, Conflict)

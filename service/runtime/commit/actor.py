@@ -30,8 +30,8 @@ from service.runtime.replicas.replica import Inbox, Replica, Reply
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
 from service.store.log import codec
+from service.store.log.appends import Append, Appended
 from service.store.log.entries import OTHER
-from service.store.log.log import Append, Appended
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
 from service.store.log import codec
-from service.store.log.log import Appended, Log, SeenId, SegmentOut
+from service.store.log.appends import Appended, SeenId, SegmentOut
+from service.store.log.log import Log
 
 logger = logging.getLogger(__name__)
 

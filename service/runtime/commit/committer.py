@@ -24,7 +24,8 @@ from msgspec import Struct
 from service.errors import StoreDown, Unavailable
 from service.runtime.replicas.unstored_answers import Answered, AnswerWriter
 from service.runtime.stats import Stats
-from service.store.log.log import LARGE_APPEND_BYTES, Append, Appended, Log
+from service.store.log.appends import Append, Appended
+from service.store.log.log import LARGE_APPEND_BYTES, Log
 from service.store.redis.connection import Safety
 from service.store.redis.node import LARGE_BYTES_PER_S
 

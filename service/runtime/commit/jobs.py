@@ -15,8 +15,7 @@ from service.errors import OnepassError, QueueFull, StoreDown
 from service.runtime.replicas.batches import SingleEntry
 from service.runtime.replicas.replica import Ledger, Reply
 from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
-from service.store.log.appends import NamedState
-from service.store.log.log import Append, Appended, SegmentIn
+from service.store.log.appends import Append, Appended, NamedState, SegmentIn
 
 WAITING_BYTES_MAX = 256 * 2**20
 """Most bytes of requests of all models that wait in this process."""

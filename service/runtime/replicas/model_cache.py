@@ -247,10 +247,9 @@ class ModelCache:
 
     def _refuse_known(self, name: str) -> None:
         """Refuse a model that could not be loaded a moment ago: repeated loads would delay other models."""
-        found = self._down.pop(name, None)
-        if found is not None and asyncio.get_running_loop().time() < found[1]:
-            self._down[name] = found
-            raise ModelDown(found[0])
+        if self.refuses(name):
+            raise ModelDown(self._down[name][0])
+        self._down.pop(name, None)
 
     async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
         """Create a model, or find the one that was created with the same configuration.

@@ -11,9 +11,8 @@ from core.entry import Entry, Restore
 from service.errors import QueueFull
 from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.threads import in_thread_if_large
-from service.store.log.appends import NamedState
+from service.store.log.appends import NamedState, SegmentIn
 from service.store.log.entries import RawEntry, name, name_of
-from service.store.log.log import SegmentIn
 from service.store.states.pieces import digest
 from service.store.states.states import States
 

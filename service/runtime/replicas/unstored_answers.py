@@ -14,8 +14,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.errors import RequestConflict, StoreFull, Unavailable
+from service.store.log.appends import Answers
 from service.store.log.codec import Item
-from service.store.log.log import Answers, Log
+from service.store.log.log import Log
 
 if TYPE_CHECKING:
     from service.runtime.replicas.replica import Replica

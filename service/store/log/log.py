@@ -33,14 +33,11 @@ from service.errors import Unavailable
 from service.store.keys import ModelKeys, cached_keys, raw
 from service.store.log.alarm_index import AlarmIndex
 from service.store.log.appends import (
-    SEGMENTS_MAX,
     SOON_BYTES_MAX,
     Answers,
     Append,
     Appended,
     SeenId,
-    SegmentIn,
-    SegmentOut,
     all_recorded,
     append_call,
     appended_or_unavailable,
@@ -240,17 +237,3 @@ def _head(incarnation: bytes, version: bytes, uid: bytes, snapshot: bytes | None
 def _read_call(name: str, incarnation: str, *position: str | int) -> Call:
     keys = cached_keys(name, incarnation)
     return Call(READ_AFTER, (keys.meta, keys.log), (incarnation, *position))
-
-
-__all__ = [
-    "LARGE_APPEND_BYTES",
-    "SEGMENTS_MAX",
-    "Answers",
-    "Append",
-    "Appended",
-    "Head",
-    "Log",
-    "SeenId",
-    "SegmentIn",
-    "SegmentOut",
-]

@@ -219,7 +219,7 @@ if last then
 end
 if (meta[4] or ARGV[10]) ~= ARGV[10] then return {'other', head, meta[3]} end
 
--- A new writer: those whose retries cannot come any more are forgotten; a time that is still to come becomes the present.
+-- A new writer: those whose retries cannot come any more are forgotten; a time still to come becomes the present.
 local forgotten, dated = {}, {}
 if not last then
   local all, young, present = call('HGETALL', KEYS[1]), 0, string.format(':%.0f', now)
