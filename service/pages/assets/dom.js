@@ -5,38 +5,33 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An HTML element.
+ * An HTML element: h("div.card.wide", { id: "one" }, "text", h("p", "more")).
  *
- * @param {string} tag its name, with classes behind dots: "div.card.wide"
- * @param {Object} [given] attributes by name; `on` holds listeners by event, `data` values of data-*; properties that
- *     are not set by attributes (value, checked, disabled, hidden, indeterminate) are set as such; null leaves one out
+ * @param {string} tag its name, with classes behind dots
+ * @param {Object|Node|string|number|null|Array} [given] attributes by name, or the first child; `on` holds listeners by
+ *     event, `data` values of data-*; properties that are not set by attributes (value, checked, disabled, hidden,
+ *     indeterminate) are set as such; null leaves one out
  * @param {...(Node|string|number|null|Array)} children what it holds; text stays text
  * @returns {HTMLElement}
  */
-export function h(tag, given = {}, ...children) {
-    const [name, ...classes] = tag.split(".");
-    const element = document.createElement(name);
-    if (classes.length) element.className = classes.join(" ");
-    assign(element, given);
-    put(element, children);
-    return element;
+export function h(tag, given, ...children) {
+    return made(document.createElement(nameOf(tag)), tag, given, children);
 }
 
-/**
- * An SVG element.
- *
- * @param {string} tag its name, with classes behind dots
- * @param {Object} [given] attributes by name
- * @param {...(Node|string|number|null)} children
- * @returns {SVGElement}
- */
-export function s(tag, given = {}, ...children) {
-    const [name, ...classes] = tag.split(".");
-    const element = document.createElementNS(SVG, name);
+/** An SVG element, likewise. */
+export function s(tag, given, ...children) {
+    return made(document.createElementNS(SVG, nameOf(tag)), tag, given, children);
+}
+
+function nameOf(tag) {
+    return tag.split(".", 1)[0];
+}
+
+function made(element, tag, given, children) {
+    const [, ...classes] = tag.split(".");
     if (classes.length) element.setAttribute("class", classes.join(" "));
-    for (const [key, value] of Object.entries(given)) {
-        if (value !== null && value !== undefined) element.setAttribute(key, value);
-    }
+    if (given && Object.getPrototypeOf(given) === Object.prototype) assign(element, given);
+    else put(element, [given]);
     put(element, children);
     return element;
 }
@@ -56,7 +51,7 @@ export function fill(element, ...children) {
 
 /** A name and its value, of a dl. */
 export function fact(name, value, title) {
-    return h("div", {}, h("dt", {}, name), h("dd", { title }, value));
+    return h("div", h("dt", name), h("dd", { title }, value));
 }
 
 /** What a person or the page has set on an element since it was made; it stays. */
@@ -71,9 +66,9 @@ const KEPT = new Set(["style", "disabled", "open", "aria-expanded"]);
  * @param {...(Node|string|number|null|Array)} children newly made
  */
 export function patch(element, ...children) {
-    const made = document.createDocumentFragment();
-    put(made, children);
-    patchChildren(element, made);
+    const fresh = document.createDocumentFragment();
+    put(fresh, children);
+    patchChildren(element, fresh);
 }
 
 function patchChildren(old, made) {

@@ -3,12 +3,7 @@
  * something is more or less than something else, and for the levels of intervals.
  */
 
-const UNITS = [
-    [86_400, "day"],
-    [3600, "h"],
-    [60, "min"],
-    [1, "s"],
-];
+const UNITS = [[86_400, "day"], [3600, "h"], [60, "min"], [1, "s"]];
 
 /**
  * How long ago a time was, or in how long it will be: "12 s ago", "in 3 days".

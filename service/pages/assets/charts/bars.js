@@ -24,9 +24,7 @@ export function bars(list, { most, label }) {
     const full = most ?? Math.max(1e-300, ...list.map(({ value }) => Math.abs(value ?? 0)));
     const signed = list.some(({ value }) => value < 0);
     const noted = list.some(({ note }) => note);
-    return h(
-        `ul.bars${signed ? ".bars-signed" : ""}${noted ? ".bars-noted" : ""}`,
-        { "aria-label": label },
+    return h(`ul.bars${signed ? ".bars-signed" : ""}${noted ? ".bars-noted" : ""}`, { "aria-label": label },
         list.map((own) => bar(own, { full, signed, noted })),
     );
 }
@@ -36,12 +34,10 @@ function bar({ name, value, text, tone = "tone-1", faded, note }, { full, signed
     const filled = h(`span.bars-fill.${tone}`);
     filled.style.width = `${(signed ? 50 : 100) * share}%`;
     if (signed) filled.style.left = `${value < 0 ? 50 - 50 * share : 50}%`;
-    return h(
-        `li.bars-row${faded ? ".bars-faded" : ""}`,
-        {},
+    return h(`li.bars-row${faded ? ".bars-faded" : ""}`,
         h("span.bars-name", { title: name }, name),
         h("span.bars-track", { "aria-hidden": "true" }, filled),
-        h("span.bars-value", {}, text ?? number(value)),
+        h("span.bars-value", text ?? number(value)),
         noted ? h("span.bars-note", { title: note }, note) : null,
     );
 }

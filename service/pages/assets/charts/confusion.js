@@ -26,7 +26,7 @@ export class ConfusionTable {
     update(matrix) {
         this.matrix = matrix ?? { labels: [], counts: [] };
         const { counts } = this.matrix;
-        patch(this.frame.body, counts.length ? this.table() : h("p.quiet", {}, "No rows yet"));
+        patch(this.frame.body, counts.length ? this.table() : h("p.quiet", "No rows yet"));
         this.frame.refreshTable();
     }
 
@@ -37,51 +37,33 @@ export class ConfusionTable {
 
     table() {
         const names = this.names();
-        return h(
-            "div.scroll-x.confusion-scroll",
-            { tabindex: "0", role: "region", "aria-label": this.frame.title },
-            h(
-                `table.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`,
-                {},
-                h("caption.visually-hidden", {}, "Rows by label and answer"),
-                h(
-                    "thead",
-                    {},
-                    h(
-                        "tr",
-                        {},
+        return h("div.scroll-x.confusion-scroll", { tabindex: "0", role: "region", "aria-label": this.frame.title },
+            h(`table.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`,
+                h("caption.visually-hidden", "Rows by label and answer"),
+                h("thead",
+                    h("tr",
                         h("td"),
                         h("th.confusion-over", { colspan: names.length, scope: "colgroup" }, "answered"),
                     ),
-                    h(
-                        "tr",
-                        {},
+                    h("tr",
                         h("th.confusion-over", { scope: "col" }, "label"),
                         names.map((name) => h("th", { scope: "col" }, clipped(name))),
                     ),
                 ),
-                h(
-                    "tbody",
-                    {},
-                    this.matrix.counts.map((row, at) => this.row(names[at], row, at)),
-                ),
+                h("tbody", this.matrix.counts.map((row, at) => this.row(names[at], row, at))),
             ),
         );
     }
 
     row(name, counts, own) {
         const whole = counts.reduce((sum, value) => sum + value, 0);
-        return h(
-            "tr",
-            {},
+        return h("tr",
             h("th", { scope: "row" }, clipped(name)),
             counts.map((value, at) => {
                 const share = whole ? value / whole : 0;
-                const cell = h(
-                    `td.heat${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".heat-none"}`,
-                    {},
-                    h("span.heat-count", {}, number(Math.round(value))),
-                    h("span.heat-share", {}, whole ? share.toFixed(2) : "–"),
+                const cell = h(`td.heat${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".heat-none"}`,
+                    h("span.heat-count", number(Math.round(value))),
+                    h("span.heat-share", whole ? share.toFixed(2) : "–"),
                 );
                 cell.style.setProperty("--share", `${Math.round(100 * share)}%`);
                 return cell;

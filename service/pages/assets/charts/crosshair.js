@@ -15,8 +15,7 @@ export class Crosshair {
         this.at = null;
         this.line = h("div.crosshair-line", { hidden: true });
         this.box = h("div.crosshair-box", { hidden: true, "aria-live": "polite" });
-        this.element = h(
-            "div.crosshair",
+        this.element = h("div.crosshair",
             { tabindex: "0", role: "group", "aria-label": `${chart.frame.title}: arrow keys show values` },
             this.line,
             this.box,
@@ -71,7 +70,7 @@ export class Crosshair {
         const row = this.rows[this.at];
         const left = this.chart.x(row);
         this.line.style.left = `${left}px`;
-        fill(this.box, h("div.crosshair-row", {}, `row ${row.toLocaleString("en")}`), this.values(row));
+        fill(this.box, h("div.crosshair-row", `row ${row.toLocaleString("en")}`), this.values(row));
         const width = this.box.offsetWidth;
         const beside = left + 12 + width > this.chart.width ? left - 12 - width : left + 12;
         this.box.style.left = `${Math.max(0, beside)}px`;
@@ -84,12 +83,10 @@ export class Crosshair {
             .filter(({ from = row }) => row >= from)
             .map(({ name, y }) => ({ name, tone: "tone-base", value: y, reference: true }));
         return [...found, ...levels].map(({ name, tone, dashed, reference, value }) =>
-            h(
-                "div.crosshair-value",
-                {},
+            h("div.crosshair-value",
                 h(`span.key-line.${tone}${reference ? ".key-reference" : dashed ? ".key-dashed" : ""}`),
-                h("span.crosshair-name", {}, name),
-                h("span.crosshair-number", {}, number(value, 4)),
+                h("span.crosshair-name", name),
+                h("span.crosshair-number", number(value, 4)),
             ),
         );
     }

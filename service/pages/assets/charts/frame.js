@@ -35,19 +35,14 @@ export class Frame {
             role: "region",
             "aria-label": `${title}, as a table`,
         });
-        this.tableButton = h(
-            "button.chart-tool",
+        this.tableButton = h("button.chart-tool",
             { type: "button", "aria-expanded": "false", on: { click: () => this.toggleTable() } },
             "Table",
         );
-        this.element = h(
-            "figure.chart",
-            {},
-            h(
-                `figcaption.chart-head${tools ? ".chart-head-tools" : ""}`,
-                {},
-                h(`h3.${plain ? "visually-hidden" : "chart-title"}`, {}, title),
-                h("div.chart-actions", {}, this.tools, this.downloads()),
+        this.element = h("figure.chart",
+            h(`figcaption.chart-head${tools ? ".chart-head-tools" : ""}`,
+                h(`h3.${plain ? "visually-hidden" : "chart-title"}`, title),
+                h("div.chart-actions", this.tools, this.downloads()),
                 this.noteText,
             ),
             this.legend,
@@ -58,14 +53,11 @@ export class Frame {
 
     downloads() {
         const as = (name, label, write) =>
-            h(
-                "button.chart-tool",
+            h("button.chart-tool",
                 { type: "button", "aria-label": `${this.title}: numbers as ${name}`, on: { click: write } },
                 label,
             );
-        return h(
-            "div.chart-downloads",
-            { role: "group", "aria-label": `${this.title}: numbers` },
+        return h("div.chart-downloads", { role: "group", "aria-label": `${this.title}: numbers` },
             this.tableButton,
             as("CSV", "CSV", () => save(`${this.file}.csv`, csv(this.numbers()), "text/csv")),
             as("JSON", "JSON", () => save(`${this.file}.json`, this.json(), "application/json")),
@@ -109,8 +101,8 @@ export class Frame {
  */
 export function dataTable({ columns, rows }, caption) {
     const numeric = columns.map((_, at) => rows.some((row) => typeof row[at] === "number"));
-    const cell = (value, at) => h(numeric[at] ? "td.num" : "td", {}, shown(value));
-    const written = rows.map((row) => h("tr", {}, row.map(cell)));
+    const cell = (value, at) => h(numeric[at] ? "td.num" : "td", shown(value));
+    const written = rows.map((row) => h("tr", row.map(cell)));
     return tableOf(caption, columns, written, { numeric: (at) => numeric[at] });
 }
 
@@ -126,12 +118,10 @@ export function dataTable({ columns, rows }, caption) {
  */
 export function tableOf(caption, heads, rows, { numeric = () => false, kind = "" } = {}) {
     const head = (name, at) => (name ? h(numeric(at) ? "th.num" : "th", { scope: "col" }, name) : h("td"));
-    return h(
-        `table.data${kind}`,
-        {},
-        h("caption.visually-hidden", {}, caption),
-        h("thead", {}, h("tr", {}, heads.map(head))),
-        h("tbody", {}, rows),
+    return h(`table.data${kind}`,
+        h("caption.visually-hidden", caption),
+        h("thead", h("tr", heads.map(head))),
+        h("tbody", rows),
     );
 }
 

@@ -49,7 +49,7 @@ export class LineChart {
         this.image = s("svg.chart-svg", { role: "img", height });
         this.chips = h("div.chart-chips", { role: "group", "aria-label": `${title}: what happened`, hidden: true });
         this.crosshair = new Crosshair(this);
-        this.plot = h("div.chart-plot", {}, this.image, this.crosshair.element);
+        this.plot = h("div.chart-plot", this.image, this.crosshair.element);
         fill(this.frame.body, this.chips, this.plot);
         new ResizeObserver(() => this.draw()).observe(this.plot);
     }
@@ -131,9 +131,7 @@ export class LineChart {
                     y1: this.y(value),
                     y2: this.y(value),
                 }),
-                s(
-                    "text.chart-tick.chart-tick-y",
-                    { x: MARGIN.left - 8, y: this.y(value) + 4 },
+                s("text.chart-tick.chart-tick-y", { x: MARGIN.left - 8, y: this.y(value) + 4 },
                     tickText(value, digits),
                 ),
             ]),
@@ -141,8 +139,7 @@ export class LineChart {
             columns.map((value, at) => {
                 const last = at === columns.length - 1 && this.x(value) > this.width - 50;
                 const side = last ? ".chart-tick-end" : "";
-                return s(
-                    `text.chart-tick.chart-tick-x${side}`,
+                return s(`text.chart-tick.chart-tick-x${side}`,
                     { x: last ? this.width - 4 : this.x(value), y: bottom + 18 },
                     count(value),
                 );
@@ -178,9 +175,7 @@ export class LineChart {
             pen = true;
         }
         if (alone) dots.push(alone);
-        return s(
-            `g.${tone}`,
-            {},
+        return s(`g.${tone}`,
             s(`path.chart-line${dashed ? ".chart-line-dashed" : ""}`, { d: path }),
             dots.map(([x, y]) => s("circle.chart-dot", { cx: x, cy: y, r: 2.5 })),
         );
@@ -219,16 +214,12 @@ export class LineChart {
         this.frame.legend.hidden = all.length < 2;
         if (written === this.written) return;
         this.written = written;
-        fill(
-            this.frame.legend,
-            all.map((own) => this.legendButton(own)),
-        );
+        fill(this.frame.legend, all.map((own) => this.legendButton(own)));
     }
 
     legendButton({ key, name, tone, dashed, reference }) {
         const stroke = reference ? ".key-reference" : dashed ? ".key-dashed" : "";
-        const button = h(
-            "button.chart-key",
+        const button = h("button.chart-key",
             {
                 type: "button",
                 "aria-pressed": String(!this.hidden.has(key)),

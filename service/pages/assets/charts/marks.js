@@ -84,8 +84,7 @@ export function chipButtons(chips, onPick) {
         const places = chip.marks.map((mark) => mark.x).join(" ");
         const rows = chip.marks.map((mark) => mark.x.toLocaleString("en"));
         const where = rows.length > 3 ? `rows ${rows[0]} to ${rows.at(-1)}` : `row ${rows.join(", ")}`;
-        const button = h(
-            "button.chip",
+        const button = h("button.chip",
             {
                 type: "button",
                 data: { kind: chip.kind, rows: places, key: `${places} ${chip.label}` },

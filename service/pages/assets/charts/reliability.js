@@ -19,7 +19,7 @@ export class ReliabilityChart {
         this.frame = new Frame({ title: "Reliability", note, file, numbers: () => this.numbers() });
         this.element = this.frame.element;
         this.image = s("svg.chart-svg", { role: "img" });
-        this.plot = h("div.chart-plot", {}, this.image);
+        this.plot = h("div.chart-plot", this.image);
         fill(this.frame.body, this.plot);
         new ResizeObserver(() => this.draw()).observe(this.plot);
     }
@@ -58,9 +58,7 @@ export class ReliabilityChart {
             ]),
             s("line.chart-reference", { x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
             s("text.chart-label", { x: x(0.5), y: side - 4 }, "probability of the answer"),
-            s(
-                "text.chart-label",
-                { x: 0, y: 0, transform: `translate(11 ${y(0.5)}) rotate(-90)` },
+            s("text.chart-label", { x: 0, y: 0, transform: `translate(11 ${y(0.5)}) rotate(-90)` },
                 "share of right ones",
             ),
         ];
@@ -78,9 +76,7 @@ export class ReliabilityChart {
         const path = telling.map(
             ({ mean, share }, at) => `${at ? "L" : "M"}${x(mean).toFixed(1)} ${y(share).toFixed(1)}`,
         );
-        return s(
-            "g.tone-1",
-            {},
+        return s("g.tone-1",
             telling.map(({ mean, share }) =>
                 s("line.reliability-gap", { x1: x(mean), x2: x(mean), y1: y(mean), y2: y(share) }),
             ),
@@ -116,6 +112,6 @@ function dot({ mean, share, rows }, x, y, radius) {
     return s(
         radius === null ? "circle.reliability-ring" : "circle.reliability-dot",
         { cx: x(mean), cy: y(share), r: radius ?? 2.5 },
-        s("title", {}, `${rowsText(rows)}: ${number(mean)} said, ${number(share)} right`),
+        s("title", `${rowsText(rows)}: ${number(mean)} said, ${number(share)} right`),
     );
 }

@@ -30,8 +30,7 @@ export function sparkline(values, { width, height, label, tone }) {
     }
     const last = kept.at(-1);
     const dot = pen && last ? s("circle.chart-dot", { cx: x(last[0]), cy: y(last[1]), r: 2 }) : null;
-    return s(
-        `svg.spark.${tone}`,
+    return s(`svg.spark.${tone}`,
         { role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height },
         s("path.spark-line", { d: path }),
         dot,

@@ -16,8 +16,7 @@ import { fill, h } from "../dom.js";
  * @returns {HTMLButtonElement}
  */
 export function actionButton(label, action, { kind = "", said, name } = {}) {
-    const button = h(
-        `button.button${kind}`,
+    const button = h(`button.button${kind}`,
         { type: "button", "aria-label": name, on: { click: () => acting(button, action, said) } },
         label,
     );
@@ -67,13 +66,11 @@ export function sayer() {
  * @returns {HTMLElement}
  */
 export function problemNotice(error) {
-    if (!(error instanceof Problem)) return h("div.notice.bad", {}, "The page has failed; the console says where.");
+    if (!(error instanceof Problem)) return h("div.notice.bad", "The page has failed; the console says where.");
     const scope = error.status === 403 ? ["The key in use may not do this."] : [];
-    return h(
-        "div.notice.bad",
-        {},
-        [...scope, ...error.lines].map((line) => h("p", {}, line)),
-        error.page && h("p", {}, h("a", { href: error.page.href, target: "_blank", rel: "noopener" }, "What to do")),
+    return h("div.notice.bad",
+        [...scope, ...error.lines].map((line) => h("p", line)),
+        error.page && h("p", h("a", { href: error.page.href, target: "_blank", rel: "noopener" }, "What to do")),
     );
 }
 
@@ -91,20 +88,14 @@ export function confirmed({ title, text, action, danger = true }) {
             dialog.remove();
             resolve(answer);
         };
-        const dialog = h(
-            "dialog",
+        const dialog = h("dialog",
             { "aria-labelledby": "confirm-title", on: { cancel: (event) => (event.preventDefault(), close(false)) } },
-            h(
-                "div.stack",
-                {},
+            h("div.stack",
                 h("h2", { id: "confirm-title" }, title),
-                [text].flat().map((line) => h("p", {}, line)),
-                h(
-                    "div.row.end",
-                    {},
+                [text].flat().map((line) => h("p", line)),
+                h("div.row.end",
                     h("button.button", { type: "button", on: { click: () => close(false) } }, "Cancel"),
-                    h(
-                        `button.button${danger ? ".danger" : ".primary"}`,
+                    h(`button.button${danger ? ".danger" : ".primary"}`,
                         { type: "button", data: { confirm: "yes" }, on: { click: () => close(true) } },
                         action,
                     ),
@@ -132,9 +123,7 @@ export function field(label, control, { help, path } = {}) {
     const error = h("p.error", { id: `${id}-error`, hidden: true });
     const described = [help ? `${id}-help` : null, error.id].filter(Boolean).join(" ");
     control.setAttribute("aria-describedby", described);
-    const element = h(
-        "div.field",
-        { data: path ? { path } : {} },
+    const element = h("div.field", { data: path ? { path } : {} },
         h("label", { for: id }, label),
         control,
         help ? h("p.help", { id: `${id}-help` }, help) : null,
@@ -176,7 +165,7 @@ export async function answered(form, said, to, how) {
     } catch (error) {
         if (!error.errors?.length) throw error;
         const left = refuseFields(form, error.errors);
-        if (left.length) say(said, h("div.notice.bad", {}, left.map((line) => h("p", {}, line))));
+        if (left.length) say(said, h("div.notice.bad", left.map((line) => h("p", line))));
         return null;
     }
 }

@@ -27,9 +27,7 @@ export function challengerForm(model) {
     const algorithm = h("select");
     const about = h("p.help");
     const params = h("textarea.short", { placeholder: "{}", spellcheck: "false" });
-    const promote = h(
-        "select",
-        {},
+    const promote = h("select",
         h("option", { value: "never" }, "Never by itself"),
         h("option", { value: "auto" }, "By itself, once it is surely better"),
     );
@@ -42,12 +40,8 @@ export function challengerForm(model) {
         params.placeholder = known.length ? `{}   of ${known.join(", ")}` : "{}";
     };
     algorithm.addEventListener("change", explain);
-    const form = h(
-        "form.stack",
-        {},
-        h(
-            "div.form-grid",
-            {},
+    const form = h("form.stack",
+        h("div.form-grid",
             field("Name", name, { path: "name" }),
             field("Algorithm", algorithm, { path: "algorithm" }),
             field("Promotion", promote, { path: "promote" }),
@@ -55,7 +49,7 @@ export function challengerForm(model) {
         about,
         field("Parameters, as JSON", params, { path: "params", help: "Left empty: the defaults." }),
         said,
-        h("div.row", {}, submit),
+        h("div.row", submit),
     );
     const send = async () => {
         const read = paramsOf(params.value);
@@ -70,14 +64,14 @@ export function challengerForm(model) {
         const added = name.value;
         form.reset();
         explain();
-        say(said, h("p.notice.good", {}, `${added} learns every row from here on.`));
+        say(said, h("p.notice.good", `${added} learns every row from here on.`));
         await model.refresh("challengers");
     };
     form.addEventListener("submit", (event) => {
         event.preventDefault();
         acting(submit, send, said);
     });
-    const folded = h("details.folded", {}, h("summary", {}, "Add a challenger"), form);
+    const folded = h("details.folded", h("summary", "Add a challenger"), form);
     folded.addEventListener("toggle", async () => {
         if (!folded.open || offered.length || !model.docs.model) return;
         try {
@@ -85,10 +79,7 @@ export function challengerForm(model) {
             offered = (await json("algorithms")).algorithms.filter(
                 ({ id, tasks }) => tasks.includes(task) && (id !== "sparse_dfop" || own === id),
             );
-            fill(
-                algorithm,
-                offered.map(({ id }) => h("option", { value: id }, id)),
-            );
+            fill(algorithm, offered.map(({ id }) => h("option", { value: id }, id)));
             explain();
             clear(said);
         } catch (error) {

@@ -33,7 +33,7 @@ export function challengers(model) {
         frame.note(some ? noteOf(own.config, shown.challengers[0].difference) : "");
         patch(
             frame.body,
-            some ? table(model, shown, task, said) : h("p.quiet", {}, "No learner runs beside this one."),
+            some ? table(model, shown, task, said) : h("p.quiet", "No learner runs beside this one."),
         );
         frame.refreshTable();
         chart.element.hidden = !some;
@@ -67,13 +67,11 @@ function table(model, shown, task, said) {
 }
 
 function championRow({ algorithm }, metrics, key) {
-    return h(
-        "tr",
-        {},
-        h("th", { scope: "row" }, "The model itself", h("span.sub", {}, algorithm)),
-        h("td.num", {}, number(metrics.rows)),
-        h("td.num", {}, number(metrics.window[key]), h("span.sub", {}, `${number(metrics.overall[key])} of all rows`)),
-        h("td", {}, course(metrics, key, "the model", "tone-1")),
+    return h("tr",
+        h("th", { scope: "row" }, "The model itself", h("span.sub", algorithm)),
+        h("td.num", number(metrics.rows)),
+        h("td.num", number(metrics.window[key]), h("span.sub", `${number(metrics.overall[key])} of all rows`)),
+        h("td", course(metrics, key, "the model", "tone-1")),
         h("td"),
         h("td"),
         h("td"),
@@ -95,42 +93,28 @@ function challengerRow(model, own, { key, reach, said, tone }) {
     const { difference } = own;
     const promote =
         own.promote === "auto"
-            ? h(
-                  "span.badge.accent",
-                  { title: "Becomes the model by itself once its interval is above zero" },
+            ? h("span.badge.accent", { title: "Becomes the model by itself once its interval is above zero" },
                   "promotes itself",
               )
             : null;
-    return h(
-        "tr",
-        { data: { challenger: own.name, key: `${own.name} ${own.since_version}` } },
-        h("th", { scope: "row" }, own.name, " ", promote, h("span.sub", {}, own.config.algorithm)),
-        h("td.num", {}, number(own.rows), h("span.sub", {}, `since version ${number(own.since_version)}`)),
-        h(
-            "td.num",
-            {},
+    return h("tr", { data: { challenger: own.name, key: `${own.name} ${own.since_version}` } },
+        h("th", { scope: "row" }, own.name, " ", promote, h("span.sub", own.config.algorithm)),
+        h("td.num", number(own.rows), h("span.sub", `since version ${number(own.since_version)}`)),
+        h("td.num",
             number(own.metrics.window[key]),
-            h("span.sub", {}, `${number(own.metrics.overall[key])} of all rows`),
+            h("span.sub", `${number(own.metrics.overall[key])} of all rows`),
         ),
-        h("td", {}, course(own.metrics, key, own.name, tone)),
-        h("td.interval-cell", {}, intervalMark(difference, reach)),
-        h(
-            "td.num.interval-text",
-            {},
+        h("td", course(own.metrics, key, own.name, tone)),
+        h("td.interval-cell", intervalMark(difference, reach)),
+        h("td.num.interval-text",
             signed(difference.mean),
-            h(
-                "span.sub",
-                {},
+            h("span.sub",
                 difference.low === null
                     ? rowsText(difference.rows)
                     : `${signed(difference.low)} to ${signed(difference.high)}`,
             ),
         ),
-        h(
-            "td",
-            {},
-            h("div.row.nowrap.needs-admin", {}, promoteButton(model, own, said), deleteButton(model, own, said)),
-        ),
+        h("td", h("div.row.nowrap.needs-admin", promoteButton(model, own, said), deleteButton(model, own, said))),
     );
 }
 

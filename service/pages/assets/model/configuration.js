@@ -18,8 +18,8 @@ export function configuration(model) {
     const text = h("pre", { tabindex: "0", role: "region", "aria-label": "The configuration as JSON" });
     const form = h("form.stack.settings");
     const said = sayer();
-    const code = h("div.code", {}, text, copyButton());
-    fill(place, h("div", {}, needing("admin", h("div.stack", {}, form, said))), code);
+    const code = h("div.code", text, copyButton());
+    fill(place, h("div", needing("admin", h("div.stack", form, said))), code);
     let base = null;
     model.when(["model"], ({ model: shown }) => {
         text.textContent = JSON.stringify(shown.config, null, 2);
@@ -29,9 +29,7 @@ export function configuration(model) {
         if (base !== null && form.dataset.touched === "yes") {
             say(
                 said,
-                h(
-                    "p.notice.warn",
-                    {},
+                h("p.notice.warn",
                     "The settings have changed meanwhile; what you have entered is kept, and only that is sent.",
                 ),
             );
@@ -56,12 +54,8 @@ function drawForm(model, form, said, config, labels) {
     };
     fill(
         form,
-        h(
-            "div.form-grid",
-            {},
-            fields.map(({ element }) => element),
-        ),
-        h("div.row", {}, submit, undo, h("span.preview-line", {}, h("span.muted.small", {}, "PATCH "), preview)),
+        h("div.form-grid", fields.map(({ element }) => element)),
+        h("div.row", submit, undo, h("span.preview-line", h("span.muted.small", "PATCH "), preview)),
     );
     form.oninput = form.onchange = drawn;
     form.onsubmit = (event) => {
@@ -80,5 +74,5 @@ async function send(model, form, said, fields) {
     if (!(await answered(form, said, model.path(), { method: "PATCH", body }))) return;
     form.dataset.touched = "no";
     await model.refresh("model");
-    say(said, h("p.notice.good", {}, `Changed: ${Object.keys(body).join(", ")}.`));
+    say(said, h("p.notice.good", `Changed: ${Object.keys(body).join(", ")}.`));
 }

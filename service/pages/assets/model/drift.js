@@ -39,10 +39,7 @@ export function drift(model) {
         const found = episodes(events, model.docs.model.config.watch?.episode_rows);
         const open = new Set([...list.querySelectorAll("details[open]")].map((own) => own.dataset.id));
         const shown = found.slice(0, SHOWN_MAX);
-        patch(
-            list,
-            shown.map((episode) => episodeLine(episode, open.has(leading(episode).id))),
-        );
+        patch(list, shown.map((episode) => episodeLine(episode, open.has(leading(episode).id))));
         frame.note(events.length ? SAID : "");
         list.hidden = !events.length;
         none.textContent = events.length ? "" : nothing(model.docs.model);
@@ -65,26 +62,18 @@ function nothing(shown) {
 
 function episodeLine(episode, open) {
     const lead = leading(episode);
-    const action = lead.action === "report" ? null : h("span.badge.warn", {}, lead.action);
+    const action = lead.action === "report" ? null : h("span.badge.warn", lead.action);
     const others = episode.filter((event) => event !== lead);
     const by = others.length || lead.challenger !== null ? finders(episode) : "";
-    return h(
-        "li",
-        { data: { key: lead.id } },
-        h(
-            "details.event-line",
-            { open, data: { id: lead.id } },
-            h(
-                "summary",
-                {},
-                h("span.event-row", {}, `Row ${lead.row.toLocaleString("en")}`),
-                h(
-                    "span.event-text",
-                    {},
+    return h("li", { data: { key: lead.id } },
+        h("details.event-line", { open, data: { id: lead.id } },
+            h("summary",
+                h("span.event-row", `Row ${lead.row.toLocaleString("en")}`),
+                h("span.event-text",
                     eventSentence(lead),
                     " ",
                     action,
-                    by ? h("span.sub.event-by", {}, `Found by ${by}`) : null,
+                    by ? h("span.sub.event-by", `Found by ${by}`) : null,
                 ),
                 h("span.muted.event-time", { title: when(lead.time) }, ago(lead.time)),
             ),
@@ -97,7 +86,7 @@ function episodeLine(episode, open) {
 /** What another learner has found of the same drift. */
 function otherDetail(event) {
     const said = `Found by ${finder(event)} at row ${event.row.toLocaleString("en")}: ${eventSentence(event)}`;
-    return h("details.folded", { data: { id: event.id } }, h("summary", {}, said), eventDetail(event));
+    return h("details.folded", { data: { id: event.id } }, h("summary", said), eventDetail(event));
 }
 
 function numbersOf(events) {

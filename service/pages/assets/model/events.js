@@ -24,27 +24,24 @@ export function markDetails(place, marks, drift, button) {
     place.hidden = !open;
     place.dataset.rows = rows;
     if (!open) return;
-    const close = h(
-        "button.button.quiet.small",
+    const close = h("button.button.quiet.small",
         { type: "button", on: { click: () => ((place.hidden = true), button.focus()) } },
         "Close",
     );
     const left = marks.length - SHOWN_MAX;
     fill(
         place,
-        h("div.row", {}, h("h3.grow", {}, marks.length === 1 ? "What happened" : `${marks.length} marks`), close),
+        h("div.row", h("h3.grow", marks.length === 1 ? "What happened" : `${marks.length} marks`), close),
         marks.slice(0, SHOWN_MAX).map((mark) => markDetail(mark, drift)),
-        left > 0 ? h("p.muted", {}, `${left} more are in the table of drift events.`) : null,
+        left > 0 ? h("p.muted", `${left} more are in the table of drift events.`) : null,
     );
 }
 
 function markDetail(mark, drift) {
     const event = mark.kind === "drift" ? eventOf(mark, drift) : null;
-    return h(
-        "div.event",
-        { data: { kind: mark.kind } },
-        h("p", {}, h("strong", {}, `Row ${mark.row.toLocaleString("en")}`), " ", markSentence(mark)),
-        event ? [h("p", {}, eventSentence(event)), eventDetail(event)] : null,
+    return h("div.event", { data: { kind: mark.kind } },
+        h("p", h("strong", `Row ${mark.row.toLocaleString("en")}`), " ", markSentence(mark)),
+        event ? [h("p", eventSentence(event)), eventDetail(event)] : null,
     );
 }
 
@@ -68,10 +65,8 @@ export function eventDetail(event) {
         fact("Compared", `${windows}; threshold ${number(event.epsilon_cut)}`),
         fact("Done", actionOf(event)),
     ];
-    return h(
-        "div.event-detail",
-        {},
-        h("dl.facts", {}, facts),
+    return h("div.event-detail",
+        h("dl.facts", facts),
         event.features.length ? movedTable(event.features) : null,
         event.alarm_count ? alarmList(event) : null,
     );
@@ -92,15 +87,11 @@ function alarmList(event) {
         own.features[0]?.name ?? null,
     ]);
     const columns = ["row", "test", "class", "feature that moved most"];
-    return h(
-        "details",
-        {},
-        h(
-            "summary",
-            {},
+    return h("details",
+        h("summary",
             `${event.alarm_count} later ${event.alarm_count === 1 ? "alarm" : "alarms"} of the same episode`,
         ),
         scrolled("Later alarms", dataTable({ columns, rows }, "Later alarms")),
-        rest > 0 ? h("p.muted.small", {}, `${rest} more are not kept.`) : null,
+        rest > 0 ? h("p.muted.small", `${rest} more are not kept.`) : null,
     );
 }

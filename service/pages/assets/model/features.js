@@ -35,7 +35,7 @@ export function features(model) {
         if (!shown || !own) return;
         const rows = rowsOf(model.docs, weights.found);
         frame.note(weights.note);
-        patch(frame.body, rows.length ? table(rows, weights.found) : h("p.quiet", {}, nothing(own)));
+        patch(frame.body, rows.length ? table(rows, weights.found) : h("p.quiet", nothing(own)));
         frame.refreshTable();
     };
     const weights = new WeightsReader(model, draw);
@@ -172,7 +172,7 @@ function table(rows, found) {
     const shown = rows.slice(0, SHOWN_MAX).map((own) => featureRow(own, found, most));
     return [
         scrolled("Features", tableOf("Features in use", heads, shown), ".tall"),
-        left > 0 ? h("p.quiet.small", {}, `${left} more features are in the table and the CSV.`) : null,
+        left > 0 ? h("p.quiet.small", `${left} more features are in the table and the CSV.`) : null,
     ];
 }
 
@@ -180,32 +180,22 @@ function featureRow(own, found, most) {
     const bar = () => {
         const filled = h("span.bars-fill.tone-1");
         filled.style.width = `${(100 * (own.weight ?? 0)) / most}%`;
-        return h(
-            "div.weight",
-            {},
+        return h("div.weight",
             h("span.bars-track", { "aria-hidden": "true" }, filled),
-            h("span.num", {}, number(own.weight)),
+            h("span.num", number(own.weight)),
         );
     };
-    return h(
-        "tr",
-        {},
+    return h("tr",
         h("th", { scope: "row" }, h("span.clip.clip-wide", { title: own.name }, own.name)),
-        h("td.kind", {}, kindText(own)),
-        found ? h("td.weight-cell", {}, bar()) : null,
-        h(
-            "td",
-            {},
-            own.moves.slice(0, 3).map((move) => moveText(own.name, move)),
-        ),
+        h("td.kind", kindText(own)),
+        found ? h("td.weight-cell", bar()) : null,
+        h("td", own.moves.slice(0, 3).map((move) => moveText(own.name, move))),
     );
 }
 
 function moveText(feature, { name, before, after, row }) {
-    const part = name === feature ? null : h("span.muted", {}, `${name.slice(feature.length)} `);
-    return h(
-        "span.move",
-        { title: `At row ${row.toLocaleString("en")}` },
+    const part = name === feature ? null : h("span.muted", `${name.slice(feature.length)} `);
+    return h("span.move", { title: `At row ${row.toLocaleString("en")}` },
         part,
         `${number(before)} → ${number(after)}`,
     );
@@ -265,10 +255,5 @@ function changeOf(shown) {
         fact("Rows with both sets", rowsText(shown.overlap_rows)),
         fact("Error of the mapping", mapping),
     ];
-    return h(
-        "div.notice",
-        {},
-        h("h3", {}, "Change of features"),
-        h("dl.facts", {}, facts),
-    );
+    return h("div.notice", h("h3", "Change of features"), h("dl.facts", facts));
 }

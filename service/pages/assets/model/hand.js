@@ -31,9 +31,7 @@ class Hand {
         this.said = sayer();
         this.shown = h("div", { "aria-live": "polite" });
         this.teaching = h("div.stack.tight");
-        this.level = h(
-            "select",
-            {},
+        this.level = h("select",
             h("option", { value: "" }, "None"),
             LEVELS.map((own) => h("option", { value: String(own), selected: own === 0.9 }, percent(own, 0))),
         );
@@ -42,8 +40,7 @@ class Hand {
         this.call = h("pre", { tabindex: "0", role: "region", "aria-label": "The call for curl" });
         this.last = null;
         this.predictButton = h("button.button.primary", { type: "submit" }, "Predict");
-        const asked = h(
-            "form.stack",
+        const asked = h("form.stack",
             {
                 on: {
                     submit: (event) => (
@@ -52,20 +49,18 @@ class Hand {
                     ),
                 },
             },
-            h("div.row", {}, h("span.muted.small.grow", {}, "A row of the present features"), this.form.modes.element),
+            h("div.row", h("span.muted.small.grow", "A row of the present features"), this.form.modes.element),
             this.form.element,
             this.levelField,
-            h("label.check.needs-learn", {}, this.track, "Keep it until its label comes"),
-            h("div.row", {}, this.predictButton),
+            h("label.check.needs-learn", this.track, "Keep it until its label comes"),
+            h("div.row", this.predictButton),
         );
-        const call = h(
-            "details.folded",
-            { on: { toggle: () => this.writeCall() } },
-            h("summary", {}, "As a call"),
-            h("div.code", {}, this.call),
+        const call = h("details.folded", { on: { toggle: () => this.writeCall() } },
+            h("summary", "As a call"),
+            h("div.code", this.call),
         );
         asked.addEventListener("input", () => this.writeCall());
-        this.element = h("div.stack", {}, asked, this.said, this.shown, needing("learn", this.teaching), call);
+        this.element = h("div.stack", asked, this.said, this.shown, needing("learn", this.teaching), call);
         fill(place, this.element);
         model.when(["features", "model"], ({ features, model: shown }) => this.drawRow(features, shown));
         model.when(["model"], ({ model: shown }) => this.drawTeaching(shown));
@@ -124,7 +119,7 @@ class Hand {
         if (written === this.written) return;
         this.written = written;
         const controls = task === "regression" ? [this.numberLabel()] : this.classLabels(labels, Boolean(declared));
-        fill(this.teaching, h("p.label", {}, "Teach this row: its true label is"), controls);
+        fill(this.teaching, h("p.label", "Teach this row: its true label is"), controls);
     }
 
     numberLabel() {
@@ -141,11 +136,9 @@ class Hand {
                 name: `Teach: ${label}`,
             });
         const parts = [];
-        if (few) parts.push(h("div.row.label-buttons", {}, labels.map(button)));
+        if (few) parts.push(h("div.row.label-buttons", labels.map(button)));
         else {
-            const select = h(
-                "select",
-                { "aria-label": "True label" },
+            const select = h("select", { "aria-label": "True label" },
                 labels.map((own, at) => h("option", { value: String(at) }, String(own))),
             );
             parts.push(this.labelForm(select, () => labels[Number(select.value)]));
@@ -187,7 +180,7 @@ class Hand {
             waiting ? { prediction_id: waiting, label } : { features: row, label },
         );
         if (!answer) return;
-        say(this.said, h("p.notice.good", {}, learned(answer, this.model.docs.model.config.task)));
+        say(this.said, h("p.notice.good", learned(answer, this.model.docs.model.config.task)));
         const before = same ? this.last.answer : null;
         const { track, ...body } = this.body(row);
         const now = await this.asked("predict", body, { min_version: answer.version });

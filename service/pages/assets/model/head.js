@@ -45,7 +45,7 @@ export function head(model) {
         description.hidden = !config.description;
         fill(
             tags,
-            Object.entries(config.tags ?? {}).map(([key, value]) => h("li.tag", {}, h("span.muted", {}, key), value)),
+            Object.entries(config.tags ?? {}).map(([key, value]) => h("li.tag", h("span.muted", key), value)),
         );
         tags.hidden = !Object.keys(config.tags ?? {}).length;
         fill(document.getElementById("model-stats"), stats(shown, updated, speed));
@@ -55,7 +55,7 @@ export function head(model) {
 }
 
 function badge(kind, text) {
-    return h(`span.badge${kind}`, {}, text);
+    return h(`span.badge${kind}`, text);
 }
 
 function phaseBadge(phase) {
@@ -64,7 +64,7 @@ function phaseBadge(phase) {
 }
 
 function stats(shown, updated, speed) {
-    const stat = (name, value) => h("div", {}, h("dt", {}, name), value);
+    const stat = (name, value) => h("div", h("dt", name), value);
     return [
         stat("Rows", h("dd", { id: "model-rows" }, number(shown.rows))),
         shown.info.learner_rows !== undefined &&
@@ -78,9 +78,6 @@ function stats(shown, updated, speed) {
         stat("Updated", updated),
         fact("Learner’s state", bytes(shown.info.state_bytes ?? 0)),
         fact("Created", when(shown.created).slice(0, 16), when(shown.created)),
-        stat(
-            "Incarnation (changes if the model is recreated)",
-            h("dd.mono.incarnation", {}, shown.incarnation),
-        ),
+        stat("Incarnation (changes if the model is recreated)", h("dd.mono.incarnation", shown.incarnation)),
     ];
 }

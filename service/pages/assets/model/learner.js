@@ -117,8 +117,8 @@ class Members {
             file: `${file}-over-rows`,
             height: HEIGHT,
         });
-        this.left = h("div.stacked", {}, this.now.element);
-        this.element = h("div.pair.pair-learner", {}, this.left, this.course.element);
+        this.left = h("div.stacked", this.now.element);
+        this.element = h("div.pair.pair-learner", this.left, this.course.element);
     }
 
     update(members, row) {

@@ -25,7 +25,7 @@ export function log(model) {
 }
 
 function latest(entries) {
-    if (!entries.length) return h("p.quiet.small", {}, "No entry is kept.");
+    if (!entries.length) return h("p.quiet.small", "No entry is kept.");
     const how = { numeric: (at) => at % 2 === 0, kind: ".dense.log" };
     const heads = ["Version", "Kind", "Rows", "When"];
     const table = tableOf("Latest entries of the log, newest first", heads, entries.map(row), how);
@@ -33,12 +33,10 @@ function latest(entries) {
 }
 
 function row({ version, kind, rows, time, writer }) {
-    return h(
-        "tr",
-        { title: `Committed by the process ${writer}` },
-        h("td.num", {}, number(version)),
-        h("td", {}, kind, h("span.sub.mono", {}, writer.slice(0, 8))),
-        h("td.num", {}, number(rows)),
+    return h("tr", { title: `Committed by the process ${writer}` },
+        h("td.num", number(version)),
+        h("td", kind, h("span.sub.mono", writer.slice(0, 8))),
+        h("td.num", number(rows)),
         h("td", { title: when(time) }, ago(time)),
     );
 }

@@ -27,9 +27,7 @@ export function pending(model) {
 function facts(shown) {
     const { pending: waiting } = shown;
     const first = waiting.reduce((soonest, own) => (!soonest || own.expires < soonest.expires ? own : soonest), null);
-    return h(
-        "dl.stats.small-stats",
-        {},
+    return h("dl.stats.small-stats",
         fact("Waiting", number(shown.waiting)),
         fact("Oldest expires", first ? ago(first.expires) : "–", first ? when(first.expires) : undefined),
         fact("Expired unlabelled", number(shown.expired)),
@@ -38,21 +36,19 @@ function facts(shown) {
 
 function list({ pending: waiting, waiting: whole }) {
     if (!waiting.length)
-        return h("p.quiet.small", {}, 'Predictions asked for with "track": true wait here for their labels.');
+        return h("p.quiet.small", 'Predictions asked for with "track": true wait here for their labels.');
     const rows = waiting
         .slice(0, SHOWN_MAX)
         .map((own) =>
-            h(
-                "li",
-                {},
+            h("li",
                 h("code.clip", { title: own.prediction_id }, own.prediction_id),
-                h("span.num", {}, said(own.prediction)),
+                h("span.num", said(own.prediction)),
             ),
         );
     const left = whole - SHOWN_MAX;
     return [
         h("ul.plain-list", { "aria-label": "Some of them" }, rows),
-        left > 0 ? h("p.quiet.small", {}, `and ${number(left)} more`) : null,
+        left > 0 ? h("p.quiet.small", `and ${number(left)} more`) : null,
     ];
 }
 

@@ -18,14 +18,12 @@ const PARTS_MAX = 12;
  * @returns {HTMLElement}
  */
 export function predictionShown(answer, before, level) {
-    return h(
-        "div.prediction",
-        {},
-        h("p.prediction-value", {}, valueOf(answer.prediction)),
+    return h("div.prediction",
+        h("p.prediction-value", valueOf(answer.prediction)),
         answer.probabilities
             ? probabilities(answer.probabilities, before?.probabilities)
             : numberFacts(answer, before, level),
-        answer.prediction_id ? h("p.small", {}, "Waits for its label as ", h("code", {}, answer.prediction_id)) : null,
+        answer.prediction_id ? h("p.small", "Waits for its label as ", h("code", answer.prediction_id)) : null,
         answer.explanation ? explanation(answer.explanation) : null,
     );
 }
@@ -45,15 +43,13 @@ function probabilities(found, before) {
     const left = list.length - CLASSES_MAX;
     return [
         bars(shown, { label: "Probabilities", most: 1 }),
-        left > 0 ? h("p.quiet.small", {}, `and ${left} more classes`) : null,
+        left > 0 ? h("p.quiet.small", `and ${left} more classes`) : null,
     ];
 }
 
 function numberFacts({ std, interval }, before, level) {
     const known = interval ? `${number(interval[0])} to ${number(interval[1])}` : "not before more rows are learned";
-    return h(
-        "dl.facts",
-        {},
+    return h("dl.facts",
         before ? fact("Before", valueOf(before.prediction)) : null,
         level === null ? null : fact(`Interval, ${percent(level, 0)}`, known),
         std === undefined || std === null ? null : fact("Standard deviation", number(std)),
@@ -70,7 +66,7 @@ function explanation(found) {
           : found.classes
             ? densities(found)
             : [raw(found)];
-    return h("details.folded", { open: true }, h("summary", {}, "Why"), part);
+    return h("details.folded", { open: true }, h("summary", "Why"), part);
 }
 
 function contributions({ bias, contributions: given, class: label }) {
@@ -86,9 +82,9 @@ function contributions({ bias, contributions: given, class: label }) {
             ? "What each column adds to the prediction."
             : `What each column adds to the score of ${label}.`;
     return [
-        h("p.help", {}, what),
+        h("p.help", what),
         bars(shown, { label: what }),
-        left > 0 ? h("p.quiet.small", {}, `and ${left} more columns`) : null,
+        left > 0 ? h("p.quiet.small", `and ${left} more columns`) : null,
     ];
 }
 
@@ -102,7 +98,7 @@ function experts({ classes, experts: list }) {
     };
     const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, PARTS_MAX);
     return [
-        h("p.help", {}, "What each expert says, by its weight."),
+        h("p.help", "What each expert says, by its weight."),
         bars(
             sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) })),
             { label: "Experts", most: 1 },
@@ -118,9 +114,9 @@ function densities({ classes, share, ambiguity }) {
             ? null
             : `Typicality ${number(odd)}: near 0 the row is unlike all that were learned.`;
     return [
-        h("p.help", {}, "The share of the row's density by class."),
+        h("p.help", "The share of the row's density by class."),
         bars(shown, { label: "Density by class", most: 1 }),
-        text ? h("p.help", {}, text) : null,
+        text ? h("p.help", text) : null,
     ];
 }
 

@@ -9,11 +9,7 @@ import { percent, share } from "../format.js";
 import { choice } from "./choice.js";
 import { BASELINES, SCORES } from "./words.js";
 
-const VIEWS = [
-    ["window", "Window"],
-    ["fading", "Fading"],
-    ["overall", "All rows"],
-];
+const VIEWS = [["window", "Window"], ["fading", "Fading"], ["overall", "All rows"]];
 const CLASSES_SHOWN = 50;
 
 /**
@@ -37,7 +33,7 @@ export function quality(model) {
         parts ??= shown.config.task === "classification" ? classParts(model) : errorParts(model);
         if (!place.childElementCount) {
             const [left, right] = parts.columns;
-            fill(place, h("div.stacked", {}, left, scores.element), h("div.stacked", {}, right));
+            fill(place, h("div.stacked", left, scores.element), h("div.stacked", right));
         }
         parts.update(metrics[view]);
         patch(scores.body, scoreTable(metrics));
@@ -140,7 +136,7 @@ function classNumbers(scores) {
 
 function classTable(scores) {
     const all = Object.entries(scores.per_class ?? {});
-    if (!all.length) return h("p.quiet", {}, "No class has come yet");
+    if (!all.length) return h("p.quiet", "No class has come yet");
     const whole = all.reduce((sum, [, own]) => sum + own.support, 0);
     const heads = ["Class", "Rows", "Share", "Precision", "Recall", "F1"];
     const rows = all.slice(0, CLASSES_SHOWN).map(([name, own]) => classRow(name, own, whole));
@@ -148,25 +144,23 @@ function classTable(scores) {
     return [
         scrolled("Scores by class", table, ".tall"),
         all.length > CLASSES_SHOWN
-            ? h("p.quiet.small", {}, `${all.length - CLASSES_SHOWN} more classes are in the CSV.`)
+            ? h("p.quiet.small", `${all.length - CLASSES_SHOWN} more classes are in the CSV.`)
             : null,
     ];
 }
 
 function classRow(name, { support, precision, recall, f1 }, whole) {
-    return h(
-        "tr",
-        {},
+    return h("tr",
         h("th", { scope: "row" }, h("span.clip.clip-wide", { title: name }, name)),
-        h("td.num", {}, number(Math.round(support))),
-        h("td.num", {}, share(whole ? support / whole : null)),
-        [precision, recall, f1].map((value) => h("td.num", {}, meter(value))),
+        h("td.num", number(Math.round(support))),
+        h("td.num", share(whole ? support / whole : null)),
+        [precision, recall, f1].map((value) => h("td.num", meter(value))),
     );
 }
 
 /** A number with a bar behind it, from 0 to 1. */
 function meter(value) {
-    const element = h("span.meter", {}, share(value));
+    const element = h("span.meter", share(value));
     element.style.setProperty("--share", `${100 * (value ?? 0)}%`);
     return element;
 }
@@ -197,22 +191,18 @@ function coverageRows(scores) {
 
 function coverageBars(scores) {
     const rows = coverageRows(scores);
-    if (!rows.some(([, covered]) => covered !== null)) return h("p.quiet", {}, "No interval has been scored yet");
-    return h(
-        "ul.levels",
-        { "aria-label": "Coverage by level" },
+    if (!rows.some(([, covered]) => covered !== null)) return h("p.quiet", "No interval has been scored yet");
+    return h("ul.levels", { "aria-label": "Coverage by level" },
         rows.map(([level, covered]) => {
             const track = h("span.level-track", { "aria-hidden": "true" }, h("span.level-fill"), h("span.level-goal"));
             track.firstChild.style.width = `${100 * (covered ?? 0)}%`;
             track.lastChild.style.left = `${100 * level}%`;
             const gap =
                 covered === null ? "" : ` (${covered >= level ? "+" : "−"}${number(Math.abs(covered - level))})`;
-            return h(
-                "li.level",
-                {},
-                h("span", {}, percent(level, 0)),
+            return h("li.level",
+                h("span", percent(level, 0)),
                 track,
-                h("span.num", {}, number(covered), h("span.muted", {}, gap)),
+                h("span.num", number(covered), h("span.muted", gap)),
             );
         }),
     );

@@ -27,5 +27,5 @@ export async function showRights() {
  * @returns {HTMLElement[]}
  */
 export function needing(scope, ...children) {
-    return [h(`div.needs-${scope}`, {}, children), h(`p.quiet.small.without-${scope}`, {}, MISSING[scope])];
+    return [h(`div.needs-${scope}`, children), h(`p.quiet.small.without-${scope}`, MISSING[scope])];
 }

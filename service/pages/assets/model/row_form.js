@@ -21,13 +21,10 @@ export class RowForm {
         this.fields = h("div.row-fields");
         this.modes = choice(
             "How the row is entered",
-            [
-                ["form", "Form"],
-                ["json", "JSON"],
-            ],
+            [["form", "Form"], ["json", "JSON"]],
             (mode) => this.show(mode),
         );
-        this.element = h("div.stack", {}, this.fields, this.areaField);
+        this.element = h("div.stack", this.fields, this.areaField);
         this.draw({ current: [], next: null });
     }
 
@@ -47,7 +44,7 @@ export class RowForm {
         const further = (next ?? []).filter((own) => !named.has(featureOf(own).name));
         this.controls =
             [...current, ...further].length > CONTROLS_MAX ? [] : [...current.map(made), ...further.map(made)];
-        const divide = h("p.label", {}, "New features: they teach the mapping");
+        const divide = h("p.label", "New features: they teach the mapping");
         const fields = this.controls.map((own) => own.element);
         fill(
             this.fields,
@@ -139,9 +136,7 @@ function made(feature) {
 }
 
 function picked(values, first = 0) {
-    const input = h(
-        "select",
-        {},
+    const input = h("select",
         values.map((value, at) => h("option", { value: String(at), selected: at === first }, String(value))),
         h("option", { value: "" }, "(missing)"),
     );

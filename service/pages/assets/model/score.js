@@ -53,22 +53,14 @@ export function score(model) {
         height: 280,
         tools: true,
         onMarks: (marks, button) =>
-            markDetails(
-                details,
-                marks.map(({ mark }) => mark),
-                model.docs.drift,
-                button,
-            ),
+            markDetails(details, marks.map(({ mark }) => mark), model.docs.drift, button),
     });
     let picked = null;
     let log = null;
     const which = choice("Score", [], (key) => ((picked = key), draw(model.docs)));
     const linear = choice(
         "Axis",
-        [
-            ["linear", "Linear"],
-            ["log", "Log"],
-        ],
+        [["linear", "Linear"], ["log", "Log"]],
         (key) => ((log = key === "log"), draw(model.docs)),
     );
     chart.frame.tools.append(linear.element, which.element);
@@ -77,10 +69,7 @@ export function score(model) {
         // Accuracy is what a model with costs gives up: it is drawn where somebody asks for it.
         const first = HISTORIES[task][metrics.window.costs ? 1 : 0];
         const found = HISTORIES[task].find(({ key }) => key === picked) ?? first;
-        which.offer(
-            HISTORIES[task].map(({ key }) => [key, SCORES[key].name]),
-            found.key,
-        );
+        which.offer(HISTORIES[task].map(({ key }) => [key, SCORES[key].name]), found.key);
         linear.element.hidden = task === "classification";
         const logarithmic = task === "regression" && (log ?? wide(metrics.history, found));
         linear.offer(null, logarithmic ? "log" : "linear");
@@ -172,25 +161,19 @@ function scoreNow(config, { window, paired }) {
     const beside = others.map((one) => ({ ...one, tone: "tone-base" }));
     const list = [{ name: "This model", ...own, tone: "tone-1" }, ...beside];
     return [
-        h(
-            "div.score-figure",
-            {},
+        h("div.score-figure",
             h("p.score-value", { id: "score-value" }, text(own.value)),
-            h("p.muted", {}, `${name}, last ${rowsText(window.rows ?? window.size)}${left}`),
+            h("p.muted", `${name}, last ${rowsText(window.rows ?? window.size)}${left}`),
             besideBest(own, others, word, window.rows ?? window.size),
             costsText(config.class_costs),
         ),
-        h(
-            "div.score-bars",
-            {},
+        h("div.score-bars",
             bars(
                 list.map((one) => ({ ...one, text: text(one.value) })),
                 { label: `${name} beside baselines`, most },
             ),
         ),
-        h(
-            "dl.score-more",
-            {},
+        h("dl.score-more",
             further(config.task, window).map((key) => fact(SCORES[key].name, writtenAs(key)(window[key]))),
         ),
     ];
@@ -232,11 +215,11 @@ function further(task, window) {
 
 /** How the error stands to that of the best baseline, as the list of models says it. */
 function besideBest(own, others, word, rows) {
-    if (own.error === null) return h("span.badge", {}, "no rows scored yet");
+    if (own.error === null) return h("span.badge", "no rows scored yet");
     const [best] = others.filter(({ error }) => error !== null).sort((one, other) => one.error - other.error);
     const found = comparison(own.error, best?.error, rows);
-    if (!found) return h("span.badge", {}, "no baseline yet");
-    if (found.part === null) return h("span.badge", {}, found.text);
+    if (!found) return h("span.badge", "no baseline yet");
+    if (found.part === null) return h("span.badge", found.text);
     const name = best.name.replace(/^[A-Z]/, (letter) => letter.toLowerCase());
     const text = {
         equal: `as much ${word} as ${name}`,
@@ -244,7 +227,7 @@ function besideBest(own, others, word, rows) {
     }[found.text];
     const than = found.text.endsWith("as much") ? `${word} as` : `${word} than`;
     const said = `${text ?? `${found.text} ${than} ${name}`}, of the last ${rowsText(rows)}`;
-    return h(`span.badge${found.kind && `.${found.kind}`}`, {}, said);
+    return h(`span.badge${found.kind && `.${found.kind}`}`, said);
 }
 
 /** What missing the dearest classes costs. */
@@ -253,5 +236,5 @@ function costsText(costs) {
     const dearest = Object.entries(costs).sort(([, one], [, other]) => other - one);
     const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${label} ${number(cost)}`);
     const past = "Earlier rows are counted at these costs, too.";
-    return h("p.muted.small", {}, `Cost of a miss: ${shown.join(", ")}, others 1. ${past}`);
+    return h("p.muted.small", `Cost of a miss: ${shown.join(", ")}, others 1. ${past}`);
 }

@@ -18,15 +18,8 @@ const CHOICES = {
         ["reset", "Start the learner again"],
         ["forget", "Forget most of the past"],
     ],
-    missing: [
-        ["error", "Refuse the row"],
-        ["zero", "Take 0"],
-        ["mean", "Take the mean"],
-    ],
-    unknown: [
-        ["other", "Set its columns to 0"],
-        ["error", "Refuse the row"],
-    ],
+    missing: [["error", "Refuse the row"], ["zero", "Take 0"], ["mean", "Take the mean"]],
+    unknown: [["other", "Set its columns to 0"], ["error", "Refuse the row"]],
 };
 
 /**
@@ -75,9 +68,7 @@ function textSetting(key, label, text, help) {
 }
 
 function choiceSetting(key, label, picked) {
-    const select = h(
-        "select",
-        {},
+    const select = h("select",
         CHOICES[key].map(([value, name]) => h("option", { value, selected: value === picked }, name)),
     );
     return { key, element: field(label, select, { path: key }), value: () => select.value };
@@ -136,13 +127,10 @@ function costsSetting(costs, labels) {
 function pairsSetting(key, label, pairs) {
     const list = h("div.stack.tight");
     const add = (name = "", text = "") => {
-        const row = h(
-            "div.pair-row",
-            {},
+        const row = h("div.pair-row",
             h("input", { type: "text", value: name, placeholder: "name", "aria-label": `${label}: name` }),
             h("input", { type: "text", value: text, placeholder: "value", "aria-label": `${label}: value` }),
-            h(
-                "button.button.quiet.small",
+            h("button.button.quiet.small",
                 { type: "button", "aria-label": "Take this one away", on: { click: () => remove(row) } },
                 "×",
             ),
@@ -176,9 +164,7 @@ function watchSetting(watch) {
     const unlabelled = h("input", { type: "checkbox", checked: watch?.unlabelled ?? false });
     const element = group("Drift tests", "watch", null, [
         ...parts.map((own) => own.element),
-        h(
-            "div.form-grid",
-            {},
+        h("div.form-grid",
             field("Episode, rows", episode, {
                 path: "watch.episode_rows",
                 help: "Alarms within them are one event.",
@@ -188,7 +174,7 @@ function watchSetting(watch) {
                 help: "Events within them are not acted upon.",
             }),
         ),
-        h("label.check", {}, unlabelled, "Test features and predictions before labels come"),
+        h("label.check", unlabelled, "Test features and predictions before labels come"),
     ]);
     const value = () => {
         const tests = parts.map((own) => [own.key, own.value()]).filter(([, test]) => test !== null);
@@ -207,13 +193,9 @@ function testPart(key, name, test) {
     const on = h("input", { type: "checkbox", checked: Boolean(test) });
     const delta = numberInput(test?.delta, "0.05");
     const batch = numberInput(test?.batch_size, "200");
-    const element = h(
-        "div.test",
-        {},
-        h("label.check", {}, on, name),
-        h(
-            "div.form-grid",
-            {},
+    const element = h("div.test",
+        h("label.check", on, name),
+        h("div.form-grid",
             field("Chance of a false alarm", delta, { path: `watch.${key}.delta` }),
             field("Rows of a recent window", batch, { path: `watch.${key}.batch_size` }),
         ),
@@ -237,11 +219,9 @@ function numberInput(value, placeholder) {
 /** Fields that are one value of the configuration, with a name of their own. */
 function group(name, path, help, children) {
     const error = h("p.error", { role: "alert", hidden: true });
-    const element = h(
-        "fieldset.field-group",
-        { data: { path } },
-        h("legend", {}, name),
-        help ? h("p.help", {}, help) : null,
+    const element = h("fieldset.field-group", { data: { path } },
+        h("legend", name),
+        help ? h("p.help", help) : null,
         children,
         error,
     );

@@ -28,21 +28,13 @@ export function snapshots(model) {
 }
 
 function table(model, kept, said) {
-    if (!kept.length) return h("p.quiet.small", {}, "None is kept yet; they are taken by themselves as the log grows.");
-    return h(
-        "ul.plain-list",
-        { "aria-label": "Snapshots, newest first" },
+    if (!kept.length) return h("p.quiet.small", "None is kept yet; they are taken by themselves as the log grows.");
+    return h("ul.plain-list", { "aria-label": "Snapshots, newest first" },
         kept.map((own) =>
-            h(
-                "li",
-                {},
-                h(
-                    "span.grow",
-                    {},
+            h("li",
+                h("span.grow",
                     `Version ${number(own.version)}`,
-                    h(
-                        "span.sub",
-                        { title: when(own.time) },
+                    h("span.sub", { title: when(own.time) },
                         `${rowsText(own.rows)}, ${bytes(own.bytes)}, ${ago(own.time)}`,
                     ),
                 ),

@@ -36,20 +36,18 @@ function noticeOf(model, state, problem) {
         const text = model.docs.model
             ? `Model ${model.name} has been deleted. What is shown is the last that was seen of it. `
             : `There is no model ${model.name}. `;
-        return h("p.notice.bad", {}, text, back);
+        return h("p.notice.bad", text, back);
     }
     if (problem?.status === 401)
-        return h("p.notice.bad", {}, "This service asks for a key, and none was given. Reload the page to give one.");
+        return h("p.notice.bad", "This service asks for a key, and none was given. Reload the page to give one.");
     if (problem?.status === 403) {
-        return h("p.notice.bad", {}, `The key in use may not see model ${model.name}: ${problem.message} `, back);
+        return h("p.notice.bad", `The key in use may not see model ${model.name}: ${problem.message} `, back);
     }
-    if (state === "ended") return h("p.notice.bad", {}, problem.message);
+    if (state === "ended") return h("p.notice.bad", problem.message);
     if (problem?.status === 503)
-        return h("p.notice.bad", {}, `${problem.message.replace(/\.$/, "")}. The page tries again by itself.`);
+        return h("p.notice.bad", `${problem.message.replace(/\.$/, "")}. The page tries again by itself.`);
     if (state === "reconnecting" && model.docs.model) {
-        return h(
-            "p.notice.warn",
-            {},
+        return h("p.notice.warn",
             "The service is not reached; what is shown may be old. The page tries again by itself.",
         );
     }

@@ -22,37 +22,25 @@ const CALLS = [
 export async function firstModel() {
     const { scope, models } = await json("key");
     if (scope !== "admin") {
-        return h(
-            "div.card.empty.stack",
-            {},
-            h("h2", {}, models.length ? "No model that this key may see" : "No models yet"),
-            h("p", {}, mayNotMake(scope)),
+        return h("div.card.empty.stack",
+            h("h2", models.length ? "No model that this key may see" : "No models yet"),
+            h("p", mayNotMake(scope)),
         );
     }
-    return h(
-        "div.stack",
-        {},
-        h(
-            "div.card.first",
-            {},
-            h("header", {}, h("h2", {}, "No models yet")),
-            h(
-                "div.inside.stack",
-                {},
-                h("p.muted", {}, "Three calls make the first one. This page shows it as soon as it is there."),
-                h("ol.calls", {}, CALLS.map(call)),
+    return h("div.stack",
+        h("div.card.first",
+            h("header", h("h2", "No models yet")),
+            h("div.inside.stack",
+                h("p.muted", "Three calls make the first one. This page shows it as soon as it is there."),
+                h("ol.calls", CALLS.map(call)),
             ),
         ),
-        h(
-            "div.card.first",
-            {},
-            h("header", {}, h("h2", {}, "Or look at some at work")),
-            h(
-                "div.inside.stack",
-                {},
-                h("p.muted", {}, "A service of its own, with models on streams that drift and change their features:"),
+        h("div.card.first",
+            h("header", h("h2", "Or look at some at work")),
+            h("div.inside.stack",
+                h("p.muted", "A service of its own, with models on streams that drift and change their features:"),
                 code("onepass demo"),
-                h("p.muted.small", {}, "Installed by make it is .venv/bin/onepass demo."),
+                h("p.muted.small", "Installed by make it is .venv/bin/onepass demo."),
             ),
         ),
     );
@@ -61,7 +49,7 @@ export async function firstModel() {
 /** The same calls for a service that has models, or why they are not for this key. */
 export async function calls() {
     const { scope } = await json("key");
-    return scope === "admin" ? h("ol.calls", {}, CALLS.map(call)) : h("p.muted", {}, mayNotMake(scope));
+    return scope === "admin" ? h("ol.calls", CALLS.map(call)) : h("p.muted", mayNotMake(scope));
 }
 
 function mayNotMake(scope) {
@@ -75,11 +63,9 @@ function mayNotMake(scope) {
  * @param {function(): void} clear
  */
 export function nothingFound(search, clear) {
-    return h(
-        "div.card.empty.stack",
-        {},
-        h("p", {}, `No model’s name contains “${search}”.`),
-        h("div", {}, h("button.button", { type: "button", on: { click: clear } }, "Show all models")),
+    return h("div.card.empty.stack",
+        h("p", `No model’s name contains “${search}”.`),
+        h("div", h("button.button", { type: "button", on: { click: clear } }, "Show all models")),
     );
 }
 
@@ -87,10 +73,10 @@ function call([said, how, path, body]) {
     const secret = key() === null ? "" : ' -H "Authorization: Bearer $ONEPASS_API_KEY"';
     const method = how && ` ${how}`;
     const text = `curl${method} ${new URL(path, root)}${secret} \\\n  --json '${JSON.stringify(body)}'`;
-    return h("li.stack.tight", {}, h("span", {}, said), code(text));
+    return h("li.stack.tight", h("span", said), code(text));
 }
 
 /** Text with a button that copies it. */
 function code(text) {
-    return h("div.code", {}, h("pre", { tabindex: "0" }, text), copyButton());
+    return h("div.code", h("pre", { tabindex: "0" }, text), copyButton());
 }

@@ -22,8 +22,8 @@ function capital(word) {
 export class Health {
     /** @param {HTMLElement} place a dl */
     constructor(place) {
-        this.values = FIGURES.map(() => h("dd", {}, "–"));
-        place.append(...FIGURES.map(([name], at) => h("div", {}, h("dt", {}, name), this.values[at])));
+        this.values = FIGURES.map(() => h("dd", "–"));
+        place.append(...FIGURES.map(([name], at) => h("div", h("dt", name), this.values[at])));
     }
 
     /** @param {object} service what /readyz tells, and rows_per_s */

@@ -103,7 +103,7 @@ async function showEmpty(none) {
 
 /** What stands in place of a list without models. */
 async function instead() {
-    if (view.cursor) return h("div.card.empty", {}, h("p", {}, "There are no more models on this page of the list."));
+    if (view.cursor) return h("div.card.empty", h("p", "There are no more models on this page of the list."));
     if (view.search) return nothingFound(view.search, () => go({ search: "" }));
     try {
         return await firstModel();
@@ -153,7 +153,7 @@ function problemNotice(problem, state = "ended") {
     return h(
         state === "ended" ? "div.notice.bad.row" : "div.notice.warn.row",
         {},
-        h("span.grow", {}, lines.map((line) => h("p", {}, line))),
+        h("span.grow", lines.map((line) => h("p", line))),
         problem.status === 401 && h("button.button.small", { type: "button", on: { click: again } }, "Enter a key"),
     );
 }

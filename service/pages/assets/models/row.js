@@ -35,12 +35,10 @@ export class Row {
         this.speed.classList.add("num");
         const score = cell("Score", this.score, this.scoreName);
         score.classList.add("num");
-        this.element = h(
-            "tr",
-            { role: "row" },
+        this.element = h("tr", { role: "row" },
             h("th", { role: "rowheader", scope: "row" }, this.link, this.kind),
             score,
-            cell("Error", h("span.versus-line", {}, this.bar, this.versus), this.baseline),
+            cell("Error", h("span.versus-line", this.bar, this.versus), this.baseline),
             this.rows,
             this.speed,
             cell("Phase", this.phase),
