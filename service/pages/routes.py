@@ -3,10 +3,15 @@
 Pages are public and hold no data of models: their scripts ask the API, with the key of whoever looks at them.
 """
 
+import json
+from functools import cache
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from core.config.challengers import ChallengerBody
+from core.config.changes import ModelChanges
 from service.pages import assets, shell
 
 router = APIRouter(include_in_schema=False)
@@ -22,7 +27,7 @@ async def all_models(request: Request) -> Response:
 @router.api_route("/ui/models/{name}", methods=METHODS)
 async def one_model(request: Request) -> Response:
     """One model; its name is read from the address by the page's script."""
-    return shell.page(request, "model.html")
+    return shell.page(request, "model.html", **_schemas())
 
 
 @router.api_route("/ui/assets/{file}", methods=METHODS)
@@ -30,3 +35,10 @@ async def one_model(request: Request) -> Response:
 async def asset(request: Request) -> Response:
     """A script, a style or an image of the pages."""
     return assets.answer(request)
+
+
+@cache
+def _schemas() -> dict[str, str]:
+    """The JSON schemas of what the page's forms send, without the rest of the OpenAPI document."""
+    bodies = {"changes": ModelChanges, "challenger": ChallengerBody}
+    return {name: json.dumps(body.model_json_schema()) for name, body in bodies.items()}

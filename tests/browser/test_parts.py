@@ -71,14 +71,14 @@ async def test_a_drift_is_one_line_whoever_found_it(visits):
     page = await visits.open("/guide")
     found = [(None, 1033), ("dfop", 956), ("auto", 956), (None, 2040), ("dfop", 1700), ("dfop", 9000)]
     events = [{"challenger": who, "row": row, "version": row, "id": f"{who} {row}"} for who, row in found]
-    joined = await page.evaluate(CALL, ["model/episodes.js", "episodes", [events, 1000]])
+    joined = await page.evaluate(CALL, ["model/drift.js", "episodes", [events, 1000]])
     rows = [[(event["challenger"], event["row"]) for event in episode] for episode in joined]
     assert [
         [("dfop", 9000)],
         [("dfop", 1700), (None, 2040)],
         [("dfop", 956), ("auto", 956), (None, 1033)],
     ] == rows
-    said = [await page.evaluate(CALL, ["model/episodes.js", "finders", [episode]]) for episode in joined]
+    said = [await page.evaluate(CALL, ["model/drift.js", "finders", [episode]]) for episode in joined]
     assert [
         "challenger dfop",
         "the model and challenger dfop (row 1,700)",

@@ -1,5 +1,6 @@
 """The pages for people: public, strict about what they may fetch, and under any prefix."""
 
+import hashlib
 import html
 import re
 import shutil
@@ -16,7 +17,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PAGES = ["/", "/ui/models/demo"]
 FOLDER = Path(assets.__file__).resolve().parent
-SCRIPTS = sorted(FOLDER.rglob("assets/**/*.js"))
+VENDORED = FOLDER / "assets/vendor"
+SCRIPTS = [path for path in sorted(FOLDER.rglob("assets/**/*.js")) if path.parent != VENDORED]
 READ_AS_MODULES = """
 const [fs, vm] = [require("fs"), require("vm")];
 for (const file of process.argv.slice(1)) new vm.SourceTextModule(fs.readFileSync(file, "utf8"), { identifier: file });
@@ -127,6 +129,14 @@ async def test_scripts_name_assets_that_exist():
         name for path in FOLDER.glob("templates/*") for name in re.findall(r"asset\(\"(.*?)\"\)", path.read_text())
     ]
     assert {"theme.js", "onepass.css"} <= set(named) <= set(assets.load().contents)
+
+
+async def test_vendored_files_are_those_of_their_notice():
+    """The README beside them names each with its SHA-256, and nothing else is there."""
+    notice = (VENDORED / "README.md").read_text()
+    told = dict(re.findall(r"^\| `(.+?)` \| .* \| `([0-9a-f]{64})` \|$", notice, re.MULTILINE))
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDORED.iterdir()}
+    assert told == {name: digest for name, digest in found.items() if name != "README.md"}
 
 
 async def test_scripts_set_text_and_never_markup():

@@ -54,6 +54,30 @@ export function fact(name, value, title) {
     return h("div", h("dt", name), h("dd", { title }, value));
 }
 
+/**
+ * One of a few, as a group of buttons.
+ *
+ * @param {string} name of the group
+ * @param {Array<[string, string]>} options pairs of key and label; the first one is picked
+ * @param {function(string): void} onPick
+ * @returns {{element: HTMLElement, offer: function(Array<[string, string]>, string): void}} `offer` shows options, and
+ *     which of them is picked
+ */
+export function choice(name, options, onPick) {
+    const element = h("div.choice", { role: "group", "aria-label": name });
+    let written = null;
+    const button = ([key, label]) =>
+        h("button", { type: "button", data: { key }, on: { click: () => onPick(key) } }, label);
+    const offer = (list, picked) => {
+        const text = JSON.stringify(list);
+        if (text !== written) fill(element, list.map(button));
+        written = text;
+        for (const own of element.children) own.setAttribute("aria-pressed", String(own.dataset.key === picked));
+    };
+    offer(options, options[0]?.[0]);
+    return { element, offer };
+}
+
 /** What a person or the page has set on an element since it was made; it stays. */
 const KEPT = new Set(["style", "disabled", "open", "aria-expanded"]);
 
@@ -105,7 +129,7 @@ function assign(element, given) {
         if (key === "on") {
             for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
         } else if (key === "data") {
-            Object.assign(element.dataset, value);
+            for (const [name, own] of Object.entries(value)) if (own !== undefined) element.dataset[name] = own;
         } else if (PROPERTIES.has(key)) {
             element[key] = value;
         } else {

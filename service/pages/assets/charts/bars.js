@@ -2,9 +2,9 @@
  * Horizontal bars with their names and values as an HTML list, and a mark for the interval of a difference.
  */
 
-import { h, patch } from "../dom.js";
+import { number } from "../format.js";
+import { h } from "../dom.js";
 import { Frame } from "./frame.js";
-import { number } from "./scale.js";
 
 /**
  * One bar.
@@ -16,7 +16,7 @@ import { number } from "./scale.js";
 /**
  * Bars, from 0 or from a middle where some are negative.
  *
- * @param {Bar[]} bars
+ * @param {Bar[]} list
  * @param {{most?: number, label: string}} given `most`: value of a full bar, left out: the largest
  * @returns {HTMLElement}
  */
@@ -24,47 +24,41 @@ export function bars(list, { most, label }) {
     const full = most ?? Math.max(1e-300, ...list.map(({ value }) => Math.abs(value ?? 0)));
     const signed = list.some(({ value }) => value < 0);
     const noted = list.some(({ note }) => note);
-    return h(`ul.bars${signed ? ".bars-signed" : ""}${noted ? ".bars-noted" : ""}`, { "aria-label": label },
-        list.map((own) => bar(own, { full, signed, noted })),
-    );
+    const kind = `${signed ? ".bars-signed" : ""}${noted ? ".bars-noted" : ""}`;
+    return h(`ul.bars${kind}`, { "aria-label": label }, list.map((own) => bar(own, { full, signed, noted })));
 }
 
-function bar({ name, value, text, tone = "tone-1", faded, note }, { full, signed, noted }) {
-    const share = Math.min(1, Math.abs(value ?? 0) / full);
-    const filled = h(`span.bars-fill.${tone}`);
-    filled.style.width = `${(signed ? 50 : 100) * share}%`;
-    if (signed) filled.style.left = `${value < 0 ? 50 - 50 * share : 50}%`;
+function bar({ name, value, text, tone, faded, note }, { full, signed, noted }) {
+    const share = (value ?? 0) / full;
     return h(`li.bars-row${faded ? ".bars-faded" : ""}`,
         h("span.bars-name", { title: name }, name),
-        h("span.bars-track", { "aria-hidden": "true" }, filled),
+        signed ? track(Math.min(0.5, 0.5 + share / 2), Math.abs(share) / 2, tone) : track(0, share, tone),
         h("span.bars-value", text ?? number(value)),
         noted ? h("span.bars-note", { title: note }, note) : null,
     );
 }
 
+/** A filled part of a bar, from 0 to 1. */
+export function track(from, part, tone = "tone-1") {
+    const filled = h(`span.bars-fill.${tone}`);
+    Object.assign(filled.style, { left: `${100 * from}%`, width: `${100 * Math.min(1, part)}%` });
+    return h("span.bars-track", { "aria-hidden": "true" }, filled);
+}
+
 /** Bars within a frame: with a title, and their numbers as a table, CSV and JSON. */
 export class BarChart {
     /** @param {{title: string, note?: string, file: string, valueName: string}} given */
-    constructor({ title, note, file, valueName }) {
+    constructor({ valueName, ...given }) {
+        const rows = () => this.list.map(({ name, value }) => [name, value]);
         this.list = [];
-        this.valueName = valueName;
-        this.frame = new Frame({ title, note, file, numbers: () => this.numbers() });
+        this.frame = new Frame({ ...given, numbers: () => ({ columns: ["name", valueName], rows: rows() }) });
         this.element = this.frame.element;
     }
 
-    /**
-     * Show other bars.
-     *
-     * @param {Bar[]} list
-     */
+    /** @param {Bar[]} list */
     update(list) {
         this.list = list;
-        patch(this.frame.body, bars(list, { label: this.frame.title }));
-        this.frame.refreshTable();
-    }
-
-    numbers() {
-        return { columns: ["name", this.valueName], rows: this.list.map(({ name, value }) => [name, value]) };
+        this.frame.show(bars(list, { label: this.frame.title }));
     }
 }
 
@@ -76,18 +70,16 @@ export class BarChart {
  * @returns {HTMLElement}
  */
 export function intervalMark({ low, mean, high }, reach) {
-    const at = (value) => `${Math.min(100, Math.max(0, 50 + (50 * value) / reach))}%`;
     const known = mean !== null && low !== null && high !== null;
     const words = known ? `${number(mean)}, from ${number(low)} to ${number(high)}` : "not known yet";
     const element = h("span.interval", { role: "img", "aria-label": words }, h("span.interval-zero"));
     if (!known) return element;
     const tone = low > 0 ? "tone-good" : high < 0 ? "tone-bad" : "tone-base";
-    const [from, to] = [Math.max(low, -reach), Math.min(high, reach)];
+    const at = (value) => Math.min(100, Math.max(0, 50 + (50 * value) / reach));
     const span = h(`span.interval-span.${tone}`);
-    span.style.left = at(from);
-    span.style.width = `${Math.max(0, (50 * (to - from)) / reach)}%`;
+    Object.assign(span.style, { left: `${at(low)}%`, width: `${at(high) - at(low)}%` });
     const dot = h(`span.interval-mean.${tone}`);
-    dot.style.left = at(mean);
+    dot.style.left = `${at(mean)}%`;
     element.append(span, dot);
     return element;
 }

@@ -2,9 +2,9 @@
  * A confusion matrix as a real table: rows by label, columns by answer, shaded by the share of the label's rows.
  */
 
-import { h, patch } from "../dom.js";
+import { number } from "../format.js";
+import { h } from "../dom.js";
 import { Frame } from "./frame.js";
-import { number } from "./scale.js";
 
 const ROOMY_MAX = 8;
 
@@ -12,7 +12,6 @@ const ROOMY_MAX = 8;
 export class ConfusionTable {
     /** @param {{note: string, file: string}} given */
     constructor({ note, file }) {
-        this.matrix = { labels: [], counts: [] };
         this.frame = new Frame({ title: "Confusion", note, file, numbers: () => this.numbers() });
         this.element = this.frame.element;
     }
@@ -20,67 +19,53 @@ export class ConfusionTable {
     /**
      * Show another matrix.
      *
-     * @param {{labels: Array<string|number|boolean>, counts: number[][]}} matrix a list per label that came, with a
+     * @param {{labels: Array<string|number|boolean>, counts: number[][]}} [matrix] a list per label that came, with a
      *     number per answer; `counts` may be longer than `labels` by the row and column of all other classes
      */
-    update(matrix) {
-        this.matrix = matrix ?? { labels: [], counts: [] };
-        const { counts } = this.matrix;
-        patch(this.frame.body, counts.length ? this.table() : h("p.quiet", "No rows yet"));
-        this.frame.refreshTable();
-    }
-
-    names() {
-        const { labels, counts } = this.matrix;
-        return counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
+    update(matrix = { labels: [], counts: [] }) {
+        const { labels, counts } = matrix;
+        this.matrix = matrix;
+        this.names = counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
+        this.frame.show(counts.length ? this.table() : h("p.quiet", "No rows yet"));
     }
 
     table() {
-        const names = this.names();
-        return h("div.scroll-x.confusion-scroll", { tabindex: "0", role: "region", "aria-label": this.frame.title },
+        const { names } = this;
+        const region = { tabindex: "0", role: "region", "aria-label": this.frame.title };
+        const over = { colspan: names.length, scope: "colgroup" };
+        const head = (name) => h("th", { scope: "col" }, clip(name));
+        return h("div.scroll-x.confusion-scroll", region,
             h(`table.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`,
                 h("caption.visually-hidden", "Rows by label and answer"),
                 h("thead",
-                    h("tr",
-                        h("td"),
-                        h("th.confusion-over", { colspan: names.length, scope: "colgroup" }, "answered"),
-                    ),
-                    h("tr",
-                        h("th.confusion-over", { scope: "col" }, "label"),
-                        names.map((name) => h("th", { scope: "col" }, clipped(name))),
-                    ),
+                    h("tr", h("td"), h("th.confusion-over", over, "answered")),
+                    h("tr", h("th.confusion-over", { scope: "col" }, "label"), names.map(head)),
                 ),
-                h("tbody", this.matrix.counts.map((row, at) => this.row(names[at], row, at))),
+                h("tbody", this.matrix.counts.map((row, at) => rowOf(names[at], row, at))),
             ),
         );
     }
 
-    row(name, counts, own) {
-        const whole = counts.reduce((sum, value) => sum + value, 0);
-        return h("tr",
-            h("th", { scope: "row" }, clipped(name)),
-            counts.map((value, at) => {
-                const share = whole ? value / whole : 0;
-                const cell = h(`td.heat${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".heat-none"}`,
-                    h("span.heat-count", number(Math.round(value))),
-                    h("span.heat-share", whole ? share.toFixed(2) : "–"),
-                );
-                cell.style.setProperty("--share", `${Math.round(100 * share)}%`);
-                return cell;
-            }),
-        );
-    }
-
     numbers() {
-        const names = this.names();
-        return {
-            columns: ["label \\ answer", ...names],
-            rows: this.matrix.counts.map((row, at) => [names[at], ...row]),
-            json: this.matrix,
-        };
+        const rows = this.matrix.counts.map((row, at) => [this.names[at], ...row]);
+        return { columns: ["label \\ answer", ...this.names], rows, json: this.matrix };
     }
 }
 
-function clipped(name) {
+function rowOf(name, counts, own) {
+    const all = counts.reduce((sum, value) => sum + value, 0);
+    const cell = (value, at) => {
+        const share = all ? value / all : 0;
+        const made = h(`td.heat${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".heat-none"}`,
+            h("span.heat-count", number(Math.round(value))),
+            h("span.heat-share", all ? share.toFixed(2) : "–"),
+        );
+        made.style.setProperty("--share", `${Math.round(100 * share)}%`);
+        return made;
+    };
+    return h("tr", h("th", { scope: "row" }, clip(name)), counts.map(cell));
+}
+
+function clip(name) {
     return h("span.clip", { title: name }, name);
 }

@@ -2,9 +2,8 @@
  * What stands around every chart: its title, the legend, and the numbers behind it as a table, CSV and JSON.
  */
 
+import { number } from "../format.js";
 import { h, patch } from "../dom.js";
-import { csv, save } from "./download.js";
-import { number } from "./scale.js";
 
 /**
  * The numbers behind a chart.
@@ -16,33 +15,21 @@ import { number } from "./scale.js";
 export class Frame {
     /**
      * @param {{title: string, note?: string, file: string, numbers: function(): Numbers, plain?: boolean,
-     *     tools?: boolean}} given
+     *     tools?: Node[]}} given
      *     `note`: what is shown, in a sentence; `file`: name of downloads, without its end;
-     *     `plain`: the title is for screen readers only, as one stands above the chart;
-     *     `tools`: there will be some beside the title
+     *     `plain`: the title is for screen readers only, as one stands above the chart; `tools`: beside the title
      */
-    constructor({ title, note = "", file, numbers, plain = false, tools = false }) {
-        this.numbers = numbers;
-        this.file = file;
-        this.title = title;
+    constructor({ title, note = "", file, numbers, plain = false, tools = [] }) {
+        Object.assign(this, { title, file, numbers });
         this.noteText = h("p.chart-note", { hidden: !note }, note);
-        this.tools = h("div.chart-tools");
         this.body = h("div.chart-body");
         this.legend = h("div.chart-legend", { hidden: true });
-        this.table = h("div.chart-table", {
-            hidden: true,
-            tabindex: "0",
-            role: "region",
-            "aria-label": `${title}, as a table`,
-        });
-        this.tableButton = h("button.chart-tool",
-            { type: "button", "aria-expanded": "false", on: { click: () => this.toggleTable() } },
-            "Table",
-        );
+        const region = { hidden: true, tabindex: "0", role: "region", "aria-label": `${title}, as a table` };
+        this.table = h("div.chart-table", region);
         this.element = h("figure.chart",
-            h(`figcaption.chart-head${tools ? ".chart-head-tools" : ""}`,
+            h(`figcaption.chart-head${tools.length ? ".chart-head-tools" : ""}`,
                 h(`h3.${plain ? "visually-hidden" : "chart-title"}`, title),
-                h("div.chart-actions", this.tools, this.downloads()),
+                h("div.chart-actions", h("div.chart-tools", tools), this.downloads()),
                 this.noteText,
             ),
             this.legend,
@@ -52,15 +39,13 @@ export class Frame {
     }
 
     downloads() {
-        const as = (name, label, write) =>
-            h("button.chart-tool",
-                { type: "button", "aria-label": `${this.title}: numbers as ${name}`, on: { click: write } },
-                label,
-            );
+        const tool = (label, click, more) => h("button.chart-tool", { type: "button", on: { click }, ...more }, label);
+        const as = (kind, write) => tool(kind, write, { "aria-label": `${this.title}: numbers as ${kind}` });
+        this.tableButton = tool("Table", () => this.toggleTable(), { "aria-expanded": "false" });
         return h("div.chart-downloads", { role: "group", "aria-label": `${this.title}: numbers` },
             this.tableButton,
-            as("CSV", "CSV", () => save(`${this.file}.csv`, csv(this.numbers()), "text/csv")),
-            as("JSON", "JSON", () => save(`${this.file}.json`, this.json(), "application/json")),
+            as("CSV", () => save(`${this.file}.csv`, csv(this.numbers()), "text/csv")),
+            as("JSON", () => save(`${this.file}.json`, this.json(), "application/json")),
         );
     }
 
@@ -70,14 +55,16 @@ export class Frame {
         return `${JSON.stringify(records, null, 1)}\n`;
     }
 
-    /**
-     * Another sentence below the title.
-     *
-     * @param {string} note
-     */
+    /** Another sentence below the title. */
     note(note) {
         if (this.noteText.textContent !== note) this.noteText.textContent = note;
         this.noteText.hidden = !note;
+    }
+
+    /** Show something else in place of the chart; elements that are alike stay. */
+    show(...children) {
+        patch(this.body, children);
+        this.refreshTable();
     }
 
     toggleTable() {
@@ -88,46 +75,47 @@ export class Frame {
 
     /** Write the table again, where it is open. */
     refreshTable() {
-        if (!this.table.hidden) patch(this.table, dataTable(this.numbers(), this.title));
+        if (this.table.hidden) return;
+        const { columns, rows } = this.numbers();
+        patch(this.table, tableOf(this.title, columns, rows));
     }
 }
 
 /**
- * A table of numbers and texts.
- *
- * @param {Numbers} numbers
- * @param {string} caption for those who do not see it
- * @returns {HTMLTableElement}
- */
-export function dataTable({ columns, rows }, caption) {
-    const numeric = columns.map((_, at) => rows.some((row) => typeof row[at] === "number"));
-    const cell = (value, at) => h(numeric[at] ? "td.num" : "td", shown(value));
-    const written = rows.map((row) => h("tr", row.map(cell)));
-    return tableOf(caption, columns, written, { numeric: (at) => numeric[at] });
-}
-
-/**
- * A table of rows that are made already.
+ * A table.
  *
  * @param {string} caption for those who do not see it
  * @param {string[]} heads of the columns; an empty one has no name
- * @param {HTMLElement[]} rows
- * @param {{numeric?: function(number): boolean, kind?: string}} [given] `numeric`: whether the column at a place holds
- *     numbers; `kind`: classes behind dots
+ * @param {Array<HTMLTableRowElement|Array<string|number|boolean|null|HTMLTableCellElement>>} rows made already, or
+ *     their cells or what these hold
+ * @param {string} [kind] classes behind dots
  * @returns {HTMLTableElement}
  */
-export function tableOf(caption, heads, rows, { numeric = () => false, kind = "" } = {}) {
-    const head = (name, at) => (name ? h(numeric(at) ? "th.num" : "th", { scope: "col" }, name) : h("td"));
+export function tableOf(caption, heads, rows, kind = "") {
+    const ofNumbers = (cell) => typeof cell === "number" || Boolean(cell?.classList?.contains("num"));
+    const numeric = heads.map((_, at) => rows.some((row) => ofNumbers((row.cells ?? row)[at])));
+    const cell = (own, at) => (own instanceof Node ? own : h(numeric[at] ? "td.num" : "td", shown(own)));
+    const head = (name, at) => (name ? h(numeric[at] ? "th.num" : "th", { scope: "col" }, name) : h("td"));
     return h(`table.data${kind}`,
         h("caption.visually-hidden", caption),
         h("thead", h("tr", heads.map(head))),
-        h("tbody", rows),
+        h("tbody", rows.map((row) => (row instanceof Node ? row : h("tr", row.map(cell))))),
     );
 }
 
 /** A box in which a wide table scrolls: a region with a name, which can be reached by keyboard. */
 export function scrolled(label, table, kind = "") {
     return h(`div.scroll${kind}`, { tabindex: "0", role: "region", "aria-label": label }, table);
+}
+
+/** The head of a row: a name that is cut where it is long, and whole as its title. */
+export function named(name) {
+    return h("th", { scope: "row" }, h("span.clip.clip-wide", { title: name }, name));
+}
+
+/** What is left out of a list, where something is. */
+export function more(left, what) {
+    return left > 0 ? h("p.quiet.small", `${number(left)} ${what}`) : null;
 }
 
 /**
@@ -145,4 +133,20 @@ export function numbersBy(list, columns) {
 function shown(value) {
     if (value === null || value === undefined) return "–";
     return typeof value === "number" ? number(value, 4) : String(value);
+}
+
+/** CSV by RFC 4180, with a header. Text that a spreadsheet would take for a formula gets an apostrophe in front. */
+function csv({ columns, rows }) {
+    const cell = (value) => {
+        if (typeof value !== "string") return String(value ?? "");
+        const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+        return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    };
+    return [columns, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+}
+
+function save(name, text, type) {
+    const link = h("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

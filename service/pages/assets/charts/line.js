@@ -1,24 +1,16 @@
 /**
- * Lines over rows: several series with gaps, a crosshair, marks, references, and a legend that hides and shows.
- *
- * The picture is one SVG image with a text alternative; what can be pressed (legend, marks, tools) are HTML buttons
- * around it, and arrow keys move the crosshair. At most one point for every two pixels is drawn (`thin.js`).
+ * Lines over rows: several series with gaps, a crosshair, marks, references, and a legend that hides and shows. What
+ * can be pressed (legend, marks, tools) are HTML buttons around the plot.
  */
 
-import { fill, h, patch, s } from "../dom.js";
-import { Crosshair } from "./crosshair.js";
+import { count, number } from "../format.js";
+import { fill, h, patch } from "../dom.js";
 import { Frame } from "./frame.js";
-import { chipButtons, placed } from "./marks.js";
-import { count, logTicks, number, range, scale, ticks } from "./scale.js";
-import { thinned } from "./thin.js";
+import { LANE, chipButtons, placed } from "./marks.js";
+import { Plot, axis, colour, tickTexts, valueLine } from "./plot.js";
 
-const MARGIN = { top: 10, right: 14, bottom: 26, left: 46 };
-const LANE = 24;
-const PIXELS_PER_POINT = 2;
 /** The axis is made for all points but the first few, whose scores are of a handful of rows; lines end there. */
-const EARLY_SHARE = 0.03;
-const EARLY_POINTS = 30;
-let plots = 0;
+const [EARLY_SHARE, EARLY_POINTS] = [0.03, 30];
 
 /**
  * What a chart shows.
@@ -26,32 +18,26 @@ let plots = 0;
  * @typedef {{key: string, name: string, tone: string, points: Array<[number, number|null]>, dashed?: boolean}} Series
  *     `tone`: a class of charts.css, "tone-1" to "tone-8" or "tone-base"; a null is a gap
  * @typedef {{series: Series[], references?: Array<{key: string, name: string, y: number|null,
- *     from?: number}>, marks?: import("./marks.js").Mark[], y?: Object, log?: boolean, empty?: string}} Shown
- *     `references`: horizontal lines, from a row on or over all; `y`: as `range` of scale.js takes it; `empty`: what is
- *     said without a point
+ *     from?: number}>, marks?: import("./marks.js").Mark[], bounds?: [number, number], zero?: boolean, least?: number,
+ *     log?: boolean, empty?: string}} Shown
+ *     `references`: horizontal lines, from a row on or over all; `bounds`: of the quantity; `zero`: whether 0 belongs
+ *     to the axis; `least`: its smallest span; `empty`: what is said without a point
  */
 
 /** A chart of lines. */
 export class LineChart {
     /**
-     * @param {{title: string, note?: string, file: string, height?: number, tools?: boolean,
+     * @param {{title: string, note?: string, file: string, height?: number, tools?: Node[],
      *     onMarks?: function(import("./marks.js").Mark[], HTMLElement): void}} given
      */
     constructor({ title, note, file, height = 240, tools, onMarks = () => {} }) {
-        this.height = height;
-        this.onMarks = onMarks;
-        this.hidden = new Set();
-        this.shown = { series: [] };
+        Object.assign(this, { height, onMarks, hidden: new Set(), shown: { series: [] }, lines: [], data: [[]] });
         this.frame = new Frame({ title, note, file, tools, numbers: () => this.numbers() });
         this.element = this.frame.element;
-        plots += 1;
-        this.clip = `chart-clip-${plots}`;
-        this.image = s("svg.chart-svg", { role: "img", height });
         this.chips = h("div.chart-chips", { role: "group", "aria-label": `${title}: what happened`, hidden: true });
-        this.crosshair = new Crosshair(this);
-        this.plot = h("div.chart-plot", this.image, this.crosshair.element);
-        fill(this.frame.body, this.chips, this.plot);
-        new ResizeObserver(() => this.draw()).observe(this.plot);
+        this.plot = new Plot(title, { values: (at) => this.values(at) });
+        this.markLines = h("div");
+        fill(this.frame.body, this.chips, this.plot.element);
     }
 
     /**
@@ -61,228 +47,150 @@ export class LineChart {
      */
     update(shown) {
         this.shown = shown;
+        const { series, references = [] } = shown;
+        const levels = references
+            .filter(({ y }) => Number.isFinite(y))
+            .map((own) => ({ ...own, tone: "tone-base", reference: true }));
+        this.lines = [...series, ...levels];
+        const tables = series.map(({ points }) => [points.map(([x]) => x), points.map(([, y]) => y)]);
+        const [xs, ...columns] = tables.length ? globalThis.uPlot.join(tables) : [[]];
+        this.data = [xs, ...columns, ...levels.map(({ y, from = -Infinity }) => xs.map((x) => (x < from ? null : y)))];
         this.drawLegend();
         this.draw();
         this.frame.refreshTable();
     }
 
-    /** The series that are not hidden, thinned out for the present width. */
-    drawn() {
-        const room = Math.max(2, Math.floor((this.width - MARGIN.left - MARGIN.right) / PIXELS_PER_POINT));
-        return this.shown.series
-            .filter(({ key }) => !this.hidden.has(key))
-            .map((own) => ({ ...own, points: thinned(own.points.length, room).map((at) => own.points[at]) }));
-    }
-
-    references() {
-        return (this.shown.references ?? []).filter(
-            ({ key, y }) => y !== null && y !== undefined && !this.hidden.has(key),
-        );
-    }
-
     draw() {
-        this.width = this.plot.clientWidth;
-        if (!this.width) return;
-        const series = this.drawn();
-        this.place(series);
-        this.image.setAttribute("height", this.height);
-        this.image.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
-        this.image.setAttribute("aria-label", this.description());
-        fill(
-            this.image,
-            this.grid(),
-            this.markLines(),
-            this.referenceLines(),
-            this.clipped(series.map((own) => this.line(own))),
-        );
-        if (!series.some(({ points }) => points.length)) this.image.append(this.nothing());
-        this.drawChips();
-        this.crosshair.refresh(series);
-    }
-
-    /** Scales of the present data and width. */
-    place(series) {
-        const { y = {}, log = false, marks = [] } = this.shown;
-        const xs = [
-            ...series.flatMap(({ points }) => [points[0]?.[0], points.at(-1)?.[0]]),
-            ...marks.map(({ x }) => x),
-        ];
-        const known = xs.filter((x) => x !== undefined);
-        const [first, last] = known.length ? [Math.min(...known), Math.max(...known)] : [0, 1];
-        this.span = [first, last > first ? last : first + 1];
-        const values = series.flatMap(({ points }) => settled(points, this.span).map(([, value]) => value ?? NaN));
-        this.log = log;
-        this.high = range([...values, ...this.references().map((own) => own.y)], { ...y, log });
-        this.x = scale(...this.span, MARGIN.left, this.width - MARGIN.right);
-        this.y = scale(...this.high, this.height - MARGIN.bottom, MARGIN.top, log);
-    }
-
-    grid() {
-        const bottom = this.height - MARGIN.bottom;
-        const rows = Math.max(2, Math.floor((bottom - MARGIN.top) / 42));
-        const levels = this.log ? logTicks(...this.high, rows) : ticks(...this.high, rows);
-        const digits = decimals(levels);
-        const columns = ticks(...this.span, Math.max(2, Math.floor(this.width / 110))).filter(Number.isInteger);
-        return [
-            levels.map((value) => [
-                s("line.chart-grid", {
-                    x1: MARGIN.left,
-                    x2: this.width - MARGIN.right,
-                    y1: this.y(value),
-                    y2: this.y(value),
-                }),
-                s("text.chart-tick.chart-tick-y", { x: MARGIN.left - 8, y: this.y(value) + 4 },
-                    tickText(value, digits),
-                ),
-            ]),
-            s("line.chart-axis", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: bottom, y2: bottom }),
-            columns.map((value, at) => {
-                const last = at === columns.length - 1 && this.x(value) > this.width - 50;
-                const side = last ? ".chart-tick-end" : "";
-                return s(`text.chart-tick.chart-tick-x${side}`,
-                    { x: last ? this.width - 4 : this.x(value), y: bottom + 18 },
-                    count(value),
-                );
-            }),
-        ];
-    }
-
-    clipped(lines) {
-        const [x, y] = [MARGIN.left - 4, MARGIN.top - 4];
-        const [width, height] = [this.width - MARGIN.right - x + 4, this.height - MARGIN.bottom - y + 2];
-        return [
-            s("clipPath", { id: this.clip }, s("rect", { x, y, width: Math.max(0, width), height })),
-            s("g", { "clip-path": `url(#${this.clip})` }, lines),
-        ];
-    }
-
-    line({ tone, points, dashed }) {
-        let path = "";
-        let alone = null;
-        let pen = false;
-        const dots = [];
-        for (const [at, value] of points) {
-            if (value === null || !Number.isFinite(value) || (this.log && value <= 0)) {
-                if (alone) dots.push(alone);
-                pen = false;
-                alone = null;
-                continue;
-            }
-            const x = this.x(at).toFixed(1);
-            const y = this.y(value).toFixed(1);
-            path += `${pen ? "L" : "M"}${x} ${y}`;
-            alone = pen ? null : [x, y];
-            pen = true;
-        }
-        if (alone) dots.push(alone);
-        return s(`g.${tone}`,
-            s(`path.chart-line${dashed ? ".chart-line-dashed" : ""}`, { d: path }),
-            dots.map(([x, y]) => s("circle.chart-dot", { cx: x, cy: y, r: 2.5 })),
-        );
-    }
-
-    referenceLines() {
-        return this.references().map(({ y, from }) => {
-            const x1 = from === undefined ? MARGIN.left : Math.max(MARGIN.left, this.x(from));
-            return s("line.chart-reference", { x1, x2: this.width - MARGIN.right, y1: this.y(y), y2: this.y(y) });
+        const { log = false, empty = "No rows yet" } = this.shown;
+        const drawable = (value) => (value === undefined || !log || value > 0 ? value : null);
+        const form = [log, this.lines.map((own) => [own.name, own.tone, own.dashed]), [...this.hidden]];
+        this.plot.show({
+            form: JSON.stringify(form),
+            options: this.options(log),
+            data: log ? [this.data[0], ...this.data.slice(1).map((own) => own.map(drawable))] : this.data,
+            height: this.height,
+            said: this.description(),
+            empty: this.data[0].length ? "" : empty,
         });
     }
 
-    markLines() {
-        const bottom = this.height - MARGIN.bottom;
-        return (this.shown.marks ?? []).map(({ x, kind }) =>
-            s("line.chart-mark", { x1: this.x(x), x2: this.x(x), y1: 0, y2: bottom, "data-kind": kind }),
-        );
+    options(log) {
+        const rows = (_, splits) => splits.map((row) => (Number.isInteger(row) ? count(row) : ""));
+        const border = { show: true, stroke: () => colour("line-strong"), width: 1 };
+        return {
+            scales: {
+                x: { time: false, range: () => this.span() },
+                y: { distr: log ? 3 : 1, range: () => this.range() },
+            },
+            axes: [
+                axis({ size: 28, space: 110, grid: { show: false }, border, values: rows }),
+                axis({ size: 46, space: 38, values: tickTexts }),
+            ],
+            series: [{}, ...this.lines.map((own) => this.line(own))],
+            hooks: { ready: [(plot) => plot.under.append(this.markLines)], draw: [(plot) => this.drawMarks(plot)] },
+        };
     }
 
-    drawChips() {
+    line({ key, tone, dashed, reference }) {
+        return {
+            show: !this.hidden.has(key),
+            stroke: () => colour(tone),
+            width: reference ? 1.25 : dashed ? 1.5 : 1.75,
+            dash: reference ? [1.5, 3.5] : dashed ? [5, 4] : undefined,
+            points: { show: false, filter: (plot, at) => alone(plot.data[at]), size: 5, fill: () => colour(tone) },
+        };
+    }
+
+    /** From the first to the last row, those of marks among them. */
+    span() {
+        const xs = this.data[0];
+        const all = [xs[0], xs.at(-1), ...(this.shown.marks ?? []).map(({ x }) => x)].filter(Number.isFinite);
+        const [first, last] = all.length ? [Math.min(...all), Math.max(...all)] : [0, 1];
+        return [first, last > first ? last : first + 1];
+    }
+
+    /** The values that are drawn, once they have settled, and a little more, within the bounds of the quantity. */
+    range() {
+        const { bounds = [-Infinity, Infinity], zero = false, log = false, least = 0 } = this.shown;
+        const [first, last] = this.span();
+        const early = this.data[0].length < EARLY_POINTS ? first : first + EARLY_SHARE * (last - first);
+        const skipped = this.data[0].findIndex((x) => x >= early);
+        const values = this.lines.flatMap(({ key, reference }, at) =>
+            this.hidden.has(key) ? [] : this.data[at + 1].slice(reference ? 0 : skipped),
+        );
+        const known = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
+        if (!known.length) return log ? [0.1, 1] : bounds.every(Number.isFinite) ? bounds : [0, 1];
+        let [low, high] = [Math.min(...known), Math.max(...known)];
+        if (log) return [low / 1.15, high === low ? low * 1.5 : high * 1.15];
+        if (zero) [low, high] = [Math.min(0, low), Math.max(0, high)];
+        const lacking = Math.max(0, least - (high - low)) / 2;
+        const pad = (high - low) * 0.06 + lacking || Math.abs(high) * 0.1 || 1;
+        return [Math.max(bounds[0], zero && low === 0 ? 0 : low - pad), Math.min(bounds[1], high + pad)];
+    }
+
+    /** Lines through the plot and labels above it, where something happened. */
+    drawMarks(plot) {
         const marks = [...(this.shown.marks ?? [])].sort((one, other) => one.x - other.x);
-        const chips = placed(marks, this.x, 0, this.width);
-        const lanes = Math.max(0, ...chips.map(({ lane }) => lane + 1));
+        const chips = placed(marks, (x) => plot.over.offsetLeft + plot.valToPos(x, "x"), plot.width);
         this.chips.hidden = !chips.length;
-        this.chips.style.height = `${lanes * LANE}px`;
+        this.chips.style.height = `${LANE * Math.max(0, ...chips.map(({ lane }) => lane + 1))}px`;
         patch(this.chips, chipButtons(chips, this.onMarks));
+        patch(this.markLines, marks.map(({ x, kind }) => {
+            const line = h("div.chart-mark", { data: { kind } });
+            line.style.left = `${plot.valToPos(x, "x")}px`;
+            return line;
+        }));
     }
 
     drawLegend() {
-        const { series, references = [] } = this.shown;
-        const all = [
-            ...series,
-            ...references.filter(({ y }) => y !== null).map((own) => ({ ...own, tone: "tone-base", reference: true })),
-        ];
-        const written = JSON.stringify(all.map(({ key, name, tone }) => [key, name, tone]));
-        this.frame.legend.hidden = all.length < 2;
+        const written = JSON.stringify(this.lines.map(({ key, name, tone }) => [key, name, tone]));
+        this.frame.legend.hidden = this.lines.length < 2;
         if (written === this.written) return;
         this.written = written;
-        fill(this.frame.legend, all.map((own) => this.legendButton(own)));
+        fill(this.frame.legend, this.lines.map((own) => this.legendButton(own)));
     }
 
     legendButton({ key, name, tone, dashed, reference }) {
         const stroke = reference ? ".key-reference" : dashed ? ".key-dashed" : "";
-        const button = h("button.chart-key",
-            {
-                type: "button",
-                "aria-pressed": String(!this.hidden.has(key)),
-                on: {
-                    click: () => {
-                        if (!this.hidden.delete(key)) this.hidden.add(key);
-                        button.setAttribute("aria-pressed", String(!this.hidden.has(key)));
-                        this.draw();
-                    },
-                },
-            },
-            h(`span.key-line${stroke}.${tone}`, { "aria-hidden": "true" }),
-            name,
-        );
+        const click = () => {
+            if (!this.hidden.delete(key)) this.hidden.add(key);
+            button.setAttribute("aria-pressed", String(!this.hidden.has(key)));
+            this.draw();
+        };
+        const how = { type: "button", "aria-pressed": String(!this.hidden.has(key)), on: { click } };
+        const button = h("button.chart-key", how, h(`span.key-line${stroke}.${tone}`, { "aria-hidden": "true" }), name);
         return button;
     }
 
-    nothing() {
-        return s("text.chart-empty", { x: this.width / 2, y: this.height / 2 }, this.shown.empty ?? "No rows yet");
+    values(at) {
+        const shown = this.lines.map((own, line) => [own, this.data[line + 1][at]]);
+        const told = shown.filter(([own, value]) => !this.hidden.has(own.key) && !(own.reference && value === null));
+        const row = `row ${this.data[0][at].toLocaleString("en")}`;
+        return [h("div.crosshair-row", row), told.map(([own, value]) => valueLine(own, value))];
     }
 
     description() {
-        const lines = this.shown.series
+        const ends = this.shown.series
             .filter(({ points }) => points.length)
             .map(({ name, points }) => `${name} ${number(points.at(-1)[1])}`);
-        if (!lines.length) return `${this.frame.title}: ${this.shown.empty ?? "no rows yet"}`;
-        const [first, last] = this.span;
+        if (!ends.length) return `${this.frame.title}: ${this.shown.empty ?? "no rows yet"}`;
+        const [first, last] = this.span();
         const marks = this.shown.marks?.length ? `; ${this.shown.marks.length} marks` : "";
-        const where = `row ${count(first)} to ${count(last)}`;
-        return `${this.frame.title}, ${where}; at the end ${lines.join(", ")}${marks}`;
+        return `${this.frame.title}, row ${count(first)} to ${count(last)}; at the end ${ends.join(", ")}${marks}`;
     }
 
     numbers() {
-        const { series, references = [] } = this.shown;
-        const rows = new Map();
-        series.forEach(({ points }, at) => {
-            for (const [x, value] of points) {
-                if (!rows.has(x)) rows.set(x, new Array(series.length).fill(null));
-                rows.get(x)[at] = value;
-            }
-        });
-        const levels = (x) => references.map(({ y, from = x }) => (x < from ? null : y));
-        const sorted = [...rows].sort(([one], [other]) => one - other);
+        const [xs, ...columns] = this.data;
         return {
-            columns: ["row", ...series.map(({ name }) => name), ...references.map(({ name }) => name)],
-            rows: sorted.map(([x, values]) => [x, ...values, ...levels(x)]),
+            columns: ["row", ...this.lines.map(({ name }) => name)],
+            rows: xs.map((x, at) => [x, ...columns.map((own) => own[at] ?? null)]),
         };
     }
 }
 
-function settled(points, [first, last]) {
-    return points.length < EARLY_POINTS ? points : points.filter(([x]) => x - first >= EARLY_SHARE * (last - first));
-}
-
-function decimals(levels) {
-    if (levels.length < 2) return 3;
-    const step = Math.min(...levels.slice(1).map((value, at) => value - levels[at]));
-    return Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)));
-}
-
-function tickText(value, digits) {
-    const size = Math.abs(value);
-    if (size >= 1e4) return count(value);
-    if (size && size < 1e-4) return value.toExponential(0);
-    return value.toFixed(size >= 1 && digits > 2 ? 2 : digits);
+/** Where points stand between gaps, which no line shows. */
+function alone(values) {
+    const known = [...values.keys()].filter((at) => values[at] !== undefined);
+    const there = (at) => Number.isFinite(values[known[at]]);
+    return known.filter((_, at) => there(at) && !there(at - 1) && !there(at + 1));
 }

@@ -3,8 +3,6 @@
  */
 
 import { s } from "../dom.js";
-import { range, scale } from "./scale.js";
-import { thinned } from "./thin.js";
 
 /**
  * A sparkline.
@@ -14,25 +12,15 @@ import { thinned } from "./thin.js";
  * @returns {SVGElement}
  */
 export function sparkline(values, { width, height, label, tone }) {
-    const kept = thinned(values.length, width).map((at) => [at, values[at]]);
-    const [low, high] = range(values.map((value) => value ?? NaN));
-    const x = scale(0, Math.max(1, values.length - 1), 1, width - 3);
-    const y = scale(low, high, height - 3, 3);
-    let path = "";
-    let pen = false;
-    for (const [at, value] of kept) {
-        if (value === null || value === undefined) {
-            pen = false;
-            continue;
-        }
-        path += `${pen ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
-        pen = true;
-    }
-    const last = kept.at(-1);
-    const dot = pen && last ? s("circle.chart-dot", { cx: x(last[0]), cy: y(last[1]), r: 2 }) : null;
-    return s(`svg.spark.${tone}`,
-        { role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height },
-        s("path.spark-line", { d: path }),
-        dot,
+    const known = values.filter(Number.isFinite);
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const x = (at) => (1 + (at * (width - 4)) / Math.max(1, values.length - 1)).toFixed(1);
+    const y = (value) => (height - 4 - ((value - low) * (height - 8)) / (high - low || 1)).toFixed(1);
+    const path = values.map((value, at) =>
+        Number.isFinite(value) ? `${Number.isFinite(values[at - 1]) ? "L" : "M"}${x(at)} ${y(value)}` : "",
     );
+    const last = values.at(-1);
+    const dot = Number.isFinite(last) ? s("circle.chart-dot", { cx: x(values.length - 1), cy: y(last), r: 2 }) : null;
+    const how = { role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height };
+    return s(`svg.spark.${tone}`, how, s("path.spark-line", { d: path.join("") }), dot);
 }

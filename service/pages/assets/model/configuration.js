@@ -4,75 +4,79 @@
 
 import { copyButton } from "../copy.js";
 import { fill, h } from "../dom.js";
-import { acting, answered, clear, say, sayer } from "./actions.js";
+import { acting, clear, sayer, tell } from "./actions.js";
+import { answered, entry } from "./fields.js";
 import { needing } from "./rights.js";
-import { changesOf, settingsFields } from "./settings.js";
 
-/**
- * Fill the part of the configuration.
- *
- * @param {import("./documents.js").ModelDocuments} model
- */
-export function configuration(model) {
-    const place = document.getElementById("configuration-inside");
+const LABELS_MAX = 50;
+
+export function configuration(model, place) {
+    const schema = JSON.parse(place.dataset.schema);
     const text = h("pre", { tabindex: "0", role: "region", "aria-label": "The configuration as JSON" });
     const form = h("form.stack.settings");
     const said = sayer();
     const code = h("div.code", text, copyButton());
     fill(place, h("div", needing("admin", h("div.stack", form, said))), code);
     let base = null;
-    model.when(["model"], ({ model: shown }) => {
-        text.textContent = JSON.stringify(shown.config, null, 2);
-        const labels = [...new Set([...(shown.config.labels ?? []), ...(shown.info.labels ?? [])])];
-        const written = JSON.stringify([shown.config, labels]);
+    model.when(["model"], ({ model: { config, info } }) => {
+        text.textContent = JSON.stringify(config, null, 2);
+        const labels = [...new Set([...(config.labels ?? []), ...(info.labels ?? [])])];
+        const written = JSON.stringify([config, labels]);
         if (written === base) return;
         if (base !== null && form.dataset.touched === "yes") {
-            say(
-                said,
-                h("p.notice.warn",
-                    "The settings have changed meanwhile; what you have entered is kept, and only that is sent.",
-                ),
-            );
+            const kept = "The settings have changed meanwhile; what you have entered is kept, and only that is sent.";
+            tell(said, kept, "warn");
             return;
         }
         base = written;
-        drawForm(model, form, said, shown.config, labels);
+        drawForm(model, form, said, () => fieldsOf(schema, config, labels));
     });
 }
 
-function drawForm(model, form, said, config, labels) {
-    const fields = settingsFields(config, labels);
+/** What is entered for each field that this model can change, by its name: single values first. */
+function fieldsOf({ properties, $defs: defs }, config, labels) {
+    const classes = config.task === "classification";
+    const known = { class_costs: labels.slice(0, LABELS_MAX), add_labels: labels };
+    const possible = { class_costs: classes, add_labels: classes && config.labels, add_categories: false };
+    const names = Object.keys(properties).filter((name) => possible[name] ?? true);
+    const made = names.map((name) => [name, entry(name, properties[name], { value: config[name], defs, known })]);
+    for (const [, own] of made) own.first = JSON.stringify(own.value());
+    const grouped = ([, { element }]) => element.matches("fieldset");
+    return [...made.filter((own) => !grouped(own)), ...made.filter(grouped)];
+}
+
+function drawForm(model, form, said, made) {
+    const fields = made();
+    const changes = () => {
+        const changed = fields.filter(([, own]) => JSON.stringify(own.value()) !== own.first);
+        return Object.fromEntries(changed.map(([name, own]) => [name, own.value()]));
+    };
     const preview = h("code.preview");
-    const submit = h("button.button.primary", { type: "submit", disabled: true }, "Change");
-    const undo = h("button.button", { type: "button", disabled: true }, "Undo");
+    const submit = h("button.button.primary", { type: "submit" }, "Change");
+    const undo = h("button.button", { type: "button" }, "Undo");
     const drawn = () => {
-        const changes = changesOf(fields);
-        const none = !Object.keys(changes).length;
+        const none = !Object.keys(changes()).length;
         submit.disabled = undo.disabled = none;
         form.dataset.touched = none ? "no" : "yes";
-        preview.textContent = none ? "nothing to send" : JSON.stringify(changes);
+        preview.textContent = none ? "nothing to send" : JSON.stringify(changes());
     };
-    fill(
-        form,
-        h("div.form-grid", fields.map(({ element }) => element)),
-        h("div.row", submit, undo, h("span.preview-line", h("span.muted.small", "PATCH "), preview)),
-    );
+    const line = h("span.preview-line", h("span.muted.small", "PATCH "), preview);
+    fill(form, h("div.form-grid", fields.map(([, { element }]) => element)), h("div.row", submit, undo, line));
     form.oninput = form.onchange = drawn;
     form.onsubmit = (event) => {
         event.preventDefault();
-        acting(submit, () => send(model, form, said, fields), said).then(drawn);
+        acting(submit, () => send(model, form, said, changes()), said).then(drawn);
     };
     undo.onclick = () => {
         clear(said);
-        drawForm(model, form, said, config, labels);
+        drawForm(model, form, said, made);
     };
     drawn();
 }
 
-async function send(model, form, said, fields) {
-    const body = changesOf(fields);
+async function send(model, form, said, body) {
     if (!(await answered(form, said, model.path(), { method: "PATCH", body }))) return;
     form.dataset.touched = "no";
     await model.refresh("model");
-    say(said, h("p.notice.good", `Changed: ${Object.keys(body).join(", ")}.`));
+    tell(said, `Changed: ${Object.keys(body).join(", ")}.`);
 }

@@ -1,92 +1,50 @@
 /**
- * Drift: one line for each drift, whoever of the model and its challengers found it; below it, what was found.
+ * Drift: one line for each drift, whoever of the model and its challengers found it, with what was found below it; and
+ * what is behind the marks of a chart.
  */
 
-import { Frame, numbersBy } from "../charts.js";
-import { fill, h, patch } from "../dom.js";
-import { ago } from "../format.js";
-import { episodes, finder, finders, leading } from "./episodes.js";
-import { eventDetail } from "./events.js";
-import { eventSentence, when } from "./words.js";
+import { Frame, numbersBy, scrolled, tableOf } from "../charts/frame.js";
+import { fact, fill, h, patch } from "../dom.js";
+import { ago, number, rowsText, when } from "../format.js";
+import { actionOf, eventSentence, markSentence } from "./words.js";
 
 const SAID = "Newest first. The model and each challenger test alone; a line is the model’s alarm if it has one.";
 const SHOWN_MAX = 50;
+const DETAILS_MAX = 20;
 const REDRAWN_MS = 30_000; // times are told as "5 min ago"
+const EPISODE_ROWS = 1000; // as the service has it where a watch does not say
 
-/**
- * Fill the part of drift events.
- *
- * @param {import("./documents.js").ModelDocuments} model
- */
-export function drift(model) {
-    const place = document.getElementById("drift-inside");
-    const newest = () =>
-        [...(model.docs.drift?.events ?? [])].sort((one, other) => other.version - one.version || other.row - one.row);
-    const frame = new Frame({
-        title: "Drift events",
-        plain: true,
-        file: `${model.name}-drift`,
-        numbers: () => numbersOf(newest()),
-    });
-    fill(place, frame.element);
+export function drift(model, place) {
+    const order = (one, other) => other.version - one.version || other.row - one.row;
+    const newest = () => [...(model.docs.drift?.events ?? [])].sort(order);
+    const numbers = () => numbersOf(newest());
+    const frame = new Frame({ title: "Drift events", plain: true, file: `${model.name}-drift`, numbers });
     const list = h("ol.events", { "aria-label": "Drift events, newest first" });
     const none = h("p.quiet");
     const more = h("p.quiet.small");
     let written = null;
     fill(frame.body, list, none, more);
+    fill(place, frame.element);
     const draw = () => {
         const events = newest();
-        const found = episodes(events, model.docs.model.config.watch?.episode_rows);
+        const { watch } = model.docs.model.config;
+        const found = episodes(events, watch?.episode_rows);
         const open = new Set([...list.querySelectorAll("details[open]")].map((own) => own.dataset.id));
-        const shown = found.slice(0, SHOWN_MAX);
-        patch(list, shown.map((episode) => episodeLine(episode, open.has(leading(episode).id))));
+        patch(list, found.slice(0, SHOWN_MAX).map((episode) => episodeLine(episode, open)));
         frame.note(events.length ? SAID : "");
         list.hidden = !events.length;
-        none.textContent = events.length ? "" : nothing(model.docs.model);
-        const left = found.length - shown.length;
+        const why = watch ? "No drift has been found." : "Drift is not watched: the configuration's watch is off.";
+        none.textContent = events.length ? "" : why;
+        const left = found.length - SHOWN_MAX;
         more.textContent = left > 0 ? `${left} older drifts are in the table and the CSV.` : "";
         frame.refreshTable();
     };
-    model.when(["drift", "model"], ({ drift: found, model: own }) => {
-        const state = [found, own.config.watch];
-        if (JSON.stringify(state) === written) return;
-        written = JSON.stringify(state);
-        draw();
+    model.when(["drift", "model"], ({ drift: found, model: { config } }) => {
+        const state = JSON.stringify([found, config.watch]);
+        if (state !== written) draw();
+        written = state;
     });
-    setInterval(() => model.docs.drift && model.docs.model && draw(), REDRAWN_MS);
-}
-
-function nothing(shown) {
-    return shown.config.watch ? "No drift has been found." : "Drift is not watched: the configuration's watch is off.";
-}
-
-function episodeLine(episode, open) {
-    const lead = leading(episode);
-    const action = lead.action === "report" ? null : h("span.badge.warn", lead.action);
-    const others = episode.filter((event) => event !== lead);
-    const by = others.length || lead.challenger !== null ? finders(episode) : "";
-    return h("li", { data: { key: lead.id } },
-        h("details.event-line", { open, data: { id: lead.id } },
-            h("summary",
-                h("span.event-row", `Row ${lead.row.toLocaleString("en")}`),
-                h("span.event-text",
-                    eventSentence(lead),
-                    " ",
-                    action,
-                    by ? h("span.sub.event-by", `Found by ${by}`) : null,
-                ),
-                h("span.muted.event-time", { title: when(lead.time) }, ago(lead.time)),
-            ),
-            eventDetail(lead),
-            others.map((event) => otherDetail(event)),
-        ),
-    );
-}
-
-/** What another learner has found of the same drift. */
-function otherDetail(event) {
-    const said = `Found by ${finder(event)} at row ${event.row.toLocaleString("en")}: ${eventSentence(event)}`;
-    return h("details.folded", { data: { id: event.id } }, h("summary", said), eventDetail(event));
+    setInterval(() => written !== null && draw(), REDRAWN_MS);
 }
 
 function numbersOf(events) {
@@ -94,7 +52,7 @@ function numbersOf(events) {
         row: (own) => own.row,
         time: (own) => own.time,
         test: (own) => own.kind,
-        class: (own) => (own.class === null ? null : String(own.class)),
+        class: (own) => textOf(own.class),
         action: (own) => own.action,
         challenger: (own) => own.challenger,
         "rows before": (own) => own.windows.before,
@@ -103,4 +61,151 @@ function numbersOf(events) {
         after: (own) => own.after,
         "later alarms": (own) => own.alarm_count,
     });
+}
+
+function textOf(label) {
+    return label === null ? null : String(label);
+}
+
+function rowText({ row }) {
+    return row.toLocaleString("en");
+}
+
+// ------------------------------------------------------------------------------------------------ drifts
+
+/**
+ * Events by drift: at most one of each learner, all within the rows of an episode, as alarms of one learner are joined.
+ *
+ * @param {Object[]} events of GET /models/NAME/drift
+ * @param {number|undefined} rows of an episode
+ * @returns {Object[][]} the newest drift first, the events of each in the order of their rows
+ */
+export function episodes(events, rows = EPISODE_ROWS) {
+    const found = [];
+    for (const event of [...events].sort((one, other) => one.row - other.row || one.version - other.version)) {
+        const alone = (episode) => episode.every(({ challenger }) => challenger !== event.challenger);
+        const known = found.findLast((episode) => alone(episode) && event.row - episode[0].row < rows);
+        if (known) known.push(event);
+        else found.push([event]);
+    }
+    return found.reverse();
+}
+
+/** The event that stands for a drift: the model's own, else the first one. */
+function leading(episode) {
+    return episode.find(({ challenger }) => challenger === null) ?? episode[0];
+}
+
+function finder({ challenger }) {
+    return challenger === null ? "the model" : `challenger ${challenger}`;
+}
+
+/** Who has found a drift: "the model, dfop and auto (row 1,171)"; a row is named where it is not the leading one's. */
+export function finders(episode) {
+    const lead = leading(episode);
+    const said = (event) => (event.row === lead.row ? finder(event) : `${finder(event)} (row ${rowText(event)})`);
+    const names = [lead, ...episode.filter((event) => event !== lead)].map(said);
+    return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
+}
+
+function episodeLine(episode, open) {
+    const lead = leading(episode);
+    const others = episode.filter((event) => event !== lead);
+    const by = others.length || lead.challenger !== null ? `Found by ${finders(episode)}` : null;
+    return h("li", { data: { key: lead.id } },
+        h("details.event-line", { open: open.has(lead.id), data: { id: lead.id } },
+            h("summary",
+                h("span.event-row", `Row ${rowText(lead)}`),
+                h("span.event-text",
+                    eventSentence(lead),
+                    " ",
+                    lead.action !== "report" && h("span.badge.warn", lead.action),
+                    by && h("span.sub.event-by", by),
+                ),
+                h("span.muted.event-time", { title: when(lead.time) }, ago(lead.time)),
+            ),
+            eventDetail(lead),
+            others.map(otherDetail),
+        ),
+    );
+}
+
+/** What another learner has found of the same drift. */
+function otherDetail(event) {
+    const said = `Found by ${finder(event)} at row ${rowText(event)}: ${eventSentence(event)}`;
+    return h("details.folded", { data: { id: event.id } }, h("summary", said), eventDetail(event));
+}
+
+/** Everything an event tells beside what it found. */
+function eventDetail(event) {
+    const windows = `${rowsText(event.windows.before)} before, ${rowsText(event.windows.after)} after`;
+    return h("div.event-detail",
+        h("dl.facts",
+            fact("When", `${when(event.time)} (${ago(event.time)}), version ${event.version}`),
+            fact("Compared", `${windows}; threshold ${number(event.epsilon_cut)}`),
+            fact("Done", actionOf(event)),
+        ),
+        event.features.length ? movedTable(event.features) : null,
+        event.alarm_count ? alarmList(event) : null,
+    );
+}
+
+function movedTable(features) {
+    const cells = ({ name, before, after }) => [name, before, after, after - before];
+    const rows = features.slice(0, DETAILS_MAX).map(cells);
+    const heads = ["feature", "mean before", "mean after", "change"];
+    return scrolled("Features that moved", tableOf("Features that moved, most first", heads, rows));
+}
+
+function alarmList({ alarm_count: count, alarms }) {
+    const cells = (own) => [own.row, own.kind, textOf(own.class), own.features[0]?.name ?? null];
+    const heads = ["row", "test", "class", "feature that moved most"];
+    const rest = count - alarms.length;
+    return h("details",
+        h("summary", `${count} later ${count === 1 ? "alarm" : "alarms"} of the same episode`),
+        scrolled("Later alarms", tableOf("Later alarms", heads, alarms.map(cells))),
+        rest > 0 ? h("p.muted.small", `${rest} more are not kept.`) : null,
+    );
+}
+
+// ------------------------------------------------------------------------------------------------ marks of a chart
+
+/**
+ * Show what is behind marks below their chart; pressing the same button again hides it.
+ *
+ * @param {HTMLElement} place
+ * @param {Object[]} marks of the metrics
+ * @param {{events: Object[]}|undefined} found the document of drift events
+ * @param {HTMLElement} button that was pressed
+ */
+export function markDetails(place, marks, found, button) {
+    const { rows } = button.dataset;
+    const open = place.hidden || place.dataset.rows !== rows;
+    for (const own of button.parentElement.children) own.setAttribute("aria-expanded", String(open && own === button));
+    place.hidden = !open;
+    place.dataset.rows = rows;
+    if (!open) return;
+    const click = () => {
+        place.hidden = true;
+        button.focus();
+    };
+    const left = marks.length - DETAILS_MAX;
+    fill(
+        place,
+        h("div.row",
+            h("h3.grow", marks.length === 1 ? "What happened" : `${marks.length} marks`),
+            h("button.button.quiet.small", { type: "button", on: { click } }, "Close"),
+        ),
+        marks.slice(0, DETAILS_MAX).map((mark) => markDetail(mark, found)),
+        left > 0 ? h("p.muted", `${left} more are in the table of drift events.`) : null,
+    );
+}
+
+function markDetail(mark, found) {
+    const own = ({ row, kind, challenger }) => row === mark.row && kind === mark.test && challenger === null;
+    const event = mark.kind === "drift" ? found?.events.find(own) : null;
+    return h("div.event", { data: { kind: mark.kind } },
+        h("p", h("strong", `Row ${rowText(mark)}`), " ", markSentence(mark)),
+        event ? [h("p", eventSentence(event)), eventDetail(event)] : null,
+    );
 }

@@ -4,10 +4,12 @@
  */
 
 import { json } from "../api.js";
-import { Frame, number, numbersBy, scrolled, tableOf } from "../charts.js";
+import { track } from "../charts/bars.js";
+import { Frame, more, named, numbersBy, scrolled, tableOf } from "../charts/frame.js";
 import { fact, fill, h, patch } from "../dom.js";
+import { number, rowsText } from "../format.js";
 import { SHARED } from "./documents.js";
-import { featureOf, rowsText } from "./words.js";
+import { featureOf } from "./words.js";
 
 const SHOWN_MAX = 60;
 const WEIGHTS_MS = 5000;
@@ -15,28 +17,19 @@ const EPISODES = 5;
 /** Algorithms that have no weights to show; of others that have none the service says so. */
 const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m"]);
 const NO_WEIGHTS = "This learner is not linear in the features: it has no weights to show.";
+/** What stands behind the name of a feature in those of its columns: "name=category", "name#bucket", "name.part". */
+const SIGNS = ["=", "#", "."];
 
-/**
- * Fill the part of features.
- *
- * @param {import("./documents.js").ModelDocuments} model
- */
-export function features(model) {
-    const place = document.getElementById("features-inside");
+export function features(model, place) {
     const change = h("div.change", { hidden: true });
-    const frame = new Frame({
-        title: "Features in use",
-        plain: true,
-        file: `${model.name}-features`,
-        numbers: () => numbersOf(rowsOf(model.docs, weights.found)),
-    });
+    const rows = () => rowsOf(model.docs, weights.found);
+    const numbers = () => numbersOf(rows());
+    const frame = new Frame({ title: "Features in use", plain: true, file: `${model.name}-features`, numbers });
     const draw = () => {
         const { features: shown, model: own } = model.docs;
         if (!shown || !own) return;
-        const rows = rowsOf(model.docs, weights.found);
         frame.note(weights.note);
-        patch(frame.body, rows.length ? table(rows, weights.found) : h("p.quiet", nothing(own)));
-        frame.refreshTable();
+        frame.show(rows().length ? table(rows(), weights.found) : h("p.quiet", nothing(own)));
     };
     const weights = new WeightsReader(model, draw);
     fill(place, change, frame.element);
@@ -58,46 +51,37 @@ function nothing({ config }) {
 /** Reads GET /weights while the page shows it: at most every five seconds, and only for versions it has not seen. */
 class WeightsReader {
     constructor(model, changed) {
-        this.model = model;
-        this.changed = changed;
-        this.found = null;
-        this.note = "";
-        this.version = null;
-        this.waiting = false;
-        this.algorithm = null;
+        Object.assign(this, { model, changed, found: null, note: "", waiting: false });
     }
 
-    wanted({ version, incarnation, config, info }) {
+    async wanted({ version, incarnation, config: { algorithm, params }, info }) {
         const own = `${incarnation} ${version}`;
-        if (this.algorithm !== config.algorithm) this.never = null; // a promoted challenger may have weights
-        this.algorithm = config.algorithm;
+        if (this.algorithm !== algorithm) this.never = null; // a promoted challenger may have weights
+        this.algorithm = algorithm;
         if (this.waiting || own === this.version || this.never === incarnation) return;
-        if (config.algorithm === "sparse_dfop" || !info.features?.length) return;
-        if (NOT_LINEAR.has(config.algorithm) || config.params?.random_features) {
+        if (algorithm === "sparse_dfop" || !info.features?.length) return;
+        if (NOT_LINEAR.has(algorithm) || params?.random_features) {
             this.note = NO_WEIGHTS;
             this.never = incarnation;
             return;
         }
         this.version = own;
         this.waiting = true;
-        this.read(incarnation).finally(() => {
-            setTimeout(() => {
-                this.waiting = false;
-                if (this.model.docs.model) this.wanted(this.model.docs.model);
-            }, WEIGHTS_MS);
-        });
+        await this.read(incarnation);
+        setTimeout(() => {
+            this.waiting = false;
+            if (this.model.docs.model) this.wanted(this.model.docs.model);
+        }, WEIGHTS_MS);
     }
 
     async read(incarnation) {
         try {
             this.found = await json(this.model.path("weights"), { headers: SHARED });
-            const share =
-                this.found.share === undefined
-                    ? ""
-                    : ` These weights stand for ${number(100 * this.found.share, 0)} % of the experts.`;
+            const { share } = this.found;
             this.note =
                 "Weight: the largest |weight| of the feature's columns in any output of the linear model, per unit " +
-                `of the column. Compare features of like spread only.${share}`;
+                "of the column. Compare features of like spread only." +
+                (share === undefined ? "" : ` These weights stand for ${number(100 * share, 0)} % of the experts.`);
         } catch (error) {
             this.found = null;
             this.note = error.status === 409 ? NO_WEIGHTS : "";
@@ -107,23 +91,21 @@ class WeightsReader {
     }
 }
 
-/** The largest |weight| by feature: a column is "name", "name=category", "name#bucket" or "name.part". */
+/** The largest |weight| by feature. */
 function importance(found, declared) {
-    const byFeature = new Map();
-    if (!found) return byFeature;
-    const names = new Map(declared.map((own) => [own.name, own]));
-    for (const output of Object.values(found.weights)) {
-        for (const [column, weight] of Object.entries(output)) {
-            const name = featureOfColumn(column, names);
-            if (name !== null) byFeature.set(name, Math.max(byFeature.get(name) ?? 0, Math.abs(weight)));
-        }
+    const largest = new Map();
+    const names = new Set(declared.map(({ name }) => name));
+    const columns = Object.values(found?.weights ?? {}).flatMap((output) => Object.entries(output));
+    for (const [column, weight] of columns) {
+        const name = featureOfColumn(column, names);
+        if (name !== null) largest.set(name, Math.max(largest.get(name) ?? 0, Math.abs(weight)));
     }
-    return byFeature;
+    return largest;
 }
 
 function featureOfColumn(column, names) {
     if (names.has(column)) return column;
-    for (const sign of ["=", "#", "."]) {
+    for (const sign of SIGNS) {
         for (let at = column.lastIndexOf(sign); at > 0; at = column.lastIndexOf(sign, at - 1)) {
             const name = column.slice(0, at);
             if (names.has(name)) return name;
@@ -136,14 +118,13 @@ function featureOfColumn(column, names) {
 
 function rowsOf({ features: shown, drift }, found) {
     const declared = (shown?.current ?? []).map(featureOf);
-    const weight = importance(found, declared);
+    const weights = importance(found, declared);
     const moved = lastMoves(drift?.events ?? []);
-    const rows = declared.map((own) => ({
-        ...own,
-        weight: weight.get(own.name) ?? null,
-        moves: moves(own.name, moved),
-    }));
-    return weight.size ? rows.sort((one, other) => (other.weight ?? -1) - (one.weight ?? -1)) : rows;
+    const rows = declared.map((own) => {
+        const mine = ({ name }) => name === own.name || SIGNS.some((sign) => name.startsWith(own.name + sign));
+        return { ...own, weight: weights.get(own.name) ?? null, moves: moved.filter(mine) };
+    });
+    return weights.size ? rows.sort((one, other) => (other.weight ?? -1) - (one.weight ?? -1)) : rows;
 }
 
 /** What each column has done in the latest episodes of the model itself, newest first. */
@@ -151,78 +132,46 @@ function lastMoves(events) {
     const own = events.filter((event) => event.challenger === null && event.features.length);
     const latest = own.sort((one, other) => other.row - one.row).slice(0, EPISODES);
     const found = new Map();
-    for (const event of latest) {
-        for (const { name, before, after } of event.features) {
-            if (!found.has(name)) found.set(name, { name, before, after, row: event.row });
-        }
+    for (const { row, features: moved } of latest) {
+        for (const move of moved) if (!found.has(move.name)) found.set(move.name, { ...move, row });
     }
-    return found;
-}
-
-function moves(feature, moved) {
-    return [...moved.values()].filter(
-        ({ name }) => name === feature || ["=", "#", "."].some((sign) => name.startsWith(feature + sign)),
-    );
+    return [...found.values()];
 }
 
 function table(rows, found) {
     const most = Math.max(1e-300, ...rows.map(({ weight }) => weight ?? 0));
     const heads = ["Feature", "Kind", ...(found ? ["Weight"] : []), `Mean in the last ${EPISODES} drifts`];
-    const left = rows.length - SHOWN_MAX;
-    const shown = rows.slice(0, SHOWN_MAX).map((own) => featureRow(own, found, most));
+    const weight = (own) => h("div.weight", track(0, (own ?? 0) / most), h("span.num", number(own)));
+    const cells = (own) => [
+        named(own.name),
+        h("td.kind", kindText(own)),
+        ...(found ? [h("td.weight-cell", weight(own.weight))] : []),
+        h("td", own.moves.slice(0, 3).map((move) => moveText(own.name, move))),
+    ];
+    const shown = rows.slice(0, SHOWN_MAX).map(cells);
     return [
         scrolled("Features", tableOf("Features in use", heads, shown), ".tall"),
-        left > 0 ? h("p.quiet.small", `${left} more features are in the table and the CSV.`) : null,
+        more(rows.length - SHOWN_MAX, "more features are in the table and the CSV."),
     ];
-}
-
-function featureRow(own, found, most) {
-    const bar = () => {
-        const filled = h("span.bars-fill.tone-1");
-        filled.style.width = `${(100 * (own.weight ?? 0)) / most}%`;
-        return h("div.weight",
-            h("span.bars-track", { "aria-hidden": "true" }, filled),
-            h("span.num", number(own.weight)),
-        );
-    };
-    return h("tr",
-        h("th", { scope: "row" }, h("span.clip.clip-wide", { title: own.name }, own.name)),
-        h("td.kind", kindText(own)),
-        found ? h("td.weight-cell", bar()) : null,
-        h("td", own.moves.slice(0, 3).map((move) => moveText(own.name, move))),
-    );
 }
 
 function moveText(feature, { name, before, after, row }) {
     const part = name === feature ? null : h("span.muted", `${name.slice(feature.length)} `);
-    return h("span.move", { title: `At row ${row.toLocaleString("en")}` },
-        part,
-        `${number(before)} → ${number(after)}`,
-    );
+    const title = `At row ${row.toLocaleString("en")}`;
+    return h("span.move", { title }, part, `${number(before)} → ${number(after)}`);
 }
 
-/**
- * The kind of a declared feature in words.
- *
- * @param {Object} own
- * @returns {string}
- */
-function kindText(own) {
-    if (own.categories) return someOf(own.categories);
-    if (own.type === "categorical") return `any text, in ${own.buckets} columns`;
-    if (own.type === "numeric") return `number${bounds(own)}`;
-    return own.type;
-}
-
-function someOf(categories) {
-    const some = categories.slice(0, 6).join(", ");
-    return `one of ${categories.length}: ${some}${categories.length > 6 ? ", …" : ""}`;
-}
-
-function bounds({ min, max, outside }) {
-    if (min === undefined && max === undefined) return "";
+/** The kind of a declared feature in words. */
+function kindText({ type, categories, buckets, min, max, outside }) {
+    if (categories) {
+        const some = categories.slice(0, 6).join(", ");
+        return `one of ${categories.length}: ${some}${categories.length > 6 ? ", …" : ""}`;
+    }
+    if (type === "categorical") return `any text, in ${buckets} columns`;
+    if (type !== "numeric") return type;
+    if (min === undefined && max === undefined) return "number";
     const beyond = outside && outside !== "accept" ? `, others ${outside === "clip" ? "clipped" : "refused"}` : "";
-    return ` ${min ?? "−∞"} to ${max ?? "∞"}${beyond}`;
+    return `number ${min ?? "−∞"} to ${max ?? "∞"}${beyond}`;
 }
 
 function numbersOf(rows) {
@@ -238,22 +187,17 @@ function numbersOf(rows) {
 
 // ------------------------------------------------------------------------------------------------ a change of features
 
-function changeOf(shown) {
-    const names = (list) => (list ?? []).map((own) => featureOf(own).name).join(", ");
-    const mapping =
-        shown.mapping_error === null
-            ? "not known yet"
-            : `${number(shown.mapping_error)} (0 is perfect, 1 no better than the mean)`;
-    const facts = [
-        fact(
-            "Phase",
-            shown.phase === "overlap"
-                ? "Overlap: rows carry both sets of features"
-                : "Ensemble: old and new learners predict together",
+function changeOf({ phase, next, overlap_rows: rows, mapping_error: error }) {
+    const overlap = "Overlap: rows carry both sets of features";
+    const ensemble = "Ensemble: old and new learners predict together";
+    const mapping = error === null ? "not known yet" : `${number(error)} (0 is perfect, 1 no better than the mean)`;
+    return h("div.notice",
+        h("h3", "Change of features"),
+        h("dl.facts",
+            fact("Phase", phase === "overlap" ? overlap : ensemble),
+            next && fact("Next features", next.map((own) => featureOf(own).name).join(", ")),
+            fact("Rows with both sets", rowsText(rows)),
+            fact("Error of the mapping", mapping),
         ),
-        shown.next && fact("Next features", names(shown.next)),
-        fact("Rows with both sets", rowsText(shown.overlap_rows)),
-        fact("Error of the mapping", mapping),
-    ];
-    return h("div.notice", h("h3", "Change of features"), h("dl.facts", facts));
+    );
 }

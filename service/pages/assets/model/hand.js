@@ -3,11 +3,11 @@
  */
 
 import { address, json } from "../api.js";
-import { number } from "../charts.js";
 import { fill, h } from "../dom.js";
-import { percent, whole } from "../format.js";
+import { number, percent, whole } from "../format.js";
 import { key } from "../key.js";
-import { acting, actionButton, answered, field, refusable, say, sayer } from "./actions.js";
+import { actionButton, actionForm, sayer, tell } from "./actions.js";
+import { answered, field, refusable } from "./fields.js";
 import { predictionShown, valueOf } from "./prediction.js";
 import { needing } from "./rights.js";
 import { RowForm } from "./row_form.js";
@@ -15,55 +15,35 @@ import { RowForm } from "./row_form.js";
 const BUTTONS_MAX = 12;
 const LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99];
 
-/**
- * Fill the panel.
- *
- * @param {import("./documents.js").ModelDocuments} model
- */
-export function hand(model) {
-    new Hand(model, document.getElementById("hand-inside"));
+export function hand(model, place) {
+    const panel = new Hand(model);
+    fill(place, panel.element);
+    model.when(["features", "model"], ({ features, model: shown }) => panel.drawRow(features, shown));
+    model.when(["model"], ({ model: shown }) => panel.drawTeaching(shown));
 }
 
 class Hand {
-    constructor(model, place) {
-        this.model = model;
-        this.form = new RowForm();
-        this.said = sayer();
+    constructor(model) {
+        Object.assign(this, { model, form: new RowForm(), said: sayer(), last: null });
         this.shown = h("div", { "aria-live": "polite" });
         this.teaching = h("div.stack.tight");
-        this.level = h("select",
-            h("option", { value: "" }, "None"),
-            LEVELS.map((own) => h("option", { value: String(own), selected: own === 0.9 }, percent(own, 0))),
-        );
+        const level = (own) => h("option", { value: String(own), selected: own === 0.9 }, percent(own, 0));
+        this.level = h("select", h("option", { value: "" }, "None"), LEVELS.map(level));
         this.levelField = field("Interval", this.level, { path: "interval" });
         this.track = h("input", { type: "checkbox" });
         this.call = h("pre", { tabindex: "0", role: "region", "aria-label": "The call for curl" });
-        this.last = null;
-        this.predictButton = h("button.button.primary", { type: "submit" }, "Predict");
-        const asked = h("form.stack",
-            {
-                on: {
-                    submit: (event) => (
-                        event.preventDefault(),
-                        acting(this.predictButton, () => this.predict(), this.said)
-                    ),
-                },
-            },
+        const predict = h("button.button.primary", { type: "submit" }, "Predict");
+        const asked = actionForm(".stack", predict, () => this.predict(), this.said,
             h("div.row", h("span.muted.small.grow", "A row of the present features"), this.form.modes.element),
             this.form.element,
             this.levelField,
             h("label.check.needs-learn", this.track, "Keep it until its label comes"),
-            h("div.row", this.predictButton),
-        );
-        const call = h("details.folded", { on: { toggle: () => this.writeCall() } },
-            h("summary", "As a call"),
-            h("div.code", this.call),
+            h("div.row", predict),
         );
         asked.addEventListener("input", () => this.writeCall());
+        const toggle = () => this.writeCall();
+        const call = h("details.folded", { on: { toggle } }, h("summary", "As a call"), h("div.code", this.call));
         this.element = h("div.stack", asked, this.said, this.shown, needing("learn", this.teaching), call);
-        fill(place, this.element);
-        model.when(["features", "model"], ({ features, model: shown }) => this.drawRow(features, shown));
-        model.when(["model"], ({ model: shown }) => this.drawTeaching(shown));
     }
 
     drawRow(features, { config, rows }) {
@@ -86,40 +66,45 @@ class Hand {
 
     // -------------------------------------------------------------------------------------------- predict
 
-    body(row) {
-        const regression = this.model.docs.model?.config.task === "regression";
-        const interval = regression && this.level.value ? { interval: Number(this.level.value) } : {};
-        return { features: row, explain: true, ...interval, ...(this.track.checked ? { track: true } : {}) };
-    }
-
     async predict() {
         const row = this.form.row();
-        if (row === null) return;
-        const answer = await this.asked("predict", this.body(row));
+        const answer = row && (await this.ask(row, this.track.checked ? { track: true } : {}));
         if (!answer) return;
-        this.last = { row, answer };
-        fill(this.shown, predictionShown(answer, null, this.body(row).interval ?? null));
+        this.show(row, answer);
         if (answer.prediction_id) await this.model.refresh("pending");
     }
 
+    ask(row, further, query) {
+        const level = this.interval();
+        const body = { features: row, explain: true, ...(level && { interval: level }), ...further };
+        return this.send("predict", body, query);
+    }
+
+    interval() {
+        return this.model.docs.model?.config.task === "regression" ? Number(this.level.value) || null : null;
+    }
+
     /** Send something; what is wrong with the row is said at its fields, and null comes back. */
-    asked(route, body, query) {
+    send(route, body, query) {
         return answered(this.element, this.said, this.model.path(route), { method: "POST", body, query });
+    }
+
+    show(row, answer, before = null) {
+        this.last = { row: JSON.stringify(row), answer };
+        fill(this.shown, predictionShown(answer, before, this.interval()));
     }
 
     // -------------------------------------------------------------------------------------------- teach
 
-    drawTeaching(shown) {
-        const { task, labels: declared } = shown.config;
+    drawTeaching({ config: { task, labels: declared }, info }) {
         this.levelField.hidden = task !== "regression";
-        const labels = [
-            ...new Map([...(declared ?? []), ...(shown.info.labels ?? [])].map((own) => [String(own), own])).values(),
-        ];
+        const all = [...(declared ?? []), ...(info.labels ?? [])];
+        const labels = [...new Map(all.map((own) => [String(own), own])).values()];
         const written = JSON.stringify([task, declared, labels]);
         if (written === this.written) return;
         this.written = written;
-        const controls = task === "regression" ? [this.numberLabel()] : this.classLabels(labels, Boolean(declared));
-        fill(this.teaching, h("p.label", "Teach this row: its true label is"), controls);
+        const parts = task === "regression" ? this.numberLabel() : this.classLabels(labels, Boolean(declared));
+        fill(this.teaching, h("p.label", "Teach this row: its true label is"), parts);
     }
 
     numberLabel() {
@@ -128,66 +113,48 @@ class Hand {
     }
 
     classLabels(labels, declared) {
-        const few = labels.length <= BUTTONS_MAX;
-        const button = (label) =>
-            actionButton(String(label), () => this.teach(label), {
-                kind: ".label-button",
-                said: this.said,
-                name: `Teach: ${label}`,
-            });
-        const parts = [];
-        if (few) parts.push(h("div.row.label-buttons", labels.map(button)));
-        else {
-            const select = h("select", { "aria-label": "True label" },
-                labels.map((own, at) => h("option", { value: String(at) }, String(own))),
-            );
-            parts.push(this.labelForm(select, () => labels[Number(select.value)]));
-        }
-        if (!declared) {
-            const other = h("input", {
-                type: "text",
-                required: "",
-                placeholder: labels.length ? "another label" : "label",
-                "aria-label": "Another label",
-                autocomplete: "off",
-            });
-            parts.push(this.labelForm(other, () => typed(other.value, labels)));
-        }
-        return parts;
+        const known = labels.length <= BUTTONS_MAX ? this.labelButtons(labels) : this.labelChoice(labels);
+        if (declared) return known;
+        const placeholder = labels.length ? "another label" : "label";
+        const how = { type: "text", required: "", placeholder, "aria-label": "Another label", autocomplete: "off" };
+        const other = h("input", how);
+        return [known, this.labelForm(other, () => typed(other.value, labels))];
+    }
+
+    labelButtons(labels) {
+        const button = (label) => {
+            const how = { kind: ".label-button", said: this.said, name: `Teach: ${label}` };
+            return actionButton(String(label), () => this.teach(label), how);
+        };
+        return h("div.row.label-buttons", labels.map(button));
+    }
+
+    labelChoice(labels) {
+        const options = labels.map((own, at) => h("option", { value: String(at) }, String(own)));
+        const select = h("select", { "aria-label": "True label" }, options);
+        return this.labelForm(select, () => labels[Number(select.value)]);
     }
 
     labelForm(control, value) {
         const submit = h("button.button", { type: "submit" }, "Teach");
-        const form = h("form.label-form", { data: { path: "label" } }, control, submit);
         const error = h("p.error", { hidden: true });
-        refusable(form, error, control);
-        form.append(error);
-        form.addEventListener("submit", (event) => {
-            event.preventDefault();
-            acting(submit, () => this.teach(value()), this.said);
-        });
-        return form;
+        const form = actionForm(".label-form", submit, () => this.teach(value()), this.said, control, submit, error);
+        form.dataset.path = "label";
+        return refusable(form, control);
     }
 
     /** Teach the row: by the id of its prediction where it waits for its label, else by its features. */
     async teach(label) {
         const row = this.form.row();
         if (row === null) return;
-        const same = this.last && JSON.stringify(this.last.row) === JSON.stringify(row);
-        const waiting = same ? this.last.answer.prediction_id : undefined;
-        const answer = await this.asked(
-            "feedback",
-            waiting ? { prediction_id: waiting, label } : { features: row, label },
-        );
+        const before = this.last?.row === JSON.stringify(row) ? this.last.answer : null;
+        const waiting = before?.prediction_id;
+        const body = waiting ? { prediction_id: waiting, label } : { features: row, label };
+        const answer = await this.send("feedback", body);
         if (!answer) return;
-        say(this.said, h("p.notice.good", learned(answer, this.model.docs.model.config.task)));
-        const before = same ? this.last.answer : null;
-        const { track, ...body } = this.body(row);
-        const now = await this.asked("predict", body, { min_version: answer.version });
-        if (now) {
-            this.last = { row, answer: now };
-            fill(this.shown, predictionShown(now, before, body.interval ?? null));
-        }
+        tell(this.said, learned(answer, this.model.docs.model.config.task));
+        const now = await this.ask(row, {}, { min_version: answer.version });
+        if (now) this.show(row, now, before);
         if (waiting) await this.model.refresh("pending");
     }
 
@@ -204,27 +171,22 @@ class Hand {
 
 /** Another label as people enter it: an integer where all known labels are integers, else text. */
 function typed(text, labels) {
-    const whole = labels.length > 0 && labels.every((own) => typeof own === "number");
-    return whole && /^-?\d+$/.test(text) ? Number(text) : text;
+    const integers = labels.length > 0 && labels.every((own) => typeof own === "number");
+    return integers && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
 /** What nobody may have meant: a mistyped label becomes a class, which stays. */
 function newClasses(labels) {
     const names = labels.map((label) => `“${String(label)}”`).join(", ");
-    return labels.length === 1 ? `${names} is a new class of this model.` : `${names} are new classes of this model.`;
+    return labels.length === 1 ? ` ${names} is a new class of this model.` : ` ${names} are new classes of this model.`;
 }
 
-function learned(answer, task) {
-    if (answer.duplicate) return "This row had been learned before; nothing has changed.";
-    const by = answer.mapped === false ? " by the old features alone" : "";
-    const fresh = answer.new_labels?.length ? ` ${newClasses(answer.new_labels)}` : "";
-    const state = answer.learned === false ? "Scored, not learned." : `Learned${by}, as row ${whole(answer.rows)}.`;
-    if (answer.prediction === null) return `${state} No label was known before it.${fresh}`;
-    const miss =
-        task === "regression"
-            ? ` (squared error ${number(answer.loss)})`
-            : answer.loss
-              ? ", a miss"
-              : ", which is right";
-    return `${state} Before, the model said ${valueOf(answer.prediction)}${miss}.${fresh}`;
+function learned({ duplicate, mapped, new_labels: labels, learned: done, rows, prediction, loss }, task) {
+    if (duplicate) return "This row had been learned before; nothing has changed.";
+    const by = mapped === false ? " by the old features alone" : "";
+    const fresh = labels?.length ? newClasses(labels) : "";
+    const state = done === false ? "Scored, not learned." : `Learned${by}, as row ${whole(rows)}.`;
+    if (prediction === null) return `${state} No label was known before it.${fresh}`;
+    const miss = task === "regression" ? ` (squared error ${number(loss)})` : loss ? ", a miss" : ", which is right";
+    return `${state} Before, the model said ${valueOf(prediction)}${miss}.${fresh}`;
 }

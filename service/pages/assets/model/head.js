@@ -1,30 +1,23 @@
 /**
- * The head of the page: what the model is, how far it has come, and whether the page is live.
+ * The head of the page: what the model is, how far it has come, whether the page is live, and what it says when the
+ * model is gone, out of service or not to be seen.
  */
 
+import { root } from "../api.js";
 import { fact, fill, h } from "../dom.js";
-import { ago } from "../format.js";
-import { number } from "../charts.js";
-import { bytes, when } from "./words.js";
+import { ago, bytes, number, when } from "../format.js";
+import { STATES } from "../poll.js";
 
 const PHASES = {
-    steady: ["", "No change of features is under way."],
-    overlap: [".accent", "A change of features has begun: rows carry the old and the new ones."],
-    ensemble: [".accent", "After a change of features, experts on the old and the new ones answer together."],
+    overlap: "A change of features has begun: rows carry the old and the new ones.",
+    ensemble: "After a change of features, experts on the old and the new ones answer together.",
 };
+const KEYLESS = "This service asks for a key, and none was given. Reload the page to give one.";
+const at = (name) => document.getElementById(`model-${name}`);
 
-/**
- * Fill the head.
- *
- * @param {import("./documents.js").ModelDocuments} model
- */
 export function head(model) {
     document.title = `${model.name} – Onepass`;
-    document.getElementById("model-name").textContent = model.name;
-    const badges = document.getElementById("model-badges");
-    const description = document.getElementById("model-description");
-    const tags = document.getElementById("model-tags");
-    const phase = document.getElementById("model-phase");
+    at("name").textContent = model.name;
     const updated = h("dd", { id: "model-updated" });
     const speed = h("dd", { id: "model-speed" });
     const clock = () => {
@@ -33,51 +26,71 @@ export function head(model) {
         updated.textContent = ago(shown.updated);
         updated.title = when(shown.updated);
         const rate = model.speed.perSecond();
-        speed.textContent = rate === null ? "–" : rate === 0 ? "0" : number(rate, rate < 10 ? 1 : 0);
+        speed.textContent = rate === null ? "–" : number(rate, rate < 10 ? 1 : 0);
     };
     model.when(["model"], ({ model: shown }) => {
-        const { config } = shown;
-        fill(badges, badge("", config.algorithm), badge("", config.task), phaseBadge(shown.phase));
-        const [, meaning] = PHASES[shown.phase] ?? [];
-        phase.textContent = meaning ?? "";
-        phase.hidden = shown.phase === "steady" || !meaning;
-        description.textContent = config.description ?? "";
-        description.hidden = !config.description;
-        fill(
-            tags,
-            Object.entries(config.tags ?? {}).map(([key, value]) => h("li.tag", h("span.muted", key), value)),
-        );
-        tags.hidden = !Object.keys(config.tags ?? {}).length;
-        fill(document.getElementById("model-stats"), stats(shown, updated, speed));
+        const { algorithm, task, description, tags = {} } = shown.config;
+        const meaning = PHASES[shown.phase];
+        const phase = h(`span.badge${meaning ? ".accent" : ""}`, { title: meaning }, shown.phase);
+        fill(at("badges"), h("span.badge", algorithm), h("span.badge", task), phase);
+        const show = (name, ...children) => {
+            fill(at(name), children).hidden = !children.flat().some(Boolean);
+        };
+        show("phase", meaning);
+        show("description", description);
+        show("tags", Object.entries(tags).map(([key, value]) => h("li.tag", h("span.muted", key), value)));
+        fill(at("stats"), stats(shown, updated, speed));
         clock();
     });
     setInterval(clock, 1000);
 }
 
-function badge(kind, text) {
-    return h(`span.badge${kind}`, text);
-}
-
-function phaseBadge(phase) {
-    const [kind, meaning] = PHASES[phase] ?? ["", null];
-    return h(`span.badge${kind}`, { title: meaning }, phase);
-}
-
-function stats(shown, updated, speed) {
+function stats({ rows, version, created, incarnation, info }, updated, speed) {
     const stat = (name, value) => h("div", h("dt", name), value);
+    const own = info.learner_rows;
     return [
-        stat("Rows", h("dd", { id: "model-rows" }, number(shown.rows))),
-        shown.info.learner_rows !== undefined &&
-            fact(
-                "Learned by its learner",
-                number(shown.info.learner_rows),
-                "Of the rows, those that the learner that answers has learned",
-            ),
+        stat("Rows", h("dd", { id: "model-rows" }, number(rows))),
+        own !== undefined && fact("Learned by its learner", number(own), "Rows that the present learner has learned"),
         stat("Rows per second", speed),
-        fact("Version", number(shown.version), "Entries of the model's log"),
+        fact("Version", number(version), "Entries of the model's log"),
         stat("Updated", updated),
-        fact("Learner’s state", bytes(shown.info.state_bytes ?? 0)),
-        fact("Created", when(shown.created).slice(0, 16), when(shown.created)),
-        stat("Incarnation (changes if the model is recreated)", h("dd.mono.incarnation", shown.incarnation)),
+        fact("Learner’s state", bytes(info.state_bytes ?? 0)),
+        fact("Created", when(created).slice(0, 16), when(created)),
+        stat("Incarnation (changes if the model is recreated)", h("dd.mono.incarnation", incarnation)),
     ];
+}
+
+/** Show whether the model is looked at; to be told of each state. */
+export function stateShown(model) {
+    const badge = document.getElementById("live");
+    const banner = document.getElementById("banner");
+    let last = null;
+    return (state, told) => {
+        const problem = told ?? (state === "reconnecting" ? last : null); // said until the model is there again
+        const never = state === "ended" && !model.docs.model; // nothing has ended: there never was one
+        const notice = noticeOf(model, state, problem);
+        last = problem;
+        badge.dataset.state = state;
+        badge.querySelector("span:last-child").textContent = STATES[state];
+        badge.hidden = never;
+        fill(banner, notice).hidden = !notice;
+        document.getElementById("parts").hidden = never;
+        document.body.classList.toggle("model-gone", state === "ended");
+    };
+}
+
+function noticeOf({ name, docs }, state, problem) {
+    const bad = (...said) => h("p.notice.bad", said);
+    const back = h("a", { href: root.href }, "All models");
+    if (state === "ended" && (!problem || problem.status === 404)) {
+        const gone = `Model ${name} has been deleted. What is shown is the last that was seen of it. `;
+        return bad(docs.model ? gone : `There is no model ${name}. `, back);
+    }
+    if (problem?.status === 401) return bad(KEYLESS);
+    if (problem?.status === 403) return bad(`The key in use may not see model ${name}: ${problem.message} `, back);
+    if (state === "ended") return bad(problem.message);
+    if (problem?.status === 503) return bad(`${problem.message.replace(/\.$/, "")}. The page tries again by itself.`);
+    if (state !== "reconnecting" || !docs.model) return null;
+    const said = "The service is not reached; what is shown may be old. The page tries again by itself.";
+    return h("p.notice.warn", said);
 }

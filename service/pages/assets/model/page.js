@@ -1,5 +1,6 @@
 /**
- * The page of one model: its parts, each told of the documents it shows.
+ * The page of one model. Each part of it takes the model's documents and the place that it fills, and is told of the
+ * documents it shows.
  */
 
 import { challengers } from "./challengers.js";
@@ -8,34 +9,18 @@ import { ModelDocuments } from "./documents.js";
 import { drift } from "./drift.js";
 import { features } from "./features.js";
 import { hand } from "./hand.js";
-import { head } from "./head.js";
+import { head, stateShown } from "./head.js";
 import { learner } from "./learner.js";
-import { log } from "./log.js";
-import { pending } from "./pending.js";
 import { quality } from "./quality.js";
+import { log, pending, snapshots } from "./records.js";
 import { showRights } from "./rights.js";
 import { score } from "./score.js";
-import { snapshots } from "./snapshots.js";
-import { stateShown } from "./state.js";
 
-const PARTS = [
-    head,
-    score,
-    hand,
-    quality,
-    learner,
-    features,
-    drift,
-    challengers,
-    configuration,
-    pending,
-    snapshots,
-    log,
-];
+const PARTS = { score, hand, quality, learner, features, drift, challengers, configuration, pending, snapshots, log };
 
-const name = decodeURIComponent(location.pathname.split("/").pop());
-const model = new ModelDocuments(name);
-for (const part of PARTS) part(model);
+const model = new ModelDocuments(decodeURIComponent(location.pathname.split("/").pop()));
+head(model);
+for (const [name, part] of Object.entries(PARTS)) part(model, document.getElementById(`${name}-inside`));
 let rights = null;
 model.when(["model"], () => (rights ??= showRights())); // once a key has been given where one is asked for
 model.follow(stateShown(model));

@@ -2,12 +2,12 @@
  * A prediction as people read it: probabilities as bars, an interval, and the explanation the learner gives.
  */
 
-import { bars, number } from "../charts.js";
+import { bars } from "../charts/bars.js";
+import { more } from "../charts/frame.js";
 import { fact, h } from "../dom.js";
-import { percent } from "../format.js";
+import { number, percent } from "../format.js";
 
-const CLASSES_MAX = 12;
-const PARTS_MAX = 12;
+const SHOWN_MAX = 12;
 
 /**
  * Show an answer of predict.
@@ -18,13 +18,12 @@ const PARTS_MAX = 12;
  * @returns {HTMLElement}
  */
 export function predictionShown(answer, before, level) {
+    const { prediction, probabilities: found, prediction_id: id, explanation: why } = answer;
     return h("div.prediction",
-        h("p.prediction-value", valueOf(answer.prediction)),
-        answer.probabilities
-            ? probabilities(answer.probabilities, before?.probabilities)
-            : numberFacts(answer, before, level),
-        answer.prediction_id ? h("p.small", "Waits for its label as ", h("code", answer.prediction_id)) : null,
-        answer.explanation ? explanation(answer.explanation) : null,
+        h("p.prediction-value", valueOf(prediction)),
+        found ? probabilities(found, before?.probabilities) : numberFacts(answer, before, level),
+        id ? h("p.small", "Waits for its label as ", h("code", id)) : null,
+        why ? h("details.folded", { open: true }, h("summary", "Why"), explanation(why)) : null,
     );
 }
 
@@ -36,90 +35,56 @@ export function valueOf(prediction) {
 
 function probabilities(found, before) {
     const list = Object.entries(found).sort(([, one], [, other]) => other - one);
-    const shown = list.slice(0, CLASSES_MAX).map(([name, value]) => {
-        const was = before?.[name];
-        return { name, value, note: was === undefined ? undefined : `was ${number(was)}` };
-    });
-    const left = list.length - CLASSES_MAX;
-    return [
-        bars(shown, { label: "Probabilities", most: 1 }),
-        left > 0 ? h("p.quiet.small", `and ${left} more classes`) : null,
-    ];
+    const bar = ([name, value]) => ({ name, value, note: before && `was ${number(before[name])}` });
+    const shown = list.slice(0, SHOWN_MAX).map(bar);
+    return [bars(shown, { label: "Probabilities", most: 1 }), more(list.length - SHOWN_MAX, "more classes")];
 }
 
-function numberFacts({ std, interval }, before, level) {
+function numberFacts({ std = null, interval }, before, level) {
     const known = interval ? `${number(interval[0])} to ${number(interval[1])}` : "not before more rows are learned";
     return h("dl.facts",
-        before ? fact("Before", valueOf(before.prediction)) : null,
-        level === null ? null : fact(`Interval, ${percent(level, 0)}`, known),
-        std === undefined || std === null ? null : fact("Standard deviation", number(std)),
+        before && fact("Before", valueOf(before.prediction)),
+        level !== null && fact(`Interval, ${percent(level, 0)}`, known),
+        std !== null && fact("Standard deviation", number(std)),
     );
 }
 
 // ------------------------------------------------------------------------------------------------ explanations
 
 function explanation(found) {
-    const part = found.contributions
-        ? contributions(found)
-        : found.experts
-          ? experts(found)
-          : found.classes
-            ? densities(found)
-            : [raw(found)];
-    return h("details.folded", { open: true }, h("summary", "Why"), part);
+    if (found.contributions) return contributions(found);
+    if (found.experts) return experts(found);
+    if (found.classes) return densities(found);
+    const region = { tabindex: "0", role: "region", "aria-label": "Explanation" };
+    return h("pre.raw", region, JSON.stringify(found, null, 1));
 }
 
-function contributions({ bias, contributions: given, class: label }) {
+function contributions({ bias = null, contributions: given, class: label }) {
     const list = Object.entries(given).sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));
-    const shown = list
-        .slice(0, PARTS_MAX)
-        .map(([name, value]) => ({ name, value, tone: value < 0 ? "tone-2" : "tone-1" }));
-    if (bias !== undefined && bias !== null)
-        shown.push({ name: "(bias)", value: bias, tone: bias < 0 ? "tone-2" : "tone-1", faded: true });
-    const left = list.length - PARTS_MAX;
-    const what =
-        label === undefined
-            ? "What each column adds to the prediction."
-            : `What each column adds to the score of ${label}.`;
-    return [
-        h("p.help", what),
-        bars(shown, { label: what }),
-        left > 0 ? h("p.quiet.small", `and ${left} more columns`) : null,
-    ];
+    const bar = ([name, value]) => ({ name, value, tone: value < 0 ? "tone-2" : "tone-1" });
+    const shown = list.slice(0, SHOWN_MAX).map(bar);
+    if (bias !== null) shown.push({ ...bar(["(bias)", bias]), faded: true });
+    const what = `What each column adds to the ${label === undefined ? "prediction" : `score of ${label}`}.`;
+    return [h("p.help", what), bars(shown, { label: what }), more(list.length - SHOWN_MAX, "more columns")];
 }
 
 function experts({ classes, experts: list }) {
-    const said = (own) => {
-        if (own.probabilities) {
-            const at = own.probabilities.indexOf(Math.max(...own.probabilities));
-            return `${classes[at]} (${number(own.probabilities[at], 2)})`;
-        }
-        return valueOf(own.prediction);
+    const said = ({ prediction, probabilities: own }) => {
+        if (!own) return valueOf(prediction);
+        const at = own.indexOf(Math.max(...own));
+        return `${classes[at]} (${number(own[at], 2)})`;
     };
-    const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, PARTS_MAX);
-    return [
-        h("p.help", "What each expert says, by its weight."),
-        bars(
-            sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) })),
-            { label: "Experts", most: 1 },
-        ),
-    ];
+    const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, SHOWN_MAX);
+    const shown = sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) }));
+    return [h("p.help", "What each expert says, by its weight."), bars(shown, { label: "Experts", most: 1 })];
 }
 
 function densities({ classes, share, ambiguity }) {
-    const shown = classes.slice(0, PARTS_MAX).map((name, at) => ({ name: String(name), value: share?.[at] ?? null }));
-    const odd = ambiguity?.typicality;
-    const text =
-        odd === undefined || odd === null
-            ? null
-            : `Typicality ${number(odd)}: near 0 the row is unlike all that were learned.`;
+    const shown = classes.slice(0, SHOWN_MAX).map((name, at) => ({ name: String(name), value: share?.[at] ?? null }));
+    const odd = ambiguity?.typicality ?? null;
     return [
         h("p.help", "The share of the row's density by class."),
         bars(shown, { label: "Density by class", most: 1 }),
-        text ? h("p.help", text) : null,
+        odd !== null && h("p.help", `Typicality ${number(odd)}: near 0 the row is unlike all that were learned.`),
     ];
-}
-
-function raw(found) {
-    return h("pre.raw", { tabindex: "0", role: "region", "aria-label": "Explanation" }, JSON.stringify(found, null, 1));
 }

@@ -3,159 +3,108 @@
  * the coverage of intervals.
  */
 
-import { ConfusionTable, dataTable, Frame, number, ReliabilityChart, scrolled, tableOf } from "../charts.js";
-import { fill, h, patch } from "../dom.js";
-import { percent, share } from "../format.js";
-import { choice } from "./choice.js";
+import { ConfusionTable } from "../charts/confusion.js";
+import { Frame, more, named, scrolled, tableOf } from "../charts/frame.js";
+import { ReliabilityChart } from "../charts/reliability.js";
+import { choice, fill, h } from "../dom.js";
+import { number, percent, share, signed } from "../format.js";
 import { BASELINES, SCORES } from "./words.js";
 
 const VIEWS = [["window", "Window"], ["fading", "Fading"], ["overall", "All rows"]];
 const CLASSES_SHOWN = 50;
 
-/**
- * Fill the part of quality.
- *
- * @param {import("./documents.js").ModelDocuments} model
- */
-export function quality(model) {
-    const place = document.getElementById("quality-inside");
+export function quality(model, place) {
     let view = "window";
+    let parts = null;
     const views = choice("Rows", VIEWS, (key) => ((view = key), draw(model.docs)));
     document.getElementById("quality-views").append(views.element);
-    const scores = new Frame({
-        title: "All scores",
-        file: `${model.name}-scores`,
-        numbers: () => scoreNumbers(model.docs.metrics),
-    });
-    let parts = null;
-    const draw = ({ model: shown, metrics }) => {
-        views.offer(null, view);
-        parts ??= shown.config.task === "classification" ? classParts(model) : errorParts(model);
-        if (!place.childElementCount) {
+    const numbers = () => scoreNumbers(model.docs.metrics);
+    const scores = new Frame({ title: "All scores", file: `${model.name}-scores`, numbers });
+    const draw = ({ model: { config }, metrics }) => {
+        views.offer(VIEWS, view);
+        if (!parts) {
+            parts = config.task === "classification" ? classParts(model) : errorParts(model);
             const [left, right] = parts.columns;
             fill(place, h("div.stacked", left, scores.element), h("div.stacked", right));
         }
         parts.update(metrics[view]);
-        patch(scores.body, scoreTable(metrics));
-        scores.refreshTable();
+        const { columns, rows } = numbers();
+        scores.show(scrolled("All scores", tableOf("All scores", columns, rows, ".dense")));
     };
     model.when(["model", "metrics"], draw);
 }
 
-// ------------------------------------------------------------------------------------------------ all scores
-
 function scoreNumbers(metrics) {
-    const all = VIEWS.map(([key]) => metrics[key]);
-    const names = Object.keys(SCORES).filter((name) => all.some((own) => name in own));
-    const baselines = Object.entries(metrics.baselines).flatMap(([name, own]) =>
-        Object.keys(own).map((key) => [
-            `${BASELINES[name] ?? name}: ${SCORES[key].name.toLowerCase()}`,
-            ...baselineRow(metrics, name, key),
-        ]),
+    const { baselines, paired } = metrics;
+    const all = VIEWS.map(([view]) => metrics[view]);
+    const row = (name, read) => [name, ...VIEWS.map(([view]) => read(metrics[view], view) ?? null)];
+    const costs = [
+        row("Cost per row", ({ costs: own }) => own?.mean),
+        row("Cost per row of the cheapest constant answer", ({ costs: own }) => own?.constant),
+    ];
+    const known = Object.keys(SCORES).filter((name) => all.some((own) => name in own));
+    const scores = known.map((name) => row(SCORES[name], (own) => own[name]));
+    // The errors of a regression on the rows that its baseline predicted too.
+    const of = BASELINES.last_value.toLowerCase();
+    const pairs = ["mse", "mae"].map((key) => row(`${SCORES[key]}, rows of ${of}`, (_, view) => paired?.[view][key]));
+    const others = Object.entries(baselines).flatMap(([name, whole]) =>
+        Object.keys(whole).map((key) =>
+            row(`${BASELINES[name] ?? name}: ${SCORES[key].toLowerCase()}`, (own, view) =>
+                view === "overall" ? whole[key] : own.baselines?.[name]?.[key],
+            ),
+        ),
     );
-    const costs = metrics.overall.costs
-        ? [
-              ["Cost per row", ...all.map((own) => own.costs.mean)],
-              ["Cost per row of the cheapest constant answer", ...all.map((own) => own.costs.constant)],
-          ]
-        : [];
-    const scores = names.map((name) => [SCORES[name].name, ...all.map((own) => own[name] ?? null)]);
+    const { window, fading, overall } = metrics;
     return {
         columns: ["Score", ...VIEWS.map(([, label]) => label)],
-        rows: [...costs, ...scores, ...pairedRows(metrics), ...baselines],
-        json: {
-            window: metrics.window,
-            fading: metrics.fading,
-            overall: metrics.overall,
-            baselines: metrics.baselines,
-            paired: metrics.paired,
-        },
+        rows: [...(overall.costs ? costs : []), ...scores, ...(paired ? pairs : []), ...others],
+        json: { window, fading, overall, baselines, paired },
     };
-}
-
-/** The errors of a regression on the rows that its baseline predicted too. */
-function pairedRows({ paired }) {
-    if (!paired) return [];
-    return ["mse", "mae"].map((key) => [
-        `${SCORES[key].name}, rows of ${BASELINES.last_value.toLowerCase()}`,
-        ...VIEWS.map(([view]) => paired[view][key]),
-    ]);
-}
-
-function baselineRow(metrics, name, key) {
-    return [
-        metrics.window.baselines?.[name]?.[key],
-        metrics.fading.baselines?.[name]?.[key],
-        metrics.baselines[name]?.[key],
-    ].map((value) => value ?? null);
-}
-
-function scoreTable(metrics) {
-    const table = dataTable(scoreNumbers(metrics), "All scores");
-    table.classList.add("dense");
-    return scrolled("All scores", table);
 }
 
 // ------------------------------------------------------------------------------------------------ classification
 
-function classParts(model) {
-    const confusion = new ConfusionTable({
-        note: "Rows by label and answer.",
-        file: `${model.name}-confusion`,
-    });
+function classParts({ name }) {
+    const confusion = new ConfusionTable({ note: "Rows by label and answer.", file: `${name}-confusion` });
     const reliability = new ReliabilityChart({
         note:
             "How often answers of about one probability were right; on the diagonal promises hold. " +
             "Rings have fewer than 10 rows, or less than 1 % of all.",
-        file: `${model.name}-reliability`,
+        file: `${name}-reliability`,
     });
-    let shown = null;
-    const classes = new Frame({ title: "Classes", file: `${model.name}-classes`, numbers: () => classNumbers(shown) });
+    let shown = {};
+    const classes = new Frame({ title: "Classes", file: `${name}-classes`, numbers: () => classNumbers(shown) });
     return {
         columns: [[classes.element], [confusion.element, reliability.element]],
         update(scores) {
-            shown = scores;
+            shown = scores.per_class ?? {};
             confusion.update(scores.confusion);
             reliability.update(scores.reliability);
-            patch(classes.body, classTable(scores));
-            classes.refreshTable();
+            classes.show(classTable(Object.entries(shown)));
         },
     };
 }
 
-function classNumbers(scores) {
-    const rows = Object.entries(scores?.per_class ?? {}).map(([name, own]) => [
-        name,
-        own.support,
-        own.precision,
-        own.recall,
-        own.f1,
-    ]);
-    return { columns: ["class", "support", "precision", "recall", "f1"], rows, json: scores?.per_class };
+function classNumbers(classes) {
+    const cells = ([name, { support, precision, recall, f1 }]) => [name, support, precision, recall, f1];
+    const rows = Object.entries(classes).map(cells);
+    return { columns: ["class", "support", "precision", "recall", "f1"], rows, json: classes };
 }
 
-function classTable(scores) {
-    const all = Object.entries(scores.per_class ?? {});
+function classTable(all) {
     if (!all.length) return h("p.quiet", "No class has come yet");
     const whole = all.reduce((sum, [, own]) => sum + own.support, 0);
-    const heads = ["Class", "Rows", "Share", "Precision", "Recall", "F1"];
-    const rows = all.slice(0, CLASSES_SHOWN).map(([name, own]) => classRow(name, own, whole));
-    const table = tableOf("Scores by class", heads, rows, { numeric: (at) => at > 0 });
-    return [
-        scrolled("Scores by class", table, ".tall"),
-        all.length > CLASSES_SHOWN
-            ? h("p.quiet.small", `${all.length - CLASSES_SHOWN} more classes are in the CSV.`)
-            : null,
-    ];
-}
-
-function classRow(name, { support, precision, recall, f1 }, whole) {
-    return h("tr",
-        h("th", { scope: "row" }, h("span.clip.clip-wide", { title: name }, name)),
-        h("td.num", number(Math.round(support))),
+    const rows = all.slice(0, CLASSES_SHOWN).map(([name, { support, precision, recall, f1 }]) => [
+        named(name),
+        Math.round(support),
         h("td.num", share(whole ? support / whole : null)),
-        [precision, recall, f1].map((value) => h("td.num", meter(value))),
-    );
+        ...[precision, recall, f1].map((value) => h("td.num", meter(value))),
+    ]);
+    const heads = ["Class", "Rows", "Share", "Precision", "Recall", "F1"];
+    return [
+        scrolled("Scores by class", tableOf("Scores by class", heads, rows), ".tall"),
+        more(all.length - CLASSES_SHOWN, "more classes are in the CSV."),
+    ];
 }
 
 /** A number with a bar behind it, from 0 to 1. */
@@ -167,43 +116,36 @@ function meter(value) {
 
 // ------------------------------------------------------------------------------------------------ regression
 
-function errorParts(model) {
-    let shown = null;
+function errorParts({ name }) {
+    let shown = {};
+    const levels = () => Object.entries(shown).map(([level, covered]) => [Number(level), covered]);
     const coverage = new Frame({
         title: "Coverage of intervals",
         note: "The share of labels within the intervals made before they came; it should be the level itself.",
-        file: `${model.name}-coverage`,
-        numbers: () => ({ columns: ["level", "covered"], rows: coverageRows(shown), json: shown?.coverage }),
+        file: `${name}-coverage`,
+        numbers: () => ({ columns: ["level", "covered"], rows: levels(), json: shown }),
     });
     return {
         columns: [[], [coverage.element]],
         update(scores) {
-            shown = scores;
-            patch(coverage.body, coverageBars(scores));
-            coverage.refreshTable();
+            shown = scores.coverage ?? {};
+            const known = levels().some(([, covered]) => covered !== null);
+            coverage.show(known ? coverageBars(levels()) : h("p.quiet", "No interval has been scored yet"));
         },
     };
 }
 
-function coverageRows(scores) {
-    return Object.entries(scores?.coverage ?? {}).map(([level, covered]) => [Number(level), covered]);
-}
-
-function coverageBars(scores) {
-    const rows = coverageRows(scores);
-    if (!rows.some(([, covered]) => covered !== null)) return h("p.quiet", "No interval has been scored yet");
-    return h("ul.levels", { "aria-label": "Coverage by level" },
-        rows.map(([level, covered]) => {
-            const track = h("span.level-track", { "aria-hidden": "true" }, h("span.level-fill"), h("span.level-goal"));
-            track.firstChild.style.width = `${100 * (covered ?? 0)}%`;
-            track.lastChild.style.left = `${100 * level}%`;
-            const gap =
-                covered === null ? "" : ` (${covered >= level ? "+" : "−"}${number(Math.abs(covered - level))})`;
-            return h("li.level",
-                h("span", percent(level, 0)),
-                track,
-                h("span.num", number(covered), h("span.muted", gap)),
-            );
-        }),
-    );
+function coverageBars(levels) {
+    const bar = ([level, covered]) => {
+        const [filled, goal] = [h("span.level-fill"), h("span.level-goal")];
+        filled.style.width = `${100 * (covered ?? 0)}%`;
+        goal.style.left = `${100 * level}%`;
+        const gap = covered === null ? "" : ` (${covered === level ? "+0" : signed(covered - level)})`;
+        return h("li.level",
+            h("span", percent(level, 0)),
+            h("span.level-track", { "aria-hidden": "true" }, filled, goal),
+            h("span.num", number(covered), h("span.muted", gap)),
+        );
+    };
+    return h("ul.levels", { "aria-label": "Coverage by level" }, levels.map(bar));
 }

@@ -19,13 +19,7 @@ export async function showRights() {
     }
 }
 
-/**
- * A part that needs a scope, and what stands in its place without it.
- *
- * @param {"learn"|"admin"} scope
- * @param {...Node} children
- * @returns {HTMLElement[]}
- */
+/** A part that needs a scope, "learn" or "admin", and what stands in its place without it. */
 export function needing(scope, ...children) {
     return [h(`div.needs-${scope}`, children), h(`p.quiet.small.without-${scope}`, MISSING[scope])];
 }

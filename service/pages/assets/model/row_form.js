@@ -2,28 +2,21 @@
  * A row entered by hand: a control for each feature, made from its declaration, or the whole row as JSON.
  */
 
-import { fill, h } from "../dom.js";
-import { choice } from "./choice.js";
-import { field } from "./actions.js";
+import { choice, fill, h } from "../dom.js";
+import { field, scalar } from "./fields.js";
 import { featureOf } from "./words.js";
 
 const CONTROLS_MAX = 40;
+const MODES = [["form", "Form"], ["json", "JSON"]];
 
 /** Controls for the features of a model, and the row they make. */
 export class RowForm {
     constructor() {
-        this.controls = [];
-        this.written = null;
-        this.mode = "form";
+        Object.assign(this, { controls: [], mode: "form", offered: "" });
         this.area = h("textarea", { spellcheck: "false" });
-        this.offered = "";
         this.areaField = field("The row's features, as JSON", this.area, { path: "features" });
         this.fields = h("div.row-fields");
-        this.modes = choice(
-            "How the row is entered",
-            [["form", "Form"], ["json", "JSON"]],
-            (mode) => this.show(mode),
-        );
+        this.modes = choice("How the row is entered", MODES, (mode) => this.show(mode));
         this.element = h("div.stack", this.fields, this.areaField);
         this.draw({ current: [], next: null });
     }
@@ -38,48 +31,31 @@ export class RowForm {
         const written = JSON.stringify([current, next, sparse]);
         if (written === this.written) return;
         this.written = written;
-        const known = new Map(this.controls.map((own) => [own.name, own]));
-        const made = (feature) => this.kept(known, featureOf(feature)) ?? control(featureOf(feature));
-        const named = new Set(current.map((own) => featureOf(own).name));
-        const further = (next ?? []).filter((own) => !named.has(featureOf(own).name));
-        this.controls =
-            [...current, ...further].length > CONTROLS_MAX ? [] : [...current.map(made), ...further.map(made)];
-        const divide = h("p.label", "New features: they teach the mapping");
+        const known = new Map(this.controls.map((own) => [own.declared, own]));
+        const made = (feature) => known.get(JSON.stringify(feature)) ?? control(feature);
+        const present = current.map(featureOf);
+        const names = new Set(present.map(({ name }) => name));
+        const further = (next ?? []).map(featureOf).filter(({ name }) => !names.has(name));
+        const all = [...present, ...further];
+        this.controls = all.length > CONTROLS_MAX ? [] : all.map(made);
         const fields = this.controls.map((own) => own.element);
-        fill(
-            this.fields,
-            fields.slice(0, current.length),
-            further.length && fields.length ? divide : null,
-            fields.slice(current.length),
-        );
-        const possible = this.controls.length > 0;
-        this.modes.element.hidden = !possible;
-        if (this.area.value === this.offered) this.area.value = this.offered = example(current, sparse);
-        this.show(possible ? this.mode : "json");
+        const divide = further.length && fields.length ? h("p.label", "New features: they teach the mapping") : null;
+        fill(this.fields, fields.slice(0, present.length), divide, fields.slice(present.length));
+        this.modes.element.hidden = !fields.length;
+        if (this.area.value === this.offered) this.area.value = this.offered = example(present, sparse);
+        this.show(fields.length ? this.mode : "json");
     }
 
-    /**
-     * Fill in what is typical, where nobody has entered anything yet.
-     *
-     * @param {Record<string, number>} means of features
-     */
+    /** Fill in what is typical, the means of features by name, where nobody has entered anything yet. */
     offer(means) {
-        for (const control of this.controls) {
-            if (means[control.name] !== undefined) control.offer(means[control.name]);
-        }
+        for (const own of this.controls) if (means[own.name] !== undefined) own.offer(means[own.name]);
         if (this.area.value === this.offered) this.area.value = this.offered = exampleOf(this.controls);
     }
 
-    kept(known, feature) {
-        const own = known.get(feature.name);
-        return own && own.declared === JSON.stringify(feature) ? own : null;
-    }
-
     show(mode) {
-        if (mode === "json" && this.mode === "form" && this.controls.length)
-            this.area.value = exampleOf(this.controls);
-        this.mode = this.controls.length ? mode : this.mode;
-        this.modes.offer(null, mode);
+        if (mode === "json" && this.mode === "form" && this.controls.length) this.area.value = exampleOf(this.controls);
+        if (this.controls.length) this.mode = mode;
+        this.modes.offer(MODES, mode);
         this.fields.hidden = mode === "json";
         this.areaField.hidden = mode !== "json";
     }
@@ -89,11 +65,7 @@ export class RowForm {
         return Object.fromEntries(entered.filter(([, value]) => value !== undefined));
     }
 
-    /**
-     * The row as the API takes it.
-     *
-     * @returns {Object|null} null where the JSON cannot be read, which is said at the field
-     */
+    /** The row as the API takes it; null where the JSON cannot be read, which is said at the field. */
     row() {
         if (this.areaField.hidden) return this.fromControls();
         this.areaField.refuse(null);
@@ -106,10 +78,9 @@ export class RowForm {
     }
 }
 
-function example(current, sparse) {
+function example(features, sparse) {
     if (sparse) return '{"cheap": 1, "pills": 2}';
-    if (!current.length) return '{"price": 12.5, "plan": "gold"}';
-    return exampleOf(current.map(featureOf).map((feature) => ({ name: feature.name, ...made(feature) })));
+    return features.length ? exampleOf(features.map(control)) : '{"price": 12.5, "plan": "gold"}';
 }
 
 function exampleOf(controls) {
@@ -118,51 +89,28 @@ function exampleOf(controls) {
 
 /** A control of a feature; its value is undefined where nothing was entered, which is a missing value. */
 function control(feature) {
-    const { input, value, write = () => {} } = made(feature);
-    const element = field(feature.name, input, { path: `features.${feature.name}` });
-    element.classList.toggle("wide", feature.type === "time");
+    const { name, type } = feature;
+    const { input, value } = scalar(...schemaOf(feature), "(missing)");
+    const element = field(name, input, { path: `features.${name}` });
+    element.classList.toggle("wide", type === "time");
     let entered = false;
     input.addEventListener("input", () => (entered = true));
-    const offer = (typical) => entered || write(typical);
-    return { name: feature.name, declared: JSON.stringify(feature), element, value, offer };
+    const offer = (mean) => {
+        if (!entered) input.value = type === "boolean" ? Number(mean < 0.5) : short(mean);
+    };
+    return { name, declared: JSON.stringify(feature), element, value, offer };
 }
 
-function made(feature) {
-    if (feature.categories) return picked(feature.categories);
-    if (feature.type === "boolean") return yesOrNo();
-    if (feature.type === "time") return time();
-    if (feature.type === "categorical") return text();
-    return decimal(feature);
+/** What a feature may hold, as a schema, and a value to begin with. */
+function schemaOf({ type, categories, min, max }) {
+    if (categories) return [{ enum: categories }, categories[0]];
+    if (type === "boolean") return [{ enum: [true, false] }, false];
+    if (type === "categorical") return [{ type: "string" }];
+    if (type === "time") return [{ format: "date-time" }, new Date().toLocaleString("sv").replace(" ", "T")];
+    const middle = Number.isFinite(min) && Number.isFinite(max) ? short((min + max) / 2) : "";
+    return [{ type: "number", default: "number" }, middle];
 }
 
-function picked(values, first = 0) {
-    const input = h("select",
-        values.map((value, at) => h("option", { value: String(at), selected: at === first }, String(value))),
-        h("option", { value: "" }, "(missing)"),
-    );
-    return { input, value: () => (input.value === "" ? undefined : values[Number(input.value)]) };
-}
-
-function yesOrNo() {
-    const { input, value } = picked([true, false], 1);
-    return { input, value, write: (mean) => (input.value = mean >= 0.5 ? "0" : "1") };
-}
-
-function time() {
-    const now = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-    const input = h("input", { type: "datetime-local", step: "1", value: now });
-    return { input, value: () => (input.value === "" ? undefined : new Date(input.value).toISOString()) };
-}
-
-function text() {
-    const input = h("input", { type: "text", autocomplete: "off", spellcheck: "false" });
-    return { input, value: () => (input.value === "" ? undefined : input.value) };
-}
-
-function decimal({ min, max }) {
-    const short = (number) => String(Number(number.toPrecision(4)));
-    const value = Number.isFinite(min) && Number.isFinite(max) ? short((min + max) / 2) : "";
-    const input = h("input", { type: "number", step: "any", value, placeholder: "number" });
-    const write = (mean) => (input.value = short(mean));
-    return { input, value: () => (input.value === "" ? undefined : Number(input.value)), write };
+function short(value) {
+    return String(Number(value.toPrecision(4)));
 }

@@ -2,13 +2,13 @@
  * The prequential score over rows: the window beside its baselines, what happened at which row, and the score now.
  */
 
-import { bars, LineChart, number } from "../charts.js";
+import { bars } from "../charts/bars.js";
+import { LineChart } from "../charts/line.js";
 import { comparison } from "../comparison.js";
-import { fact, fill, h, patch } from "../dom.js";
-import { share } from "../format.js";
-import { markDetails } from "./events.js";
-import { choice } from "./choice.js";
-import { BASELINES, markLabel, rowsText, SCORES } from "./words.js";
+import { choice, fact, fill, h, patch } from "../dom.js";
+import { number, rowsText, share } from "../format.js";
+import { markDetails } from "./drift.js";
+import { BASELINES, SCORES, markLabel, scoreOf } from "./words.js";
 
 /**
  * By task: the scores that have a history, with the keys of what is drawn beside them; `paired`: the keys of the same
@@ -38,43 +38,30 @@ const SAID = {
 const BASE_TONES = ["tone-base", "tone-6"];
 const COSTS_SHOWN = 3;
 
-/**
- * Fill the part of the score.
- *
- * @param {import("./documents.js").ModelDocuments} model
- */
-export function score(model) {
-    const place = document.getElementById("score-inside");
+export function score(model, place) {
+    let [picked, log] = [null, null];
     const now = h("div.score-now");
     const details = h("div.mark-details", { hidden: true });
+    const which = choice("Score", [], (key) => ((picked = key), draw(model.docs)));
+    const axes = [["linear", "Linear"], ["log", "Log"]];
+    const axis = choice("Axis", axes, (key) => ((log = key === "log"), draw(model.docs)));
     const chart = new LineChart({
         title: "Score over rows",
         file: `${model.name}-score`,
         height: 280,
-        tools: true,
-        onMarks: (marks, button) =>
-            markDetails(details, marks.map(({ mark }) => mark), model.docs.drift, button),
+        tools: [axis.element, which.element],
+        onMarks: (marks, button) => markDetails(details, marks.map(({ mark }) => mark), model.docs.drift, button),
     });
-    let picked = null;
-    let log = null;
-    const which = choice("Score", [], (key) => ((picked = key), draw(model.docs)));
-    const linear = choice(
-        "Axis",
-        [["linear", "Linear"], ["log", "Log"]],
-        (key) => ((log = key === "log"), draw(model.docs)),
-    );
-    chart.frame.tools.append(linear.element, which.element);
-    const draw = ({ model: shown, metrics }) => {
-        const task = shown.config.task;
+    const draw = ({ model: { config, rows }, metrics }) => {
+        const histories = HISTORIES[config.task];
         // Accuracy is what a model with costs gives up: it is drawn where somebody asks for it.
-        const first = HISTORIES[task][metrics.window.costs ? 1 : 0];
-        const found = HISTORIES[task].find(({ key }) => key === picked) ?? first;
-        which.offer(HISTORIES[task].map(({ key }) => [key, SCORES[key].name]), found.key);
-        linear.element.hidden = task === "classification";
-        const logarithmic = task === "regression" && (log ?? wide(metrics.history, found));
-        linear.offer(null, logarithmic ? "log" : "linear");
+        const found = histories.find(({ key }) => key === picked) ?? histories[metrics.window.costs ? 1 : 0];
+        which.offer(histories.map(({ key }) => [key, SCORES[key]]), found.key);
+        axis.element.hidden = config.task === "classification";
+        const logarithmic = config.task === "regression" && (log ?? wide(metrics.history, found));
+        axis.offer(axes, logarithmic ? "log" : "linear");
         chart.frame.note(noteOf(metrics, found));
-        chart.update({ ...shownOf(metrics, found, shown.rows), log: logarithmic });
+        chart.update({ ...shownOf(metrics, found, rows), log: logarithmic });
     };
     fill(place, now, chart.element, details);
     model.when(["model", "metrics"], (docs) => {
@@ -90,44 +77,38 @@ function valueAt(point, key, { paired = {} }) {
 
 /** Whether errors span so much that a linear axis would show the largest alone. */
 function wide(history, found) {
-    const values = history
-        .map((point) => valueAt(point, found.key, found))
-        .filter((value) => value > 0)
-        .sort((one, other) => one - other);
+    const values = history.map((point) => valueAt(point, found.key, found)).filter((value) => value > 0);
     if (values.length < 8) return false;
+    values.sort((one, other) => one - other);
     return values.at(-1) > 30 * values[Math.floor(values.length / 2)];
 }
 
 function noteOf(metrics, { key, paired, baselines = [] }) {
-    const every = metrics.history_every;
     const said = baselines.map((name) => SAID[name]).join(", ");
     const left = paired ? " Rows that they could not predict, as the first, are left out." : "";
     const thinned = metrics.marks_thinned ? ` ${metrics.marks_thinned} marks are left out, evenly.` : "";
     return (
-        `${SCORES[key].name} of the last ${rowsText(metrics.window.size)}, each predicted before it was learned; ` +
-        `a point every ${rowsText(every)}.${said && ` Baselines: ${said}.`}${left}${thinned}`
+        `${SCORES[key]} of the last ${rowsText(metrics.window.size)}, each predicted before it was learned; ` +
+        `a point every ${rowsText(metrics.history_every)}.${said && ` Baselines: ${said}.`}${left}${thinned}`
     );
 }
 
 function shownOf(metrics, found, rows) {
     const { key, overall, baselines = [], bounds } = found;
-    const line = (own, name, tone, dashed = false) => ({
-        key: own,
-        name,
-        tone,
-        dashed,
-        points: metrics.history.map((point) => [point.row, valueAt(point, own, found)]),
-    });
-    const series = [line(key, `Last ${rowsText(metrics.window.size)}`, "tone-1")];
-    if (overall) series.push(line(overall, "All rows", "tone-2"));
+    const points = (own) => metrics.history.map((point) => [point.row, valueAt(point, own, found)]);
+    const line = (own, name, tone, dashed = false) => ({ key: own, name, tone, dashed, points: points(own) });
     const drawn = overall ? baselines.filter((name) => metrics.history.some((point) => name in point)) : [];
-    drawn.forEach((name, at) => series.push(line(name, BASELINES[name], BASE_TONES[at], true)));
     const left = baselines.filter((name) => !drawn.includes(name));
     return {
-        series,
+        series: [
+            line(key, `Last ${rowsText(metrics.window.size)}`, "tone-1"),
+            ...(overall ? [line(overall, "All rows", "tone-2")] : []),
+            ...drawn.map((name, at) => line(name, BASELINES[name], BASE_TONES[at], true)),
+        ],
         references: key === "kappa" ? [{ key: "chance", name: "Chance", y: 0 }] : levels(metrics, key, left, rows),
-        marks: marksOf(metrics),
-        y: { bounds, least: bounds[1] === 1 ? 0.04 : 0 },
+        marks: metrics.marks.map((mark) => ({ x: mark.row, kind: mark.kind, label: markLabel(mark), mark })),
+        bounds,
+        least: bounds[1] === 1 ? 0.04 : 0,
         empty: emptyText(rows, metrics.history_every),
     };
 }
@@ -141,41 +122,32 @@ function emptyText(rows, every) {
 /** Baselines without a history: their score of the window, over the rows of the window. */
 function levels({ window }, key, names, rows) {
     const known = window.rows ?? window.size;
-    return names
-        .map((name) => ({
-            key: `level ${name}`,
-            name: `${BASELINES[name]}, last ${rowsText(known)}`,
-            y: window.baselines?.[name]?.[key] ?? null,
-            from: rows - known,
-        }))
-        .filter(({ y }) => y !== null);
-}
-
-function marksOf(metrics) {
-    return metrics.marks.map((mark) => ({ x: mark.row, kind: mark.kind, label: markLabel(mark), mark }));
+    return names.map((name) => ({
+        key: `level ${name}`,
+        name: `${BASELINES[name]}, last ${rowsText(known)}`,
+        y: window.baselines?.[name]?.[key] ?? null,
+        from: rows - known,
+    }));
 }
 
 /** The score of the window, large, beside that of its baselines. */
-function scoreNow(config, { window, paired }) {
-    const { name, own, others, text, most, word, left = "" } = headline(config.task, window, paired?.window);
-    const beside = others.map((one) => ({ ...one, tone: "tone-base" }));
-    const list = [{ name: "This model", ...own, tone: "tone-1" }, ...beside];
+function scoreNow({ task, class_costs: costs }, { window, paired }) {
+    const { name, own, others, text, most, word, left = "" } = headline(task, window, paired?.window);
+    const list = [
+        { name: "This model", ...own, tone: "tone-1" },
+        ...others.map((one) => ({ ...one, tone: "tone-base" })),
+    ];
+    const rows = window.rows ?? window.size;
+    const written = list.map((one) => ({ ...one, text: text(one.value) }));
     return [
         h("div.score-figure",
             h("p.score-value", { id: "score-value" }, text(own.value)),
-            h("p.muted", `${name}, last ${rowsText(window.rows ?? window.size)}${left}`),
-            besideBest(own, others, word, window.rows ?? window.size),
-            costsText(config.class_costs),
+            h("p.muted", `${name}, last ${rowsText(rows)}${left}`),
+            besideBest(own, others, word, rows),
+            costsText(costs),
         ),
-        h("div.score-bars",
-            bars(
-                list.map((one) => ({ ...one, text: text(one.value) })),
-                { label: `${name} beside baselines`, most },
-            ),
-        ),
-        h("dl.score-more",
-            further(config.task, window).map((key) => fact(SCORES[key].name, writtenAs(key)(window[key]))),
-        ),
+        h("div.score-bars", bars(written, { label: `${name} beside baselines`, most })),
+        h("dl.score-more", further(task, window).map((key) => fact(SCORES[key], writtenAs(key)(window[key])))),
     ];
 }
 
@@ -190,14 +162,12 @@ function headline(task, { costs, baselines = {}, ...window }, paired) {
         const own = { value: costs.mean, error: costs.mean };
         return { name: "Cost per row", own, others: costs.label === null ? [] : [always], text: number, word: "cost" };
     }
-    const key = task === "classification" ? "accuracy" : "mse";
-    const judgedBy = (value = null) => ({ value, error: key === "accuracy" && value !== null ? 1 - value : value });
-    const others = Object.entries(baselines).map(([name, one]) => ({
-        name: BASELINES[name] ?? name,
-        ...judgedBy(one[key]),
-    }));
-    const most = key === "accuracy" ? 1 : undefined;
-    const shown = { name: SCORES[key].name, others, text: writtenAs(key), most, word: "error" };
+    const key = scoreOf(task);
+    const accuracy = key === "accuracy";
+    const judgedBy = (value = null) => ({ value, error: accuracy && value !== null ? 1 - value : value });
+    const baseline = ([name, one]) => ({ name: BASELINES[name] ?? name, ...judgedBy(one[key]) });
+    const others = Object.entries(baselines).map(baseline);
+    const shown = { name: SCORES[key], others, text: writtenAs(key), most: accuracy ? 1 : undefined, word: "error" };
     if (!Number.isFinite(paired?.mse)) return { ...shown, own: judgedBy(window[key]) };
     const without = window.rows - paired.rows;
     const left = without > 0 ? `, without ${number(without)} that the baseline could not predict` : "";
@@ -221,13 +191,10 @@ function besideBest(own, others, word, rows) {
     if (!found) return h("span.badge", "no baseline yet");
     if (found.part === null) return h("span.badge", found.text);
     const name = best.name.replace(/^[A-Z]/, (letter) => letter.toLowerCase());
-    const text = {
-        equal: `as much ${word} as ${name}`,
-        "baseline never wrong": `${name} was never wrong`,
-    }[found.text];
-    const than = found.text.endsWith("as much") ? `${word} as` : `${word} than`;
-    const said = `${text ?? `${found.text} ${than} ${name}`}, of the last ${rowsText(rows)}`;
-    return h(`span.badge${found.kind && `.${found.kind}`}`, said);
+    const than = found.text.endsWith("as much") ? "as" : "than";
+    const special = { equal: `as much ${word} as ${name}`, "baseline never wrong": `${name} was never wrong` };
+    const text = special[found.text] ?? `${found.text} ${word} ${than} ${name}`;
+    return h(`span.badge${found.kind && `.${found.kind}`}`, `${text}, of the last ${rowsText(rows)}`);
 }
 
 /** What missing the dearest classes costs. */

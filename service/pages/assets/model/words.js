@@ -1,60 +1,35 @@
 /**
- * How the page says things: times, names of scores, marks and events in words.
+ * How the page says things: names of scores, marks and events in words.
  */
 
-import { number } from "../charts.js";
+import { clipped, number } from "../format.js";
 
-export { rowsText } from "../charts.js";
-
-/**
- * A time as people of this place write it, to the second.
- *
- * @param {string} time RFC 3339
- * @returns {string}
- */
-export function when(time) {
-    const date = new Date(time);
-    const pad = (value) => String(value).padStart(2, "0");
-    const day = `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
-    return `${day} ${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
-}
-
-/**
- * Bytes as text.
- *
- * @param {number} size
- * @returns {string}
- */
-export function bytes(size) {
-    if (size < 1024) return `${size} B`;
-    return size < 1024 * 1024 ? `${(size / 1024).toFixed(1)} KiB` : `${(size / 1024 / 1024).toFixed(1)} MiB`;
-}
-
-/** Scores by their names in the API: what they are called, and whether more is better. */
+/** Scores by their names in the API: what they are called. */
 export const SCORES = {
-    accuracy: { name: "Accuracy", better: 1 },
-    balanced_accuracy: { name: "Balanced accuracy", better: 1 },
-    kappa: { name: "Kappa", better: 1 },
-    kappa_temporal: { name: "Kappa, temporal", better: 1 },
-    roc_auc: { name: "ROC AUC", better: 1 },
-    average_precision: { name: "Average precision", better: 1 },
-    log_loss: { name: "Log loss", better: -1 },
-    brier: { name: "Brier score", better: -1 },
-    ece: { name: "Calibration error", better: -1 },
-    mse: { name: "Mean squared error", better: -1 },
-    mae: { name: "Mean absolute error", better: -1 },
-    median_ae: { name: "Median absolute error", better: -1 },
-    r2: { name: "R²", better: 1 },
-    bias: { name: "Bias", better: 0 },
-    unscored: { name: "Unscored rows", better: 0 },
+    accuracy: "Accuracy",
+    balanced_accuracy: "Balanced accuracy",
+    kappa: "Kappa",
+    kappa_temporal: "Kappa, temporal",
+    roc_auc: "ROC AUC",
+    average_precision: "Average precision",
+    log_loss: "Log loss",
+    brier: "Brier score",
+    ece: "Calibration error",
+    mse: "Mean squared error",
+    mae: "Mean absolute error",
+    median_ae: "Median absolute error",
+    r2: "R²",
+    bias: "Bias",
+    unscored: "Unscored rows",
 };
 
 /** Baselines by their names in the API. */
-export const BASELINES = {
-    no_change: "No change",
-    majority: "Majority class",
-    last_value: "Last value",
-};
+export const BASELINES = { no_change: "No change", majority: "Majority class", last_value: "Last value" };
+
+/** The score that a task is judged by. */
+export function scoreOf(task) {
+    return task === "classification" ? "accuracy" : "mse";
+}
 
 const ACTIONS = {
     report: "reported",
@@ -62,60 +37,47 @@ const ACTIONS = {
     forget: "the learner forgot most of its past",
 };
 const STEPS = { begin: "begun", complete: "complete", abort: "aborted" };
+const TESTS = { class_mean: "Feature means have moved", error_rate: "Errors have become more frequent" };
 
-/**
- * What a mark above a chart says.
- *
- * @param {Object} mark of the metrics
- * @returns {string}
- */
+/** What a mark of the metrics says above a chart. */
 export function markLabel(mark) {
     if (mark.kind === "switch") return `switch ${STEPS[mark.action] ?? mark.action}`;
     if (mark.kind === "promotion") return `promotion: ${clipped(mark.challenger, 14)}`;
-    if (mark.kind === "configure") return "settings";
-    return String(mark.kind);
+    return mark.kind === "configure" ? "settings" : String(mark.kind);
 }
 
-/**
- * What a mark tells beside its row, in a sentence.
- *
- * @param {Object} mark of the metrics
- * @returns {string}
- */
+const SENTENCES = {
+    drift: ({ test, label, action }) =>
+        `${TESTS[test] ?? test}${inClass(label)}; ${ACTIONS[action] ?? action}.`,
+    switch: ({ action }) => `A change of features was ${STEPS[action] ?? action}.`,
+    reset: () => "The model was set back to its first state.",
+    promotion: ({ by, challenger, algorithm }) => {
+        const who = by === "auto" ? "by itself, as its interval left zero" : "by a request";
+        return `Challenger ${challenger} (${algorithm}) became the model, ${who}.`;
+    },
+    configure: ({ fields = [] }) => `Settings were changed: ${fields.join(", ")}.`,
+    restore: () => "The state of a snapshot was restored.",
+    import: () => "A state was imported.",
+};
+
+/** What a mark of the metrics tells beside its row, in a sentence. */
 export function markSentence(mark) {
-    if (mark.kind === "drift") {
-        const test = { class_mean: "Feature means have moved", error_rate: "Errors have become more frequent" }[
-            mark.test
-        ];
-        const label = mark.label === null || mark.label === undefined ? "" : ` in class ${mark.label}`;
-        return `${test ?? mark.test}${label}; ${ACTIONS[mark.action] ?? mark.action}.`;
-    }
-    if (mark.kind === "switch") return `A change of features was ${STEPS[mark.action] ?? mark.action}.`;
-    if (mark.kind === "reset") return "The model was set back to its first state.";
-    if (mark.kind === "promotion") {
-        const who = mark.by === "auto" ? "by itself, as its interval left zero" : "by a request";
-        return `Challenger ${mark.challenger} (${mark.algorithm}) became the model, ${who}.`;
-    }
-    if (mark.kind === "configure") return `Settings were changed: ${(mark.fields ?? []).join(", ")}.`;
-    if (mark.kind === "restore") return "The state of a snapshot was restored.";
-    if (mark.kind === "import") return "A state was imported.";
-    return String(mark.kind);
+    return SENTENCES[mark.kind]?.(mark) ?? String(mark.kind);
 }
 
-/**
- * What a drift event found, in a sentence.
- *
- * @param {Object} event of GET /models/NAME/drift
- * @returns {string}
- */
+/** What a drift event found, in a sentence. */
 export function eventSentence(event) {
-    const label = event.class === null || event.class === undefined ? "" : ` in class ${event.class}`;
     if (event.kind === "error_rate") {
-        return `The share of errors${label} rose from ${number(event.before)} to ${number(event.after)}.`;
+        const [before, after] = [number(event.before), number(event.after)];
+        return `The share of errors${inClass(event.class)} rose from ${before} to ${after}.`;
     }
     if (event.kind === "unlabelled") return "Features or predictions of rows without labels have moved.";
     const moved = event.features.length;
-    return `The means of ${moved} ${moved === 1 ? "feature" : "features"}${label} have moved.`;
+    return `The means of ${moved} ${moved === 1 ? "feature" : "features"}${inClass(event.class)} have moved.`;
+}
+
+function inClass(label) {
+    return label === null || label === undefined ? "" : ` in class ${label}`;
 }
 
 /** What was done upon an event. */
@@ -124,18 +86,7 @@ export function actionOf(event) {
     return event.held_back ? `${done}; held back by the cooldown` : done;
 }
 
-/** Text cut to a length, with an ellipsis. */
-export function clipped(text, most) {
-    const whole = String(text);
-    return whole.length > most ? `${whole.slice(0, most - 1)}…` : whole;
-}
-
-/**
- * A declared feature, whole: bare names are numeric.
- *
- * @param {string|Object} feature of the configuration
- * @returns {Object}
- */
+/** A declared feature, whole: bare names are numeric. */
 export function featureOf(feature) {
     return typeof feature === "string" ? { name: feature, type: "numeric" } : feature;
 }

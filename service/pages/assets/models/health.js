@@ -2,8 +2,8 @@
  * The service in a line of figures.
  */
 
-import { h } from "../dom.js";
 import { whole } from "../format.js";
+import { h } from "../dom.js";
 import { speedText } from "./row.js";
 
 const DURABILITY = { always: "With every write", everysec: "Every second" };

@@ -2,9 +2,9 @@
  * The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
  */
 
+import { whole } from "../format.js";
 import { json } from "../api.js";
 import { fill, h } from "../dom.js";
-import { whole } from "../format.js";
 import { askForKey } from "../key.js";
 import { poll, STATES } from "../poll.js";
 import { whenRead } from "../shell.js";

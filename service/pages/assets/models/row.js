@@ -2,10 +2,10 @@
  * One model as a row of the list: made once, then changed in place where something has changed.
  */
 
+import { ago, figure, whole } from "../format.js";
 import { root } from "../api.js";
 import { comparison, judged } from "../comparison.js";
 import { h } from "../dom.js";
-import { ago, figure, whole } from "../format.js";
 
 const DRIFTS = { class_mean: "feature means", error_rate: "error rate", unlabelled: "before labels" };
 const PHASES = { overlap: "accent", ensemble: "accent", down: "bad" };

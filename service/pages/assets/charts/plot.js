@@ -1,0 +1,130 @@
+/**
+ * A plot by uPlot (vendor/README.md), in the colours that the page has when it is drawn. The picture has a text
+ * alternative; the crosshair follows the pointer, or the arrow keys.
+ */
+
+import { count, figure, number } from "../format.js";
+import { fill, h } from "../dom.js";
+
+const AWAY = { left: -10, top: -10 };
+
+/** A colour of onepass.css: that of a name, or of a tone, "tone-1" to "tone-8" or "tone-base". */
+export function colour(name) {
+    const property = name === "tone-base" ? "muted" : name.replace("tone", "series");
+    return getComputedStyle(document.documentElement).getPropertyValue(`--${property}`);
+}
+
+/** An axis as all plots have it; `given` is uPlot's. */
+export function axis(given) {
+    const sans = getComputedStyle(document.body).fontFamily;
+    return {
+        font: `11.5px ${sans}`,
+        labelFont: `11.5px ${sans}`,
+        stroke: () => colour("muted"),
+        grid: { stroke: () => colour("line"), width: 1 },
+        ticks: { show: false },
+        ...given,
+    };
+}
+
+/** What stands at the ticks of an axis of values; a log axis names some of them only. */
+export function tickTexts(_, splits, __, ___, step) {
+    const digits = Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)));
+    return splits.map((value) => {
+        if (value === null) return "";
+        if (Math.abs(value) >= 1e4) return count(value);
+        return digits || step >= 1 ? value.toFixed(digits) : figure(value);
+    });
+}
+
+/** A line of the box of values: its key, name and value. */
+export function valueLine({ name, tone, dashed, reference }, value) {
+    return h("div.crosshair-value",
+        h(`span.key-line.${tone}${reference ? ".key-reference" : dashed ? ".key-dashed" : ""}`),
+        h("span.crosshair-name", name),
+        h("span.crosshair-number", typeof value === "string" ? value : number(value, 4)),
+    );
+}
+
+/** The place of a plot. */
+export class Plot {
+    /**
+     * @param {string} title
+     * @param {{values: function(number): Node[], square?: number}} given `values`: what the box says of the point at an
+     *     index of the data; `square`: a width that is not exceeded, and the height
+     */
+    constructor(title, { values, square }) {
+        Object.assign(this, { values, square });
+        this.box = h("div.crosshair-box", { hidden: true, "aria-live": "polite" });
+        this.empty = h("p.chart-empty", { hidden: true });
+        const how = { tabindex: "0", role: "group", "aria-label": `${title}: arrow keys show values` };
+        const on = { keydown: (event) => this.key(event), blur: () => this.plot?.setCursor(AWAY) };
+        this.element = h("div.chart-plot", { ...how, on }, this.box, this.empty);
+        new ResizeObserver(() => this.fit()).observe(this.element);
+        const theme = { attributes: true, attributeFilter: ["data-theme"] };
+        new MutationObserver(() => this.plot?.redraw(false, true)).observe(document.documentElement, theme);
+    }
+
+    /**
+     * Show data; by another plot where the form has changed.
+     *
+     * @param {{form: string, options: Object, data: Array, height?: number, said: string, empty?: string}} shown
+     *     `form`: stands for the options; `said`: in place of the picture; `empty`: what is said where there is no data
+     */
+    show({ form, options, data, height, said, empty = "" }) {
+        if (form !== this.form) {
+            this.plot?.destroy();
+            this.plot = null;
+        }
+        Object.assign(this, { form, options, data, height, said });
+        this.empty.textContent = empty;
+        this.empty.hidden = !empty;
+        this.plot?.setData(data);
+        this.fit();
+    }
+
+    /** Fill the width that there is. */
+    fit() {
+        const width = Math.min(this.element.clientWidth, this.square ?? Infinity);
+        if (!width || !this.options) return;
+        const height = this.square ? width : this.height;
+        if (!this.plot) this.plot = new globalThis.uPlot(this.whole({ width, height }), this.data, this.element);
+        else if (this.plot.width !== width || this.plot.height !== height) this.plot.setSize({ width, height });
+        const { canvas } = this.plot.ctx;
+        canvas.setAttribute("role", "img");
+        canvas.setAttribute("aria-label", this.said);
+    }
+
+    whole(size) {
+        const { hooks = {}, ...options } = this.options;
+        return {
+            ...size,
+            legend: { show: false },
+            cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+            ...options,
+            hooks: { ...hooks, setCursor: [(plot) => this.read(plot)] },
+        };
+    }
+
+    key(event) {
+        const xs = this.data[0];
+        const last = xs.length - 1;
+        const step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10 }[event.key];
+        const at = this.plot?.cursor.idx ?? (step > 0 ? -1 : last + 1);
+        const to = { Home: 0, End: last }[event.key] ?? Math.min(Math.max(at + step, 0), last);
+        if (event.key === "Escape") this.plot?.setCursor(AWAY);
+        else if (Number.isNaN(to) || !this.plot) return;
+        else this.plot.setCursor({ left: this.plot.valToPos(xs[to], "x"), top: 0 });
+        event.preventDefault();
+    }
+
+    /** Say the values at the crosshair. */
+    read({ cursor: { idx, left }, over, width }) {
+        this.box.hidden = left < 0 || idx === null || idx === undefined;
+        if (this.box.hidden) return;
+        fill(this.box, this.values(idx));
+        const line = over.offsetLeft + left;
+        const beside = line + 12 + this.box.offsetWidth > width ? line - 12 - this.box.offsetWidth : line + 12;
+        this.box.style.left = `${Math.max(0, beside)}px`;
+    }
+}

@@ -1,0 +1,239 @@
+/**
+ * Fields of forms, by the JSON schema of what they hold; and what the service says is wrong with them.
+ */
+
+import { json, wrong } from "../api.js";
+import { h } from "../dom.js";
+import { say } from "./actions.js";
+
+/**
+ * Something that is entered.
+ *
+ * @typedef {{element: HTMLElement, value: function(): *}} Entry
+ *     `value`: as the API takes it, undefined where nothing is entered
+ */
+
+let controls = 0;
+
+/**
+ * A labelled control of a form.
+ *
+ * @param {string} label
+ * @param {HTMLElement} control
+ * @param {{help?: Node|string|Array, path?: string}} [given] `path`: of the field in the request, by which problems
+ *     find it
+ * @returns {HTMLElement} has a method `refuse(text)` that shows or takes back what is wrong
+ */
+export function field(label, control, { help, path } = {}) {
+    controls += 1;
+    const id = (control.id ||= `field-${controls}`);
+    const error = h("p.error", { id: `${id}-error`, hidden: true });
+    control.setAttribute("aria-describedby", [help ? `${id}-help` : null, error.id].filter(Boolean).join(" "));
+    const about = help ? h("p.help", { id: `${id}-help` }, help) : null;
+    const name = h("label", { for: id }, label);
+    const named = control.type === "checkbox" ? h("div.check", control, name) : [name, control];
+    return refusable(h("div.field", { data: { path } }, named, about, error), control);
+}
+
+/** Give an element with an `.error` the method `refuse(text)`; `control`: what is wrong, where it is one control. */
+export function refusable(element, control) {
+    element.refuse = (text) => {
+        const error = element.querySelector(":scope > .error");
+        error.textContent = text ?? "";
+        error.hidden = !text;
+        if (text) control?.setAttribute("aria-invalid", "true");
+        else control?.removeAttribute("aria-invalid");
+    };
+    return element;
+}
+
+/**
+ * Send what a form holds. What is refused is said at the fields of the form, and in `said` where it fits none of them.
+ *
+ * @param {HTMLElement} form
+ * @param {HTMLElement} said
+ * @param {string} to as `json` takes it
+ * @param {Object} how likewise
+ * @returns {Promise<Object|null>} the answer; null where fields are refused
+ */
+export async function answered(form, said, to, how) {
+    for (const own of form.querySelectorAll("[data-path]")) own.refuse(null);
+    try {
+        return await json(to, how);
+    } catch (error) {
+        if (!error.errors?.length) throw error;
+        const left = refuseFields([...form.querySelectorAll("[data-path]")], error.errors);
+        if (left.length) say(said, h("div.notice.bad", left.map((line) => h("p", line))));
+        return null;
+    }
+}
+
+/** Show errors at their fields, by `data-path`, and give back lines for those that fit none. */
+function refuseFields(fields, errors) {
+    const left = [];
+    const refused = new Set();
+    for (const error of errors) {
+        const path = error.field;
+        const within = (own) => path === own || path.startsWith(`${own}.`) || path.startsWith(`${own}[`);
+        const fitting = fields.filter(({ dataset }) => within(dataset.path));
+        const [best] = fitting.sort((one, other) => other.dataset.path.length - one.dataset.path.length);
+        const told = wrong(error);
+        best?.refuse(path === best.dataset.path ? told : `${path}: ${told}`);
+        if (best) refused.add(best);
+        else left.push(`${path}: ${told}`);
+    }
+    const [first] = refused;
+    first?.querySelector("input, select, textarea")?.focus();
+    return left;
+}
+
+// ------------------------------------------------------------------------------------------------ single values
+
+/**
+ * A control for a string, a number, a choice or yes and no.
+ *
+ * @param {Object} schema its default stands where nothing is entered
+ * @param {*} [value]
+ * @param {string} [none] names the choice of no value
+ * @returns {{input: HTMLElement, value: function(): *}}
+ */
+export function scalar(schema, value, none) {
+    const { enum: choices, type, format, anyOf, default: usual } = schema;
+    if (choices) return chosen(choices, value ?? usual, none);
+    if (type === "boolean") {
+        const input = h("input", { type: "checkbox", checked: value ?? usual ?? false });
+        return { input, value: () => input.checked };
+    }
+    const ofNumbers = type === "number" || type === "integer";
+    const kind = format === "date-time" ? "datetime-local" : ofNumbers ? "number" : "text";
+    const attributes = { type: kind, step: ofNumbers ? "any" : kind === "text" ? null : "1", autocomplete: "off" };
+    const input = h("input", { ...attributes, spellcheck: "false", value: value ?? "", placeholder: usual ?? "" });
+    const read = (text) => {
+        if (kind === "datetime-local") return new Date(text).toISOString();
+        return ofNumbers || (anyOf && Number.isFinite(Number(text))) ? Number(text) : text;
+    };
+    return { input, value: () => (input.value === "" ? undefined : read(input.value)) };
+}
+
+function chosen(choices, value, none) {
+    const option = (own, at) => h("option", { value: String(at), selected: own === value }, String(own));
+    const input = h("select", choices.map(option), none && h("option", { value: "" }, none));
+    return { input, value: () => choices[input.value] };
+}
+
+// ------------------------------------------------------------------------------------------------ by schema
+
+/**
+ * What is entered for a schema: a field, or a group of fields for an object.
+ *
+ * @param {string} path of the value in the request; its last part names it
+ * @param {Object} schema
+ * @param {{value?: *, defs?: Object, known?: Object<string, Array>, label?: string}} [given] `defs`: what references
+ *     name; `known`: by path, the names that an object without declared ones may have, or values of a list that tell
+ *     the type of others; `label`: of a single value, left out: made of the path
+ * @returns {Entry}
+ */
+export function entry(path, schema, given = {}) {
+    const { value, known = {}, label = nameOf(path) } = given;
+    const own = plain(schema, given.defs);
+    if (own.properties) return whole(path, own, given);
+    if (own.additionalProperties && known[path]) return mapped(path, own, given);
+    if (own.additionalProperties) return pairs(path, own, value ?? {});
+    const control = own.type === "array" ? lines(value ?? [], known[path] ?? []) : scalar(own, value);
+    return { element: field(label, control.input, { path, help: about(own) }), value: control.value };
+}
+
+/** A schema without null, and in place of a reference what that names. */
+function plain({ $ref: ref, anyOf, ...rest }, defs) {
+    if (ref) return plain({ ...defs[ref.split("/").at(-1)], ...rest }, defs);
+    const kinds = anyOf?.filter(({ type }) => type !== "null") ?? [];
+    if (kinds.length !== 1) return anyOf ? { anyOf, ...rest } : rest;
+    return { ...plain(kinds[0], defs), ...rest, nullable: kinds.length < anyOf.length };
+}
+
+function nameOf(path) {
+    const name = path.split(".").at(-1).replaceAll("_", " ");
+    return name.charAt(0).toUpperCase() + name.slice(1);
+}
+
+/** The description of a schema; what stands between backticks is code. */
+function about({ description }) {
+    return description?.split("`").map((part, at) => (at % 2 ? h("code", part) : part));
+}
+
+/** Fields that are one value, with a name of their own. */
+function group(path, schema, children, head = nameOf(path)) {
+    const help = schema.description ? h("p.help", about(schema)) : null;
+    const error = h("p.error", { role: "alert", hidden: true });
+    return refusable(h("fieldset.field-group", { data: { path } }, h("legend", head), help, children, error));
+}
+
+/** An object of declared fields; one that may be null is switched on and off. */
+function whole(path, schema, given) {
+    const { value } = given;
+    const below = (name) => ({ ...given, label: undefined, value: value?.[name] });
+    const inner = ([name, own]) => [name, entry(`${path}.${name}`, own, below(name))];
+    const entries = Object.entries(schema.properties).map(inner);
+    const grid = h("div.form-grid", entries.map(([, { element }]) => element));
+    if (!schema.nullable) return { element: group(path, schema, grid), value: () => objectOf(entries) };
+    const on = h("input", { type: "checkbox", checked: value !== null && value !== undefined });
+    const show = () => (grid.hidden = !on.checked);
+    on.addEventListener("change", show);
+    show();
+    const element = group(path, schema, grid, h("label.check", on, nameOf(path)));
+    return { element, value: () => (on.checked ? objectOf(entries) : null) };
+}
+
+/** An object whose names are known: a field for each; null where nothing is entered. */
+function mapped(path, schema, given) {
+    const { known, value } = given;
+    const below = (name) => ({ ...given, label: name, value: value?.[name] });
+    const inner = (name) => [name, entry(`${path}.${name}`, schema.additionalProperties, below(name))];
+    const entries = known[path].map(String).map(inner);
+    const grid = h("div.form-grid", entries.map(([, { element }]) => element));
+    const all = () => {
+        const found = objectOf(entries);
+        return Object.keys(found).length ? found : null;
+    };
+    return { element: group(path, schema, grid), value: all };
+}
+
+function objectOf(entries) {
+    const entered = entries.map(([name, own]) => [name, own.value()]);
+    return Object.fromEntries(entered.filter(([, value]) => value !== undefined));
+}
+
+/** An object of any names and texts. */
+function pairs(path, schema, value) {
+    const list = h("div.stack.tight");
+    const input = (what, text) =>
+        h("input", { type: "text", value: text, placeholder: what, "aria-label": `${nameOf(path)}: ${what}` });
+    const add = (name = "", text = "") => {
+        const remove = () => {
+            row.remove();
+            list.dispatchEvent(new Event("change", { bubbles: true }));
+        };
+        const how = { type: "button", "aria-label": "Take this one away", on: { click: remove } };
+        const button = h("button.button.quiet.small", how, "×");
+        const row = h("div.pair-row", input("name", name), input("value", text), button);
+        list.append(row);
+    };
+    for (const [name, text] of Object.entries(value)) add(name, text);
+    const button = h("button.button.small", { type: "button", on: { click: () => add() } }, "Add one");
+    const rows = () => [...list.children].map((row) => [...row.querySelectorAll("input")].map((own) => own.value));
+    const named = () => Object.fromEntries(rows().filter(([name]) => name !== ""));
+    return { element: group(path, schema, [list, button]), value: named };
+}
+
+/** A list, one value per line; integers or booleans where all that are known are. */
+function lines(value, known) {
+    const input = h("textarea.short", { spellcheck: "false", value: value.join("\n"), placeholder: "one per line" });
+    const types = new Set(known.map((own) => typeof own));
+    const read = (line) => {
+        if (types.size !== 1 || types.has("string")) return line;
+        if (types.has("number")) return /^-?\d+$/.test(line) ? Number(line) : line;
+        return { true: true, false: false }[line] ?? line;
+    };
+    const all = () => input.value.split("\n").map((line) => line.trim()).filter(Boolean).map(read);
+    return { input, value: all };
+}

@@ -1,0 +1,105 @@
+/**
+ * What is kept of a model: tracked predictions that wait for labels, snapshots, and the latest entries of its log.
+ */
+
+import { json } from "../api.js";
+import { more, scrolled, tableOf } from "../charts/frame.js";
+import { fact, fill, h, patch } from "../dom.js";
+import { ago, bytes, clipped, number, rowsText, when } from "../format.js";
+import { actionButton, confirmed, sayer } from "./actions.js";
+import { needing } from "./rights.js";
+
+const PENDING_SHOWN = 5;
+const ENTRIES_SHOWN = 6;
+const REDRAWN_MS = 10_000; // times are told as "5 min ago"
+
+/** Draw a document whenever it changes, and now and then. */
+function redrawn(model, name, draw) {
+    const now = () => model.docs[name] && draw(model.docs[name]);
+    model.when([name], now);
+    setInterval(now, REDRAWN_MS);
+}
+
+// ------------------------------------------------------------------------------------------------ pending labels
+
+export function pending(model, place) {
+    redrawn(model, "pending", (shown) => patch(place, pendingFacts(shown), pendingList(shown)));
+}
+
+function pendingFacts({ pending: all, waiting, expired }) {
+    const [first] = all.map(({ expires }) => expires).sort();
+    return h("dl.stats.small-stats",
+        fact("Waiting", number(waiting)),
+        fact("Oldest expires", first ? ago(first) : "–", first && when(first)),
+        fact("Expired unlabelled", number(expired)),
+    );
+}
+
+function pendingList({ pending: all, waiting }) {
+    const none = 'Predictions asked for with "track": true wait here for their labels.';
+    if (!all.length) return h("p.quiet.small", none);
+    const said = (value) => (typeof value === "number" ? number(value) : clipped(value ?? "–", 18));
+    const item = ({ prediction_id: id, prediction }) =>
+        h("li", h("code.clip", { title: id }, id), h("span.num", said(prediction)));
+    return [
+        h("ul.plain-list", { "aria-label": "Some of them" }, all.slice(0, PENDING_SHOWN).map(item)),
+        more(waiting - PENDING_SHOWN, "more"),
+    ];
+}
+
+// ------------------------------------------------------------------------------------------------ snapshots
+
+export function snapshots(model, place) {
+    const said = sayer();
+    const list = h("div");
+    const take = async () => {
+        await json(model.path("snapshots"), { method: "POST" });
+        await model.refresh("snapshots");
+    };
+    fill(place, list, said, needing("admin", actionButton("Take a snapshot", take, { kind: ".small", said })));
+    redrawn(model, "snapshots", ({ snapshots: kept }) => patch(list, snapshotList(model, kept, said)));
+}
+
+function snapshotList(model, kept, said) {
+    if (!kept.length) return h("p.quiet.small", "None is kept yet; they are taken by themselves as the log grows.");
+    const item = (own) => {
+        const facts = `${rowsText(own.rows)}, ${bytes(own.bytes)}, ${ago(own.time)}`;
+        return h("li", { data: { key: own.version } },
+            h("span.grow", `Version ${number(own.version)}`, h("span.sub", { title: when(own.time) }, facts)),
+            restoreButton(model, own, said),
+        );
+    };
+    return h("ul.plain-list", { "aria-label": "Snapshots, newest first" }, kept.map(item));
+}
+
+function restoreButton(model, { version, rows }, said) {
+    const title = `Restore version ${version}`;
+    const action = async () => {
+        const text =
+            `The model gets the state, rows, metrics, configuration and challengers it had at version ${version} ` +
+            `(${rowsText(rows)}). What it has learned since is gone from it; the version goes on.`;
+        if (!(await confirmed({ title: `${title}?`, text, action: "Restore" }))) return;
+        await json(model.path("restore"), { method: "POST", body: { version } });
+        await model.refresh("model", "features", "challengers", "snapshots");
+    };
+    return actionButton("Restore", action, { kind: ".small.needs-admin", said, name: title });
+}
+
+// ------------------------------------------------------------------------------------------------ log
+
+export function log(model, place) {
+    redrawn(model, "log", ({ entries }) => patch(place, latest(entries.slice(0, ENTRIES_SHOWN))));
+}
+
+function latest(entries) {
+    if (!entries.length) return h("p.quiet.small", "No entry is kept.");
+    const cells = ({ version, kind, rows, time, writer }) => [
+        version,
+        h("td", { title: `Committed by the process ${writer}` }, kind, h("span.sub.mono", writer.slice(0, 8))),
+        rows,
+        h("td", { title: when(time) }, ago(time)),
+    ];
+    const heads = ["Version", "Kind", "Rows", "When"];
+    const table = tableOf("Latest entries of the log, newest first", heads, entries.map(cells), ".dense.log");
+    return scrolled("Latest entries", table);
+}
