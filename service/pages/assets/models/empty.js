@@ -8,7 +8,7 @@ import { key } from "../key.js";
 import { h } from "../dom.js";
 
 const CALLS = [
-    ["Create a model: what is to be predicted is enough", "-X PUT", "models/boiler", { task: "regression" }],
+    ["Create a model: what is to be predicted is enough", " -X PUT", "models/boiler", { task: "regression" }],
     [
         "Teach it: a row with its label is predicted first, then learned",
         "",
@@ -17,63 +17,50 @@ const CALLS = [
     ],
     ["Ask it", "", "models/boiler/predict", { features: { outside: 5.0, wind: 2.0 } }],
 ];
+const THREE = "Three calls make the first one. This page shows it as soon as it is there.";
+const DEMO = "A service of its own, with models on streams that drift and change their features:";
 
 /** The three calls, for a service without models; what a key may do decides whether they are shown. */
 export async function firstModel() {
     const { scope, models } = await json("key");
-    if (scope !== "admin") {
-        return h("div.card.empty.stack",
-            h("h2", models.length ? "No model that this key may see" : "No models yet"),
-            h("p", mayNotMake(scope)),
-        );
-    }
+    const none = models.length ? "No model that this key may see" : "No models yet";
+    if (scope !== "admin") return notice(none, mayNot(scope));
+    const card = (title, ...children) =>
+        h("div.card.first", h("header", h("h2", title)), h("div.inside.stack", children));
+    const installed = h("p.muted.small", "Installed by make it is .venv/bin/onepass demo.");
     return h("div.stack",
-        h("div.card.first",
-            h("header", h("h2", "No models yet")),
-            h("div.inside.stack",
-                h("p.muted", "Three calls make the first one. This page shows it as soon as it is there."),
-                h("ol.calls", CALLS.map(call)),
-            ),
-        ),
-        h("div.card.first",
-            h("header", h("h2", "Or look at some at work")),
-            h("div.inside.stack",
-                h("p.muted", "A service of its own, with models on streams that drift and change their features:"),
-                code("onepass demo"),
-                h("p.muted.small", "Installed by make it is .venv/bin/onepass demo."),
-            ),
-        ),
+        card(none, h("p.muted", THREE), callList()),
+        card("Or look at some at work", h("p.muted", DEMO), code("onepass demo"), installed),
     );
 }
 
 /** The same calls for a service that has models, or why they are not for this key. */
 export async function calls() {
     const { scope } = await json("key");
-    return scope === "admin" ? h("ol.calls", CALLS.map(call)) : h("p.muted", mayNotMake(scope));
+    return scope === "admin" ? callList() : h("p.muted", mayNot(scope));
 }
 
-function mayNotMake(scope) {
+function mayNot(scope) {
     const may = scope === "read" ? "look" : "look and teach";
     return `This key may ${may}; models are made with a key of scope admin.`;
 }
 
-/**
- * What is shown where no name contains what was searched for.
- * @param {string} search
- * @param {function(): void} clear
- */
-export function nothingFound(search, clear) {
-    return h("div.card.empty.stack",
-        h("p", `No model’s name contains “${search}”.`),
-        h("div", h("button.button", { type: "button", on: { click: clear } }, "Show all models")),
-    );
+/** A card in place of the list. */
+export function notice(title, ...children) {
+    return h("div.card.empty.stack", title && h("h2", title), children.map((own) => h("div", own)));
 }
 
-function call([said, how, path, body]) {
+/** What is shown where no name contains what was searched for; `clear` ends the search. */
+export function nothingFound(search, clear) {
+    const button = h("button.button", { type: "button", on: { click: clear } }, "Show all models");
+    return notice(null, `No model’s name contains “${search}”.`, button);
+}
+
+function callList() {
     const secret = key() === null ? "" : ' -H "Authorization: Bearer $ONEPASS_API_KEY"';
-    const method = how && ` ${how}`;
-    const text = `curl${method} ${new URL(path, root)}${secret} \\\n  --json '${JSON.stringify(body)}'`;
-    return h("li.stack.tight", h("span", said), code(text));
+    const text = (method, path, body) =>
+        `curl${method} ${new URL(path, root)}${secret} \\\n  --json '${JSON.stringify(body)}'`;
+    return h("ol.calls", CALLS.map(([said, ...call]) => h("li.stack.tight", h("span", said), code(text(...call)))));
 }
 
 /** Text with a button that copies it. */

@@ -3,64 +3,53 @@
  * takes the place of one that has gone or stands at the end, and the order is made anew when it is asked for.
  */
 
-import { Row } from "./row.js";
+import { root } from "../api.js";
+import { comparison, judged } from "../comparison.js";
+import { h, patch } from "../dom.js";
+import { ago, figure, whole } from "../format.js";
+
+const DRIFTS = { class_mean: "feature means", error_rate: "error rate", unlabelled: "before labels" };
+const PHASES = { overlap: "accent", ensemble: "accent", down: "bad" };
+const NONE = "–";
+const RECENT_MS = 120_000;
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
 
 export class List {
     /** @param {HTMLElement} body a tbody */
     constructor(body) {
         this.body = body;
-        this.rows = new Map(); // by name, in no order
+        this.models = new Map(); // by name, in the service's order
         this.shown = []; // names, as they stand
-        this.wanted = []; // names, in the service's order
     }
 
     /**
      * Take in the page of models as it is now.
-     * @param {object[]} models in the service's order
+     * @param {object[]} models elements of GET /models, in the service's order
      * @param {boolean} anew in this order, whatever was shown
      * @returns {string[]} what has happened, in words
      */
     update(models, anew) {
-        this.wanted = models.map(({ name }) => name);
-        const news = [];
-        for (const model of models) {
-            const row = this.rows.get(model.name);
-            if (row) {
-                news.push(...row.update(model));
-            } else {
-                this.rows.set(model.name, new Row(model));
-            }
-        }
-        this.#place(anew ? this.wanted : kept(this.shown, this.wanted));
+        const news = models.flatMap((model) => happened(this.models.get(model.name) ?? model, model));
+        this.models = new Map(models.map((model) => [model.name, model]));
+        this.shown = kept(anew ? [] : this.shown, [...this.models.keys()]);
+        this.draw();
         return news;
     }
 
     /** Whether rows stand in another order than the service's. */
     get unsorted() {
-        return this.shown.some((name, at) => name !== this.wanted[at]);
+        return [...this.models.keys()].some((name, at) => name !== this.shown[at]);
     }
 
     /** Put the rows into the service's order. */
     sort() {
-        this.#place(this.wanted);
+        this.shown = [...this.models.keys()];
+        this.draw();
     }
 
-    /** Say again how long ago things were. */
-    tick() {
-        for (const row of this.rows.values()) row.tick();
-    }
-
-    #place(names) {
-        const elements = names.map((name) => this.rows.get(name).element);
-        for (const [at, element] of elements.entries()) {
-            if (this.body.children[at] !== element) this.body.insertBefore(element, this.body.children[at] ?? null);
-        }
-        while (this.body.children.length > elements.length) this.body.lastChild.remove();
-        const present = new Set(names);
-        for (const name of this.rows.keys()) {
-            if (!present.has(name)) this.rows.delete(name);
-        }
-        this.shown = names;
+    /** Show the models; how long ago things were, too. */
+    draw() {
+        patch(this.body, this.shown.map((name) => row(this.models.get(name))));
     }
 }
 
@@ -71,9 +60,75 @@ export class List {
  * @returns {string[]}
  */
 export function kept(shown, wanted) {
-    const staying = new Set(wanted);
-    const before = new Set(shown);
-    const coming = wanted.filter((name) => !before.has(name));
-    const filled = shown.map((name) => (staying.has(name) ? name : coming.shift()));
+    const coming = wanted.filter((name) => !shown.includes(name));
+    const filled = shown.map((name) => (wanted.includes(name) ? name : coming.shift()));
     return [...filled.filter((name) => name !== undefined), ...coming];
+}
+
+function happened(before, now) {
+    const drifted = now.drift && before.drift?.time !== now.drift.time;
+    return [
+        before.phase !== now.phase && `${now.name} is now ${now.phase}`,
+        drifted && `drift in ${now.name}, ${DRIFTS[now.drift.kind] ?? now.drift.kind}`,
+        (now.ahead ?? 0) > (before.ahead ?? 0) && `a challenger of ${now.name} is ahead`,
+    ].filter(Boolean);
+}
+
+// ------------------------------------------------------------------------------------------------ a row
+
+function row(model) {
+    const { name, algorithm, task, rows, rows_per_s: speed, phase, drift, challengers, ahead } = model;
+    const score = judged(model);
+    const contest = ahead ? badge(`${ahead} of ${challengers} ahead`, "accent") : challengers || NONE;
+    const href = new URL(`ui/models/${encodeURIComponent(name)}`, root);
+    return h("tr", { role: "row", data: { key: name } },
+        h("th", { role: "rowheader", scope: "row" }, h("a", { href }, name), sub(`${algorithm} · ${task}`)),
+        cell("Score", ".num", [h("span", score.text(score.own)), sub(score.own === null ? "" : score.name)]),
+        cell("Error", "", errorParts(model, score)),
+        cell("Rows", ".num", h("span", { title: whole(rows) }, rows >= 1e7 ? SHORT.format(rows) : whole(rows))),
+        cell("Rows/s", ".num", speedText(speed)),
+        cell("Phase", "", badge(phase, PHASES[phase])),
+        cell("Last drift", "", driftParts(drift), !drift),
+        cell("Challengers", "", contest, !challengers),
+    );
+}
+
+function cell(label, kind, children, empty = false) {
+    return h(`td${kind}`, { role: "cell", data: { label, empty } }, children);
+}
+
+function sub(text) {
+    return h("span.sub", text);
+}
+
+function badge(text, kind) {
+    return h(kind ? `span.badge.${kind}` : "span.muted", text);
+}
+
+/** The model's error beside its baseline's: a bar from the middle, to the right where it is less, and in words. */
+function errorParts({ task, rows }, { errors, other, text }) {
+    const found = comparison(...errors, rows);
+    if (!found) return h("span.muted", NONE);
+    const { part, kind } = found;
+    const drawn = h(`span.versus-part${kind && `.${kind}`}`);
+    drawn.style.width = `${50 * Math.abs(part ?? 0)}%`;
+    drawn.style[part < 0 ? "right" : "left"] = "50%";
+    const bar = part === null ? null : h("span.versus", { "aria-hidden": "true" }, drawn);
+    const of = task === "regression" ? "of the rows that it predicted" : "of all rows";
+    return [
+        h("span.versus-line", bar, h(kind ? `span.${kind}` : "span.muted", found.text)),
+        sub(other === null ? "" : `baseline ${text(other)}, ${of}`),
+    ];
+}
+
+function driftParts(drift) {
+    if (!drift) return h("span.muted", NONE);
+    const recent = Date.now() - Date.parse(drift.time) < RECENT_MS;
+    const title = `row ${whole(drift.row)}, ${drift.time}`;
+    return [h(recent ? "span.badge.warn" : "span", { title }, ago(drift.time)), sub(DRIFTS[drift.kind] ?? drift.kind)];
+}
+
+/** Rows per second as text: more figures where they are few. */
+export function speedText(speed) {
+    return speed > 0 && speed < 10 ? figure(Number(speed.toPrecision(2))) : whole(speed);
 }

@@ -2,48 +2,53 @@
  * The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
  */
 
-import { whole } from "../format.js";
 import { json } from "../api.js";
-import { fill, h } from "../dom.js";
+import { fill, h, patch } from "../dom.js";
+import { whole } from "../format.js";
 import { askForKey } from "../key.js";
 import { poll, STATES } from "../poll.js";
 import { whenRead } from "../shell.js";
-import { calls, firstModel, nothingFound } from "./empty.js";
-import { Health } from "./health.js";
-import { List } from "./list.js";
+import { calls, firstModel, notice, nothingFound } from "./empty.js";
+import { List, speedText } from "./list.js";
 
 const LIMIT = 50;
 const SEARCH_MS = 250;
 const TICK_MS = 1000;
 const SORTS = ["worst", "name", "rows", "updated"];
+const DURABILITY = { always: "With every write", everysec: "Every second" };
+/** The service in a line of figures: what each says, and whether that is wrong. */
+const FIGURES = [
+    ["Service", ({ ready }) => (ready ? "Ready" : "Not ready"), ({ ready }) => !ready],
+    ["Store", ({ store }) => capital(store), ({ store }) => store !== "up"],
+    ["Written to disk", ({ durability }) => DURABILITY[durability] ?? capital(durability), () => false],
+    ["Lag", ({ lag }) => `${whole(lag)} ${lag === 1 ? "entry" : "entries"}`, ({ checks }) => checks?.lag === false],
+    ["Rows/s", ({ rows_per_s: speed }) => speedText(speed), () => false],
+];
 
 const at = (id) => document.getElementById(id);
 const list = new List(at("rows"));
-const health = new Health(at("health"));
 let view = viewOf(location);
 let following = new AbortController();
 let sorted = false;
 let models = null;
 let service = {};
 
+function capital(word) {
+    return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
 /** What the address asks for; cursors of the pages before this one are known to those who came by them. */
 function viewOf({ search }) {
     const query = new URLSearchParams(search);
-    const sort = query.get("sort");
-    return {
-        sort: SORTS.includes(sort) ? sort : "worst",
-        search: query.get("search") ?? "",
-        cursor: query.get("cursor"),
-        before: history.state?.before ?? [],
-    };
+    const [sort] = SORTS.filter((own) => own === query.get("sort"));
+    const before = history.state?.before ?? [];
+    return { sort: sort ?? SORTS[0], search: query.get("search") ?? "", cursor: query.get("cursor"), before };
 }
 
 function addressOf({ sort, search, cursor }) {
     const url = new URL(location.href);
-    url.search = "";
-    if (sort !== "worst") url.searchParams.set("sort", sort);
-    if (search) url.searchParams.set("search", search);
-    if (cursor) url.searchParams.set("cursor", cursor);
+    const shown = Object.entries({ sort: sort === SORTS[0] ? "" : sort, search, cursor }).filter(([, own]) => own);
+    url.search = new URLSearchParams(shown);
     return url;
 }
 
@@ -75,18 +80,16 @@ function show() {
 async function showModels(page) {
     models = page.models;
     const none = models.length === 0;
-    const news = list.update(models, !sorted);
+    say(list.update(models, !sorted));
     sorted = true;
-    at("list").hidden = none;
-    at("calls").hidden = none;
-    at("costs").hidden = !models.some((model) => (model.mean_cost ?? null) !== null);
+    at("list").hidden = at("calls").hidden = none;
+    at("costs").hidden = !models.some((model) => Number.isFinite(model.mean_cost));
     at("again").hidden = !list.unsorted;
     at("previous").disabled = view.cursor === null;
     at("next").disabled = !page.next;
     at("next").dataset.cursor = page.next ?? "";
     at("paging").hidden = view.cursor === null && !page.next;
     showCount();
-    say(news);
     await showEmpty(none);
 }
 
@@ -102,28 +105,21 @@ async function showEmpty(none) {
 }
 
 /** What stands in place of a list without models. */
-async function instead() {
-    if (view.cursor) return h("div.card.empty", h("p", "There are no more models on this page of the list."));
+function instead() {
+    if (view.cursor) return notice(null, "There are no more models on this page of the list.");
     if (view.search) return nothingFound(view.search, () => go({ search: "" }));
-    try {
-        return await firstModel();
-    } catch (error) {
-        return problemNotice(error);
-    }
+    return firstModel().catch(problemNotice);
 }
 
 async function showCalls() {
-    if (!at("calls").open) return;
-    try {
-        fill(at("calls-inside"), await calls());
-    } catch (error) {
-        fill(at("calls-inside"), problemNotice(error));
-    }
+    if (at("calls").open) fill(at("calls-inside"), await calls().catch(problemNotice));
 }
 
 function showService(found) {
     service = { ...service, ...found };
-    if ("ready" in service) health.update(service);
+    const figure = ([name, text, wrong]) =>
+        h("div", h("dt", name), h(wrong(service) ? "dd.bad" : "dd", text(service)));
+    if ("ready" in service) patch(at("health"), FIGURES.map(figure));
     showCount();
 }
 
@@ -147,14 +143,13 @@ function showState(state, problem) {
 }
 
 /** What is wrong; while it is tried again what was shown last stays, and may be old. */
-function problemNotice(problem, state = "ended") {
-    const lines = problem.status === 401 ? ["This service shows its models to those who have a key."] : problem.lines;
-    const again = () => askForKey("This service asks for a key.").then((given) => given && show());
-    return h(
-        state === "ended" ? "div.notice.bad.row" : "div.notice.warn.row",
-        {},
+function problemNotice(problem, state) {
+    const keyless = problem.status === 401;
+    const lines = keyless ? ["This service shows its models to those who have a key."] : problem.lines;
+    const click = () => askForKey("This service asks for a key.").then((given) => given && show());
+    return h(`div.notice.row.${state === "reconnecting" ? "warn" : "bad"}`,
         h("span.grow", lines.map((line) => h("p", line))),
-        problem.status === 401 && h("button.button.small", { type: "button", on: { click: again } }, "Enter a key"),
+        keyless && h("button.button.small", { type: "button", on: { click } }, "Enter a key"),
     );
 }
 
@@ -164,35 +159,32 @@ function say(news) {
 }
 
 function listen() {
+    const on = (id, event, listener) => at(id).addEventListener(event, listener);
+    const turn = (cursor, before) => {
+        go({ cursor, before });
+        scrollTo({ top: 0 });
+    };
     let typing;
-    at("search").addEventListener("input", ({ target }) => {
+    on("search", "input", ({ target }) => {
         clearTimeout(typing);
         typing = setTimeout(() => {
             const search = target.value.trim();
             if (search !== view.search) go({ search }, { replace: view.search !== "" });
         }, SEARCH_MS);
     });
-    at("order").addEventListener("click", ({ target }) => {
-        if (target.dataset.sort) go({ sort: target.dataset.sort });
-    });
-    at("again").addEventListener("click", () => {
+    on("order", "click", ({ target }) => target.dataset.sort && go({ sort: target.dataset.sort }));
+    on("again", "click", () => {
         list.sort();
         at("again").hidden = true;
     });
-    at("calls").addEventListener("toggle", showCalls);
-    at("next").addEventListener("click", ({ target }) => {
-        go({ cursor: target.dataset.cursor, before: [...view.before, view.cursor] });
-        scrollTo({ top: 0 });
-    });
-    at("previous").addEventListener("click", () => {
-        go({ cursor: view.before.at(-1) ?? null, before: view.before.slice(0, -1) });
-        scrollTo({ top: 0 });
-    });
+    on("calls", "toggle", showCalls);
+    on("next", "click", ({ target }) => turn(target.dataset.cursor, [...view.before, view.cursor]));
+    on("previous", "click", () => turn(view.before.at(-1) ?? null, view.before.slice(0, -1)));
     addEventListener("popstate", () => {
         view = viewOf(location);
         show();
     });
-    setInterval(() => document.hidden || list.tick(), TICK_MS);
+    setInterval(() => document.hidden || list.draw(), TICK_MS);
 }
 
 listen();
