@@ -2,55 +2,41 @@
 
 import { askForKey, key, keyHeaders } from "./key.js";
 
+const UNKNOWN = "The service does not know this key. Try another one.";
+
 /** The service's root as a URL; it ends with a slash. */
 export const root = new URL(document.documentElement.dataset.root, location.href);
 
-/**
- * The address of a route.
- * @param {string} path without a slash in front: "models/demo"
- * @param {Record<string, unknown>} [query] null and undefined are left out
- * @returns {URL}
- */
+/** The address of a route, "models/demo", with a query of which null and undefined are left out. */
 export function address(path, query = {}) {
     const url = new URL(path, root);
     for (const [name, value] of Object.entries(query)) {
-        if (value !== null && value !== undefined) {
-            url.searchParams.set(name, String(value));
-        }
+        if (value !== null && value !== undefined) url.searchParams.set(name, String(value));
     }
     return url;
-}
-
-/** The path of a model: "models/NAME", or of something below it. */
-export function modelPath(name, below = "") {
-    return `models/${encodeURIComponent(name)}${below && `/${below}`}`;
 }
 
 /** What the service refused, or could not do; status 0: it was not reached. */
 export class Problem extends Error {
     /** @param {{status: number, title?: string, detail?: string, type?: string, errors?: object[]}} said */
-    constructor(said) {
-        super(said.detail || said.title || `The service answered ${said.status}.`);
-        this.name = "Problem";
-        this.status = said.status;
-        /** The last part of the problem's type: "not-found". */
-        this.slug = (said.type ?? "").split(/[:/]/).pop();
-        this.type = said.type ?? "";
+    constructor({ status, title, detail, type = "", errors }) {
+        super(detail || title || `The service answered ${status}.`);
+        Object.assign(this, { name: "Problem", status, type });
         /** What is wrong, field by field: {field, problem, allowed}. */
-        this.errors = Array.isArray(said.errors) ? said.errors : [];
+        this.errors = Array.isArray(errors) ? errors : [];
     }
 
     /** The address of the page that says what to do; null where the answer is not one of the service's problems. */
     get page() {
-        return this.type.includes("/problems/") ? address(`problems/${encodeURIComponent(this.slug)}`) : null;
+        const [, slug] = this.type.split("/problems/");
+        return slug ? address(`problems/${encodeURIComponent(slug)}`) : null;
     }
 
     /** Sentences for a reader: the detail, then a line for each field that it does not say already. */
     get lines() {
         const fields = this.errors.map((error) => `${error.field} ${wrong(error)}`);
-        return this.errors.length === 1 && this.message.includes(this.errors[0].problem)
-            ? fields
-            : [this.message, ...fields];
+        const said = this.errors.length === 1 && this.message.includes(this.errors[0].problem);
+        return said ? fields : [this.message, ...fields];
     }
 }
 
@@ -60,67 +46,45 @@ export function wrong({ problem, allowed }) {
 }
 
 function shown(value) {
-    if (Array.isArray(value)) {
-        return value.map(shown).join(", ");
-    }
+    if (Array.isArray(value)) return value.map(shown).join(", ");
     return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-async function problemOf(response) {
-    try {
-        return new Problem({ ...(await response.json()), status: response.status });
-    } catch {
-        return new Problem({ status: response.status, title: response.statusText });
-    }
-}
-
 /**
- * Send a request. A missing or refused key is asked for, and the request sent again with it.
- * @param {string | URL} to a path without a slash in front, or an address
- * @param {{method?: string, body?: unknown, query?: object, headers?: object, signal?: AbortSignal}} [how]
- * @returns {Promise<Response>} with a status below 400; 304 only where `headers` hold If-None-Match
- * @throws {Problem}
+ * Send a request; `how` has method, body, query, headers, signal. A missing or refused key is asked for, and the
+ * request sent again with it. What is refused is thrown as a Problem; 304 comes back where `headers` hold If-None-
+ * Match.
  */
-export async function request(to, { method = "GET", body, query, headers = {}, signal } = {}) {
-    const url = to instanceof URL ? to : address(to, query);
+export async function request(path, { method = "GET", body, query, headers = {}, signal } = {}) {
     const json = body === undefined ? {} : { "Content-Type": "application/json" };
+    const sent = { method, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: "no-store" };
     for (;;) {
-        const sent = key();
-        const response = await reach(url, {
-            method,
-            body: body === undefined ? undefined : JSON.stringify(body),
-            headers: { ...json, ...headers, ...keyHeaders() },
-            signal,
-            cache: "no-store",
-        });
-        if (response.ok || response.status === 304) {
-            return response;
-        }
-        const problem = await problemOf(response);
-        const again = response.status === 401 && (key() !== sent || await askForKey(reasonFor(sent)));
-        if (!again) {
-            throw problem;
-        }
+        const used = key();
+        const all = { ...json, ...headers, ...keyHeaders() };
+        const response = await reach(address(path, query), { ...sent, headers: all });
+        if (response.ok || response.status === 304) return response;
+        const reason = used === null ? "This service asks for a key." : UNKNOWN;
+        const again = response.status === 401 && (key() !== used || (await askForKey(reason)));
+        if (!again) throw await problemOf(response);
     }
 }
 
-function reasonFor(sent) {
-    return sent === null ? "This service asks for a key." : "The service does not know this key. Try another one.";
+async function problemOf(response) {
+    const { status, statusText: title } = response;
+    return new Problem(await response.json().then((said) => ({ ...said, status }), () => ({ status, title })));
 }
 
 async function reach(url, how) {
     try {
         return await fetch(url, how);
     } catch (error) {
-        if (error.name === "AbortError") {
-            throw error;
-        }
-        throw new Problem({ status: 0, title: "Not reached", detail: "The service cannot be reached." });
+        if (error.name === "AbortError") throw error;
+        throw new Problem({ status: 0, detail: "The service cannot be reached." });
     }
 }
 
 /** The JSON of an answer; null of an empty one. Arguments and errors are those of request. */
-export async function json(to, how) {
-    const text = await (await request(to, how)).text();
+export async function json(path, how) {
+    const text = await (await request(path, how)).text();
     return text === "" ? null : JSON.parse(text);
 }

@@ -1,6 +1,4 @@
-/**
- * What a model is judged by, and how that compares with the best baseline.
- */
+// What a model is judged by, and how that compares with the best baseline.
 
 import { figure, percent, share } from "./format.js";
 
@@ -8,13 +6,9 @@ import { figure, percent, share } from "./format.js";
 const ROWS_LEAST = 30;
 
 /**
- * What a model is judged by: its accuracy, its mean squared error on the rows that the baseline predicted too, or,
- * where missing some class costs more, what its answers cost; beside the same of its baseline.
- *
- * @param {{task: string, score: number|null, baseline: number|null, mean_cost?: number|null,
- *     baseline_cost?: number|null, paired_score?: number|null}} model
- * @returns {{name: string, own: number|null, other: number|null, text: function(number|null): string,
- *     errors: [number|null, number|null]}} errors: of the model and of its baseline; less is better
+ * What a model, as GET /models has it, is judged by: its accuracy, its mean squared error on the rows that the baseline
+ * predicted too, or, where missing some class costs more, what its answers cost; beside the same of its baseline.
+ * `errors` are of both, and less is better.
  */
 export function judged({ task, score, baseline, mean_cost: cost = null, baseline_cost: least = null, ...model }) {
     if (cost !== null) return { name: "cost per row", own: cost, other: least, text: figure, errors: [cost, least] };
@@ -27,13 +21,8 @@ export function judged({ task, score, baseline, mean_cost: cost = null, baseline
 }
 
 /**
- * An error beside its baseline's: shares of answers that are wrong, costs, or mean squared errors.
- *
- * @param {number|null} own
- * @param {number|null} other
- * @param {number} rows how many rows both are of
- * @returns {{part: number|null, kind: "good"|"bad"|"", text: string}|null} part: from -1 (much worse) over 0 (equal) to
- *     1 (no error at all), null where the rows are too few; null where one of the two is not known
+ * An error beside its baseline's, of so many rows: shares of wrong answers, costs, or mean squared errors. `part` goes
+ * from -1 (much worse) over 0 (equal) to 1 (no error at all), and is null where the rows are too few.
  */
 export function comparison(own, other, rows) {
     if (Number.isFinite(own) && rows < ROWS_LEAST) return { part: null, kind: "", text: "too early to compare" };

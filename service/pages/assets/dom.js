@@ -1,18 +1,11 @@
-/**
- * Elements of the page, made without markup: what users have sent is only ever set as text.
- */
+// Elements of the page, made without markup: what users have sent is only ever set as text.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An HTML element: h("div.card.wide", { id: "one" }, "text", h("p", "more")).
- *
- * @param {string} tag its name, with classes behind dots
- * @param {Object|Node|string|number|null|Array} [given] attributes by name, or the first child; `on` holds listeners by
- *     event, `data` values of data-*; properties that are not set by attributes (value, checked, disabled, hidden,
- *     indeterminate) are set as such; null leaves one out
- * @param {...(Node|string|number|null|Array)} children what it holds; text stays text
- * @returns {HTMLElement}
+ * An HTML element: h("div.card.wide", { id: "one" }, "text", h("p", "more")). What follows the tag and its classes are
+ * attributes, where it is an object, and children: text stays text, null and false are left out. `on` holds listeners
+ * by event, `data` values of data-*; null leaves an attribute out.
  */
 export function h(tag, given, ...children) {
     return made(document.createElement(nameOf(tag)), tag, given, children);
@@ -36,16 +29,23 @@ function made(element, tag, given, children) {
     return element;
 }
 
-/**
- * Put something else into an element.
- *
- * @param {Element} element
- * @param {...(Node|string|number|null|Array)} children
- * @returns {Element} the element
- */
+/** An element of the template. */
+export function byId(id) {
+    return document.getElementById(id);
+}
+
+/** Put something else into an element, which comes back. */
 export function fill(element, ...children) {
     element.replaceChildren();
     put(element, children);
+    return element;
+}
+
+/** Place an element: numbers are pixels. Styles are set one by one, as the policy of pages allows no other way. */
+export function placedAt(element, styles) {
+    for (const [name, value] of Object.entries(styles)) {
+        element.style.setProperty(name, typeof value === "number" ? `${value}px` : value);
+    }
     return element;
 }
 
@@ -54,25 +54,13 @@ export function fact(name, value, title) {
     return h("div", h("dt", name), h("dd", { title }, value));
 }
 
-/**
- * One of a few, as a group of buttons.
- *
- * @param {string} name of the group
- * @param {Array<[string, string]>} options pairs of key and label; the first one is picked
- * @param {function(string): void} onPick
- * @returns {{element: HTMLElement, offer: function(Array<[string, string]>, string): void}} `offer` shows options, and
- *     which of them is picked
- */
+/** One of a few, as a group of buttons: pairs of key and label; `offer` shows others, and which of them is picked. */
 export function choice(name, options, onPick) {
     const element = h("div.choice", { role: "group", "aria-label": name });
-    let written = null;
-    const button = ([key, label]) =>
-        h("button", { type: "button", data: { key }, on: { click: () => onPick(key) } }, label);
     const offer = (list, picked) => {
-        const text = JSON.stringify(list);
-        if (text !== written) fill(element, list.map(button));
-        written = text;
-        for (const own of element.children) own.setAttribute("aria-pressed", String(own.dataset.key === picked));
+        const how = (key) => ({ type: "button", data: { key }, "aria-pressed": String(key === picked) });
+        const button = ([key, label]) => h("button", { ...how(key), on: { click: () => onPick(key) } }, label);
+        patch(element, list.map(button));
     };
     offer(options, options[0]?.[0]);
     return { element, offer };
@@ -82,12 +70,10 @@ export function choice(name, options, onPick) {
 const KEPT = new Set(["style", "disabled", "open", "aria-expanded"]);
 
 /**
- * Put something else into an element, and keep the elements that are there already, so that what is being pressed, read
- * or scrolled stays where it is. An element is taken for the one at its place if both have the same tag and `data-key`;
- * it keeps its listeners, so elements that listen need a key, or stand in one that has it.
- *
- * @param {Element} element holds nothing but what this function has put there
- * @param {...(Node|string|number|null|Array)} children newly made
+ * Put something else into an element that holds nothing but what this function has put there, and keep the elements
+ * that are there already, so that what is being pressed, read or scrolled stays. An element is taken for the one with
+ * its tag and `data-key`, else at its place; it keeps its listeners, so what listens needs a key, or stands in what has
+ * one.
  */
 export function patch(element, ...children) {
     const fresh = document.createDocumentFragment();
@@ -97,11 +83,16 @@ export function patch(element, ...children) {
 
 function patchChildren(old, made) {
     const fresh = [...made.childNodes];
+    const keyOf = (node) => node.dataset?.key;
+    const wanted = new Set(fresh.map(keyOf));
+    for (const own of [...old.childNodes]) if (!wanted.has(keyOf(own))) own.remove();
     fresh.forEach((node, at) => {
-        const own = old.childNodes[at];
-        if (!own) old.append(node);
-        else if (own.nodeName === node.nodeName && own.dataset?.key === node.dataset?.key) renew(own, node);
-        else own.replaceWith(node);
+        const own = old.childNodes[at] ?? null;
+        const known = keyOf(node) ? [...old.childNodes].find((one) => keyOf(one) === keyOf(node)) : own;
+        const same = known?.nodeName === node.nodeName && keyOf(known) === keyOf(node);
+        const placed = same ? known : node;
+        if (placed !== own) old.insertBefore(placed, own);
+        if (same) renew(known, node);
     });
     while (old.childNodes.length > fresh.length) old.lastChild.remove();
 }

@@ -1,7 +1,5 @@
-/**
- * Times and numbers as text. Scores and shares are numbers from 0 to 1, as in the API; percentages are for how much
- * something is more or less than something else, and for the levels of intervals.
- */
+// Times and numbers as text. Scores and shares are numbers from 0 to 1, as in the API; percentages are for how much
+// something is more or less than something else, and for the levels of intervals.
 
 const UNITS = [[86_400, "day"], [3600, "h"], [60, "min"], [1, "s"]];
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

@@ -1,6 +1,9 @@
 // The API key of this tab, and the dialog that asks for it.
 
+import { byId } from "./dom.js";
+
 const NAME = "onepass.key";
+const at = (id) => byId(`key-${id}`);
 let asking = null;
 
 /** The key, or null where none was given. */
@@ -10,53 +13,42 @@ export function key() {
 
 /** Header fields that send the key. */
 export function keyHeaders() {
-    const secret = key();
-    return secret === null ? {} : { Authorization: `Bearer ${secret}` };
+    return key() === null ? {} : { Authorization: `Bearer ${key()}` };
 }
 
 function keep(secret) {
-    if (secret === null) {
-        sessionStorage.removeItem(NAME);
-    } else {
-        sessionStorage.setItem(NAME, secret);
-    }
+    if (secret === null) sessionStorage.removeItem(NAME);
+    else sessionStorage.setItem(NAME, secret);
     document.dispatchEvent(new CustomEvent("onepass:key"));
 }
 
-/**
- * Ask for a key; everybody who asks while the dialog is open waits for the same answer.
- * @param {string} reason said above the field
- * @returns {Promise<boolean>} whether there is another key than before
- */
+/** Ask for a key, once for all who ask meanwhile; resolves to whether there is another key than before. */
 export function askForKey(reason) {
     asking ??= open(reason).finally(() => { asking = null; });
     return asking;
 }
 
 function open(reason) {
-    const dialog = document.getElementById("key-dialog");
-    const input = document.getElementById("key-input");
-    const forget = document.getElementById("key-forget");
-    document.getElementById("key-reason").textContent = reason;
-    input.value = "";
-    forget.hidden = key() === null;
-    dialog.showModal();
-    input.focus();
+    at("reason").textContent = reason;
+    at("input").value = "";
+    at("forget").hidden = key() === null;
+    at("dialog").showModal();
+    at("input").focus();
     return new Promise((resolve) => {
         const over = new AbortController();
-        const on = (target, event, handler) => target.addEventListener(event, handler, { signal: over.signal });
-        const close = (changed) => {
-            over.abort();
-            dialog.close();
-            resolve(changed);
+        const on = (id, event, changed, secret = () => null) => {
+            const handler = (happened) => {
+                happened.preventDefault();
+                over.abort();
+                at("dialog").close();
+                if (changed) keep(secret());
+                resolve(changed);
+            };
+            at(id).addEventListener(event, handler, { signal: over.signal });
         };
-        on(dialog.querySelector("form"), "submit", (event) => {
-            event.preventDefault();
-            keep(input.value.trim());
-            close(true);
-        });
-        on(forget, "click", () => { keep(null); close(true); });
-        on(document.getElementById("key-cancel"), "click", () => close(false));
-        on(dialog, "cancel", (event) => { event.preventDefault(); close(false); });
+        on("form", "submit", true, () => at("input").value.trim());
+        on("forget", "click", true);
+        on("cancel", "click", false);
+        on("dialog", "cancel", false);
     });
 }

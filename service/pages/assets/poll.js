@@ -9,12 +9,9 @@ const POLL_MS = 2000;
 const PAUSE_MAX_MS = 15_000;
 
 /**
- * Look now and every so often, until the signal or a refusal that trying again would not change. A hidden page does
- * not look; one that is shown again does at once. After a failure the pause doubles, with jitter.
- * @param {(signal: AbortSignal) => Promise<void>} look ends when everything is there, or fails
- * @param {{every?: number, signal?: AbortSignal, onState?: (state: "connecting" | "live" | "reconnecting" | "ended",
- *     problem?: Problem) => void}} [how] `every`: milliseconds
- * @returns {Promise<void>}
+ * Look now and every so often, until the signal or a refusal that trying again would not change. A hidden page does not
+ * look; one that is shown again does at once. After a failure the pause doubles, with jitter. `onState` is told each of
+ * STATES, and the problem.
  */
 export async function poll(look, { every = POLL_MS, signal = new AbortController().signal, onState: tell = () => {} }) {
     let failures = 0;

@@ -1,6 +1,7 @@
 // What every page has: the switch of light and dark, the key, the state of the service.
 
 import { address } from "./api.js";
+import { byId } from "./dom.js";
 import { askForKey, key } from "./key.js";
 import { poll } from "./poll.js";
 
@@ -16,10 +17,10 @@ export function whenRead(listener) {
 
 function themeSwitch() {
     const page = document.documentElement;
-    const said = document.getElementById("theme-text");
-    const name = () => { said.textContent = page.dataset.theme === "dark" ? "Use light colours" : "Use dark colours"; };
-    document.getElementById("theme-button").addEventListener("click", () => {
-        page.dataset.theme = page.dataset.theme === "dark" ? "light" : "dark";
+    const other = () => (page.dataset.theme === "dark" ? "light" : "dark");
+    const name = () => { byId("theme-text").textContent = `Use ${other()} colours`; };
+    byId("theme-button").addEventListener("click", () => {
+        page.dataset.theme = other();
         localStorage.setItem("onepass.theme", page.dataset.theme);
     });
     new MutationObserver(name).observe(page, { attributes: true, attributeFilter: ["data-theme"] });
@@ -27,12 +28,9 @@ function themeSwitch() {
 }
 
 function keyButton() {
-    const button = document.getElementById("key-button");
-    const show = () => { button.hidden = key() === null; };
-    button.addEventListener("click", async () => {
-        if (await askForKey("Another key shows what that key may see.")) {
-            location.reload();
-        }
+    const show = () => { byId("key-button").hidden = key() === null; };
+    byId("key-button").addEventListener("click", async () => {
+        if (await askForKey("Another key shows what that key may see.")) location.reload();
     });
     document.addEventListener("onepass:key", show);
     show();
@@ -45,24 +43,19 @@ async function readiness() {
         for (const listener of listeners) listener(last);
         const { ready, checks } = last;
         const failed = ["store", "tasks", "lag"].filter((name) => checks?.[name] === false);
-        return ready ? ["ready", "Ready"] : ["down", `Not ready${failed.length ? `: ${failed.join(", ")}` : ""}`];
+        return ready ? ["ready", "Ready"] : ["down", ["Not ready", failed.join(", ")].filter(Boolean).join(": ")];
     } catch {
         return ["down", "Not reached"];
     }
 }
 
-function watchService() {
-    const place = document.getElementById("service");
-    const text = document.getElementById("service-text");
-    const look = async () => {
-        const [state, said] = await readiness();
-        if (text.textContent === said) return;
-        place.dataset.state = state;
-        text.textContent = said;
-    };
-    poll(look, { every: READY_MS });
+async function look() {
+    const [state, said] = await readiness();
+    if (byId("service-text").textContent === said) return; // it is read out whenever it is filled
+    byId("service").dataset.state = state;
+    byId("service-text").textContent = said;
 }
 
 themeSwitch();
 keyButton();
-watchService();
+poll(look, { every: READY_MS });

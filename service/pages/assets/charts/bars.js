@@ -1,25 +1,16 @@
-/**
- * Horizontal bars with their names and values as an HTML list, and a mark for the interval of a difference.
- */
+// Horizontal bars with their names and values as an HTML list, and a mark for the interval of a difference.
 
 import { number } from "../format.js";
-import { h } from "../dom.js";
+import { h, placedAt } from "../dom.js";
 import { Frame } from "./frame.js";
 
 /**
- * One bar.
- *
- * @typedef {{name: string, value: number|null, text?: string, tone?: string, faded?: boolean, note?: string}} Bar
- *     `text`: shown for the value; `note`: shown behind the value, smaller
+ * @typedef {{name: string, value: number|null, text?: string, tone?: string, faded?: boolean, note?: string,
+ *     goal?: number}} Bar
+ *     `text`: shown for the value; `note`: shown behind the value, smaller; `goal`: what it should be, marked
  */
 
-/**
- * Bars, from 0 or from a middle where some are negative.
- *
- * @param {Bar[]} list
- * @param {{most?: number, label: string}} given `most`: value of a full bar, left out: the largest
- * @returns {HTMLElement}
- */
+/** Bars, from 0 or from a middle where some are negative; `most` is the value of a full one, left out: the largest. */
 export function bars(list, { most, label }) {
     const full = most ?? Math.max(1e-300, ...list.map(({ value }) => Math.abs(value ?? 0)));
     const signed = list.some(({ value }) => value < 0);
@@ -28,11 +19,13 @@ export function bars(list, { most, label }) {
     return h(`ul.bars${kind}`, { "aria-label": label }, list.map((own) => bar(own, { full, signed, noted })));
 }
 
-function bar({ name, value, text, tone, faded, note }, { full, signed, noted }) {
+function bar({ name, value, text, tone, faded, note, goal }, { full, signed, noted }) {
     const share = (value ?? 0) / full;
+    const filled = signed ? track(Math.min(0.5, 0.5 + share / 2), Math.abs(share) / 2, tone) : track(0, share, tone);
+    if (goal !== undefined) filled.append(placedAt(h("span.bars-goal"), { left: `${(100 * goal) / full}%` }));
     return h(`li.bars-row${faded ? ".bars-faded" : ""}`,
         h("span.bars-name", { title: name }, name),
-        signed ? track(Math.min(0.5, 0.5 + share / 2), Math.abs(share) / 2, tone) : track(0, share, tone),
+        filled,
         h("span.bars-value", text ?? number(value)),
         noted ? h("span.bars-note", { title: note }, note) : null,
     );
@@ -40,14 +33,12 @@ function bar({ name, value, text, tone, faded, note }, { full, signed, noted }) 
 
 /** A filled part of a bar, from 0 to 1. */
 export function track(from, part, tone = "tone-1") {
-    const filled = h(`span.bars-fill.${tone}`);
-    Object.assign(filled.style, { left: `${100 * from}%`, width: `${100 * Math.min(1, part)}%` });
-    return h("span.bars-track", { "aria-hidden": "true" }, filled);
+    const styles = { left: `${100 * from}%`, width: `${100 * Math.min(1, part)}%` };
+    return h("span.bars-track", { "aria-hidden": "true" }, placedAt(h(`span.bars-fill.${tone}`), styles));
 }
 
 /** Bars within a frame: with a title, and their numbers as a table, CSV and JSON. */
 export class BarChart {
-    /** @param {{title: string, note?: string, file: string, valueName: string}} given */
     constructor({ valueName, ...given }) {
         const rows = () => this.list.map(({ name, value }) => [name, value]);
         this.list = [];
@@ -62,13 +53,7 @@ export class BarChart {
     }
 }
 
-/**
- * An interval around zero: a line from low to high, a dot at the mean, and a line at 0.
- *
- * @param {{low: number|null, mean: number|null, high: number|null}} interval
- * @param {number} reach the value at both ends of the axis, above 0
- * @returns {HTMLElement}
- */
+/** An interval around zero, a line from low to high with a dot at the mean; the axis ends at `reach` on both sides. */
 export function intervalMark({ low, mean, high }, reach) {
     const known = mean !== null && low !== null && high !== null;
     const words = known ? `${number(mean)}, from ${number(low)} to ${number(high)}` : "not known yet";
@@ -76,10 +61,9 @@ export function intervalMark({ low, mean, high }, reach) {
     if (!known) return element;
     const tone = low > 0 ? "tone-good" : high < 0 ? "tone-bad" : "tone-base";
     const at = (value) => Math.min(100, Math.max(0, 50 + (50 * value) / reach));
-    const span = h(`span.interval-span.${tone}`);
-    Object.assign(span.style, { left: `${at(low)}%`, width: `${at(high) - at(low)}%` });
-    const dot = h(`span.interval-mean.${tone}`);
-    dot.style.left = `${at(mean)}%`;
-    element.append(span, dot);
+    element.append(
+        placedAt(h(`span.interval-span.${tone}`), { left: `${at(low)}%`, width: `${at(high) - at(low)}%` }),
+        placedAt(h(`span.interval-mean.${tone}`), { left: `${at(mean)}%` }),
+    );
     return element;
 }

@@ -1,32 +1,24 @@
-/**
- * A confusion matrix as a real table: rows by label, columns by answer, shaded by the share of the label's rows.
- */
+// A confusion matrix as a real table: rows by label, columns by answer, shaded by the share of the label's rows.
 
 import { number } from "../format.js";
-import { h } from "../dom.js";
+import { h, placedAt } from "../dom.js";
 import { Frame } from "./frame.js";
 
 const ROOMY_MAX = 8;
 
-/** A table of `confusion` of the metrics. */
+/** A table of `confusion` of the metrics, with `labels` and `counts`. */
 export class ConfusionTable {
-    /** @param {{note: string, file: string}} given */
     constructor({ note, file }) {
         this.frame = new Frame({ title: "Confusion", note, file, numbers: () => this.numbers() });
         this.element = this.frame.element;
     }
 
-    /**
-     * Show another matrix.
-     *
-     * @param {{labels: Array<string|number|boolean>, counts: number[][]}} [matrix] a list per label that came, with a
-     *     number per answer; `counts` may be longer than `labels` by the row and column of all other classes
-     */
+    /** Show another matrix: a list per label, with a number per answer; the last one may be of all other classes. */
     update(matrix = { labels: [], counts: [] }) {
         const { labels, counts } = matrix;
         this.matrix = matrix;
         this.names = counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
-        this.frame.show(counts.length ? this.table() : h("p.quiet", "No rows yet"));
+        this.frame.show(counts.length ? this.table() : h("p.muted", "No rows yet"));
     }
 
     table() {
@@ -60,8 +52,7 @@ function rowOf(name, counts, own) {
             h("span.heat-count", number(Math.round(value))),
             h("span.heat-share", all ? share.toFixed(2) : "–"),
         );
-        made.style.setProperty("--share", `${Math.round(100 * share)}%`);
-        return made;
+        return placedAt(made, { "--share": `${Math.round(100 * share)}%` });
     };
     return h("tr", h("th", { scope: "row" }, clip(name)), counts.map(cell));
 }

@@ -1,23 +1,15 @@
-/**
- * What stands around every chart: its title, the legend, and the numbers behind it as a table, CSV and JSON.
- */
+// What stands around every chart: its title, the legend, and the numbers behind it as a table, CSV and JSON.
 
 import { number } from "../format.js";
 import { h, patch } from "../dom.js";
 
-/**
- * The numbers behind a chart.
- *
- * @typedef {{columns: string[], rows: Array<Array<string|number|boolean|null>>, json?: *}} Numbers
- */
-
 /** A figure with a title, a place for the chart and its numbers one click away. */
 export class Frame {
     /**
-     * @param {{title: string, note?: string, file: string, numbers: function(): Numbers, plain?: boolean,
-     *     tools?: Node[]}} given
-     *     `note`: what is shown, in a sentence; `file`: name of downloads, without its end;
-     *     `plain`: the title is for screen readers only, as one stands above the chart; `tools`: beside the title
+     * @param {{title: string, note?: string, file: string, plain?: boolean, tools?: Node[],
+     *     numbers: function(): {columns: string[], rows: Array[], json?: *}}} given
+     *     `note`: what is shown, in a sentence; `file`: name of downloads, without its end; `plain`: the title is for
+     *     screen readers only, as one stands above the chart; `tools`: beside the title
      */
     constructor({ title, note = "", file, numbers, plain = false, tools = [] }) {
         Object.assign(this, { title, file, numbers });
@@ -82,14 +74,8 @@ export class Frame {
 }
 
 /**
- * A table.
- *
- * @param {string} caption for those who do not see it
- * @param {string[]} heads of the columns; an empty one has no name
- * @param {Array<HTMLTableRowElement|Array<string|number|boolean|null|HTMLTableCellElement>>} rows made already, or
- *     their cells or what these hold
- * @param {string} [kind] classes behind dots
- * @returns {HTMLTableElement}
+ * A table: a caption for those who do not see it, heads of columns (an empty one has no name), and rows, each made
+ * already or a list of its cells or of what these hold; `kind`: classes behind dots.
  */
 export function tableOf(caption, heads, rows, kind = "") {
     const ofNumbers = (cell) => typeof cell === "number" || Boolean(cell?.classList?.contains("num"));
@@ -115,16 +101,10 @@ export function named(name) {
 
 /** What is left out of a list, where something is. */
 export function more(left, what) {
-    return left > 0 ? h("p.quiet.small", `${number(left)} ${what}`) : null;
+    return left > 0 ? h("p.muted.small", `${number(left)} ${what}`) : null;
 }
 
-/**
- * The numbers of a list of objects.
- *
- * @param {Object[]} list
- * @param {Object<string, function(Object): *>} columns how each is read, by name
- * @returns {Numbers}
- */
+/** The numbers of a list of objects; `columns` says how each is read, by name. */
 export function numbersBy(list, columns) {
     const rows = list.map((own) => Object.values(columns).map((read) => read(own) ?? null));
     return { columns: Object.keys(columns), rows, json: list };

@@ -1,10 +1,8 @@
-/**
- * Lines over rows: several series with gaps, a crosshair, marks, references, and a legend that hides and shows. What
- * can be pressed (legend, marks, tools) are HTML buttons around the plot.
- */
+// Lines over rows: several series with gaps, a crosshair, marks, references, and a legend that hides and shows. What
+// can be pressed (legend, marks, tools) are HTML buttons around the plot.
 
 import { count, number } from "../format.js";
-import { fill, h, patch } from "../dom.js";
+import { fill, h, patch, placedAt } from "../dom.js";
 import { Frame } from "./frame.js";
 import { LANE, chipButtons, placed } from "./marks.js";
 import { Plot, axis, colour, tickTexts, valueLine } from "./plot.js";
@@ -13,8 +11,6 @@ import { Plot, axis, colour, tickTexts, valueLine } from "./plot.js";
 const [EARLY_SHARE, EARLY_POINTS] = [0.03, 30];
 
 /**
- * What a chart shows.
- *
  * @typedef {{key: string, name: string, tone: string, points: Array<[number, number|null]>, dashed?: boolean}} Series
  *     `tone`: a class of charts.css, "tone-1" to "tone-8" or "tone-base"; a null is a gap
  * @typedef {{series: Series[], references?: Array<{key: string, name: string, y: number|null,
@@ -26,10 +22,7 @@ const [EARLY_SHARE, EARLY_POINTS] = [0.03, 30];
 
 /** A chart of lines. */
 export class LineChart {
-    /**
-     * @param {{title: string, note?: string, file: string, height?: number, tools?: Node[],
-     *     onMarks?: function(import("./marks.js").Mark[], HTMLElement): void}} given
-     */
+    /** `tools`: elements beside the title; `onMarks` takes the marks of a button that was pressed, and the button. */
     constructor({ title, note, file, height = 240, tools, onMarks = () => {} }) {
         Object.assign(this, { height, onMarks, hidden: new Set(), shown: { series: [] }, lines: [], data: [[]] });
         this.frame = new Frame({ title, note, file, tools, numbers: () => this.numbers() });
@@ -40,17 +33,12 @@ export class LineChart {
         fill(this.frame.body, this.chips, this.plot.element);
     }
 
-    /**
-     * Show something else.
-     *
-     * @param {Shown} shown
-     */
+    /** @param {Shown} shown */
     update(shown) {
         this.shown = shown;
         const { series, references = [] } = shown;
-        const levels = references
-            .filter(({ y }) => Number.isFinite(y))
-            .map((own) => ({ ...own, tone: "tone-base", reference: true }));
+        const known = references.filter(({ y }) => Number.isFinite(y));
+        const levels = known.map((own) => ({ ...own, tone: "tone-base", reference: true }));
         this.lines = [...series, ...levels];
         const tables = series.map(({ points }) => [points.map(([x]) => x), points.map(([, y]) => y)]);
         const [xs, ...columns] = tables.length ? globalThis.uPlot.join(tables) : [[]];
@@ -76,15 +64,13 @@ export class LineChart {
 
     options(log) {
         const rows = (_, splits) => splits.map((row) => (Number.isInteger(row) ? count(row) : ""));
+        const x = { time: false, range: () => this.span() };
         const border = { show: true, stroke: () => colour("line-strong"), width: 1 };
         return {
-            scales: {
-                x: { time: false, range: () => this.span() },
-                y: { distr: log ? 3 : 1, range: () => this.range() },
-            },
+            scales: { x, y: { distr: log ? 3 : 1, range: () => this.range() } },
             axes: [
                 axis({ size: 28, space: 110, grid: { show: false }, border, values: rows }),
-                axis({ size: 46, space: 38, values: tickTexts }),
+                axis({ size: 46, space: 32, values: tickTexts }),
             ],
             series: [{}, ...this.lines.map((own) => this.line(own))],
             hooks: { ready: [(plot) => plot.under.append(this.markLines)], draw: [(plot) => this.drawMarks(plot)] },
@@ -115,9 +101,9 @@ export class LineChart {
         const [first, last] = this.span();
         const early = this.data[0].length < EARLY_POINTS ? first : first + EARLY_SHARE * (last - first);
         const skipped = this.data[0].findIndex((x) => x >= early);
-        const values = this.lines.flatMap(({ key, reference }, at) =>
-            this.hidden.has(key) ? [] : this.data[at + 1].slice(reference ? 0 : skipped),
-        );
+        const column = ({ key, reference }, at) =>
+            this.hidden.has(key) ? [] : this.data[at + 1].slice(reference ? 0 : skipped);
+        const values = this.lines.flatMap(column);
         const known = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
         if (!known.length) return log ? [0.1, 1] : bounds.every(Number.isFinite) ? bounds : [0, 1];
         let [low, high] = [Math.min(...known), Math.max(...known)];
@@ -131,35 +117,29 @@ export class LineChart {
     /** Lines through the plot and labels above it, where something happened. */
     drawMarks(plot) {
         const marks = [...(this.shown.marks ?? [])].sort((one, other) => one.x - other.x);
-        const chips = placed(marks, (x) => plot.over.offsetLeft + plot.valToPos(x, "x"), plot.width);
+        const left = ({ x }) => plot.valToPos(x, "x");
+        const chips = placed(marks, (x) => plot.over.offsetLeft + left({ x }), plot.width);
         this.chips.hidden = !chips.length;
-        this.chips.style.height = `${LANE * Math.max(0, ...chips.map(({ lane }) => lane + 1))}px`;
+        placedAt(this.chips, { height: LANE * Math.max(0, ...chips.map(({ lane }) => lane + 1)) });
         patch(this.chips, chipButtons(chips, this.onMarks));
-        patch(this.markLines, marks.map(({ x, kind }) => {
-            const line = h("div.chart-mark", { data: { kind } });
-            line.style.left = `${plot.valToPos(x, "x")}px`;
-            return line;
-        }));
+        const line = (own) => placedAt(h("div.chart-mark", { data: { kind: own.kind } }), { left: left(own) });
+        patch(this.markLines, marks.map(line));
     }
 
     drawLegend() {
-        const written = JSON.stringify(this.lines.map(({ key, name, tone }) => [key, name, tone]));
         this.frame.legend.hidden = this.lines.length < 2;
-        if (written === this.written) return;
-        this.written = written;
-        fill(this.frame.legend, this.lines.map((own) => this.legendButton(own)));
+        patch(this.frame.legend, this.lines.map((own) => this.legendButton(own)));
     }
 
     legendButton({ key, name, tone, dashed, reference }) {
         const stroke = reference ? ".key-reference" : dashed ? ".key-dashed" : "";
         const click = () => {
             if (!this.hidden.delete(key)) this.hidden.add(key);
-            button.setAttribute("aria-pressed", String(!this.hidden.has(key)));
+            this.drawLegend();
             this.draw();
         };
-        const how = { type: "button", "aria-pressed": String(!this.hidden.has(key)), on: { click } };
-        const button = h("button.chart-key", how, h(`span.key-line${stroke}.${tone}`, { "aria-hidden": "true" }), name);
-        return button;
+        const how = { type: "button", data: { key }, "aria-pressed": String(!this.hidden.has(key)), on: { click } };
+        return h("button.chart-key", how, h(`span.key-line${stroke}.${tone}`, { "aria-hidden": "true" }), name);
     }
 
     values(at) {
@@ -170,9 +150,8 @@ export class LineChart {
     }
 
     description() {
-        const ends = this.shown.series
-            .filter(({ points }) => points.length)
-            .map(({ name, points }) => `${name} ${number(points.at(-1)[1])}`);
+        const known = this.shown.series.filter(({ points }) => points.length);
+        const ends = known.map(({ name, points }) => `${name} ${number(points.at(-1)[1])}`);
         if (!ends.length) return `${this.frame.title}: ${this.shown.empty ?? "no rows yet"}`;
         const [first, last] = this.span();
         const marks = this.shown.marks?.length ? `; ${this.shown.marks.length} marks` : "";

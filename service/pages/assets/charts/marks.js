@@ -1,9 +1,7 @@
-/**
- * What happened at a row, above a chart: a button for each mark, or one for several that stand too close to be told
- * apart. Labels never overlap: a mark finds room in one of two lanes, or joins its neighbour.
- */
+// What happened at a row, above a chart: a button for each mark, or one for several that stand too close to be told
+// apart. Labels never overlap: a mark finds room in one of two lanes, or joins its neighbour.
 
-import { h } from "../dom.js";
+import { h, placedAt } from "../dom.js";
 
 /** The height of a lane. */
 export const LANE = 24;
@@ -13,20 +11,11 @@ const LETTER = 6.4;
 const FRAME = 24;
 
 /**
- * A mark.
- *
  * @typedef {{x: number, kind: string, label: string}} Mark
  * @typedef {{marks: Mark[], kind: string, label: string, at: number, lane: number, left: number, width: number}} Chip
  */
 
-/**
- * Where the labels of marks go.
- *
- * @param {Mark[]} marks by x, rising
- * @param {function(number): number} place position of an x, in pixels
- * @param {number} room how many pixels there are
- * @returns {Chip[]} none of which overlaps another one
- */
+/** Where the labels of marks go, these by x, rising: chips that do not overlap. `place` gives the position of an x. */
 export function placed(marks, place, room) {
     const lanes = Array.from({ length: LANES }, () => []);
     const fits = (lane, chip) => !lane.length || lane.at(-1).left + lane.at(-1).width + GAP <= chip.left;
@@ -60,11 +49,10 @@ export function chipButtons(chips, onPick) {
         const rows = marks.map(({ x }) => x.toLocaleString("en"));
         const where = rows.length > 3 ? `rows ${rows[0]} to ${rows.at(-1)}` : `row ${rows.join(", ")}`;
         const places = marks.map(({ x }) => x).join(" ");
-        const data = { kind, rows: places, key: `${places} ${label}` };
+        const data = { kind, rows: places, key: `${places} ${label} ${lane}` };
         const on = { click: () => onPick(marks, button) };
         const how = { type: "button", data, "aria-label": `${label}, ${where}: show what happened`, on };
         const button = h("button.chip", how, h("span.chip-dot", { "aria-hidden": "true" }), label);
-        Object.assign(button.style, { left: `${left}px`, top: `${LANE * lane}px`, width: `${width}px` });
-        return button;
+        return placedAt(button, { left, top: LANE * lane, width });
     });
 }

@@ -1,17 +1,18 @@
-/**
- * A plot by uPlot (vendor/README.md), in the colours that the page has when it is drawn. The picture has a text
- * alternative; the crosshair follows the pointer, or the arrow keys.
- */
+// A plot by uPlot (vendor/README.md), in the colours that the page has when it is drawn. The picture has a text
+// alternative; the crosshair follows the pointer, or the arrow keys.
 
 import { count, figure, number } from "../format.js";
-import { fill, h } from "../dom.js";
+import { fill, h, placedAt } from "../dom.js";
 
+/** Colours of both themes are resolved by an element that has them. */
+const probe = document.body.appendChild(h("span", { hidden: true }));
 const AWAY = { left: -10, top: -10 };
 
 /** A colour of onepass.css: that of a name, or of a tone, "tone-1" to "tone-8" or "tone-base". */
 export function colour(name) {
     const property = name === "tone-base" ? "muted" : name.replace("tone", "series");
-    return getComputedStyle(document.documentElement).getPropertyValue(`--${property}`);
+    probe.style.color = `var(--${property})`;
+    return getComputedStyle(probe).color;
 }
 
 /** An axis as all plots have it; `given` is uPlot's. */
@@ -48,11 +49,7 @@ export function valueLine({ name, tone, dashed, reference }, value) {
 
 /** The place of a plot. */
 export class Plot {
-    /**
-     * @param {string} title
-     * @param {{values: function(number): Node[], square?: number}} given `values`: what the box says of the point at an
-     *     index of the data; `square`: a width that is not exceeded, and the height
-     */
+    /** `values`: what the box says of the point at an index; `square`: a width that is not exceeded, and the height. */
     constructor(title, { values, square }) {
         Object.assign(this, { values, square });
         this.box = h("div.crosshair-box", { hidden: true, "aria-live": "polite" });
@@ -66,10 +63,8 @@ export class Plot {
     }
 
     /**
-     * Show data; by another plot where the form has changed.
-     *
-     * @param {{form: string, options: Object, data: Array, height?: number, said: string, empty?: string}} shown
-     *     `form`: stands for the options; `said`: in place of the picture; `empty`: what is said where there is no data
+     * Show data; by another plot where `form`, which stands for uPlot's options, has changed. `said` stands in place of
+     * the picture, `empty` where there is no data.
      */
     show({ form, options, data, height, said, empty = "" }) {
         if (form !== this.form) {
@@ -125,6 +120,6 @@ export class Plot {
         fill(this.box, this.values(idx));
         const line = over.offsetLeft + left;
         const beside = line + 12 + this.box.offsetWidth > width ? line - 12 - this.box.offsetWidth : line + 12;
-        this.box.style.left = `${Math.max(0, beside)}px`;
+        placedAt(this.box, { left: Math.max(0, beside) });
     }
 }

@@ -1,6 +1,4 @@
-/**
- * The reliability diagram: how often answers of a probability were right, beside the diagonal on which promises hold.
- */
+// The reliability diagram: how often answers of a probability were right, beside the diagonal on which promises hold.
 
 import { number, rowsText } from "../format.js";
 import { fill, h } from "../dom.js";
@@ -14,7 +12,6 @@ const LEVELS = [0, 0.25, 0.5, 0.75, 1];
 
 /** A diagram of `reliability` of the metrics. */
 export class ReliabilityChart {
-    /** @param {{note: string, file: string}} given */
     constructor({ note, file }) {
         this.bins = [];
         this.frame = new Frame({ title: "Reliability", note, file, numbers: () => this.numbers() });
@@ -23,9 +20,9 @@ export class ReliabilityChart {
         fill(this.frame.body, this.plot.element);
     }
 
-    /** @param {Array<{mean: number, share: number, rows: number}>|undefined} bins by their means, rising */
-    update(bins) {
-        this.bins = bins ?? [];
+    /** Show other bins, each with `mean`, `share` and `rows`, by their means, rising. */
+    update(bins = []) {
+        this.bins = bins;
         const all = this.bins.reduce((sum, { rows }) => sum + rows, 0);
         this.telling = this.bins.filter(({ rows }) => rows >= ROWS_LEAST && rows >= PART_LEAST * all);
         const xs = [0, ...this.bins.map(({ mean }) => mean), 1];
@@ -82,11 +79,8 @@ export class ReliabilityChart {
         const bin = this.bins[at - 1];
         if (!bin) return [h("div.crosshair-row", "the diagonal: promises hold")];
         const line = (name, value, tone) => valueLine({ name, tone }, value);
-        return [
-            h("div.crosshair-row", rowsText(bin.rows)),
-            line("said", number(bin.mean), "tone-base"),
-            line("right", number(bin.share), "tone-1"),
-        ];
+        const shown = [line("said", number(bin.mean), "tone-base"), line("right", number(bin.share), "tone-1")];
+        return [h("div.crosshair-row", rowsText(bin.rows)), shown];
     }
 
     description() {
@@ -102,10 +96,7 @@ export class ReliabilityChart {
     }
 
     numbers() {
-        return {
-            columns: ["mean probability", "share right", "rows"],
-            rows: this.bins.map(({ mean, share, rows }) => [mean, share, rows]),
-            json: this.bins,
-        };
+        const rows = this.bins.map((own) => [own.mean, own.share, own.rows]);
+        return { columns: ["mean probability", "share right", "rows"], rows, json: this.bins };
     }
 }

@@ -1,16 +1,8 @@
-/**
- * A line as small as a word, for tables: the course of a score without axes.
- */
+// A line as small as a word, for tables: the course of a score without axes.
 
 import { s } from "../dom.js";
 
-/**
- * A sparkline.
- *
- * @param {Array<number|null>} values in order; null is a gap
- * @param {{width: number, height: number, label: string, tone: string}} given
- * @returns {SVGElement}
- */
+/** A sparkline of values in order, where null is a gap; `label` stands in its place. */
 export function sparkline(values, { width, height, label, tone }) {
     const known = values.filter(Number.isFinite);
     const [low, high] = [Math.min(...known), Math.max(...known)];

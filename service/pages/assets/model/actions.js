@@ -1,19 +1,12 @@
-/**
- * Things a person does on the page: buttons that wait for their answer, questions before what cannot be undone, and
- * problems said where they belong.
- */
+// Things a person does on the page: buttons that wait for their answer, questions before what cannot be undone, and
+// problems said where they belong.
 
 import { Problem } from "../api.js";
 import { fill, h } from "../dom.js";
 
 /**
- * A button that calls something and cannot be pressed again until that is done.
- *
- * @param {string} label
- * @param {function(): Promise<void>} action
- * @param {{kind?: string, said?: HTMLElement, name?: string}} [given] `kind`: classes behind dots; `said`: where
- *     problems are shown; `name`: a longer label for those who do not see what stands around it
- * @returns {HTMLButtonElement}
+ * A button that calls something, and cannot be pressed again until that is done; `kind`: classes behind dots; `said`:
+ * where problems are shown; `name`: a longer label for those who do not see what stands around it.
  */
 export function actionButton(label, action, { kind = "", said, name } = {}) {
     const how = { type: "button", "aria-label": name, on: { click: () => acting(button, action, said) } };
@@ -71,13 +64,7 @@ export function problemNotice(error) {
     return h("div.notice.bad", [...scope, ...error.lines].map((line) => h("p", line)), error.page && h("p", link()));
 }
 
-/**
- * Ask before something that cannot be undone.
- *
- * @param {{title: string, text: string|string[], action: string, danger?: boolean}} question `text`: one paragraph or
- *     several; `action`: what the button says
- * @returns {Promise<boolean>}
- */
+/** Ask before something that cannot be undone; `text`: paragraphs; `action`: what the button says. */
 export function confirmed({ title, text, action, danger = true }) {
     return new Promise((resolve) => {
         const close = (answer) => {

@@ -1,6 +1,4 @@
-/**
- * A form that puts another challenger beside the model.
- */
+// A form that puts another challenger beside the model.
 
 import { json } from "../api.js";
 import { fill, h } from "../dom.js";
@@ -9,13 +7,7 @@ import { answered, entry, field } from "./fields.js";
 
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 
-/**
- * The form, folded away until it is asked for.
- *
- * @param {import("./documents.js").ModelDocuments} model
- * @param {Object} schema of the body
- * @returns {HTMLElement}
- */
+/** The form, folded away until it is asked for; the schema is of the body that it sends. */
 export function challengerForm(model, { properties }) {
     const said = sayer();
     const text = { type: "text", autocomplete: "off", spellcheck: "false" };

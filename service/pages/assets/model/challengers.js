@@ -1,6 +1,4 @@
-/**
- * Challengers: their scores beside the model's, the paired difference of losses, and what can be done with them.
- */
+// Challengers: their scores beside the model's, the paired difference of losses, and what can be done with them.
 
 import { json } from "../api.js";
 import { intervalMark } from "../charts/bars.js";
@@ -33,7 +31,7 @@ export function challengers(model, place) {
         const [first] = shown.challengers;
         const key = scoreOf(config.task);
         frame.note(first ? noteOf(config, first.difference) : "");
-        const none = h("p.quiet", "No learner runs beside this one.");
+        const none = h("p.muted", "No learner runs beside this one.");
         frame.show(first ? table(model, shown, metrics, { key, said }) : none);
         chart.element.hidden = !first;
         if (first) chart.update(linesOf(shown, key, metrics));
@@ -67,8 +65,6 @@ function numbersOf({ challengers: shown }) {
 function percent(confidence) {
     return `${Number((100 * confidence).toFixed(2))} %`;
 }
-
-// ------------------------------------------------------------------------------------------------ table
 
 function table(model, { champion, challengers: all }, metrics, { key, said }) {
     const ends = all.flatMap(({ difference: { low, high } }) => [Math.abs(low ?? 0), Math.abs(high ?? 0)]);
@@ -118,8 +114,6 @@ function intervalText({ rows, low, high }) {
     return low === null ? rowsText(rows) : `${signed(low)} to ${signed(high)}`;
 }
 
-// ------------------------------------------------------------------------------------------------ actions
-
 function promoteButton(model, { name }, said) {
     const action = async () => {
         // The button outlives the document that it was drawn from.
@@ -164,8 +158,6 @@ function deleteButton(model, { name }, said) {
     };
     return actionButton("Delete", action, { kind: ".small.danger", said, name: `Delete challenger ${name}` });
 }
-
-// ------------------------------------------------------------------------------------------------ chart
 
 function linesOf({ champion, challengers: all }, key, metrics) {
     const points = (own) => own.history.map((point) => [point.row, point[key] ?? null]);

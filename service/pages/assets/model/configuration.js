@@ -1,6 +1,4 @@
-/**
- * The configuration: as JSON, and a form for what can be changed, which sends only what was changed.
- */
+// The configuration: as JSON, and a form for what can be changed, which sends only what was changed.
 
 import { copyButton } from "../copy.js";
 import { fill, h } from "../dom.js";

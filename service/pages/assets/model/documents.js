@@ -1,8 +1,6 @@
-/**
- * The documents of one model as they are now, looked at every two seconds, and who is told when one of them changes.
- */
+// The documents of one model as they are now, looked at every two seconds, and who is told when one of them changes.
 
-import { modelPath, request } from "../api.js";
+import { request } from "../api.js";
 import { poll } from "../poll.js";
 
 /** Where each document is. */
@@ -14,52 +12,43 @@ const BELOW = {
     pending: "pending?limit=20",
     snapshots: "snapshots",
     log: "log?limit=6",
+    weights: "weights",
 };
-/** Documents that the store has, one in each look; drift events also where the marks say that there are new ones. */
-const IN_TURN = ["pending", "drift", "log", "drift", "snapshots", "drift"];
-
+/** Those that a version does not tell of, one in each look; drift also where the marks say that there is a new one. */
+const IN_TURN = ["pending", "drift", "weights", "log", "drift", "weights", "snapshots", "drift"];
 /** Headers of looks: what was rendered for another page half a second ago will do. */
-export const SHARED = { "Cache-Control": "max-age=1" };
+const SHARED = { "Cache-Control": "max-age=1" };
+/** Algorithms that have no weights to show; of others that have none the service says so. */
+const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m", "sparse_dfop"]);
+const SPEED_MS = 10_000;
+const REDRAWN_MS = 10_000;
 
 /** A model and its documents. */
 export class ModelDocuments {
     /** @param {string} name of the model */
     constructor(name) {
-        this.name = name;
-        this.docs = {};
-        this.texts = {};
-        this.tags = {};
-        this.listeners = [];
-        this.looks = 0;
-        this.whole = false; // whether the last look has seen everything that it wanted to
-        this.speed = new Speed();
+        const none = { docs: {}, texts: {}, tags: {}, listeners: [], looks: 0, speeds: [] };
+        Object.assign(this, none, { name, whole: false }); // whether the last look has seen all that it wanted to
     }
 
-    /**
-     * The address of what is below the model.
-     *
-     * @param {string} [below] "challengers/candidate"
-     * @returns {string}
-     */
+    /** The address of what is below the model: "challengers/candidate". */
     path(below = "") {
-        return modelPath(this.name, below);
+        return `models/${encodeURIComponent(this.name)}${below && `/${below}`}`;
     }
 
-    /**
-     * Be told of the documents named, as soon as all are there and whenever one of them changes.
-     *
-     * @param {string[]} names of BELOW, or "metrics", which are part of the model's
-     * @param {function(Object): void} listener takes all documents by name
-     */
+    /** Be told of documents, by their names, as soon as all are there and whenever one of them changes. */
     when(names, listener) {
         this.listeners.push({ names, listener });
     }
 
-    /**
-     * Look at the model for as long as the page is looked at.
-     *
-     * @param {function(string, Error|undefined): void} onState told whether that works
-     */
+    /** Draw a document whenever it changes, and now and then: times are told as "5 min ago". */
+    redrawn(name, draw) {
+        const now = () => this.docs[name] && draw(this.docs[name]);
+        this.when([name], now);
+        setInterval(now, REDRAWN_MS);
+    }
+
+    /** Look at the model for as long as the page is looked at; `onState` is told whether that works. */
     follow(onState) {
         return poll((signal) => this.look(signal), { onState });
     }
@@ -73,7 +62,7 @@ export class ModelDocuments {
         const names = new Set([IN_TURN[this.looks++ % IN_TURN.length], changed ? "challengers" : "drift"]);
         if (changed && (phase !== "steady" || space !== this.space)) names.add("features");
         this.space = space;
-        const wanted = this.whole ? [...names] : Object.keys(BELOW).slice(1);
+        const wanted = (this.whole ? [...names] : Object.keys(BELOW).slice(1)).filter((name) => this.has(name));
         this.whole = false;
         await Promise.all(wanted.map((name) => this.read(name, how)));
         const learners = [this.docs.model, ...this.docs.challengers.challengers];
@@ -83,11 +72,14 @@ export class ModelDocuments {
         this.whole = true;
     }
 
-    /**
-     * Ask for documents now, after an action of this page.
-     *
-     * @param {...string} names of BELOW
-     */
+    /** Whether there may be a document of the name: weights are of linear models alone. */
+    has(name) {
+        const { config, info } = this.docs.model;
+        const linear = !NOT_LINEAR.has(config.algorithm) && config.algorithm !== this.curved;
+        return name !== "weights" || (linear && !config.params.random_features && Boolean(info.features?.length));
+    }
+
+    /** Ask for documents now, after an action of this page. */
     async refresh(...names) {
         await Promise.all(names.map((name) => this.read(name)));
     }
@@ -95,8 +87,9 @@ export class ModelDocuments {
     /** Ask for a document; whether it is another one than before. */
     async read(name, { signal, headers = {} } = {}) {
         const known = this.tags[name] ? { "If-None-Match": this.tags[name] } : {};
-        const answer = await request(this.path(BELOW[name]), { signal, headers: { ...headers, ...known } });
-        if (answer.status === 304) return false;
+        const asked = request(this.path(BELOW[name]), { signal, headers: { ...headers, ...known } });
+        const answer = await asked.catch((error) => this.refused(name, error));
+        if (!answer || answer.status === 304) return false;
         const data = await answer.json();
         this.tags[name] = answer.headers.get("ETag");
         const text = JSON.stringify(name === "model" ? data : { ...data, version: null });
@@ -106,9 +99,15 @@ export class ModelDocuments {
         return true;
     }
 
+    refused(name, error) {
+        if (name !== "weights" || error.status !== 409) throw error;
+        this.curved = this.docs.model.config.algorithm;
+        this.take("weights", null);
+    }
+
     take(name, data) {
         this.incarnation ??= data.incarnation;
-        if (data.incarnation !== this.incarnation) {
+        if (data && data.incarnation !== this.incarnation) {
             location.reload(); // another model of this name, of another task perhaps
             return;
         }
@@ -116,8 +115,9 @@ export class ModelDocuments {
         const news = [name];
         if (name === "model") {
             this.docs.metrics = data.metrics;
+            if (!this.has("weights")) this.docs.weights = this.texts.weights = null;
+            this.noteSpeed(data.rows);
             news.push("metrics");
-            this.speed.note(data.rows);
         }
         for (const { names, listener } of this.listeners) {
             if (!names.some((own) => news.includes(own)) || !names.every((own) => own in this.docs)) continue;
@@ -128,25 +128,17 @@ export class ModelDocuments {
             }
         }
     }
-}
 
-/** Rows per second, of the last ten seconds that the page has seen. */
-class Speed {
-    constructor() {
-        this.seen = [];
+    noteSpeed(rows, now = performance.now()) {
+        if (this.speeds.at(-1)?.rows > rows) this.speeds = []; // a reset or a restore
+        this.speeds.push({ rows, now });
+        while (this.speeds.length > 2 && this.speeds[0].now < now - SPEED_MS) this.speeds.shift();
     }
 
-    note(rows, now = performance.now()) {
-        if (this.seen.at(-1)?.rows > rows) this.seen = []; // a reset or a restore
-        this.seen.push({ rows, now });
-        while (this.seen.length > 2 && this.seen[0].now < now - 10_000) this.seen.shift();
-    }
-
-    /** @returns {number|null} null before there are two readings */
-    perSecond(now = performance.now()) {
-        if (this.seen.length < 2) return null;
-        const [first, last] = [this.seen[0], this.seen.at(-1)];
-        const quiet = now - last.now > 10_000;
-        return quiet ? 0 : ((last.rows - first.rows) * 1000) / Math.max(500, now - first.now);
+    /** Rows per second, of the last ten seconds that the page has seen; null before there are two readings. */
+    speed(now = performance.now()) {
+        const [first, last] = [this.speeds[0], this.speeds.at(-1)];
+        if (this.speeds.length < 2) return null;
+        return now - last.now > SPEED_MS ? 0 : ((last.rows - first.rows) * 1000) / Math.max(500, now - first.now);
     }
 }

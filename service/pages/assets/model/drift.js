@@ -1,17 +1,14 @@
-/**
- * Drift: one line for each drift, whoever of the model and its challengers found it, with what was found below it; and
- * what is behind the marks of a chart.
- */
+// Drift: one line for each drift, whoever of the model and its challengers found it, with what was found below it; and
+// what is behind the marks of a chart.
 
-import { Frame, numbersBy, scrolled, tableOf } from "../charts/frame.js";
-import { fact, fill, h, patch } from "../dom.js";
+import { Frame, more, numbersBy, scrolled, tableOf } from "../charts/frame.js";
+import { fact, fill, h } from "../dom.js";
 import { ago, number, rowsText, when } from "../format.js";
 import { actionOf, eventSentence, markSentence } from "./words.js";
 
 const SAID = "Newest first. The model and each challenger test alone; a line is the model’s alarm if it has one.";
 const SHOWN_MAX = 50;
 const DETAILS_MAX = 20;
-const REDRAWN_MS = 30_000; // times are told as "5 min ago"
 const EPISODE_ROWS = 1000; // as the service has it where a watch does not say
 
 export function drift(model, place) {
@@ -19,32 +16,19 @@ export function drift(model, place) {
     const newest = () => [...(model.docs.drift?.events ?? [])].sort(order);
     const numbers = () => numbersOf(newest());
     const frame = new Frame({ title: "Drift events", plain: true, file: `${model.name}-drift`, numbers });
-    const list = h("ol.events", { "aria-label": "Drift events, newest first" });
-    const none = h("p.quiet");
-    const more = h("p.quiet.small");
-    let written = null;
-    fill(frame.body, list, none, more);
     fill(place, frame.element);
-    const draw = () => {
-        const events = newest();
+    model.redrawn("drift", ({ events }) => {
         const { watch } = model.docs.model.config;
         const found = episodes(events, watch?.episode_rows);
-        const open = new Set([...list.querySelectorAll("details[open]")].map((own) => own.dataset.id));
-        patch(list, found.slice(0, SHOWN_MAX).map((episode) => episodeLine(episode, open)));
+        const lines = found.slice(0, SHOWN_MAX).map(episodeLine);
+        const none = watch ? "No drift has been found." : "Drift is not watched: the configuration's watch is off.";
         frame.note(events.length ? SAID : "");
-        list.hidden = !events.length;
-        const why = watch ? "No drift has been found." : "Drift is not watched: the configuration's watch is off.";
-        none.textContent = events.length ? "" : why;
-        const left = found.length - SHOWN_MAX;
-        more.textContent = left > 0 ? `${left} older drifts are in the table and the CSV.` : "";
-        frame.refreshTable();
-    };
-    model.when(["drift", "model"], ({ drift: found, model: { config } }) => {
-        const state = JSON.stringify([found, config.watch]);
-        if (state !== written) draw();
-        written = state;
+        const list = () => h("ol.events", { "aria-label": "Drift events, newest first" }, lines);
+        frame.show(
+            events.length ? list() : h("p.muted", none),
+            more(found.length - SHOWN_MAX, "older drifts are in the table and the CSV."),
+        );
     });
-    setInterval(() => written !== null && draw(), REDRAWN_MS);
 }
 
 function numbersOf(events) {
@@ -71,14 +55,9 @@ function rowText({ row }) {
     return row.toLocaleString("en");
 }
 
-// ------------------------------------------------------------------------------------------------ drifts
-
 /**
- * Events by drift: at most one of each learner, all within the rows of an episode, as alarms of one learner are joined.
- *
- * @param {Object[]} events of GET /models/NAME/drift
- * @param {number|undefined} rows of an episode
- * @returns {Object[][]} the newest drift first, the events of each in the order of their rows
+ * Events by drift, the newest first: at most one of each learner, all within the rows of an episode, as alarms of one
+ * learner are joined.
  */
 export function episodes(events, rows = EPISODE_ROWS) {
     const found = [];
@@ -108,12 +87,12 @@ export function finders(episode) {
     return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
 }
 
-function episodeLine(episode, open) {
+function episodeLine(episode) {
     const lead = leading(episode);
     const others = episode.filter((event) => event !== lead);
     const by = others.length || lead.challenger !== null ? `Found by ${finders(episode)}` : null;
     return h("li", { data: { key: lead.id } },
-        h("details.event-line", { open: open.has(lead.id), data: { id: lead.id } },
+        h("details.event-line",
             h("summary",
                 h("span.event-row", `Row ${rowText(lead)}`),
                 h("span.event-text",
@@ -133,7 +112,7 @@ function episodeLine(episode, open) {
 /** What another learner has found of the same drift. */
 function otherDetail(event) {
     const said = `Found by ${finder(event)} at row ${rowText(event)}: ${eventSentence(event)}`;
-    return h("details.folded", { data: { id: event.id } }, h("summary", said), eventDetail(event));
+    return h("details.folded", { data: { key: event.id } }, h("summary", said), eventDetail(event));
 }
 
 /** Everything an event tells beside what it found. */
@@ -168,16 +147,7 @@ function alarmList({ alarm_count: count, alarms }) {
     );
 }
 
-// ------------------------------------------------------------------------------------------------ marks of a chart
-
-/**
- * Show what is behind marks below their chart; pressing the same button again hides it.
- *
- * @param {HTMLElement} place
- * @param {Object[]} marks of the metrics
- * @param {{events: Object[]}|undefined} found the document of drift events
- * @param {HTMLElement} button that was pressed
- */
+/** Show what is behind marks below their chart; pressing the same button again hides it. */
 export function markDetails(place, marks, found, button) {
     const { rows } = button.dataset;
     const open = place.hidden || place.dataset.rows !== rows;

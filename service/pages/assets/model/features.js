@@ -1,94 +1,44 @@
-/**
- * Features: their kinds, the weights of linear models, what the last drifts have moved, and where a change of features
- * stands.
- */
+// Features: their kinds, the weights of linear models, what the last drifts have moved, and where a change of features
+// stands.
 
-import { json } from "../api.js";
 import { track } from "../charts/bars.js";
 import { Frame, more, named, numbersBy, scrolled, tableOf } from "../charts/frame.js";
 import { fact, fill, h, patch } from "../dom.js";
 import { number, rowsText } from "../format.js";
-import { SHARED } from "./documents.js";
 import { featureOf } from "./words.js";
 
 const SHOWN_MAX = 60;
-const WEIGHTS_MS = 5000;
 const EPISODES = 5;
-/** Algorithms that have no weights to show; of others that have none the service says so. */
-const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m"]);
+const ANY = "Rows hold any names; no list of them is kept.";
+const UNKNOWN = "The first feedback row fixes the features.";
 const NO_WEIGHTS = "This learner is not linear in the features: it has no weights to show.";
+const WEIGHTS =
+    "Weight: the largest |weight| of the feature's columns in any output of the linear model, per unit " +
+    "of the column. Compare features of like spread only.";
 /** What stands behind the name of a feature in those of its columns: "name=category", "name#bucket", "name.part". */
 const SIGNS = ["=", "#", "."];
 
 export function features(model, place) {
     const change = h("div.change", { hidden: true });
-    const rows = () => rowsOf(model.docs, weights.found);
+    const rows = () => rowsOf(model.docs);
     const numbers = () => numbersOf(rows());
     const frame = new Frame({ title: "Features in use", plain: true, file: `${model.name}-features`, numbers });
-    const draw = () => {
-        const { features: shown, model: own } = model.docs;
-        if (!shown || !own) return;
-        frame.note(weights.note);
-        frame.show(rows().length ? table(rows(), weights.found) : h("p.quiet", nothing(own)));
-    };
-    const weights = new WeightsReader(model, draw);
     fill(place, change, frame.element);
     model.when(["features"], ({ features: shown }) => {
         patch(change, changeOf(shown));
         change.hidden = shown.phase === "steady";
     });
-    model.when(["model"], ({ model: own }) => weights.wanted(own));
-    model.when(["features", "model", "drift"], draw);
+    model.when(["features", "model", "drift", "weights"], ({ model: { config }, weights }) => {
+        const none = config.algorithm === "sparse_dfop" ? ANY : UNKNOWN;
+        frame.note(rows().length ? noteOf(weights) : "");
+        frame.show(rows().length ? table(rows(), weights) : h("p.muted", none));
+    });
 }
 
-function nothing({ config }) {
-    if (config.algorithm === "sparse_dfop") return "Rows hold any names; no list of them is kept.";
-    return "The first feedback row fixes the features.";
-}
-
-// ------------------------------------------------------------------------------------------------ weights
-
-/** Reads GET /weights while the page shows it: at most every five seconds, and only for versions it has not seen. */
-class WeightsReader {
-    constructor(model, changed) {
-        Object.assign(this, { model, changed, found: null, note: "", waiting: false });
-    }
-
-    async wanted({ version, incarnation, config: { algorithm, params }, info }) {
-        const own = `${incarnation} ${version}`;
-        if (this.algorithm !== algorithm) this.never = null; // a promoted challenger may have weights
-        this.algorithm = algorithm;
-        if (this.waiting || own === this.version || this.never === incarnation) return;
-        if (algorithm === "sparse_dfop" || !info.features?.length) return;
-        if (NOT_LINEAR.has(algorithm) || params?.random_features) {
-            this.note = NO_WEIGHTS;
-            this.never = incarnation;
-            return;
-        }
-        this.version = own;
-        this.waiting = true;
-        await this.read(incarnation);
-        setTimeout(() => {
-            this.waiting = false;
-            if (this.model.docs.model) this.wanted(this.model.docs.model);
-        }, WEIGHTS_MS);
-    }
-
-    async read(incarnation) {
-        try {
-            this.found = await json(this.model.path("weights"), { headers: SHARED });
-            const { share } = this.found;
-            this.note =
-                "Weight: the largest |weight| of the feature's columns in any output of the linear model, per unit " +
-                "of the column. Compare features of like spread only." +
-                (share === undefined ? "" : ` These weights stand for ${number(100 * share, 0)} % of the experts.`);
-        } catch (error) {
-            this.found = null;
-            this.note = error.status === 409 ? NO_WEIGHTS : "";
-            if (error.status === 409) this.never = incarnation;
-        }
-        this.changed();
-    }
+function noteOf(weights) {
+    if (!weights) return NO_WEIGHTS;
+    const { share } = weights;
+    return share === undefined ? WEIGHTS : `${WEIGHTS} They stand for ${number(100 * share, 0)} % of the experts.`;
 }
 
 /** The largest |weight| by feature. */
@@ -114,9 +64,7 @@ function featureOfColumn(column, names) {
     return null;
 }
 
-// ------------------------------------------------------------------------------------------------ table
-
-function rowsOf({ features: shown, drift }, found) {
+function rowsOf({ features: shown, drift, weights: found }) {
     const declared = (shown?.current ?? []).map(featureOf);
     const weights = importance(found, declared);
     const moved = lastMoves(drift?.events ?? []);
@@ -184,8 +132,6 @@ function numbersOf(rows) {
         "mean after": ({ moves: [last] }) => last?.after,
     });
 }
-
-// ------------------------------------------------------------------------------------------------ a change of features
 
 function changeOf({ phase, next, overlap_rows: rows, mapping_error: error }) {
     const overlap = "Overlap: rows carry both sets of features";

@@ -1,6 +1,4 @@
-/**
- * Fields of forms, by the JSON schema of what they hold; and what the service says is wrong with them.
- */
+// Fields of forms, by the JSON schema of what they hold; and what the service says is wrong with them.
 
 import { json, wrong } from "../api.js";
 import { h } from "../dom.js";
@@ -16,13 +14,8 @@ import { say } from "./actions.js";
 let controls = 0;
 
 /**
- * A labelled control of a form.
- *
- * @param {string} label
- * @param {HTMLElement} control
- * @param {{help?: Node|string|Array, path?: string}} [given] `path`: of the field in the request, by which problems
- *     find it
- * @returns {HTMLElement} has a method `refuse(text)` that shows or takes back what is wrong
+ * A labelled control of a form, with a method `refuse(text)` that shows or takes back what is wrong; `path`: of the
+ * field in the request, by which problems find it.
  */
 export function field(label, control, { help, path } = {}) {
     controls += 1;
@@ -48,13 +41,8 @@ export function refusable(element, control) {
 }
 
 /**
- * Send what a form holds. What is refused is said at the fields of the form, and in `said` where it fits none of them.
- *
- * @param {HTMLElement} form
- * @param {HTMLElement} said
- * @param {string} to as `json` takes it
- * @param {Object} how likewise
- * @returns {Promise<Object|null>} the answer; null where fields are refused
+ * Send what a form holds, as `json` does. What is refused is said at the fields of the form, and in `said` where it
+ * fits none of them; then there is no answer but null.
  */
 export async function answered(form, said, to, how) {
     for (const own of form.querySelectorAll("[data-path]")) own.refuse(null);
@@ -87,15 +75,9 @@ function refuseFields(fields, errors) {
     return left;
 }
 
-// ------------------------------------------------------------------------------------------------ single values
-
 /**
- * A control for a string, a number, a choice or yes and no.
- *
- * @param {Object} schema its default stands where nothing is entered
- * @param {*} [value]
- * @param {string} [none] names the choice of no value
- * @returns {{input: HTMLElement, value: function(): *}}
+ * A control for a string, a number, a choice or yes and no: an input, and what is entered. The default of the schema
+ * stands where nothing is; `none` names the choice of no value.
  */
 export function scalar(schema, value, none) {
     const { enum: choices, type, format, anyOf, default: usual } = schema;
@@ -121,23 +103,19 @@ function chosen(choices, value, none) {
     return { input, value: () => choices[input.value] };
 }
 
-// ------------------------------------------------------------------------------------------------ by schema
-
 /**
- * What is entered for a schema: a field, or a group of fields for an object.
- *
- * @param {string} path of the value in the request; its last part names it
- * @param {Object} schema
- * @param {{value?: *, defs?: Object, known?: Object<string, Array>, label?: string}} [given] `defs`: what references
- *     name; `known`: by path, the names that an object without declared ones may have, or values of a list that tell
- *     the type of others; `label`: of a single value, left out: made of the path
- * @returns {Entry}
+ * What is entered for a schema, of the value at a path in the request: a field, or a group of fields for an object.
+ * `defs`: what references name; `known`: by path, the names that an object without declared ones may have, or values of
+ * a list that tell the type of others.
  */
 export function entry(path, schema, given = {}) {
     const { value, known = {}, label = nameOf(path) } = given;
     const own = plain(schema, given.defs);
-    if (own.properties) return whole(path, own, given);
-    if (own.additionalProperties && known[path]) return mapped(path, own, given);
+    if (own.additionalProperties && known[path]) {
+        const properties = Object.fromEntries(known[path].map((name) => [name, own.additionalProperties]));
+        return whole(path, { ...own, properties }, given, (name) => name);
+    }
+    if (own.properties) return whole(path, own, given, nameOf);
     if (own.additionalProperties) return pairs(path, own, value ?? {});
     const control = own.type === "array" ? lines(value ?? [], known[path] ?? []) : scalar(own, value);
     return { element: field(label, control.input, { path, help: about(own) }), value: control.value };
@@ -168,39 +146,25 @@ function group(path, schema, children, head = nameOf(path)) {
     return refusable(h("fieldset.field-group", { data: { path } }, h("legend", head), help, children, error));
 }
 
-/** An object of declared fields; one that may be null is switched on and off. */
-function whole(path, schema, given) {
-    const { value } = given;
-    const below = (name) => ({ ...given, label: undefined, value: value?.[name] });
-    const inner = ([name, own]) => [name, entry(`${path}.${name}`, own, below(name))];
+/** An object of fields; one that may be null is switched on and off. */
+function whole(path, schema, { value = null, ...given }, labelOf) {
+    const inner = ([name, own]) => {
+        const below = { ...given, label: labelOf(name), value: value?.[name] };
+        return [name, entry(`${path}.${name}`, own, below)];
+    };
     const entries = Object.entries(schema.properties).map(inner);
+    const entered = () => {
+        const all = entries.map(([name, own]) => [name, own.value()]);
+        return Object.fromEntries(all.filter(([, own]) => own !== undefined));
+    };
     const grid = h("div.form-grid", entries.map(([, { element }]) => element));
-    if (!schema.nullable) return { element: group(path, schema, grid), value: () => objectOf(entries) };
-    const on = h("input", { type: "checkbox", checked: value !== null && value !== undefined });
+    if (!schema.nullable) return { element: group(path, schema, grid), value: entered };
+    const on = h("input", { type: "checkbox", checked: value !== null });
     const show = () => (grid.hidden = !on.checked);
     on.addEventListener("change", show);
     show();
     const element = group(path, schema, grid, h("label.check", on, nameOf(path)));
-    return { element, value: () => (on.checked ? objectOf(entries) : null) };
-}
-
-/** An object whose names are known: a field for each; null where nothing is entered. */
-function mapped(path, schema, given) {
-    const { known, value } = given;
-    const below = (name) => ({ ...given, label: name, value: value?.[name] });
-    const inner = (name) => [name, entry(`${path}.${name}`, schema.additionalProperties, below(name))];
-    const entries = known[path].map(String).map(inner);
-    const grid = h("div.form-grid", entries.map(([, { element }]) => element));
-    const all = () => {
-        const found = objectOf(entries);
-        return Object.keys(found).length ? found : null;
-    };
-    return { element: group(path, schema, grid), value: all };
-}
-
-function objectOf(entries) {
-    const entered = entries.map(([name, own]) => [name, own.value()]);
-    return Object.fromEntries(entered.filter(([, value]) => value !== undefined));
+    return { element, value: () => (on.checked ? entered() : null) };
 }
 
 /** An object of any names and texts. */
@@ -225,15 +189,17 @@ function pairs(path, schema, value) {
     return { element: group(path, schema, [list, button]), value: named };
 }
 
-/** A list, one value per line; integers or booleans where all that are known are. */
+/** A list, one value per line. */
 function lines(value, known) {
     const input = h("textarea.short", { spellcheck: "false", value: value.join("\n"), placeholder: "one per line" });
+    const all = () => input.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    return { input, value: () => all().map((line) => typed(line, known)) };
+}
+
+/** A value as people enter it: an integer or a boolean where all that are known are, else text. */
+export function typed(text, known) {
     const types = new Set(known.map((own) => typeof own));
-    const read = (line) => {
-        if (types.size !== 1 || types.has("string")) return line;
-        if (types.has("number")) return /^-?\d+$/.test(line) ? Number(line) : line;
-        return { true: true, false: false }[line] ?? line;
-    };
-    const all = () => input.value.split("\n").map((line) => line.trim()).filter(Boolean).map(read);
-    return { input, value: all };
+    if (types.size !== 1 || types.has("string")) return text;
+    if (types.has("number")) return /^-?\d+$/.test(text) ? Number(text) : text;
+    return { true: true, false: false }[text] ?? text;
 }

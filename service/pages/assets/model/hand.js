@@ -1,13 +1,11 @@
-/**
- * Predict and teach by hand: a row made from the schema, what the model says about it, and its true label.
- */
+// Predict and teach by hand: a row made from the schema, what the model says about it, and its true label.
 
 import { address, json } from "../api.js";
 import { fill, h } from "../dom.js";
 import { number, percent, whole } from "../format.js";
 import { key } from "../key.js";
 import { actionButton, actionForm, sayer, tell } from "./actions.js";
-import { answered, field, refusable } from "./fields.js";
+import { answered, field, refusable, typed } from "./fields.js";
 import { predictionShown, valueOf } from "./prediction.js";
 import { needing } from "./rights.js";
 import { RowForm } from "./row_form.js";
@@ -64,8 +62,6 @@ class Hand {
         }
     }
 
-    // -------------------------------------------------------------------------------------------- predict
-
     async predict() {
         const row = this.form.row();
         const answer = row && (await this.ask(row, this.track.checked ? { track: true } : {}));
@@ -93,8 +89,6 @@ class Hand {
         this.last = { row: JSON.stringify(row), answer };
         fill(this.shown, predictionShown(answer, before, this.interval()));
     }
-
-    // -------------------------------------------------------------------------------------------- teach
 
     drawTeaching({ config: { task, labels: declared }, info }) {
         this.levelField.hidden = task !== "regression";
@@ -158,8 +152,6 @@ class Hand {
         if (waiting) await this.model.refresh("pending");
     }
 
-    // -------------------------------------------------------------------------------------------- the call
-
     writeCall() {
         const row = this.form.areaField.hidden ? this.form.fromControls() : this.form.area.value;
         const body = typeof row === "string" ? `{"features": ${row}}` : JSON.stringify({ features: row });
@@ -167,12 +159,6 @@ class Hand {
         const secret = key() === null ? "" : ' \\\n  -H "Authorization: Bearer $ONEPASS_API_KEY"';
         this.call.textContent = `curl ${url}${secret} \\\n  --json '${body.replaceAll("'", "'\\''")}'`;
     }
-}
-
-/** Another label as people enter it: an integer where all known labels are integers, else text. */
-function typed(text, labels) {
-    const integers = labels.length > 0 && labels.every((own) => typeof own === "number");
-    return integers && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
 /** What nobody may have meant: a mistyped label becomes a class, which stays. */

@@ -1,10 +1,8 @@
-/**
- * The head of the page: what the model is, how far it has come, whether the page is live, and what it says when the
- * model is gone, out of service or not to be seen.
- */
+// The head of the page: what the model is, how far it has come, whether the page is live, and what it says when the
+// model is gone, out of service or not to be seen.
 
 import { root } from "../api.js";
-import { fact, fill, h } from "../dom.js";
+import { byId, fact, fill, h } from "../dom.js";
 import { ago, bytes, number, when } from "../format.js";
 import { STATES } from "../poll.js";
 
@@ -13,7 +11,7 @@ const PHASES = {
     ensemble: "After a change of features, experts on the old and the new ones answer together.",
 };
 const KEYLESS = "This service asks for a key, and none was given. Reload the page to give one.";
-const at = (name) => document.getElementById(`model-${name}`);
+const at = (name) => byId(`model-${name}`);
 
 export function head(model) {
     document.title = `${model.name} – Onepass`;
@@ -25,7 +23,7 @@ export function head(model) {
         if (!shown) return;
         updated.textContent = ago(shown.updated);
         updated.title = when(shown.updated);
-        const rate = model.speed.perSecond();
+        const rate = model.speed();
         speed.textContent = rate === null ? "–" : number(rate, rate < 10 ? 1 : 0);
     };
     model.when(["model"], ({ model: shown }) => {
@@ -62,8 +60,8 @@ function stats({ rows, version, created, incarnation, info }, updated, speed) {
 
 /** Show whether the model is looked at; to be told of each state. */
 export function stateShown(model) {
-    const badge = document.getElementById("live");
-    const banner = document.getElementById("banner");
+    const badge = byId("live");
+    const banner = byId("banner");
     let last = null;
     return (state, told) => {
         const problem = told ?? (state === "reconnecting" ? last : null); // said until the model is there again
@@ -74,7 +72,7 @@ export function stateShown(model) {
         badge.querySelector("span:last-child").textContent = STATES[state];
         badge.hidden = never;
         fill(banner, notice).hidden = !notice;
-        document.getElementById("parts").hidden = never;
+        byId("parts").hidden = never;
         document.body.classList.toggle("model-gone", state === "ended");
     };
 }

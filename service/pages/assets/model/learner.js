@@ -1,17 +1,15 @@
-/**
- * The inside of the learner: the weights of its experts, rates or candidates, now and as they move while the page is
- * open.
- */
+// The inside of the learner: the weights of its experts, rates or candidates, now and as they move while the page is
+// open.
 
 import { BarChart } from "../charts/bars.js";
 import { LineChart } from "../charts/line.js";
-import { Recording } from "../charts/recording.js";
-import { fact, fill, h } from "../dom.js";
+import { byId, fact, fill, h } from "../dom.js";
 import { number, rowsText } from "../format.js";
 
 const LINES_MAX = 7;
 const [HEIGHT, HEIGHT_MAX, ROW_HEIGHT] = [240, 400, 24];
 const GAUSSIANS_MAX = 8;
+const SAMPLES_MAX = 512;
 const FACTS = {
     effective_window: "Effective window, rows",
     noise_std: "Noise, standard deviation",
@@ -74,7 +72,7 @@ export function learner(model, place) {
         fill(facts, factsOf(docs.model));
         facts.hidden = !facts.childElementCount;
         const nothing = facts.hidden && !present.length;
-        for (const id of ["learner", "to-learner"]) document.getElementById(id).hidden = nothing;
+        for (const id of ["learner", "to-learner"]) byId(id).hidden = nothing;
         const first = present.length ? shown.get(present[0]).left : place;
         if (facts.parentElement !== first) first.append(facts);
         const elements = present.length ? present.map((kind) => shown.get(kind).element) : [facts];
@@ -103,7 +101,7 @@ function factsOf({ info }) {
 /** Members of a learner with their weights: bars for now, lines for how they have moved. */
 class Members {
     constructor(model, { title, note }) {
-        this.recording = new Recording();
+        this.samples = []; // of weights by name: they have no history but that of this page
         this.tones = new Map();
         const file = `${model.name}-weights`;
         this.now = new BarChart({ title, note, file, valueName: "weight" });
@@ -118,11 +116,11 @@ class Members {
     }
 
     update(list, row) {
-        this.recording.add(row, Object.fromEntries(list.map(({ name, value }) => [name, value])));
+        this.record(row, Object.fromEntries(list.map(({ name, value }) => [name, value])));
         const top = this.top();
         const toneOf = (name) => this.tones.get(name) ?? "tone-base";
         this.now.update(list.map((own) => ({ ...own, text: weightText(own.value), tone: toneOf(own.name) })));
-        const points = (name) => this.recording.points(name);
+        const points = (name) => this.samples.map(({ row: at, values }) => [at, values[name] ?? null]);
         const series = top.map((name) => ({ key: name, name, tone: toneOf(name), points: points(name) }));
         this.course.height = Math.min(HEIGHT_MAX, Math.max(HEIGHT, ROW_HEIGHT * list.length)); // as high as the bars
         const rest = list.length - top.length;
@@ -133,10 +131,20 @@ class Members {
         this.course.update({ series, bounds: [0, 1], zero: true, empty: "No rows learned yet" });
     }
 
+    /** Take a sample in; of too many, every other one but the newest goes. */
+    record(row, values) {
+        const last = this.samples.at(-1);
+        if (row < last?.row) this.samples = []; // the model has started again
+        if (row === last?.row) last.values = values;
+        else this.samples.push({ row, values });
+        const newest = this.samples.length - 1;
+        if (newest >= SAMPLES_MAX) this.samples = this.samples.filter((_, at) => at % 2 === 0 || at === newest);
+    }
+
     /** The members that weigh or have weighed most, each with a colour that stays. */
     top() {
         const most = new Map();
-        for (const { values } of this.recording.samples) {
+        for (const { values } of this.samples) {
             for (const [name, value] of Object.entries(values)) most.set(name, Math.max(most.get(name) ?? 0, value));
         }
         const sorted = [...most].sort(([, one], [, other]) => other - one);
@@ -152,6 +160,6 @@ class Members {
     others(top) {
         const rest = (values) => Object.keys(values).filter((name) => !top.includes(name));
         const sum = (values) => rest(values).reduce((all, name) => all + values[name], 0);
-        return this.recording.samples.map(({ row, values }) => [row, sum(values)]);
+        return this.samples.map(({ row, values }) => [row, sum(values)]);
     }
 }

@@ -1,8 +1,7 @@
-/**
- * The page of one model. Each part of it takes the model's documents and the place that it fills, and is told of the
- * documents it shows.
- */
+// The page of one model. Each part of it takes the model's documents and the place that it fills, and is told of the
+// documents it shows.
 
+import { byId } from "../dom.js";
 import { challengers } from "./challengers.js";
 import { configuration } from "./configuration.js";
 import { ModelDocuments } from "./documents.js";
@@ -20,7 +19,7 @@ const PARTS = { score, hand, quality, learner, features, drift, challengers, con
 
 const model = new ModelDocuments(decodeURIComponent(location.pathname.split("/").pop()));
 head(model);
-for (const [name, part] of Object.entries(PARTS)) part(model, document.getElementById(`${name}-inside`));
+for (const [name, part] of Object.entries(PARTS)) part(model, byId(`${name}-inside`));
 let rights = null;
 model.when(["model"], () => (rights ??= showRights())); // once a key has been given where one is asked for
 model.follow(stateShown(model));

@@ -1,6 +1,4 @@
-/**
- * A prediction as people read it: probabilities as bars, an interval, and the explanation the learner gives.
- */
+// A prediction as people read it: probabilities as bars, an interval, and the explanation the learner gives.
 
 import { bars } from "../charts/bars.js";
 import { more } from "../charts/frame.js";
@@ -9,14 +7,7 @@ import { number, percent } from "../format.js";
 
 const SHOWN_MAX = 12;
 
-/**
- * Show an answer of predict.
- *
- * @param {Object} answer
- * @param {Object|null} before the answer for the same row before it was taught
- * @param {number|null} level of the interval that was asked for
- * @returns {HTMLElement}
- */
+/** Show an answer of predict; `before`: that for the same row before it was taught; `level`: of the interval. */
 export function predictionShown(answer, before, level) {
     const { prediction, probabilities: found, prediction_id: id, explanation: why } = answer;
     return h("div.prediction",
@@ -48,8 +39,6 @@ function numberFacts({ std = null, interval }, before, level) {
         std !== null && fact("Standard deviation", number(std)),
     );
 }
-
-// ------------------------------------------------------------------------------------------------ explanations
 
 function explanation(found) {
     if (found.contributions) return contributions(found);

@@ -1,12 +1,11 @@
-/**
- * How good the predictions are in detail: all scores side by side; classes, confusion and calibration, or errors and
- * the coverage of intervals.
- */
+// How good the predictions are in detail: all scores side by side; classes, confusion and calibration, or errors and
+// the coverage of intervals.
 
+import { bars } from "../charts/bars.js";
 import { ConfusionTable } from "../charts/confusion.js";
 import { Frame, more, named, scrolled, tableOf } from "../charts/frame.js";
 import { ReliabilityChart } from "../charts/reliability.js";
-import { choice, fill, h } from "../dom.js";
+import { byId, choice, fill, h, placedAt } from "../dom.js";
 import { number, percent, share, signed } from "../format.js";
 import { BASELINES, SCORES } from "./words.js";
 
@@ -17,7 +16,7 @@ export function quality(model, place) {
     let view = "window";
     let parts = null;
     const views = choice("Rows", VIEWS, (key) => ((view = key), draw(model.docs)));
-    document.getElementById("quality-views").append(views.element);
+    byId("quality-views").append(views.element);
     const numbers = () => scoreNumbers(model.docs.metrics);
     const scores = new Frame({ title: "All scores", file: `${model.name}-scores`, numbers });
     const draw = ({ model: { config }, metrics }) => {
@@ -62,8 +61,6 @@ function scoreNumbers(metrics) {
     };
 }
 
-// ------------------------------------------------------------------------------------------------ classification
-
 function classParts({ name }) {
     const confusion = new ConfusionTable({ note: "Rows by label and answer.", file: `${name}-confusion` });
     const reliability = new ReliabilityChart({
@@ -92,7 +89,7 @@ function classNumbers(classes) {
 }
 
 function classTable(all) {
-    if (!all.length) return h("p.quiet", "No class has come yet");
+    if (!all.length) return h("p.muted", "No class has come yet");
     const whole = all.reduce((sum, [, own]) => sum + own.support, 0);
     const rows = all.slice(0, CLASSES_SHOWN).map(([name, { support, precision, recall, f1 }]) => [
         named(name),
@@ -109,12 +106,8 @@ function classTable(all) {
 
 /** A number with a bar behind it, from 0 to 1. */
 function meter(value) {
-    const element = h("span.meter", share(value));
-    element.style.setProperty("--share", `${100 * (value ?? 0)}%`);
-    return element;
+    return placedAt(h("span.meter", share(value)), { "--share": `${100 * (value ?? 0)}%` });
 }
-
-// ------------------------------------------------------------------------------------------------ regression
 
 function errorParts({ name }) {
     let shown = {};
@@ -130,22 +123,13 @@ function errorParts({ name }) {
         update(scores) {
             shown = scores.coverage ?? {};
             const known = levels().some(([, covered]) => covered !== null);
-            coverage.show(known ? coverageBars(levels()) : h("p.quiet", "No interval has been scored yet"));
+            coverage.show(known ? coverageBars(levels()) : h("p.muted", "No interval has been scored yet"));
         },
     };
 }
 
 function coverageBars(levels) {
-    const bar = ([level, covered]) => {
-        const [filled, goal] = [h("span.level-fill"), h("span.level-goal")];
-        filled.style.width = `${100 * (covered ?? 0)}%`;
-        goal.style.left = `${100 * level}%`;
-        const gap = covered === null ? "" : ` (${covered === level ? "+0" : signed(covered - level)})`;
-        return h("li.level",
-            h("span", percent(level, 0)),
-            h("span.level-track", { "aria-hidden": "true" }, filled, goal),
-            h("span.num", number(covered), h("span.muted", gap)),
-        );
-    };
-    return h("ul.levels", { "aria-label": "Coverage by level" }, levels.map(bar));
+    const gap = (level, covered) => (covered === null ? "" : `(${covered === level ? "+0" : signed(covered - level)})`);
+    const bar = ([goal, value]) => ({ name: percent(goal, 0), value, goal, note: gap(goal, value) });
+    return bars(levels.map(bar), { label: "Coverage by level", most: 1 });
 }

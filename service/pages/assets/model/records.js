@@ -1,6 +1,4 @@
-/**
- * What is kept of a model: tracked predictions that wait for labels, snapshots, and the latest entries of its log.
- */
+// What is kept of a model: tracked predictions that wait for labels, snapshots, and the latest entries of its log.
 
 import { json } from "../api.js";
 import { more, scrolled, tableOf } from "../charts/frame.js";
@@ -11,19 +9,9 @@ import { needing } from "./rights.js";
 
 const PENDING_SHOWN = 5;
 const ENTRIES_SHOWN = 6;
-const REDRAWN_MS = 10_000; // times are told as "5 min ago"
-
-/** Draw a document whenever it changes, and now and then. */
-function redrawn(model, name, draw) {
-    const now = () => model.docs[name] && draw(model.docs[name]);
-    model.when([name], now);
-    setInterval(now, REDRAWN_MS);
-}
-
-// ------------------------------------------------------------------------------------------------ pending labels
 
 export function pending(model, place) {
-    redrawn(model, "pending", (shown) => patch(place, pendingFacts(shown), pendingList(shown)));
+    model.redrawn("pending", (shown) => patch(place, pendingFacts(shown), pendingList(shown)));
 }
 
 function pendingFacts({ pending: all, waiting, expired }) {
@@ -37,7 +25,7 @@ function pendingFacts({ pending: all, waiting, expired }) {
 
 function pendingList({ pending: all, waiting }) {
     const none = 'Predictions asked for with "track": true wait here for their labels.';
-    if (!all.length) return h("p.quiet.small", none);
+    if (!all.length) return h("p.muted.small", none);
     const said = (value) => (typeof value === "number" ? number(value) : clipped(value ?? "–", 18));
     const item = ({ prediction_id: id, prediction }) =>
         h("li", h("code.clip", { title: id }, id), h("span.num", said(prediction)));
@@ -47,8 +35,6 @@ function pendingList({ pending: all, waiting }) {
     ];
 }
 
-// ------------------------------------------------------------------------------------------------ snapshots
-
 export function snapshots(model, place) {
     const said = sayer();
     const list = h("div");
@@ -57,11 +43,11 @@ export function snapshots(model, place) {
         await model.refresh("snapshots");
     };
     fill(place, list, said, needing("admin", actionButton("Take a snapshot", take, { kind: ".small", said })));
-    redrawn(model, "snapshots", ({ snapshots: kept }) => patch(list, snapshotList(model, kept, said)));
+    model.redrawn("snapshots", ({ snapshots: kept }) => patch(list, snapshotList(model, kept, said)));
 }
 
 function snapshotList(model, kept, said) {
-    if (!kept.length) return h("p.quiet.small", "None is kept yet; they are taken by themselves as the log grows.");
+    if (!kept.length) return h("p.muted.small", "None is kept yet; they are taken by themselves as the log grows.");
     const item = (own) => {
         const facts = `${rowsText(own.rows)}, ${bytes(own.bytes)}, ${ago(own.time)}`;
         return h("li", { data: { key: own.version } },
@@ -85,14 +71,12 @@ function restoreButton(model, { version, rows }, said) {
     return actionButton("Restore", action, { kind: ".small.needs-admin", said, name: title });
 }
 
-// ------------------------------------------------------------------------------------------------ log
-
 export function log(model, place) {
-    redrawn(model, "log", ({ entries }) => patch(place, latest(entries.slice(0, ENTRIES_SHOWN))));
+    model.redrawn("log", ({ entries }) => patch(place, latest(entries.slice(0, ENTRIES_SHOWN))));
 }
 
 function latest(entries) {
-    if (!entries.length) return h("p.quiet.small", "No entry is kept.");
+    if (!entries.length) return h("p.muted.small", "No entry is kept.");
     const cells = ({ version, kind, rows, time, writer }) => [
         version,
         h("td", { title: `Committed by the process ${writer}` }, kind, h("span.sub.mono", writer.slice(0, 8))),

@@ -1,6 +1,4 @@
-/**
- * What the key in use allows: parts that need more are left out (model.css), and a sentence says why.
- */
+// What the key in use allows: parts that need more are left out (model.css), and a sentence says why.
 
 import { json } from "../api.js";
 import { h } from "../dom.js";
@@ -21,5 +19,5 @@ export async function showRights() {
 
 /** A part that needs a scope, "learn" or "admin", and what stands in its place without it. */
 export function needing(scope, ...children) {
-    return [h(`div.needs-${scope}`, children), h(`p.quiet.small.without-${scope}`, MISSING[scope])];
+    return [h(`div.needs-${scope}`, children), h(`p.muted.small.without-${scope}`, MISSING[scope])];
 }

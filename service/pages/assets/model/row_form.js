@@ -1,6 +1,4 @@
-/**
- * A row entered by hand: a control for each feature, made from its declaration, or the whole row as JSON.
- */
+// A row entered by hand: a control for each feature, made from its declaration, or the whole row as JSON.
 
 import { choice, fill, h } from "../dom.js";
 import { field, scalar } from "./fields.js";
@@ -21,12 +19,7 @@ export class RowForm {
         this.draw({ current: [], next: null });
     }
 
-    /**
-     * Make controls for other features; the same ones keep what was entered.
-     *
-     * @param {{current: Array, next: Array|null}} spaces of GET /models/NAME/features
-     * @param {boolean} [sparse] whether rows may hold any names, with numbers
-     */
+    /** Make controls for other features; the same ones keep what was entered. A sparse row may hold any names. */
     draw({ current, next }, sparse = false) {
         const written = JSON.stringify([current, next, sparse]);
         if (written === this.written) return;

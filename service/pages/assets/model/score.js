@@ -1,6 +1,4 @@
-/**
- * The prequential score over rows: the window beside its baselines, what happened at which row, and the score now.
- */
+// The prequential score over rows: the window beside its baselines, what happened at which row, and the score now.
 
 import { bars } from "../charts/bars.js";
 import { LineChart } from "../charts/line.js";

@@ -1,6 +1,4 @@
-/**
- * How the page says things: names of scores, marks and events in words.
- */
+// How the page says things: names of scores, marks and events in words.
 
 import { clipped, number } from "../format.js";
 

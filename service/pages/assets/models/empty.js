@@ -1,6 +1,4 @@
-/**
- * What the page shows where there is no model: the three calls that make one.
- */
+// What the page shows where there is no model: the three calls that make one.
 
 import { json, root } from "../api.js";
 import { copyButton } from "../copy.js";

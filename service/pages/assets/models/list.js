@@ -1,7 +1,5 @@
-/**
- * The rows of the list. Rows stay where they are while somebody reads them: values change in place, a model that comes
- * takes the place of one that has gone or stands at the end, and the order is made anew when it is asked for.
- */
+// The rows of the list. Rows stay where they are while somebody reads them: values change in place, a model that comes
+// takes the place of one that has gone or stands at the end, and the order is made anew when it is asked for.
 
 import { root } from "../api.js";
 import { comparison, judged } from "../comparison.js";
@@ -22,12 +20,7 @@ export class List {
         this.shown = []; // names, as they stand
     }
 
-    /**
-     * Take in the page of models as it is now.
-     * @param {object[]} models elements of GET /models, in the service's order
-     * @param {boolean} anew in this order, whatever was shown
-     * @returns {string[]} what has happened, in words
-     */
+    /** Take in the page of models as it is now, `anew` in this order; returns what has happened, in words. */
     update(models, anew) {
         const news = models.flatMap((model) => happened(this.models.get(model.name) ?? model, model));
         this.models = new Map(models.map((model) => [model.name, model]));
@@ -53,12 +46,7 @@ export class List {
     }
 }
 
-/**
- * An order in which nothing moves that can stay.
- * @param {string[]} shown as the rows stand
- * @param {string[]} wanted which rows there are to be
- * @returns {string[]}
- */
+/** An order of the wanted names in which nothing moves that can stay. */
 export function kept(shown, wanted) {
     const coming = wanted.filter((name) => !shown.includes(name));
     const filled = shown.map((name) => (wanted.includes(name) ? name : coming.shift()));
@@ -73,8 +61,6 @@ function happened(before, now) {
         (now.ahead ?? 0) > (before.ahead ?? 0) && `a challenger of ${now.name} is ahead`,
     ].filter(Boolean);
 }
-
-// ------------------------------------------------------------------------------------------------ a row
 
 function row(model) {
     const { name, algorithm, task, rows, rows_per_s: speed, phase, drift, challengers, ahead } = model;

@@ -1,9 +1,7 @@
-/**
- * The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
- */
+// The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
 
 import { json } from "../api.js";
-import { fill, h, patch } from "../dom.js";
+import { byId, fill, h, patch } from "../dom.js";
 import { whole } from "../format.js";
 import { askForKey } from "../key.js";
 import { poll, STATES } from "../poll.js";
@@ -25,8 +23,7 @@ const FIGURES = [
     ["Rows/s", ({ rows_per_s: speed }) => speedText(speed), () => false],
 ];
 
-const at = (id) => document.getElementById(id);
-const list = new List(at("rows"));
+const list = new List(byId("rows"));
 let view = viewOf(location);
 let following = new AbortController();
 let sorted = false;
@@ -63,10 +60,10 @@ function show() {
     following.abort();
     following = new AbortController();
     sorted = false;
-    for (const button of at("order").children) {
+    for (const button of byId("order").children) {
         button.setAttribute("aria-pressed", String(button.dataset.sort === view.sort));
     }
-    if (at("search").value.trim() !== view.search) at("search").value = view.search;
+    if (byId("search").value.trim() !== view.search) byId("search").value = view.search;
     const query = { sort: view.sort, limit: LIMIT, search: view.search || null, cursor: view.cursor, totals: true };
     const look = async (signal) => {
         const page = await json("models", { query, signal });
@@ -82,24 +79,24 @@ async function showModels(page) {
     const none = models.length === 0;
     say(list.update(models, !sorted));
     sorted = true;
-    at("list").hidden = at("calls").hidden = none;
-    at("costs").hidden = !models.some((model) => Number.isFinite(model.mean_cost));
-    at("again").hidden = !list.unsorted;
-    at("previous").disabled = view.cursor === null;
-    at("next").disabled = !page.next;
-    at("next").dataset.cursor = page.next ?? "";
-    at("paging").hidden = view.cursor === null && !page.next;
+    byId("list").hidden = byId("calls").hidden = none;
+    byId("costs").hidden = !models.some((model) => Number.isFinite(model.mean_cost));
+    byId("again").hidden = !list.unsorted;
+    byId("previous").disabled = view.cursor === null;
+    byId("next").disabled = !page.next;
+    byId("next").dataset.cursor = page.next ?? "";
+    byId("paging").hidden = view.cursor === null && !page.next;
     showCount();
     await showEmpty(none);
 }
 
 async function showEmpty(none) {
-    const place = at("empty");
+    const place = byId("empty");
     const wanted = none ? `${view.search}|${view.cursor ?? ""}` : "";
     if (place.dataset.shown === wanted) return;
     place.dataset.shown = wanted;
     place.hidden = !none;
-    at("toolbar").hidden = none && !view.search && !view.cursor;
+    byId("toolbar").hidden = none && !view.search && !view.cursor;
     const shown = none ? await instead() : null;
     if (place.dataset.shown === wanted) fill(place, shown);
 }
@@ -112,33 +109,33 @@ function instead() {
 }
 
 async function showCalls() {
-    if (at("calls").open) fill(at("calls-inside"), await calls().catch(problemNotice));
+    if (byId("calls").open) fill(byId("calls-inside"), await calls().catch(problemNotice));
 }
 
 function showService(found) {
     service = { ...service, ...found };
     const figure = ([name, text, wrong]) =>
         h("div", h("dt", name), h(wrong(service) ? "dd.bad" : "dd", text(service)));
-    if ("ready" in service) patch(at("health"), FIGURES.map(figure));
+    if ("ready" in service) patch(byId("health"), FIGURES.map(figure));
     showCount();
 }
 
 function showCount() {
     if (models === null) return;
     const all = service.models;
-    at("count").textContent = view.search || all === undefined ? "" : whole(all);
+    byId("count").textContent = view.search || all === undefined ? "" : whole(all);
     const first = view.before.length * LIMIT + (view.cursor === null || view.before.length ? 1 : 0);
     const some = models.length && first ? `${whole(first)} to ${whole(first + models.length - 1)}` : "";
-    at("range").textContent = some && all !== undefined && !view.search ? `${some} of ${whole(all)}` : some;
+    byId("range").textContent = some && all !== undefined && !view.search ? `${some} of ${whole(all)}` : some;
 }
 
 function showState(state, problem) {
-    at("live").dataset.state = state;
-    at("live-text").textContent = STATES[state];
+    byId("live").dataset.state = state;
+    byId("live-text").textContent = STATES[state];
     const said = problem ? `${state}: ${problem.message}` : "";
-    if (said !== at("problem").dataset.said && (state !== "reconnecting" || problem)) {
-        at("problem").dataset.said = said; // an alert is read out whenever it is filled
-        fill(at("problem"), problem && problemNotice(problem, state));
+    if (said !== byId("problem").dataset.said && (state !== "reconnecting" || problem)) {
+        byId("problem").dataset.said = said; // an alert is read out whenever it is filled
+        fill(byId("problem"), problem && problemNotice(problem, state));
     }
 }
 
@@ -155,7 +152,7 @@ function problemNotice(problem, state) {
 
 /** To screen readers: what has happened, not every number that has moved. */
 function say(news) {
-    if (news.length) at("said").textContent = news.slice(0, 3).join("; ") + (news.length > 3 ? "; and more" : "");
+    if (news.length) byId("said").textContent = news.slice(0, 3).join("; ") + (news.length > 3 ? "; and more" : "");
 }
 
 function listen() {
@@ -175,7 +172,7 @@ function listen() {
     on("order", "click", ({ target }) => target.dataset.sort && go({ sort: target.dataset.sort }));
     on("again", "click", () => {
         list.sort();
-        at("again").hidden = true;
+        byId("again").hidden = true;
     });
     on("calls", "toggle", showCalls);
     on("next", "click", ({ target }) => turn(target.dataset.cursor, [...view.before, view.cursor]));
