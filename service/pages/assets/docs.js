@@ -6,15 +6,13 @@ import { key } from "./key.js";
 const place = document.getElementById("swagger");
 
 /** What an error status means, with a link to its problems in place of the same example under every route. */
-function errorRow(React, props) {
+function errorRow(element, props) {
     const code = String(props.code);
-    const meaning = props.response.get("description");
-    const link = React.createElement("a", { href: new URL(`problems#${code}`, root).href }, "problems");
-    return React.createElement(
-        "tr",
-        { className: "response problem", "data-code": code },
-        React.createElement("td", { className: "response-col_status" }, code),
-        React.createElement("td", { className: "response-col_description" }, meaning, ": ", link),
+    const link = element("a", { href: new URL(`problems#${code}`, root).href }, "problems");
+    const meaning = [props.response.get("description"), ": ", link];
+    return element("tr", { className: "response problem", "data-code": code },
+        element("td", { className: "response-col_status" }, code),
+        element("td", { className: "response-col_description" }, ...meaning),
     );
 }
 
@@ -23,22 +21,15 @@ function isProblem(props) {
     return Number(props.code) >= 400 && (!kinds || kinds.has("application/problem+json"));
 }
 
-const ours = ({ React }) => ({
+/** Wraps what Swagger UI asks before it offers to try an operation out: streams would never end. */
+const allowTryItOutFor = (allowed, { specSelectors }) => (state, path, method) =>
+    !specSelectors.specJson().getIn(["paths", path, method, "x-stream"]) && allowed(state, path, method);
+
+const ours = ({ React: { createElement: element } }) => ({
     wrapComponents: {
-        response: (Response) => (props) => (
-            isProblem(props) ? errorRow(React, props) : React.createElement(Response, props)
-        ),
+        response: (Response) => (props) => (isProblem(props) ? errorRow(element, props) : element(Response, props)),
     },
-    statePlugins: {
-        spec: {
-            wrapSelectors: {
-                allowTryItOutFor: (allowed, system) => (state, path, method) => (
-                    !system.specSelectors.specJson().getIn(["paths", path, method, "x-stream"])
-                    && allowed(state, path, method)
-                ),
-            },
-        },
-    },
+    statePlugins: { spec: { wrapSelectors: { allowTryItOutFor } } },
 });
 
 function followTheme() {
@@ -49,32 +40,24 @@ function followTheme() {
 }
 
 const NAMES = [
-    ["textarea.body-param__text", "Body"],
-    ["select.examples-select-element", "Example"],
-    ["select.content-type", "Media type"],
-    [".copy-to-clipboard button", "Copy"],
+    ["textarea.body-param__text", () => "Body"],
+    ["select.examples-select-element", () => "Example"],
+    ["select.content-type", () => "Media type"],
+    [".copy-to-clipboard button", () => "Copy"],
+    ["tr[data-param-name] :is(select, input)", (control) => control.closest("tr").dataset.paramName],
 ];
 
 /** Swagger UI leaves some controls without a name, and code that scrolls out of the reach of the keyboard. */
 function nameControls() {
-    const apply = () => {
-        for (const [selector, name] of NAMES) {
-            for (const control of place.querySelectorAll(`${selector}:not([aria-label])`)) {
-                control.setAttribute("aria-label", name);
-            }
-        }
-        for (const control of place.querySelectorAll("tr[data-param-name] :is(select, input):not([aria-label])")) {
-            control.setAttribute("aria-label", control.closest("tr").dataset.paramName);
-        }
-        for (const code of place.querySelectorAll("pre.microlight:not([tabindex])")) {
-            code.tabIndex = 0;
-        }
-    };
-    new MutationObserver(apply).observe(place, { childList: true, subtree: true });
+    for (const [selector, name] of NAMES) {
+        const nameless = place.querySelectorAll(`:is(${selector}):not([aria-label])`);
+        for (const control of nameless) control.setAttribute("aria-label", name(control));
+    }
+    for (const code of place.querySelectorAll("pre.microlight:not([tabindex])")) code.tabIndex = 0;
 }
 
 followTheme();
-nameControls();
+new MutationObserver(nameControls).observe(place, { childList: true, subtree: true });
 const ui = globalThis.SwaggerUIBundle({
     url: new URL(place.dataset.document, location.href).href,
     domNode: place,
@@ -83,9 +66,5 @@ const ui = globalThis.SwaggerUIBundle({
     displayRequestDuration: true,
     validatorUrl: null,
     plugins: [ours],
-    onComplete: () => {
-        if (key() && ui.specSelectors.securityDefinitions()) {
-            ui.preauthorizeApiKey("bearer", key());
-        }
-    },
+    onComplete: () => key() && ui.specSelectors.securityDefinitions() && ui.preauthorizeApiKey("bearer", key()),
 });

@@ -1,8 +1,8 @@
-// Horizontal bars with their names and values as an HTML list, and a mark for the interval of a difference.
+// Horizontal bars with their names and values as an HTML list; marks as small as a word, for tables: the interval of a
+// difference, and the course of a score without axes.
 
 import { number } from "../format.js";
-import { h, placedAt } from "../dom.js";
-import { Frame } from "./frame.js";
+import { h, placedAt, s } from "../dom.js";
 
 /**
  * @typedef {{name: string, value: number|null, text?: string, tone?: string, faded?: boolean, note?: string,
@@ -37,22 +37,6 @@ export function track(from, part, tone = "tone-1") {
     return h("span.bars-track", { "aria-hidden": "true" }, placedAt(h(`span.bars-fill.${tone}`), styles));
 }
 
-/** Bars within a frame: with a title, and their numbers as a table, CSV and JSON. */
-export class BarChart {
-    constructor({ valueName, ...given }) {
-        const rows = () => this.list.map(({ name, value }) => [name, value]);
-        this.list = [];
-        this.frame = new Frame({ ...given, numbers: () => ({ columns: ["name", valueName], rows: rows() }) });
-        this.element = this.frame.element;
-    }
-
-    /** @param {Bar[]} list */
-    update(list) {
-        this.list = list;
-        this.frame.show(bars(list, { label: this.frame.title }));
-    }
-}
-
 /** An interval around zero, a line from low to high with a dot at the mean; the axis ends at `reach` on both sides. */
 export function intervalMark({ low, mean, high }, reach) {
     const known = mean !== null && low !== null && high !== null;
@@ -66,4 +50,19 @@ export function intervalMark({ low, mean, high }, reach) {
         placedAt(h(`span.interval-mean.${tone}`), { left: `${at(mean)}%` }),
     );
     return element;
+}
+
+/** A sparkline of values in order, where null is a gap; `label` stands in its place. */
+export function sparkline(values, { width, height, label, tone }) {
+    const known = values.filter(Number.isFinite);
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const x = (at) => (1 + (at * (width - 4)) / Math.max(1, values.length - 1)).toFixed(1);
+    const y = (value) => (height - 4 - ((value - low) * (height - 8)) / (high - low || 1)).toFixed(1);
+    const path = values.map((value, at) =>
+        Number.isFinite(value) ? `${Number.isFinite(values[at - 1]) ? "L" : "M"}${x(at)} ${y(value)}` : "",
+    );
+    const last = values.at(-1);
+    const dot = Number.isFinite(last) ? s("circle.chart-dot", { cx: x(values.length - 1), cy: y(last), r: 2 }) : null;
+    const how = { role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height };
+    return s(`svg.spark.${tone}`, how, s("path.spark-line", { d: path.join("") }), dot);
 }

@@ -2,46 +2,27 @@
 
 import { number } from "../format.js";
 import { h, placedAt } from "../dom.js";
-import { Frame } from "./frame.js";
+import { named, scrolled, tableOf } from "./frame.js";
 
 const ROOMY_MAX = 8;
+const CORNER = "label \\ answer";
 
-/** A table of `confusion` of the metrics, with `labels` and `counts`. */
-export class ConfusionTable {
-    constructor({ note, file }) {
-        this.frame = new Frame({ title: "Confusion", note, file, numbers: () => this.numbers() });
-        this.element = this.frame.element;
-    }
+/** The matrix: a list per label, with a number per answer; the last one may be of all other classes. */
+export function confusionTable({ labels, counts }) {
+    const names = namesOf(labels, counts);
+    const kind = `.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`;
+    const rows = counts.map((row, at) => rowOf(names[at], row, at));
+    return scrolled("Confusion", tableOf("Rows by label and answer", [CORNER, ...names], rows, kind), ".tall");
+}
 
-    /** Show another matrix: a list per label, with a number per answer; the last one may be of all other classes. */
-    update(matrix = { labels: [], counts: [] }) {
-        const { labels, counts } = matrix;
-        this.matrix = matrix;
-        this.names = counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
-        this.frame.show(counts.length ? this.table() : h("p.muted", "No rows yet"));
-    }
+export function confusionNumbers({ labels, counts }) {
+    const names = namesOf(labels, counts);
+    const rows = counts.map((row, at) => [names[at], ...row]);
+    return { columns: [CORNER, ...names], rows, json: { labels, counts } };
+}
 
-    table() {
-        const { names } = this;
-        const region = { tabindex: "0", role: "region", "aria-label": this.frame.title };
-        const over = { colspan: names.length, scope: "colgroup" };
-        const head = (name) => h("th", { scope: "col" }, clip(name));
-        return h("div.scroll-x.confusion-scroll", region,
-            h(`table.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`,
-                h("caption.visually-hidden", "Rows by label and answer"),
-                h("thead",
-                    h("tr", h("td"), h("th.confusion-over", over, "answered")),
-                    h("tr", h("th.confusion-over", { scope: "col" }, "label"), names.map(head)),
-                ),
-                h("tbody", this.matrix.counts.map((row, at) => rowOf(names[at], row, at))),
-            ),
-        );
-    }
-
-    numbers() {
-        const rows = this.matrix.counts.map((row, at) => [this.names[at], ...row]);
-        return { columns: ["label \\ answer", ...this.names], rows, json: this.matrix };
-    }
+function namesOf(labels, counts) {
+    return counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
 }
 
 function rowOf(name, counts, own) {
@@ -54,9 +35,5 @@ function rowOf(name, counts, own) {
         );
         return placedAt(made, { "--share": `${Math.round(100 * share)}%` });
     };
-    return h("tr", h("th", { scope: "row" }, clip(name)), counts.map(cell));
-}
-
-function clip(name) {
-    return h("span.clip", { title: name }, name);
+    return [named(name), ...counts.map(cell)];
 }

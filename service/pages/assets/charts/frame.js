@@ -104,10 +104,11 @@ export function more(left, what) {
     return left > 0 ? h("p.muted.small", `${number(left)} ${what}`) : null;
 }
 
-/** The numbers of a list of objects; `columns` says how each is read, by name. */
-export function numbersBy(list, columns) {
-    const rows = list.map((own) => Object.values(columns).map((read) => read(own) ?? null));
-    return { columns: Object.keys(columns), rows, json: list };
+/** The numbers of a list of objects: what each has at some paths, "difference.low", which name the columns. */
+export function numbersAt(list, paths) {
+    const read = (own, path) => path.split(".").reduce((one, key) => one?.[key], own) ?? null;
+    const columns = paths.map((path) => path.replaceAll(/[._]/g, " "));
+    return { columns, rows: list.map((own) => paths.map((path) => read(own, path))), json: list };
 }
 
 function shown(value) {

@@ -5,7 +5,7 @@ import { count, number } from "../format.js";
 import { fill, h, patch, placedAt } from "../dom.js";
 import { Frame } from "./frame.js";
 import { LANE, chipButtons, placed } from "./marks.js";
-import { Plot, axis, colour, tickTexts, valueLine } from "./plot.js";
+import { Plot, axis, colour, powersOfTen, tickTexts, valueLine } from "./plot.js";
 
 /** The axis is made for all points but the first few, whose scores are of a handful of rows; lines end there. */
 const [EARLY_SHARE, EARLY_POINTS] = [0.03, 30];
@@ -69,8 +69,8 @@ export class LineChart {
         return {
             scales: { x, y: { distr: log ? 3 : 1, range: () => this.range() } },
             axes: [
-                axis({ size: 28, space: 110, grid: { show: false }, border, values: rows }),
-                axis({ size: 46, space: 32, values: tickTexts }),
+                axis({ size: 28, space: 80, grid: { show: false }, border, values: rows }),
+                axis({ size: 46, space: 32, values: tickTexts, filter: log ? powersOfTen : undefined }),
             ],
             series: [{}, ...this.lines.map((own) => this.line(own))],
             hooks: { ready: [(plot) => plot.under.append(this.markLines)], draw: [(plot) => this.drawMarks(plot)] },

@@ -15,27 +15,35 @@ export function colour(name) {
     return getComputedStyle(probe).color;
 }
 
-/** An axis as all plots have it; `given` is uPlot's. */
-export function axis(given) {
+/** An axis as all plots have it; `given` is uPlot's, but for a filter that is of the grid as well. */
+export function axis({ filter = (_, splits) => splits, ...given }) {
     const sans = getComputedStyle(document.body).fontFamily;
     return {
         font: `11.5px ${sans}`,
         labelFont: `11.5px ${sans}`,
         stroke: () => colour("muted"),
-        grid: { stroke: () => colour("line"), width: 1 },
+        grid: { stroke: () => colour("line"), width: 1, filter },
+        filter,
         ticks: { show: false },
         ...given,
     };
 }
 
-/** What stands at the ticks of an axis of values; a log axis names some of them only. */
+/** What stands at the ticks of an axis of values. */
 export function tickTexts(_, splits, __, ___, step) {
     const digits = Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)));
     return splits.map((value) => {
         if (value === null) return "";
         if (Math.abs(value) >= 1e4) return count(value);
-        return digits || step >= 1 ? value.toFixed(digits) : figure(value);
+        const text = value.toFixed(digits);
+        return Number(text) === value ? text : figure(value);
     });
+}
+
+/** Of the ticks of a log axis the powers of ten, where there are two or more of them. */
+export function powersOfTen(_, splits) {
+    const power = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
+    return splits.filter(power).length > 1 ? splits.map((value) => (power(value) ? value : null)) : splits;
 }
 
 /** A line of the box of values: its key, name and value. */

@@ -1,7 +1,7 @@
-// Things a person does on the page: buttons that wait for their answer, questions before what cannot be undone, and
-// problems said where they belong.
+// Things a person does on the page: buttons that wait for their answer, questions before what cannot be undone,
+// problems said where they belong; and what the key in use allows: parts that need more are left out (model.css).
 
-import { Problem } from "../api.js";
+import { Problem, json } from "../api.js";
 import { fill, h } from "../dom.js";
 
 /**
@@ -86,4 +86,23 @@ export function confirmed({ title, text, action, danger = true }) {
         document.body.append(dialog);
         dialog.showModal();
     });
+}
+
+const MISSING = {
+    learn: "Teaching needs a key with the scope learn.",
+    admin: "Changing this needs a key with the scope admin.",
+};
+
+/** Ask what the key allows, and mark the page with it. */
+export async function showRights() {
+    try {
+        document.body.dataset.scope = (await json("key")).scope;
+    } catch {
+        delete document.body.dataset.scope; // what is not allowed is refused, and said, where it is tried
+    }
+}
+
+/** A part that needs a scope, "learn" or "admin", and what stands in its place without it. */
+export function needing(scope, ...children) {
+    return [h(`div.needs-${scope}`, children), h(`p.muted.small.without-${scope}`, MISSING[scope])];
 }

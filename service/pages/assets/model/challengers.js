@@ -1,23 +1,25 @@
 // Challengers: their scores beside the model's, the paired difference of losses, and what can be done with them.
 
 import { json } from "../api.js";
-import { intervalMark } from "../charts/bars.js";
-import { Frame, numbersBy, scrolled, tableOf } from "../charts/frame.js";
+import { intervalMark, sparkline } from "../charts/bars.js";
+import { Frame, numbersAt, scrolled, tableOf } from "../charts/frame.js";
 import { LineChart } from "../charts/line.js";
-import { sparkline } from "../charts/spark.js";
 import { fill, h } from "../dom.js";
 import { number, rowsText, signed } from "../format.js";
-import { actionButton, confirmed, sayer } from "./actions.js";
-import { challengerForm } from "./challenger_form.js";
-import { needing } from "./rights.js";
+import { actionButton, actionForm, clear, confirmed, needing, problemNotice, say, sayer, tell } from "./actions.js";
+import { answered, entry, field } from "./fields.js";
 import { SCORES, scoreOf } from "./words.js";
 
+const COMPARED = ["mean", "low", "high", "rows"].map((name) => `difference.${name}`);
+const COLUMNS = ["name", "config.algorithm", "rows", "since_version", ...COMPARED, "promote"];
+/** What a challenger may be called. */
+const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 /** Rows a challenger is compared on before it is promoted without force. */
 const ROWS_MIN = 200;
 
 export function challengers(model, place) {
     const said = sayer();
-    const numbers = () => numbersOf(model.docs);
+    const numbers = () => numbersAt(model.docs.challengers?.challengers ?? [], COLUMNS);
     const frame = new Frame({ title: "Paired difference", file: `${model.name}-challengers`, numbers });
     const chart = new LineChart({
         title: "Score beside the challengers",
@@ -45,20 +47,6 @@ function noteOf({ task, class_costs: costs }, { confidence }) {
         `${percent(confidence)} interval: right of zero the challenger is better. The interval holds whenever ` +
         "it is looked at."
     );
-}
-
-function numbersOf({ challengers: shown }) {
-    return numbersBy(shown?.challengers ?? [], {
-        challenger: (own) => own.name,
-        algorithm: (own) => own.config.algorithm,
-        rows: (own) => own.rows,
-        "since version": (own) => own.since_version,
-        "mean difference": (own) => own.difference.mean,
-        low: (own) => own.difference.low,
-        high: (own) => own.difference.high,
-        "compared rows": (own) => own.difference.rows,
-        promote: (own) => own.promote,
-    });
 }
 
 /** A confidence as it is said: 95 %, 97.5 %. */
@@ -174,4 +162,56 @@ function linesOf({ champion, challengers: all }, key, metrics) {
     const values = series.flatMap(({ points: one }) => one.map(([, value]) => value)).filter((value) => value > 0);
     const log = !shares && values.length > 0 && Math.max(...values) > 100 * Math.min(...values);
     return { series, bounds: [0, shares ? 1 : Infinity], log };
+}
+
+/** The form, folded away until it is asked for; the schema is of the body that it sends. */
+function challengerForm(model, { properties }) {
+    const said = sayer();
+    const text = { type: "text", autocomplete: "off", spellcheck: "false" };
+    const name = h("input", { ...text, required: "", pattern: NAME, placeholder: "candidate" });
+    const place = h("div.stack");
+    let offered = [];
+    let entries = {};
+    /** Draw the fields, for an algorithm and its parameters. */
+    const draw = (picked) => {
+        const own = offered.find(({ id }) => id === picked) ?? offered[0];
+        const algorithm = { ...properties.algorithm, enum: offered.map(({ id }) => id), description: own.summary };
+        const { description } = properties.params;
+        entries = {
+            algorithm: entry("algorithm", algorithm, { value: own.id }),
+            promote: entry("promote", properties.promote),
+            params: entry("params", { ...own.params, description }),
+        };
+        entries.algorithm.element.addEventListener("change", () => {
+            draw(entries.algorithm.value());
+            entries.algorithm.element.querySelector("select").focus();
+        });
+        const shown = Object.values(entries).map(({ element }) => element);
+        fill(place, h("div.form-grid", field("Name", name, { path: "name" }), shown));
+    };
+    const submit = h("button.button.primary", { type: "submit" }, "Add the challenger");
+    const send = async () => {
+        const body = Object.fromEntries(Object.entries(entries).map(([key, own]) => [key, own.value()]));
+        const to = model.path(`challengers/${encodeURIComponent(name.value)}`);
+        if (!(await answered(form, said, to, { method: "PUT", body }))) return;
+        tell(said, `${name.value} learns every row from here on.`);
+        name.value = "";
+        draw();
+        await model.refresh("challengers");
+    };
+    const form = actionForm(".stack", submit, send, said, place, said, h("div.row", submit));
+    const folded = h("details.folded", h("summary", "Add a challenger"), form);
+    folded.addEventListener("toggle", async () => {
+        if (!folded.open || offered.length || !model.docs.model) return;
+        try {
+            const { task, algorithm: own } = model.docs.model.config;
+            const fine = ({ id, tasks }) => tasks.includes(task) && (id !== "sparse_dfop" || own === id);
+            offered = (await json("algorithms")).algorithms.filter(fine);
+            draw();
+            clear(said);
+        } catch (error) {
+            say(said, problemNotice(error));
+        }
+    });
+    return folded;
 }

@@ -2,9 +2,8 @@
 
 import { copyButton } from "../copy.js";
 import { fill, h } from "../dom.js";
-import { acting, clear, sayer, tell } from "./actions.js";
+import { acting, clear, needing, sayer, tell } from "./actions.js";
 import { answered, entry } from "./fields.js";
-import { needing } from "./rights.js";
 
 const LABELS_MAX = 50;
 

@@ -1,12 +1,14 @@
 // Drift: one line for each drift, whoever of the model and its challengers found it, with what was found below it; and
 // what is behind the marks of a chart.
 
-import { Frame, more, numbersBy, scrolled, tableOf } from "../charts/frame.js";
+import { Frame, more, numbersAt, scrolled, tableOf } from "../charts/frame.js";
 import { fact, fill, h } from "../dom.js";
 import { ago, number, rowsText, when } from "../format.js";
 import { actionOf, eventSentence, markSentence } from "./words.js";
 
 const SAID = "Newest first. The model and each challenger test alone; a line is the model’s alarm if it has one.";
+const FOUND = ["row", "time", "kind", "class", "action", "challenger", "windows.before", "windows.after"];
+const COLUMNS = [...FOUND, "before", "after", "alarm_count"];
 const SHOWN_MAX = 50;
 const DETAILS_MAX = 20;
 const EPISODE_ROWS = 1000; // as the service has it where a watch does not say
@@ -14,7 +16,7 @@ const EPISODE_ROWS = 1000; // as the service has it where a watch does not say
 export function drift(model, place) {
     const order = (one, other) => other.version - one.version || other.row - one.row;
     const newest = () => [...(model.docs.drift?.events ?? [])].sort(order);
-    const numbers = () => numbersOf(newest());
+    const numbers = () => numbersAt(newest(), COLUMNS);
     const frame = new Frame({ title: "Drift events", plain: true, file: `${model.name}-drift`, numbers });
     fill(place, frame.element);
     model.redrawn("drift", ({ events }) => {
@@ -28,22 +30,6 @@ export function drift(model, place) {
             events.length ? list() : h("p.muted", none),
             more(found.length - SHOWN_MAX, "older drifts are in the table and the CSV."),
         );
-    });
-}
-
-function numbersOf(events) {
-    return numbersBy(events, {
-        row: (own) => own.row,
-        time: (own) => own.time,
-        test: (own) => own.kind,
-        class: (own) => textOf(own.class),
-        action: (own) => own.action,
-        challenger: (own) => own.challenger,
-        "rows before": (own) => own.windows.before,
-        "rows after": (own) => own.windows.after,
-        before: (own) => own.before,
-        after: (own) => own.after,
-        "later alarms": (own) => own.alarm_count,
     });
 }
 

@@ -2,13 +2,14 @@
 // stands.
 
 import { track } from "../charts/bars.js";
-import { Frame, more, named, numbersBy, scrolled, tableOf } from "../charts/frame.js";
+import { Frame, more, named, numbersAt, scrolled, tableOf } from "../charts/frame.js";
 import { fact, fill, h, patch } from "../dom.js";
 import { number, rowsText } from "../format.js";
 import { featureOf } from "./words.js";
 
 const SHOWN_MAX = 60;
 const EPISODES = 5;
+const COLUMNS = ["name", "kind", "weight", "moves.0.row", "moves.0.before", "moves.0.after"];
 const ANY = "Rows hold any names; no list of them is kept.";
 const UNKNOWN = "The first feedback row fixes the features.";
 const NO_WEIGHTS = "This learner is not linear in the features: it has no weights to show.";
@@ -21,7 +22,7 @@ const SIGNS = ["=", "#", "."];
 export function features(model, place) {
     const change = h("div.change", { hidden: true });
     const rows = () => rowsOf(model.docs);
-    const numbers = () => numbersOf(rows());
+    const numbers = () => numbersAt(rows(), COLUMNS);
     const frame = new Frame({ title: "Features in use", plain: true, file: `${model.name}-features`, numbers });
     fill(place, change, frame.element);
     model.when(["features"], ({ features: shown }) => {
@@ -70,7 +71,7 @@ function rowsOf({ features: shown, drift, weights: found }) {
     const moved = lastMoves(drift?.events ?? []);
     const rows = declared.map((own) => {
         const mine = ({ name }) => name === own.name || SIGNS.some((sign) => name.startsWith(own.name + sign));
-        return { ...own, weight: weights.get(own.name) ?? null, moves: moved.filter(mine) };
+        return { ...own, kind: kindText(own), weight: weights.get(own.name) ?? null, moves: moved.filter(mine) };
     });
     return weights.size ? rows.sort((one, other) => (other.weight ?? -1) - (one.weight ?? -1)) : rows;
 }
@@ -92,7 +93,7 @@ function table(rows, found) {
     const weight = (own) => h("div.weight", track(0, (own ?? 0) / most), h("span.num", number(own)));
     const cells = (own) => [
         named(own.name),
-        h("td.kind", kindText(own)),
+        h("td.kind", own.kind),
         ...(found ? [h("td.weight-cell", weight(own.weight))] : []),
         h("td", own.moves.slice(0, 3).map((move) => moveText(own.name, move))),
     ];
@@ -120,17 +121,6 @@ function kindText({ type, categories, buckets, min, max, outside }) {
     if (min === undefined && max === undefined) return "number";
     const beyond = outside && outside !== "accept" ? `, others ${outside === "clip" ? "clipped" : "refused"}` : "";
     return `number ${min ?? "−∞"} to ${max ?? "∞"}${beyond}`;
-}
-
-function numbersOf(rows) {
-    return numbersBy(rows, {
-        feature: ({ name }) => name,
-        kind: kindText,
-        weight: ({ weight }) => weight,
-        "moved at row": ({ moves: [last] }) => last?.row,
-        "mean before": ({ moves: [last] }) => last?.before,
-        "mean after": ({ moves: [last] }) => last?.after,
-    });
 }
 
 function changeOf({ phase, next, overlap_rows: rows, mapping_error: error }) {

@@ -4,10 +4,9 @@ import { address, json } from "../api.js";
 import { fill, h } from "../dom.js";
 import { number, percent, whole } from "../format.js";
 import { key } from "../key.js";
-import { actionButton, actionForm, sayer, tell } from "./actions.js";
+import { actionButton, actionForm, needing, sayer, tell } from "./actions.js";
 import { answered, field, refusable, typed } from "./fields.js";
 import { predictionShown, valueOf } from "./prediction.js";
-import { needing } from "./rights.js";
 import { RowForm } from "./row_form.js";
 
 const BUTTONS_MAX = 12;

@@ -1,7 +1,8 @@
 // The inside of the learner: the weights of its experts, rates or candidates, now and as they move while the page is
 // open.
 
-import { BarChart } from "../charts/bars.js";
+import { bars } from "../charts/bars.js";
+import { Frame } from "../charts/frame.js";
 import { LineChart } from "../charts/line.js";
 import { byId, fact, fill, h } from "../dom.js";
 import { number, rowsText } from "../format.js";
@@ -25,11 +26,7 @@ const KINDS = [
             "Recovered: the old model on old features recovered from the new ones; new: trained in the overlap; " +
             "carried: the old model rewritten.",
         members: ({ features: { ensemble } }) =>
-            ensemble?.map(({ expert, weight, loss }) => ({
-                name: expert,
-                value: weight,
-                note: `loss ${number(loss, 1)}`,
-            })),
+            ensemble?.map((own) => ({ name: own.expert, value: own.weight, note: `loss ${number(own.loss, 1)}` })),
     },
     {
         title: "Experts of auto",
@@ -37,14 +34,7 @@ const KINDS = [
             "Each expert's share in the predictions; one that rests learns no rows until it is tried again. " +
             "An expert is scored by what it says when the label comes, the model by what it had served.",
         members: ({ model: { info } }) =>
-            info.experts
-                ?.map(({ expert, weight, resting, ...scores }) => ({
-                    name: expert,
-                    value: weight,
-                    faded: resting,
-                    note: resting ? "resting" : scoreText(scores),
-                }))
-                .sort((one, other) => other.value - one.value),
+            info.experts?.map(expertOf).sort((one, other) => other.value - one.value),
     },
     {
         title: "Bank of forgetting rates",
@@ -81,6 +71,10 @@ export function learner(model, place) {
     });
 }
 
+function expertOf({ expert, weight, resting, ...scores }) {
+    return { name: expert, value: weight, faded: resting, note: resting ? "resting" : scoreText(scores) };
+}
+
 function scoreText({ accuracy = null, mse = null }) {
     if (accuracy !== null) return `right ${number(accuracy)}`;
     return mse === null ? null : `mse ${number(mse)}`;
@@ -104,7 +98,8 @@ class Members {
         this.samples = []; // of weights by name: they have no history but that of this page
         this.tones = new Map();
         const file = `${model.name}-weights`;
-        this.now = new BarChart({ title, note, file, valueName: "weight" });
+        const rows = () => this.list.map(({ name, value }) => [name, value]);
+        this.now = new Frame({ title, note, file, numbers: () => ({ columns: ["name", "weight"], rows: rows() }) });
         this.course = new LineChart({
             title: "As they move",
             note: "Since this page was opened.",
@@ -119,7 +114,9 @@ class Members {
         this.record(row, Object.fromEntries(list.map(({ name, value }) => [name, value])));
         const top = this.top();
         const toneOf = (name) => this.tones.get(name) ?? "tone-base";
-        this.now.update(list.map((own) => ({ ...own, text: weightText(own.value), tone: toneOf(own.name) })));
+        const shown = list.map((own) => ({ ...own, text: weightText(own.value), tone: toneOf(own.name) }));
+        this.list = list;
+        this.now.show(bars(shown, { label: this.now.title }));
         const points = (name) => this.samples.map(({ row: at, values }) => [at, values[name] ?? null]);
         const series = top.map((name) => ({ key: name, name, tone: toneOf(name), points: points(name) }));
         this.course.height = Math.min(HEIGHT_MAX, Math.max(HEIGHT, ROW_HEIGHT * list.length)); // as high as the bars

@@ -2,6 +2,7 @@
 // documents it shows.
 
 import { byId } from "../dom.js";
+import { showRights } from "./actions.js";
 import { challengers } from "./challengers.js";
 import { configuration } from "./configuration.js";
 import { ModelDocuments } from "./documents.js";
@@ -12,7 +13,6 @@ import { head, stateShown } from "./head.js";
 import { learner } from "./learner.js";
 import { quality } from "./quality.js";
 import { log, pending, snapshots } from "./records.js";
-import { showRights } from "./rights.js";
 import { score } from "./score.js";
 
 const PARTS = { score, hand, quality, learner, features, drift, challengers, configuration, pending, snapshots, log };

@@ -2,7 +2,7 @@
 // the coverage of intervals.
 
 import { bars } from "../charts/bars.js";
-import { ConfusionTable } from "../charts/confusion.js";
+import { confusionNumbers, confusionTable } from "../charts/confusion.js";
 import { Frame, more, named, scrolled, tableOf } from "../charts/frame.js";
 import { ReliabilityChart } from "../charts/reliability.js";
 import { byId, choice, fill, h, placedAt } from "../dom.js";
@@ -62,22 +62,25 @@ function scoreNumbers(metrics) {
 }
 
 function classParts({ name }) {
-    const confusion = new ConfusionTable({ note: "Rows by label and answer.", file: `${name}-confusion` });
+    let shown = null;
+    const frame = (title, file, numbers, note) => new Frame({ title, note, file: `${name}-${file}`, numbers });
+    const classes = frame("Classes", "classes", () => classNumbers(shown.per_class ?? {}));
+    const matrix = () => confusionNumbers(shown.confusion);
+    const confusion = frame("Confusion", "confusion", matrix, "Rows by label and answer.");
     const reliability = new ReliabilityChart({
         note:
             "How often answers of about one probability were right; on the diagonal promises hold. " +
             "Rings have fewer than 10 rows, or less than 1 % of all.",
         file: `${name}-reliability`,
     });
-    let shown = {};
-    const classes = new Frame({ title: "Classes", file: `${name}-classes`, numbers: () => classNumbers(shown) });
     return {
         columns: [[classes.element], [confusion.element, reliability.element]],
         update(scores) {
-            shown = scores.per_class ?? {};
-            confusion.update(scores.confusion);
+            shown = { confusion: { labels: [], counts: [] }, ...scores };
+            const { counts } = shown.confusion;
+            confusion.show(counts.length ? confusionTable(shown.confusion) : h("p.muted", "No rows yet"));
             reliability.update(scores.reliability);
-            classes.show(classTable(Object.entries(shown)));
+            classes.show(classTable(Object.entries(scores.per_class ?? {})));
         },
     };
 }

@@ -4,8 +4,7 @@ import { json } from "../api.js";
 import { more, scrolled, tableOf } from "../charts/frame.js";
 import { fact, fill, h, patch } from "../dom.js";
 import { ago, bytes, clipped, number, rowsText, when } from "../format.js";
-import { actionButton, confirmed, sayer } from "./actions.js";
-import { needing } from "./rights.js";
+import { actionButton, confirmed, needing, sayer } from "./actions.js";
 
 const PENDING_SHOWN = 5;
 const ENTRIES_SHOWN = 6;

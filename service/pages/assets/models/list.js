@@ -65,7 +65,7 @@ function happened(before, now) {
 function row(model) {
     const { name, algorithm, task, rows, rows_per_s: speed, phase, drift, challengers, ahead } = model;
     const score = judged(model);
-    const contest = ahead ? badge(`${ahead} of ${challengers} ahead`, "accent") : challengers || NONE;
+    const contest = ahead ? badge(`${ahead} of ${challengers} ahead`, "accent") : challengers || h("span.muted", NONE);
     const href = new URL(`ui/models/${encodeURIComponent(name)}`, root);
     return h("tr", { role: "row", data: { key: name } },
         h("th", { role: "rowheader", scope: "row" }, h("a", { href }, name), sub(`${algorithm} · ${task}`)),

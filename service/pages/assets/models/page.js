@@ -156,7 +156,7 @@ function say(news) {
 }
 
 function listen() {
-    const on = (id, event, listener) => at(id).addEventListener(event, listener);
+    const on = (id, event, listener) => byId(id).addEventListener(event, listener);
     const turn = (cursor, before) => {
         go({ cursor, before });
         scrollTo({ top: 0 });
