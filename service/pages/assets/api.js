@@ -1,6 +1,6 @@
 // Calls of the API: addresses under the service's root, the key in a header, errors as Problem.
 
-import { askForKey, key, keyHeaders } from "./key.js";
+import { askForKey, key } from "./key.js";
 
 const UNKNOWN = "The service does not know this key. Try another one.";
 
@@ -60,7 +60,7 @@ export async function request(path, { method = "GET", body, query, headers = {},
     const sent = { method, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: "no-store" };
     for (;;) {
         const used = key();
-        const all = { ...json, ...headers, ...keyHeaders() };
+        const all = { ...json, ...headers, ...(used !== null && { Authorization: `Bearer ${used}` }) };
         const response = await reach(address(path, query), { ...sent, headers: all });
         if (response.ok || response.status === 304) return response;
         const reason = used === null ? "This service asks for a key." : UNKNOWN;

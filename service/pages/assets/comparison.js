@@ -34,7 +34,8 @@ export function comparison(own, other, rows) {
     }
     if (other <= 0) return { part: -1, kind: "bad", text: "baseline never wrong" };
     const more = own / other - 1;
-    const text = more < 9.95 ? `${atLeast(more)} more` : `${times(own / other)} as much`;
+    const times = more < 999 ? `${Math.round(more + 1)}\u202f×` : ">\u20091000\u202f×";
+    const text = more < 9.95 ? `${atLeast(more)} more` : `${times} as much`;
     return { part: -Math.min(1, more), kind: "bad", text };
 }
 
@@ -43,8 +44,4 @@ function atLeast(part) {
     if (part < 0.001) return `<\u2009${percent(0.001)}`;
     if (part > 0.999 && part < 1) return `>\u2009${percent(0.999)}`;
     return percent(part, part < 0.1 || (part > 0.99 && part < 1) ? 1 : 0);
-}
-
-function times(ratio) {
-    return ratio < 1000 ? `${Math.round(ratio)}\u202f×` : ">\u20091000\u202f×";
 }

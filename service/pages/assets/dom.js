@@ -1,26 +1,18 @@
 // Elements of the page, made without markup: what users have sent is only ever set as text.
 
-const SVG = "http://www.w3.org/2000/svg";
-
 /**
  * An HTML element: h("div.card.wide", { id: "one" }, "text", h("p", "more")). What follows the tag and its classes are
  * attributes, where it is an object, and children: text stays text, null and false are left out. `on` holds listeners
  * by event, `data` values of data-*; null leaves an attribute out.
  */
-export function h(tag, given, ...children) {
-    return made(document.createElement(nameOf(tag)), tag, given, children);
-}
+export const h = (tag, ...given) => made(document.createElement(tag.split(".", 1)[0]), tag, given);
 
 /** An SVG element, likewise. */
-export function s(tag, given, ...children) {
-    return made(document.createElementNS(SVG, nameOf(tag)), tag, given, children);
+export function s(tag, ...given) {
+    return made(document.createElementNS("http://www.w3.org/2000/svg", tag.split(".", 1)[0]), tag, given);
 }
 
-function nameOf(tag) {
-    return tag.split(".", 1)[0];
-}
-
-function made(element, tag, given, children) {
+function made(element, tag, [given, ...children]) {
     const [, ...classes] = tag.split(".");
     if (classes.length) element.setAttribute("class", classes.join(" "));
     if (given && Object.getPrototypeOf(given) === Object.prototype) assign(element, given);
@@ -30,9 +22,7 @@ function made(element, tag, given, children) {
 }
 
 /** An element of the template. */
-export function byId(id) {
-    return document.getElementById(id);
-}
+export const byId = (id) => document.getElementById(id);
 
 /** Put something else into an element, which comes back. */
 export function fill(element, ...children) {
@@ -50,9 +40,7 @@ export function placedAt(element, styles) {
 }
 
 /** A name and its value, of a dl. */
-export function fact(name, value, title) {
-    return h("div", h("dt", name), h("dd", { title }, value));
-}
+export const fact = (name, value, title) => h("div", h("dt", name), h("dd", { title }, value));
 
 /** One of a few, as a group of buttons: pairs of key and label; `offer` shows others, and which of them is picked. */
 export function choice(name, options, onPick) {

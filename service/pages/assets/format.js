@@ -24,9 +24,7 @@ export function when(time) {
 }
 
 /** A part as a percentage, "87.3 %": with a narrow space that does not break. */
-export function percent(part, digits = 1) {
-    return `${(100 * part).toFixed(digits)}\u202f%`;
-}
+export const percent = (part, digits = 1) => `${(100 * part).toFixed(digits)}\u202f%`;
 
 /** A share, or a score that is 1 at most: near 1 with more decimals, so that what is not 1 is not shown as 1. */
 export function share(value) {
@@ -38,19 +36,13 @@ export function share(value) {
 }
 
 /** A whole number with its thousands set apart. */
-export function whole(value) {
-    return Number.isFinite(value) ? WHOLE.format(value) : NONE;
-}
+export const whole = (value) => (Number.isFinite(value) ? WHOLE.format(value) : NONE);
 
 /** A count: "1,204"; from a hundred thousand on "120.4K". */
-export function count(value) {
-    return Math.abs(value) >= 1e5 ? SHORT.format(value) : whole(value);
-}
+export const count = (value) => (Math.abs(value) >= 1e5 ? SHORT.format(value) : whole(value));
 
 /** Rows with their noun. */
-export function rowsText(rows) {
-    return `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
-}
+export const rowsText = (rows) => `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
 
 /** A number to three or four figures, whatever its size: "0.0123", "12.3", "4,810", "3.1e+12". */
 export function figure(value) {

@@ -6,23 +6,15 @@ import { copies } from "./copy.js";
 const SHOWN = /(?:http:\/\/)?localhost:8000/g;
 
 /** The service's address as a call needs it: without the slash at its end. */
-function here() {
-    return root.href.replace(/\/$/, "");
-}
-
-function addressed(text) {
-    return text.replace(SHOWN, here());
-}
+const here = root.href.replace(/\/$/, "");
 
 for (const code of document.querySelectorAll(".code")) {
     const text = code.querySelector("code");
     const button = code.querySelector(".copy");
-    text.textContent = addressed(text.textContent);
+    text.textContent = text.textContent.replace(SHOWN, here);
     copies(button);
     button.hidden = false;
 }
 
 const contents = document.getElementById("contents");
-if (contents && matchMedia("(max-width: 860px)").matches) {
-    contents.open = false;
-}
+if (contents && matchMedia("(max-width: 860px)").matches) contents.open = false;

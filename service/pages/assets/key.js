@@ -7,14 +7,7 @@ const at = (id) => byId(`key-${id}`);
 let asking = null;
 
 /** The key, or null where none was given. */
-export function key() {
-    return sessionStorage.getItem(NAME);
-}
-
-/** Header fields that send the key. */
-export function keyHeaders() {
-    return key() === null ? {} : { Authorization: `Bearer ${key()}` };
-}
+export const key = () => sessionStorage.getItem(NAME);
 
 function keep(secret) {
     if (secret === null) sessionStorage.removeItem(NAME);

@@ -25,7 +25,8 @@ export async function poll(look, { every = POLL_MS, signal = new AbortController
                 if (!signal.aborted) tell("live");
             } catch (error) {
                 if (signal.aborted) return;
-                if (final(error)) return tell("ended", error);
+                const { status } = error;
+                if (status >= 400 && status < 500 && status !== 429) return tell("ended", error); // it stays refused
                 if (!(error instanceof Problem)) console.error(error);
                 tell("reconnecting", error instanceof Problem ? error : undefined);
                 failures += 1;
@@ -35,11 +36,6 @@ export async function poll(look, { every = POLL_MS, signal = new AbortController
         const ms = (failures ? longer : every) - (performance.now() - begun);
         await pause(document.hidden ? null : ms, signal);
     }
-}
-
-/** Whether the service refuses what it is asked for, and would refuse it again. */
-function final(error) {
-    return error instanceof Problem && error.status >= 400 && error.status < 500 && error.status !== 429;
 }
 
 /** Wait for so long, or for as long as the page is hidden; less where it is shown, or the network goes or is back. */

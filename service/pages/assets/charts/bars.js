@@ -11,12 +11,12 @@ import { h, placedAt, s } from "../dom.js";
  */
 
 /** Bars, from 0 or from a middle where some are negative; `most` is the value of a full one, left out: the largest. */
-export function bars(list, { most, label }) {
+export function bars(list, { most, label, kind = "" }) {
     const full = most ?? Math.max(1e-300, ...list.map(({ value }) => Math.abs(value ?? 0)));
     const signed = list.some(({ value }) => value < 0);
     const noted = list.some(({ note }) => note);
-    const kind = `${signed ? ".bars-signed" : ""}${noted ? ".bars-noted" : ""}`;
-    return h(`ul.bars${kind}`, { "aria-label": label }, list.map((own) => bar(own, { full, signed, noted })));
+    const kinds = `${kind}${signed ? ".bars-signed" : ""}${noted ? ".bars-noted" : ""}`;
+    return h(`ul.bars${kinds}`, { "aria-label": label }, list.map((own) => bar(own, { full, signed, noted })));
 }
 
 function bar({ name, value, text, tone, faded, note, goal }, { full, signed, noted }) {

@@ -21,9 +21,7 @@ export function confusionNumbers({ labels, counts }) {
     return { columns: [CORNER, ...names], rows, json: { labels, counts } };
 }
 
-function namesOf(labels, counts) {
-    return counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
-}
+const namesOf = (labels, counts) => counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
 
 function rowOf(name, counts, own) {
     const all = counts.reduce((sum, value) => sum + value, 0);

@@ -95,14 +95,10 @@ export function scrolled(label, table, kind = "") {
 }
 
 /** The head of a row: a name that is cut where it is long, and whole as its title. */
-export function named(name) {
-    return h("th", { scope: "row" }, h("span.clip.clip-wide", { title: name }, name));
-}
+export const named = (name) => h("th", { scope: "row" }, h("span.clip.clip-wide", { title: name }, name));
 
 /** What is left out of a list, where something is. */
-export function more(left, what) {
-    return left > 0 ? h("p.muted.small", `${number(left)} ${what}`) : null;
-}
+export const more = (left, what) => (left > 0 ? h("p.muted.small", `${number(left)} ${what}`) : null);
 
 /** The numbers of a list of objects: what each has at some paths, "difference.low", which name the columns. */
 export function numbersAt(list, paths) {

@@ -9,6 +9,7 @@ const LANES = 2;
 const GAP = 6;
 const LETTER = 6.4;
 const FRAME = 24;
+const PLURALS = { several: "marks", switch: "switches", configure: "changes" };
 
 /**
  * @typedef {{x: number, kind: string, label: string}} Mark
@@ -32,15 +33,11 @@ export function placed(marks, place, room) {
 
 function sized(marks, place, room) {
     const kind = marks.every((mark) => mark.kind === marks[0].kind) ? marks[0].kind : "several";
-    const label = marks.length === 1 ? marks[0].label : `${marks.length} ${plural(kind)}`;
+    const label = marks.length === 1 ? marks[0].label : `${marks.length} ${PLURALS[kind] ?? `${kind}s`}`;
     const width = label.length * LETTER + FRAME;
     const at = (place(marks[0].x) + place(marks.at(-1).x)) / 2;
     const left = Math.min(Math.max(at - width / 2, 0), Math.max(0, room - width));
     return { marks, kind, label, at, left, width };
-}
-
-function plural(kind) {
-    return { several: "marks", switch: "switches", configure: "changes" }[kind] ?? `${kind}s`;
 }
 
 /** The buttons of placed marks; `onPick` takes the marks of the button that was pressed, and the button. */

@@ -39,9 +39,7 @@ export function actionForm(kind, button, action, said, ...children) {
 }
 
 /** A place for what is said, read out when it changes. */
-export function sayer() {
-    return h("div.said", { role: "status", hidden: true });
-}
+export const sayer = () => h("div.said", { role: "status", hidden: true });
 
 export function clear(said) {
     fill(said).hidden = true;

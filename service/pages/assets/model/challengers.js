@@ -6,8 +6,8 @@ import { Frame, numbersAt, scrolled, tableOf } from "../charts/frame.js";
 import { LineChart } from "../charts/line.js";
 import { fill, h } from "../dom.js";
 import { number, rowsText, signed } from "../format.js";
-import { actionButton, actionForm, clear, confirmed, needing, problemNotice, say, sayer, tell } from "./actions.js";
-import { answered, entry, field } from "./fields.js";
+import { acting, actionButton, actionForm, confirmed, needing, sayer, tell } from "./actions.js";
+import { answered, entered, entry, field } from "./fields.js";
 import { SCORES, scoreOf } from "./words.js";
 
 const COMPARED = ["mean", "low", "high", "rows"].map((name) => `difference.${name}`);
@@ -50,9 +50,7 @@ function noteOf({ task, class_costs: costs }, { confidence }) {
 }
 
 /** A confidence as it is said: 95 %, 97.5 %. */
-function percent(confidence) {
-    return `${Number((100 * confidence).toFixed(2))} %`;
-}
+const percent = (confidence) => `${Number((100 * confidence).toFixed(2))} %`;
 
 function table(model, { champion, challengers: all }, metrics, { key, said }) {
     const ends = all.flatMap(({ difference: { low, high } }) => [Math.abs(low ?? 0), Math.abs(high ?? 0)]);
@@ -61,19 +59,16 @@ function table(model, { champion, challengers: all }, metrics, { key, said }) {
         h("td.num", number(own.window[key]), h("span.sub", `${number(own.overall[key])} of all rows`)),
         h("td", course(own, key, name, tone)),
     ];
-    const championRow = h("tr",
-        h("th", { scope: "row" }, "The model itself", h("span.sub", champion.algorithm)),
-        h("td.num", number(metrics.rows)),
-        scores(metrics, "the model", "tone-1"),
-        [h("td"), h("td"), h("td")],
-    );
+    const within = ({ rows, low, high }) => (low === null ? rowsText(rows) : `${signed(low)} to ${signed(high)}`);
+    const name = h("th", { scope: "row" }, "The model itself", h("span.sub", champion.algorithm));
+    const championRow = [name, metrics.rows, ...scores(metrics, "the model", "tone-1"), "", "", ""];
     const challengerRow = (own, at) =>
         h("tr", { data: { challenger: own.name, key: `${own.name} ${own.since_version}` } },
             h("th", { scope: "row" }, own.name, " ", promotes(own), h("span.sub", own.config.algorithm)),
             h("td.num", number(own.rows), h("span.sub", `since version ${number(own.since_version)}`)),
             scores(own.metrics, own.name, toneOf(at)),
             h("td.interval-cell", intervalMark(own.difference, reach)),
-            h("td.num.interval-text", signed(own.difference.mean), h("span.sub", intervalText(own.difference))),
+            h("td.num.interval-text", signed(own.difference.mean), h("span.sub", within(own.difference))),
             h("td", h("div.row.nowrap.needs-admin", promoteButton(model, own, said), deleteButton(model, own, said))),
         );
     const heads = ["Challenger", "Rows", SCORES[key], "Course", "Difference, around zero", "", ""];
@@ -83,9 +78,7 @@ function table(model, { champion, challengers: all }, metrics, { key, said }) {
 }
 
 /** The colour of a challenger, in its line and in its row. */
-function toneOf(at) {
-    return `tone-${2 + (at % 7)}`;
-}
+const toneOf = (at) => `tone-${2 + (at % 7)}`;
 
 /** The window's score over rows, as small as a word. */
 function course(metrics, key, name, tone) {
@@ -98,24 +91,19 @@ function promotes({ promote }) {
     return promote === "auto" ? h("span.badge.accent", { title }, "promotes itself") : null;
 }
 
-function intervalText({ rows, low, high }) {
-    return low === null ? rowsText(rows) : `${signed(low)} to ${signed(high)}`;
-}
-
 function promoteButton(model, { name }, said) {
     const action = async () => {
         // The button outlives the document that it was drawn from.
         const own = model.docs.challengers.challengers.find((one) => one.name === name);
         const { difference } = own;
         const force = name !== "previous" && (difference.rows < ROWS_MIN || !(difference.low > 0));
-        const text = [
-            comparedText(difference),
-            force &&
-                `It has not been shown to be better: that takes ${ROWS_MIN} rows and an interval above zero. It has ` +
-                    `learned ${rowsText(own.rows)}.`,
+        const unproven =
+            `It has not been shown to be better: that takes ${ROWS_MIN} rows and an interval above zero. It has ` +
+            `learned ${rowsText(own.rows)}.`;
+        const then =
             `${name} (${own.config.algorithm}) answers from then on; the present learner goes on as the ` +
-                'challenger "previous". All differences start again from zero. A snapshot is written first.',
-        ].filter(Boolean);
+            'challenger "previous". All differences start again from zero. A snapshot is written first.';
+        const text = [comparedText(difference), ...(force ? [unproven] : []), then];
         const label = force ? "Promote nevertheless" : "Promote";
         if (!(await confirmed({ title: `Promote ${name}?`, text, action: label, danger: force }))) return;
         const body = force ? { force } : undefined;
@@ -135,12 +123,11 @@ function comparedText({ rows, mean, low, high, confidence }) {
 }
 
 function deleteButton(model, { name }, said) {
+    const gone = "It is gone, with everything that it has learned.";
+    const back = "A snapshot is written first; a restore of it brings back the whole model as it was then.";
     const action = async () => {
-        const text = [
-            "It is gone, with everything that it has learned.",
-            "A snapshot is written first; a restore of it brings back the whole model as it was then.",
-        ];
-        if (!(await confirmed({ title: `Delete challenger ${name}?`, text, action: "Delete" }))) return;
+        const question = { title: `Delete challenger ${name}?`, text: [gone, back], action: "Delete" };
+        if (!(await confirmed(question))) return;
         await json(model.path(`challengers/${encodeURIComponent(name)}`), { method: "DELETE" });
         await model.refresh("challengers");
     };
@@ -149,14 +136,11 @@ function deleteButton(model, { name }, said) {
 
 function linesOf({ champion, challengers: all }, key, metrics) {
     const points = (own) => own.history.map((point) => [point.row, point[key] ?? null]);
-    const line = ({ name, config: { algorithm }, metrics: own }, at) => ({
-        key: name,
-        name: `${name} (${algorithm})`,
-        tone: toneOf(at),
-        dashed: at >= 7,
-        points: points(own),
-    });
-    const own = { key: " model", name: `The model (${champion.algorithm})`, tone: "tone-1", points: points(metrics) };
+    const named = (name, { algorithm }) => `${name} (${algorithm})`;
+    const line = ({ name, config, metrics: own }, at) => {
+        return { key: name, name: named(name, config), tone: toneOf(at), dashed: at >= 7, points: points(own) };
+    };
+    const own = { key: " model", name: named("The model", champion), tone: "tone-1", points: points(metrics) };
     const series = [own, ...all.map(line)];
     const shares = key === "accuracy";
     const values = series.flatMap(({ points: one }) => one.map(([, value]) => value)).filter((value) => value > 0);
@@ -191,7 +175,7 @@ function challengerForm(model, { properties }) {
     };
     const submit = h("button.button.primary", { type: "submit" }, "Add the challenger");
     const send = async () => {
-        const body = Object.fromEntries(Object.entries(entries).map(([key, own]) => [key, own.value()]));
+        const body = entered(Object.entries(entries));
         const to = model.path(`challengers/${encodeURIComponent(name.value)}`);
         if (!(await answered(form, said, to, { method: "PUT", body }))) return;
         tell(said, `${name.value} learns every row from here on.`);
@@ -201,17 +185,12 @@ function challengerForm(model, { properties }) {
     };
     const form = actionForm(".stack", submit, send, said, place, said, h("div.row", submit));
     const folded = h("details.folded", h("summary", "Add a challenger"), form);
-    folded.addEventListener("toggle", async () => {
-        if (!folded.open || offered.length || !model.docs.model) return;
-        try {
-            const { task, algorithm: own } = model.docs.model.config;
-            const fine = ({ id, tasks }) => tasks.includes(task) && (id !== "sparse_dfop" || own === id);
-            offered = (await json("algorithms")).algorithms.filter(fine);
-            draw();
-            clear(said);
-        } catch (error) {
-            say(said, problemNotice(error));
-        }
-    });
+    const offer = async () => {
+        const { task, algorithm: own } = model.docs.model.config;
+        const fine = ({ id, tasks }) => tasks.includes(task) && (id !== "sparse_dfop" || own === id);
+        offered = (await json("algorithms")).algorithms.filter(fine);
+        draw();
+    };
+    folded.addEventListener("toggle", () => folded.open && !offered.length && acting(submit, offer, said));
     return folded;
 }

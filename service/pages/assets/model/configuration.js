@@ -46,7 +46,7 @@ function drawForm(model, form, said, made) {
     const fields = made();
     const changes = () => {
         const changed = fields.filter(([, own]) => JSON.stringify(own.value()) !== own.first);
-        return Object.fromEntries(changed.map(([name, own]) => [name, own.value()]));
+        return Object.fromEntries(changed.map(([name, own]) => [name, own.value() ?? null])); // null: its default
     };
     const preview = h("code.preview");
     const submit = h("button.button.primary", { type: "submit" }, "Change");

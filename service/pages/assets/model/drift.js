@@ -33,13 +33,8 @@ export function drift(model, place) {
     });
 }
 
-function textOf(label) {
-    return label === null ? null : String(label);
-}
-
-function rowText({ row }) {
-    return row.toLocaleString("en");
-}
+const textOf = (label) => (label === null ? null : String(label));
+const rowText = ({ row }) => row.toLocaleString("en");
 
 /**
  * Events by drift, the newest first: at most one of each learner, all within the rows of an episode, as alarms of one
@@ -57,13 +52,8 @@ export function episodes(events, rows = EPISODE_ROWS) {
 }
 
 /** The event that stands for a drift: the model's own, else the first one. */
-function leading(episode) {
-    return episode.find(({ challenger }) => challenger === null) ?? episode[0];
-}
-
-function finder({ challenger }) {
-    return challenger === null ? "the model" : `challenger ${challenger}`;
-}
+const leading = (episode) => episode.find(({ challenger }) => challenger === null) ?? episode[0];
+const finder = ({ challenger }) => (challenger === null ? "the model" : `challenger ${challenger}`);
 
 /** Who has found a drift: "the model, dfop and auto (row 1,171)"; a row is named where it is not the leading one's. */
 export function finders(episode) {

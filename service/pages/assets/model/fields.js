@@ -135,15 +135,19 @@ function nameOf(path) {
 }
 
 /** The description of a schema; what stands between backticks is code. */
-function about({ description }) {
-    return description?.split("`").map((part, at) => (at % 2 ? h("code", part) : part));
-}
+const about = ({ description }) => description?.split("`").map((part, at) => (at % 2 ? h("code", part) : part));
 
 /** Fields that are one value, with a name of their own. */
 function group(path, schema, children, head = nameOf(path)) {
     const help = schema.description ? h("p.help", about(schema)) : null;
     const error = h("p.error", { role: "alert", hidden: true });
     return refusable(h("fieldset.field-group", { data: { path } }, h("legend", head), help, children, error));
+}
+
+/** The object that entries are, by their names; what is left empty is left out. */
+export function entered(entries) {
+    const all = entries.map(([name, own]) => [name, own.value()]);
+    return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
 /** An object of fields; one that may be null is switched on and off. */
@@ -153,18 +157,14 @@ function whole(path, schema, { value = null, ...given }, labelOf) {
         return [name, entry(`${path}.${name}`, own, below)];
     };
     const entries = Object.entries(schema.properties).map(inner);
-    const entered = () => {
-        const all = entries.map(([name, own]) => [name, own.value()]);
-        return Object.fromEntries(all.filter(([, own]) => own !== undefined));
-    };
     const grid = h("div.form-grid", entries.map(([, { element }]) => element));
-    if (!schema.nullable) return { element: group(path, schema, grid), value: entered };
+    if (!schema.nullable) return { element: group(path, schema, grid), value: () => entered(entries) };
     const on = h("input", { type: "checkbox", checked: value !== null });
     const show = () => (grid.hidden = !on.checked);
     on.addEventListener("change", show);
     show();
     const element = group(path, schema, grid, h("label.check", on, nameOf(path)));
-    return { element, value: () => (on.checked ? entered() : null) };
+    return { element, value: () => (on.checked ? entered(entries) : null) };
 }
 
 /** An object of any names and texts. */

@@ -11,6 +11,7 @@ const LINES_MAX = 7;
 const [HEIGHT, HEIGHT_MAX, ROW_HEIGHT] = [240, 400, 24];
 const GAUSSIANS_MAX = 8;
 const SAMPLES_MAX = 512;
+const SINCE = "Since this page was opened.";
 const FACTS = {
     effective_window: "Effective window, rows",
     noise_std: "Noise, standard deviation",
@@ -53,36 +54,22 @@ const KINDS = [
 export function learner(model, place) {
     const facts = h("dl.stats.small-stats");
     const shown = new Map();
+    fill(place, facts);
     model.when(["model", "features"], (docs) => {
-        const present = KINDS.filter((kind) => kind.members(docs)?.length);
-        for (const kind of present) {
-            if (!shown.has(kind)) shown.set(kind, new Members(model, kind));
-            shown.get(kind).update(kind.members(docs), docs.model.rows);
+        for (const kind of KINDS) {
+            const members = kind.members(docs) ?? [];
+            if (members.length && !shown.has(kind)) shown.set(kind, new Members(model, kind, place));
+            shown.get(kind)?.update(members, docs.model.rows);
         }
-        fill(facts, factsOf(docs.model));
-        facts.hidden = !facts.childElementCount;
-        const nothing = facts.hidden && !present.length;
+        fill(facts, factsOf(docs.model)).hidden = !facts.childElementCount;
+        const nothing = [...place.children].every((own) => own.hidden);
         for (const id of ["learner", "to-learner"]) byId(id).hidden = nothing;
-        const first = present.length ? shown.get(present[0]).left : place;
-        if (facts.parentElement !== first) first.append(facts);
-        const elements = present.length ? present.map((kind) => shown.get(kind).element) : [facts];
-        const there = [...place.children];
-        if (there.length !== elements.length || there.some((own, at) => own !== elements[at])) fill(place, elements);
     });
 }
 
-function expertOf({ expert, weight, resting, ...scores }) {
-    return { name: expert, value: weight, faded: resting, note: resting ? "resting" : scoreText(scores) };
-}
-
-function scoreText({ accuracy = null, mse = null }) {
-    if (accuracy !== null) return `right ${number(accuracy)}`;
-    return mse === null ? null : `mse ${number(mse)}`;
-}
-
-/** A weight as text: shares of one need no more than three decimals. */
-function weightText(value) {
-    return value > 0 && value < 0.0005 ? "<0.001" : value.toFixed(3);
+function expertOf({ expert, weight, resting, accuracy = null, mse = null }) {
+    const score = accuracy !== null ? `right ${number(accuracy)}` : mse !== null ? `mse ${number(mse)}` : null;
+    return { name: expert, value: weight, faded: resting, note: resting ? "resting" : score };
 }
 
 function factsOf({ info }) {
@@ -94,27 +81,25 @@ function factsOf({ info }) {
 
 /** Members of a learner with their weights: bars for now, lines for how they have moved. */
 class Members {
-    constructor(model, { title, note }) {
+    constructor(model, { title, note }, place) {
         this.samples = []; // of weights by name: they have no history but that of this page
         this.tones = new Map();
         const file = `${model.name}-weights`;
         const rows = () => this.list.map(({ name, value }) => [name, value]);
         this.now = new Frame({ title, note, file, numbers: () => ({ columns: ["name", "weight"], rows: rows() }) });
-        this.course = new LineChart({
-            title: "As they move",
-            note: "Since this page was opened.",
-            file: `${file}-over-rows`,
-            height: HEIGHT,
-        });
-        this.left = h("div.stacked", this.now.element);
-        this.element = h("div.pair.pair-learner", this.left, this.course.element);
+        this.course = new LineChart({ title: "As they move", note: SINCE, file: `${file}-over-rows`, height: HEIGHT });
+        this.element = h("div.pair", this.now.element, this.course.element);
+        place.append(this.element);
     }
 
     update(list, row) {
+        this.element.hidden = !list.length;
+        if (!list.length) return;
         this.record(row, Object.fromEntries(list.map(({ name, value }) => [name, value])));
         const top = this.top();
         const toneOf = (name) => this.tones.get(name) ?? "tone-base";
-        const shown = list.map((own) => ({ ...own, text: weightText(own.value), tone: toneOf(own.name) }));
+        const text = (value) => (value > 0 && value < 0.0005 ? "<0.001" : value.toFixed(3));
+        const shown = list.map((own) => ({ ...own, text: text(own.value), tone: toneOf(own.name) }));
         this.list = list;
         this.now.show(bars(shown, { label: this.now.title }));
         const points = (name) => this.samples.map(({ row: at, values }) => [at, values[name] ?? null]);

@@ -11,6 +11,9 @@ import { BASELINES, SCORES } from "./words.js";
 
 const VIEWS = [["window", "Window"], ["fading", "Fading"], ["overall", "All rows"]];
 const CLASSES_SHOWN = 50;
+const RELIABILITY =
+    "How often answers of about one probability were right; on the diagonal promises hold. " +
+    "Rings have fewer than 10 rows, or less than 1 % of all.";
 
 export function quality(model, place) {
     let view = "window";
@@ -67,12 +70,7 @@ function classParts({ name }) {
     const classes = frame("Classes", "classes", () => classNumbers(shown.per_class ?? {}));
     const matrix = () => confusionNumbers(shown.confusion);
     const confusion = frame("Confusion", "confusion", matrix, "Rows by label and answer.");
-    const reliability = new ReliabilityChart({
-        note:
-            "How often answers of about one probability were right; on the diagonal promises hold. " +
-            "Rings have fewer than 10 rows, or less than 1 % of all.",
-        file: `${name}-reliability`,
-    });
+    const reliability = new ReliabilityChart({ note: RELIABILITY, file: `${name}-reliability` });
     return {
         columns: [[classes.element], [confusion.element, reliability.element]],
         update(scores) {
@@ -108,9 +106,7 @@ function classTable(all) {
 }
 
 /** A number with a bar behind it, from 0 to 1. */
-function meter(value) {
-    return placedAt(h("span.meter", share(value)), { "--share": `${100 * (value ?? 0)}%` });
-}
+const meter = (value) => placedAt(h("span.meter", share(value)), { "--share": `${100 * (value ?? 0)}%` });
 
 function errorParts({ name }) {
     let shown = {};
@@ -134,5 +130,5 @@ function errorParts({ name }) {
 function coverageBars(levels) {
     const gap = (level, covered) => (covered === null ? "" : `(${covered === level ? "+0" : signed(covered - level)})`);
     const bar = ([goal, value]) => ({ name: percent(goal, 0), value, goal, note: gap(goal, value) });
-    return bars(levels.map(bar), { label: "Coverage by level", most: 1 });
+    return bars(levels.map(bar), { label: "Coverage by level", most: 1, kind: ".bars-levels" });
 }

@@ -1,7 +1,7 @@
 // A row entered by hand: a control for each feature, made from its declaration, or the whole row as JSON.
 
 import { choice, fill, h } from "../dom.js";
-import { field, scalar } from "./fields.js";
+import { entered, field, scalar } from "./fields.js";
 import { featureOf } from "./words.js";
 
 const CONTROLS_MAX = 40;
@@ -54,8 +54,7 @@ export class RowForm {
     }
 
     fromControls() {
-        const entered = this.controls.map((own) => [own.name, own.value()]);
-        return Object.fromEntries(entered.filter(([, value]) => value !== undefined));
+        return entered(this.controls.map((own) => [own.name, own]));
     }
 
     /** The row as the API takes it; null where the JSON cannot be read, which is said at the field. */
@@ -86,10 +85,11 @@ function control(feature) {
     const { input, value } = scalar(...schemaOf(feature), "(missing)");
     const element = field(name, input, { path: `features.${name}` });
     element.classList.toggle("wide", type === "time");
-    let entered = false;
-    input.addEventListener("input", () => (entered = true));
+    let touched = false;
+    input.addEventListener("input", () => (touched = true));
     const offer = (mean) => {
-        if (!entered) input.value = type === "boolean" ? Number(mean < 0.5) : short(mean);
+        if (!touched && type === "boolean") input.value = Number(mean < 0.5);
+        if (!touched && type === "numeric") input.value = short(mean);
     };
     return { name, declared: JSON.stringify(feature), element, value, offer };
 }
@@ -98,12 +98,10 @@ function control(feature) {
 function schemaOf({ type, categories, min, max }) {
     if (categories) return [{ enum: categories }, categories[0]];
     if (type === "boolean") return [{ enum: [true, false] }, false];
-    if (type === "categorical") return [{ type: "string" }];
+    if (type === "categorical") return [{ type: "string" }, ""];
     if (type === "time") return [{ format: "date-time" }, new Date().toLocaleString("sv").replace(" ", "T")];
     const middle = Number.isFinite(min) && Number.isFinite(max) ? short((min + max) / 2) : "";
     return [{ type: "number", default: "number" }, middle];
 }
 
-function short(value) {
-    return String(Number(value.toPrecision(4)));
-}
+const short = (value) => String(Number(value.toPrecision(4)));

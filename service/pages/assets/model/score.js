@@ -8,23 +8,16 @@ import { number, rowsText, share } from "../format.js";
 import { markDetails } from "./drift.js";
 import { BASELINES, SCORES, markLabel, scoreOf } from "./words.js";
 
-/**
- * By task: the scores that have a history, with the keys of what is drawn beside them; `paired`: the keys of the same
- * on the rows that the baseline predicted too, which are drawn in their place where they are known.
- */
+/** Scores on the rows that the baseline predicted too, which are drawn in place of others where they are known. */
+const PAIRED = { mse: "paired", overall: "paired_overall" };
+/** By task: the scores that have a history, with the keys of what is drawn beside them. */
 const HISTORIES = {
     classification: [
         { key: "accuracy", overall: "overall", baselines: ["no_change", "majority"], bounds: [0, 1] },
         { key: "kappa", bounds: [-1, 1] },
     ],
     regression: [
-        {
-            key: "mse",
-            overall: "overall",
-            paired: { mse: "paired", overall: "paired_overall" },
-            baselines: ["last_value"],
-            bounds: [0, Infinity],
-        },
+        { key: "mse", overall: "overall", paired: PAIRED, baselines: ["last_value"], bounds: [0, Infinity] },
         { key: "mae", baselines: ["last_value"], bounds: [0, Infinity] },
     ],
 };
@@ -69,9 +62,7 @@ export function score(model, place) {
 }
 
 /** What a point of the history has of a score, on the baseline's rows where that is known. */
-function valueAt(point, key, { paired = {} }) {
-    return point[paired[key]] ?? point[key] ?? null;
-}
+const valueAt = (point, key, { paired = {} }) => point[paired[key]] ?? point[key] ?? null;
 
 /** Whether errors span so much that a linear axis would show the largest alone. */
 function wide(history, found) {
@@ -172,9 +163,7 @@ function headline(task, { costs, baselines = {}, ...window }, paired) {
     return { ...shown, own: judgedBy(paired.mse), left };
 }
 
-function writtenAs(key) {
-    return key.endsWith("accuracy") ? share : number;
-}
+const writtenAs = (key) => (key.endsWith("accuracy") ? share : number);
 
 function further(task, window) {
     if (task === "regression") return ["mae", "r2", "bias"];

@@ -25,9 +25,7 @@ export const SCORES = {
 export const BASELINES = { no_change: "No change", majority: "Majority class", last_value: "Last value" };
 
 /** The score that a task is judged by. */
-export function scoreOf(task) {
-    return task === "classification" ? "accuracy" : "mse";
-}
+export const scoreOf = (task) => (task === "classification" ? "accuracy" : "mse");
 
 const ACTIONS = {
     report: "reported",
@@ -59,9 +57,7 @@ const SENTENCES = {
 };
 
 /** What a mark of the metrics tells beside its row, in a sentence. */
-export function markSentence(mark) {
-    return SENTENCES[mark.kind]?.(mark) ?? String(mark.kind);
-}
+export const markSentence = (mark) => SENTENCES[mark.kind]?.(mark) ?? String(mark.kind);
 
 /** What a drift event found, in a sentence. */
 export function eventSentence(event) {
@@ -74,9 +70,7 @@ export function eventSentence(event) {
     return `The means of ${moved} ${moved === 1 ? "feature" : "features"}${inClass(event.class)} have moved.`;
 }
 
-function inClass(label) {
-    return label === null || label === undefined ? "" : ` in class ${label}`;
-}
+const inClass = (label) => (label === null || label === undefined ? "" : ` in class ${label}`);
 
 /** What was done upon an event. */
 export function actionOf(event) {
@@ -85,6 +79,4 @@ export function actionOf(event) {
 }
 
 /** A declared feature, whole: bare names are numeric. */
-export function featureOf(feature) {
-    return typeof feature === "string" ? { name: feature, type: "numeric" } : feature;
-}
+export const featureOf = (feature) => (typeof feature === "string" ? { name: feature, type: "numeric" } : feature);

@@ -5,14 +5,10 @@ import { copyButton } from "../copy.js";
 import { key } from "../key.js";
 import { h } from "../dom.js";
 
+const TAUGHT = { features: { outside: 4.5, wind: 2.0 }, label: 61.5, id: "mon-1" };
 const CALLS = [
     ["Create a model: what is to be predicted is enough", " -X PUT", "models/boiler", { task: "regression" }],
-    [
-        "Teach it: a row with its label is predicted first, then learned",
-        "",
-        "models/boiler/feedback",
-        { features: { outside: 4.5, wind: 2.0 }, label: 61.5, id: "mon-1" },
-    ],
+    ["Teach it: a row with its label is predicted first, then learned", "", "models/boiler/feedback", TAUGHT],
     ["Ask it", "", "models/boiler/predict", { features: { outside: 5.0, wind: 2.0 } }],
 ];
 const THREE = "Three calls make the first one. This page shows it as soon as it is there.";
@@ -62,6 +58,4 @@ function callList() {
 }
 
 /** Text with a button that copies it. */
-function code(text) {
-    return h("div.code", h("pre", { tabindex: "0" }, text), copyButton());
-}
+const code = (text) => h("div.code", h("pre", { tabindex: "0" }, text), copyButton());

@@ -83,13 +83,8 @@ function cell(label, kind, children, empty = false) {
     return h(`td${kind}`, { role: "cell", data: { label, empty } }, children);
 }
 
-function sub(text) {
-    return h("span.sub", text);
-}
-
-function badge(text, kind) {
-    return h(kind ? `span.badge.${kind}` : "span.muted", text);
-}
+const sub = (text) => h("span.sub", text);
+const badge = (text, kind) => h(kind ? `span.badge.${kind}` : "span.muted", text);
 
 /** The model's error beside its baseline's: a bar from the middle, to the right where it is less, and in words. */
 function errorParts({ task, rows }, { errors, other, text }) {
@@ -115,6 +110,4 @@ function driftParts(drift) {
 }
 
 /** Rows per second as text: more figures where they are few. */
-export function speedText(speed) {
-    return speed > 0 && speed < 10 ? figure(Number(speed.toPrecision(2))) : whole(speed);
-}
+export const speedText = (speed) => (speed > 0 && speed < 10 ? figure(Number(speed.toPrecision(2))) : whole(speed));

@@ -30,9 +30,7 @@ let sorted = false;
 let models = null;
 let service = {};
 
-function capital(word) {
-    return word.charAt(0).toUpperCase() + word.slice(1);
-}
+const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 /** What the address asks for; cursors of the pages before this one are known to those who came by them. */
 function viewOf({ search }) {
