@@ -1,8 +1,8 @@
 // Horizontal bars with their names and values as an HTML list; marks as small as a word, for tables: the interval of a
 // difference, and the course of a score without axes.
 
-import { number } from "../format.js";
 import { h, placedAt, s } from "../dom.js";
+import { number } from "../format.js";
 
 /**
  * @typedef {{name: string, value: number|null, text?: string, tone?: string, faded?: boolean, note?: string,

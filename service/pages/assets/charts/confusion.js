@@ -1,7 +1,7 @@
 // A confusion matrix as a real table: rows by label, columns by answer, shaded by the share of the label's rows.
 
-import { number } from "../format.js";
 import { h, placedAt } from "../dom.js";
+import { number } from "../format.js";
 import { named, scrolled, tableOf } from "./frame.js";
 
 const ROOMY_MAX = 8;

@@ -1,7 +1,7 @@
 // What stands around every chart: its title, the legend, and the numbers behind it as a table, CSV and JSON.
 
-import { number } from "../format.js";
 import { h, patch } from "../dom.js";
+import { number } from "../format.js";
 
 /** A figure with a title, a place for the chart and its numbers one click away. */
 export class Frame {

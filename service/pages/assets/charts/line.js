@@ -1,8 +1,8 @@
 // Lines over rows: several series with gaps, a crosshair, marks, references, and a legend that hides and shows. What
 // can be pressed (legend, marks, tools) are HTML buttons around the plot.
 
-import { count, number } from "../format.js";
 import { fill, h, patch, placedAt } from "../dom.js";
+import { count, number } from "../format.js";
 import { Frame } from "./frame.js";
 import { LANE, chipButtons, placed } from "./marks.js";
 import { Plot, axis, colour, powersOfTen, tickTexts, valueLine } from "./plot.js";

@@ -1,8 +1,8 @@
 // A plot by uPlot (vendor/README.md), in the colours that the page has when it is drawn. The picture has a text
 // alternative; the crosshair follows the pointer, or the arrow keys.
 
-import { count, figure, number } from "../format.js";
 import { fill, h, placedAt } from "../dom.js";
+import { count, figure, number } from "../format.js";
 
 /** Colours of both themes are resolved by an element that has them. */
 const probe = document.body.appendChild(h("span", { hidden: true }));

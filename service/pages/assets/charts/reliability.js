@@ -1,7 +1,7 @@
 // The reliability diagram: how often answers of a probability were right, beside the diagonal on which promises hold.
 
-import { number, rowsText } from "../format.js";
 import { fill, h } from "../dom.js";
+import { number, rowsText } from "../format.js";
 import { Frame } from "./frame.js";
 import { Plot, axis, colour, valueLine } from "./plot.js";
 

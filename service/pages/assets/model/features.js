@@ -9,7 +9,7 @@ import { featureOf } from "./words.js";
 
 const SHOWN_MAX = 60;
 const EPISODES = 5;
-const COLUMNS = ["name", "kind", "weight", "moves.0.row", "moves.0.before", "moves.0.after"];
+const COLUMNS = ["name", "kind", "weight", "moved.row", "moved.before", "moved.after"];
 const ANY = "Rows hold any names; no list of them is kept.";
 const UNKNOWN = "The first feedback row fixes the features.";
 const NO_WEIGHTS = "This learner is not linear in the features: it has no weights to show.";
@@ -71,7 +71,8 @@ function rowsOf({ features: shown, drift, weights: found }) {
     const moved = lastMoves(drift?.events ?? []);
     const rows = declared.map((own) => {
         const mine = ({ name }) => name === own.name || SIGNS.some((sign) => name.startsWith(own.name + sign));
-        return { ...own, kind: kindText(own), weight: weights.get(own.name) ?? null, moves: moved.filter(mine) };
+        const moves = moved.filter(mine);
+        return { ...own, kind: kindText(own), weight: weights.get(own.name) ?? null, moves, moved: moves[0] };
     });
     return weights.size ? rows.sort((one, other) => (other.weight ?? -1) - (one.weight ?? -1)) : rows;
 }

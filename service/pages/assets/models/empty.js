@@ -2,8 +2,8 @@
 
 import { json, root } from "../api.js";
 import { copyButton } from "../copy.js";
-import { key } from "../key.js";
 import { h } from "../dom.js";
+import { key } from "../key.js";
 
 const TAUGHT = { features: { outside: 4.5, wind: 2.0 }, label: 61.5, id: "mon-1" };
 const CALLS = [
