@@ -40,23 +40,22 @@ def _thinned(rows: int) -> Stream:
     return X[::step], y[::step]
 
 
+def _each(read: Callable[[str], Stream], names: str, folder: str = "") -> dict[str, Callable[[int], Stream]]:
+    return {name: lambda _, path=folder + name: read(path) for name in names.split()}
+
+
 MADE_ON: dict[str, Callable[[int], Stream]] = {
     "SEA": _thinned,
-    **{name: lambda _, name=name: files.drifting(name) for name in ("GEARS_2C_2D", "electricity", "usenet1")},
-    "letter": lambda _: files.static("static/letter"),
+    **_each(files.drifting, "GEARS_2C_2D electricity usenet1"),
+    **_each(files.static, "letter", "static/"),
     "hyperplane": lambda rows: generators.hyperplane(1, rows, change=1e-3, columns=10),
     **{make.__name__: partial(make, 1) for make in (generators.rbf, generators.random_tree, generators.mixed_kinds)},
 }
+STATIC = "magic skin_nonskin led7digit balance contraceptive dermatology ionosphere tic_tac_toe"
 HELD: dict[str, Callable[[int], Stream]] = {
-    **{
-        name: lambda _, name=name: files.drifting(name)
-        for name in ("1CDT", "2CDT", "1CHT", "UG_2C_2D", "weather_noaa", "powersupply", "luxembourg")
-    },
-    **{
-        name: lambda _, name=name: files.static(f"static/{name}")
-        for name in "magic skin_nonskin led7digit balance contraceptive dermatology ionosphere tic_tac_toe".split()
-    },
-    "german": lambda _: files.static("fesl/credit_g_german"),
+    **_each(files.drifting, "1CDT 2CDT 1CHT UG_2C_2D weather_noaa powersupply luxembourg"),
+    **_each(files.static, STATIC, "static/"),
+    **_each(files.static, "credit_g_german", "fesl/"),
     **{make.__name__: partial(make, 1) for make in (generators.led, generators.chess_board)},
     "rbf fast": lambda rows: generators.rbf(1, rows, classes=2, speed=1e-3),
     "hyperplane-A": lambda rows: generators.hyperplane(1, rows, abrupt=True),

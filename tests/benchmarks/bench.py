@@ -31,11 +31,7 @@ from tests.benchmarks.harness.report import Report, Row, Table, at, say
 CONNECTIONS = (1, 64)
 MANY = 100
 ONE = "/models/m0/"
-BATCHES = {
-    "json": f"{ONE}feedback/batch",
-    "csv": f"{ONE}feedback/batch?label=class",
-    "npy": "/models/npy/feedback/batch",
-}
+BATCHES = {"json": f"{ONE}feedback/batch", "npy": "/models/npy/feedback/batch"}
 RATES_MIN = {"json": 200_000, "npy": 300_000}
 LEARN_US = {
     "rls": 15, "dfop fixed": 15, "dfop auto": 30, "dfop auto, classes": 35, "dynamic_odm": 22, "vigo": 20,
@@ -230,7 +226,8 @@ def main() -> int:
         report.add(core(given.rounds))
     if "http" in given.parts:
         tables, lost = over_http(given.rounds, given.seconds, given.checkout)
-        report.add(*tables)
+        for table in tables:
+            report.add(table)
     if "replay" in given.parts:
         report.add(replay(min(given.rounds, 3), given.entries))
     if "start" in given.parts:

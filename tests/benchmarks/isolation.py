@@ -292,13 +292,8 @@ def announced(stage: Stage) -> None:
     stage.beside("forty announced", lambda: heavy.announced(port, 40, "/models/plain/predict/batch", table))
 
 
-SCENARIOS: dict[str, Callable[[Stage], None]] = {
-    each.__name__.replace("_", "-"): each
-    for each in (
-        predict, state, tables, tables_together, refused, ids, follower, listing, reads, life, switch, unfinished,
-        pipelined, announced,
-    )
-}  # fmt: skip
+EVERY = (predict, state, tables, tables_together, refused, ids, follower, listing, reads, life, switch, unfinished)
+SCENARIOS = {each.__name__.replace("_", "-"): each for each in (*EVERY, pipelined, announced)}
 SETTINGS = {"listing": {"memory_budget_mb": "16"}}
 
 

@@ -3,10 +3,8 @@
 Each peer is installed into an environment of its own below tests/benchmarks/out/peers, when it is first asked for (some
 1 GB and two minutes for all); one that cannot be had here is reported and left out. Rows are the same: ten numbers,
 two labels. In process, every row is predicted, then learned; the learners are not the same, and no accuracy is
-compared. Over HTTP, every program is asked by the same load, in turns with Onepass. It takes two minutes with the three
-rounds of the short form, once all is installed. Written are tests/benchmarks/out/peers.json and peers.svg.
-
-Below each peer stands what it does not promise. Onepass over HTTP has committed a row to its store before it answers.
+compared. Over HTTP, both are asked by the same load, in turns. Below each peer stands what it does not promise.
+It takes two minutes, once all is installed. Written are tests/benchmarks/out/peers.json and peers.svg.
 """
 
 import argparse
@@ -33,9 +31,8 @@ PROMISES = {
     "vowpalwabbit": "durability before it is told to save, rows learned once, drift tests; names are hashed",
     "river-http": "durability (a restart loses all), rows learned once on a retry, drift tests, several processes",
 }
-CONNECTIONS = (1, 64)
 CORE = ("dfop fixed, classes", "dfop auto, classes")
-ROWS = 5000
+CONNECTIONS, ROWS = (1, 64), 5000
 
 
 class Environment(NamedTuple):

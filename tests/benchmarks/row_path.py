@@ -13,8 +13,6 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,8 +24,7 @@ from tests.benchmarks.harness import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTED = tuple(f"{ROOT / folder}/" for folder in ("core", "service"))
-WARM_ROWS = 300
-PARAMS = {"forgetting_rate": "auto"}
+WARM_ROWS, PARAMS = 300, {"forgetting_rate": "auto"}
 QUIET_S = 0.2
 """Lets the background tasks finish what follows the last warm row."""
 
@@ -42,15 +39,6 @@ class Calls:
         """The profile hook."""
         if event == "call" and (path := frame.f_code.co_filename).startswith(COUNTED):
             self.paths.append(path)
-
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        """Count what this thread calls."""
-        sys.setprofile(self)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
 
     def report(self, route: str, listed: bool) -> None:
         """Print what was counted."""
@@ -100,8 +88,9 @@ async def measure(url: str, listed: bool) -> None:
         await asyncio.sleep(QUIET_S)
         for route, body in (("feedback", last[:-1] + b',"id":"row"}'), ("predict", second)):
             calls = Calls()
-            with calls.counting():
-                await ask(app, "POST", f"/models/m/{route}", body)
+            sys.setprofile(calls)
+            await ask(app, "POST", f"/models/m/{route}", body)
+            sys.setprofile(None)
             calls.report(route, listed)
 
 

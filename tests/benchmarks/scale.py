@@ -44,12 +44,8 @@ class Layout(NamedTuple):
     balance: str = "hash var(txn.model)"
 
 
-ONE, TWO, FOUR, IN_TURN = (
-    Layout("one", 1),
-    Layout("two hashed", 2),
-    Layout("four hashed", 4),
-    Layout("two in turn", 2, "roundrobin"),
-)
+ONE, TWO, FOUR = Layout("one", 1), Layout("two hashed", 2), Layout("four hashed", 4)
+IN_TURN = Layout("two in turn", 2, "roundrobin")
 
 
 class Figures(NamedTuple):

@@ -215,7 +215,7 @@ def main() -> None:
     """Print the tables."""
     parts = ("cpu", "core", "models", "store")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=list(parts), help=",".join(parts))
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=parts, help=",".join(parts))
     parser.add_argument("--algorithms", type=lambda text: text.split(","), default=DENSE)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each cell in each round")

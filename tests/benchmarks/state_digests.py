@@ -8,14 +8,10 @@ numbers, probabilities, deviations, intervals, losses), of metrics (with challen
 events. Floats count by their bits, objects by their sorted keys. Not in it is what only represents the model: saved
 states, the names of arrays, format numbers, configurations as the model keeps them, bytes of memory, and texts.
 
-Rows come alone, in blocks, and as several requests in one entry; predictions are tracked and their labels come late;
-the features change in each phase; the model is saved and loaded, restored, configured, reset. What is asked of core
-stands in tests.core.digests.model.
-
-``--base`` runs this program on the code of the commit and on that of this checkout, on one machine: across CPU types
-round-off differs. The commit is checked out into a temporary worktree with the tests of this checkout; its kernels are
-compiled there first, which takes a minute or two. Lines that differ are printed, and the exit code is 1 if there are
-any.
+Streams, what a model lives through, and what is asked of core stand in tests/core/digests. ``--base`` runs this program
+on the code of the commit and on that of this checkout, on one machine: across CPU types round-off differs. The commit
+is checked out into a temporary worktree with the tests of this checkout; its kernels are compiled there first, which
+takes a minute or two. Lines that differ are printed, and the exit code is 1 if there are any.
 """
 
 import argparse

@@ -24,7 +24,7 @@ class Row(BaseModel):
 
 
 class Answer(BaseModel):
-    """What a feedback is answered, with values of the usual lengths."""
+    """What a feedback is answered, with the usual lengths."""
 
     prediction: str | int | float | None = "DOWN"
     loss: float | None = 0.0

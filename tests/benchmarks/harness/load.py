@@ -89,12 +89,11 @@ class Measured(NamedTuple):
 
     @property
     def cpu_us(self) -> float:
-        """Of both."""
         return self.service_us + self.store_us
 
 
 class Generator:
-    """Measures servers; what is sent is kept in a folder."""
+    """Measures servers; what it sends is kept in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._wrk, self._folder, self._runs = shutil.which("wrk"), folder, itertools.count(1)

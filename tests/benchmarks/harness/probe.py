@@ -3,10 +3,8 @@
 A process of its own, so that nothing that the benchmark does delays what it measures. Every 10 ms it sends one feedback
 and one predict to the model "other", each over a connection of its own, unless the last one is still unanswered. A
 request that waits longer than that keeps others from being sent: they are counted as if they had been sent on time, so
-that percentiles are over time, not over answers. On stdin, one word a line:
-
-    start    begin to measure
-    stop     send nothing more, wait up to 3 s for what is unanswered, and print what was found as one line of JSON
+that percentiles are over time, not over answers. On stdin "start" begins to measure; at "stop" nothing more is sent,
+and what was found is printed as one line of JSON within 3 s.
 """
 
 import asyncio

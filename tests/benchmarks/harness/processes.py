@@ -161,7 +161,7 @@ class Service(Process):
         self.remove()
 
     def remove(self) -> None:
-        """Remove its directory."""
+        """Remove what it has stored."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def create(self, name: str, body: Mapping[str, Any]) -> None:

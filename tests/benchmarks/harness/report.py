@@ -13,8 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-WIDTH, LEFT, RIGHT = 1040, 310, 250
-LINE, HEAD, GAP = 20, 46, 22
+WIDTH, LEFT, RIGHT, LINE, HEAD, GAP = 1040, 310, 250, 20, 46, 22
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #222 } .title { font-size: 15px; font-weight: 600 }
   .note { fill: #666 } .bar { fill: #0072b2 } .missed { fill: #d55e00 } .plain { fill: #8c8c8c }
@@ -28,17 +27,9 @@ STYLE = """
 
 @dataclass
 class Row:
-    """One figure.
+    """One figure: its values in every round, and their ratios to what they were measured beside, if to anything.
 
-    Attributes:
-        what: is measured.
-        values: of every round, in ``unit``.
-        unit: of the values.
-        ratios: of the same rounds, to ``against``; empty where there is nothing beside it.
-        against: what the ratios are to.
-        target: of the ratio, or of the value where there is none; None: reported only.
-        at_most: whether the target is an upper bound.
-        more: what else is known, as text.
+    The target is of the ratio, or of the value where there is none; a figure without a target is reported only.
     """
 
     what: str
@@ -81,13 +72,7 @@ class Row:
 
 @dataclass
 class Table:
-    """Figures of one kind.
-
-    Attributes:
-        title, note: what they are, and how they were taken.
-        rows: the figures.
-        remarks: what a reader has to know beside the figures, and what could not be measured.
-    """
+    """Figures of one kind, and what a reader has to know beside them; what could not be measured is a remark."""
 
     title: str
     note: str
@@ -113,11 +98,10 @@ class Report:
         self.tables: list[Table] = []
         self._begun, self._load = time.monotonic(), os.getloadavg()[0]
 
-    def add(self, *tables: Table) -> None:
-        """Show tables, and keep them."""
-        for table in tables:
-            table.show()
-        self.tables += tables
+    def add(self, table: Table) -> None:
+        """Show a table, and keep it."""
+        table.show()
+        self.tables.append(table)
 
     def write(self, folder: Path, name: str, **more: Any) -> None:
         """Write NAME.json and NAME.svg."""

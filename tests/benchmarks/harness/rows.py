@@ -1,11 +1,11 @@
-"""What the benchmarks send: rows of d = 10 numbers with one of two labels, as JSON, CSV and .npy.
+"""What the benchmarks send: rows of d = 10 numbers with one of two labels, as JSON and .npy.
 
 The labels follow a linear rule with a tenth of them flipped, so that a model has something to learn and is never sure.
 """
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -57,17 +57,6 @@ def columns(count: int, seed: int) -> list[bytes]:
     return [to_json(table(BATCH_ROWS, seed + number)) for number in range(count)]
 
 
-def csv(count: int, seed: int) -> list[bytes]:
-    """The same as CSV, the label in the column "class"."""
-    return ["\n".join((",".join((*NAMES, "class")), *_lines(seed + number), "")).encode() for number in range(count)]
-
-
-def _lines(seed: int) -> Iterator[str]:
-    X, y = draw(BATCH_ROWS, seed)
-    for x, k in zip(X.tolist(), y.tolist(), strict=True):
-        yield ",".join((*map(repr, x), LABELS[k]))
-
-
 def npy(count: int, seed: int) -> list[bytes]:
     """The same as .npy, label last."""
     return [to_npy(np.column_stack(draw(BATCH_ROWS, seed + number))) for number in range(count)]
@@ -97,7 +86,6 @@ KINDS = {
     "feedback": Kind(single, 8192),
     "predict": Kind(asked, 8192),
     "json": Kind(columns, 16),
-    "csv": Kind(csv, 16, "text/csv"),
     "npy": Kind(npy, 16, "application/x-npy"),
 }
 

@@ -127,23 +127,6 @@ def autoregressive(memory: float) -> Concept:
     return concept
 
 
-def linear(change: str) -> Concept:
-    """A regression: five normal attributes, a linear target, noise of deviation 1; what changes is named."""
-
-    def concept(rng: Generator) -> Draw:
-        w = rng.normal(size=(2, 5))
-
-        def draw(rng: Generator, n: int, after: bool) -> tuple[Floats, Floats]:
-            X = rng.normal(size=(n, 5))
-            X[:, 0] += 0.5 * (after and change == "shift .5 sigma")
-            noise = rng.normal(size=n) * (2.0 if after and change == "noise doubled" else 1.0)
-            return X, X @ w[int(after and change == "new weights")] + 2.0 * (after and change == "offset 2") + noise
-
-        return draw
-
-    return concept
-
-
 DRIFTS: dict[str, Concept] = {
     "SEA 8 -> 7": fixed(sea),
     "hyperplane swap": hyperplane,
@@ -164,4 +147,3 @@ STATIONARY: dict[str, Concept] = {
     "AR(1) .5": autoregressive(0.5),
     "AR(1) .9": autoregressive(0.9),
 }
-REGRESSION = {name: linear(name) for name in ("new weights", "noise doubled", "offset 2", "shift .5 sigma")}

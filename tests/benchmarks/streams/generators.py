@@ -48,11 +48,6 @@ def flipped(rng: np.random.Generator, y: Ints, share: float) -> Ints:
     return np.where(rng.random(len(y)) < share, 1 - y, y)
 
 
-def threshold(theta: float) -> Concept:
-    """One concept of SEA."""
-    return lambda X: (X[:, 0] + X[:, 1] > theta).astype(np.int64)
-
-
 def sea_of_four() -> Stream:
     """SEA as the papers on DFOP and ODM draw it: thresholds 7, 8, 9, 9.5 for 12 500 rows each, a tenth flipped."""
     rng = np.random.default_rng(0)
@@ -64,7 +59,8 @@ def sea(seed: int = 0, rows: int = ROWS, abrupt: bool = False) -> Stream:
     """SEA, or SEA-A."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.0, 10.0, (rows, 3))
-    return mixed(rng, X, threshold(THETAS[0]), threshold(THETAS[1]), abrupt)
+    both = X[:, 0] + X[:, 1]
+    return mixed(rng, X, lambda _: both > THETAS[0], lambda _: both > THETAS[1], abrupt)
 
 
 def walk(rng: np.random.Generator, w: Floats, rows: int, change: float) -> Floats:
