@@ -58,7 +58,7 @@ ALL_OF_THE_LOG = {"snapshot_min_kb": "1000000", "ids_max": "10000000"}
 def show(name: str, cells: Iterable[Any], digits: int = 1) -> None:
     """Print a line of a table."""
     told = (f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell) for cell in cells)
-    print(f"{name:28}" + "".join(f"{cell:>14}" for cell in told), flush=True)
+    print(f"{name:28}" + "".join(f"{cell:>16}" for cell in told), flush=True)
 
 
 # ---------------------------------------------------------------- cpu
