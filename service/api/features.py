@@ -19,9 +19,8 @@ from core.features.feature import Declared as Features
 from core.features.feature import FeatureEntry
 from core.model import Model
 from core.problems import Says
-from service.api.http import bodies
 from service.api.http.context import Context, Ctx, IdempotencyKey, ModelName, idempotency_key
-from service.api.http.media import DENSE_TABLES, JSON
+from service.api.http.media import JSON
 from service.api.http.rendered import Rendered
 from service.api.http.route import ADMIN, LEARN, NOT_MODIFIED, READ, Route
 from service.api.models import documents
@@ -200,10 +199,7 @@ async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response
     and `application/x-npy`, a file of `numpy.save` (float64, old features in their order, then the new names). Every
     name of both spaces has to be there.
     """
-    kind = bodies.media_type(request, DENSE_TABLES)
-    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
-    replica = await ctx.engine.replica(name)
-    table = await read_batch(ctx, request, kind, body, OVERLAP_ROWS, None)
+    replica, table, body = await read_batch(ctx, request, name, OVERLAP_ROWS)
     identity = await identity_of_batch(request, body, table, OVERLAP, b"overlap\n")
     identity = Identity(identity.ids, identity.digests or (UNLABELLED,) * len(identity.ids))
     try:

@@ -15,7 +15,7 @@ from starlette.types import Scope
 
 from core.problems import Invalid, Problem
 from service.api.http.cross_site import is_browser
-from service.api.http.media import DENSE_TABLES, JSON, SVMLIGHT, wrong_media
+from service.api.http.media import JSON, wrong_media
 from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 
@@ -94,11 +94,6 @@ def media_type(request: Request, allowed: tuple[str, ...]) -> str:
     if kind not in allowed:
         raise wrong_media(allowed)
     return kind
-
-
-def table_type(request: Request) -> str:
-    """The media type of a batch, for a model that is not known yet."""
-    return media_type(request, (*DENSE_TABLES, SVMLIGHT))
 
 
 async def read_body(request: Request, limit: int) -> bytes:

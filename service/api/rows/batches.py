@@ -5,12 +5,14 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
-from core.features import Space
-from service.api.http import json_body
+from service.api.http import bodies, json_body
 from service.api.http.context import Context
-from service.api.rows.formats.json_tables import Form
+from service.api.http.media import DENSE_TABLES, JSON, SVMLIGHT
+from service.api.rows.formats.json_tables import OVERLAP, Form
 from service.api.rows.formats.tables import Sent, read_table
 from service.api.rows.identity import Identity, identity_of
+from service.runtime.engine import Freshness
+from service.runtime.replicas.replica import Replica
 from service.runtime.rows.table import Table
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 
@@ -19,18 +21,31 @@ BATCH_IDS_MAX = 10_000
 """Most rows in one batch whose rows carry ids."""
 
 
-async def read_row(ctx: Context, body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """A row to predict or a labelled one; errors as of ``json_body.large``."""
+async def read_row(
+    ctx: Context, request: Request, body: bytes | None, decoder: "msgspec.json.Decoder[T]"
+) -> tuple[T, bytes]:
+    """A row to predict or a labelled one, and the body that it stands in, which may have been read; errors as of
+    ``json_body.large``.
+    """
+    if body is None:
+        bodies.media_type(request, (JSON,))
+        body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     if len(body) <= THREAD_BYTES:
-        return json_body.decode(body, decoder)
-    return await ctx.reader.call(json_body.large, body, decoder, json_body.ROW_VALUES_MAX)
+        return json_body.decode(body, decoder), body
+    return await ctx.reader.call(json_body.large, body, decoder, json_body.ROW_VALUES_MAX), body
 
 
-async def read_batch(ctx: Context, request: Request, kind: str, body: bytes, form: Form, space: Space | None) -> Table:
-    """The rows of a body of a media type; arguments and errors as of ``read_table``."""
-    bounds = ctx.engine.bounds
+async def read_batch(
+    ctx: Context, request: Request, name: str, form: Form, fresh: Freshness | None = None
+) -> tuple[Replica, Table, bytes]:
+    """A model, the rows for it, and the body that they stand in; errors as of ``read_table``."""
+    bounds, teaching = ctx.engine.bounds, form is OVERLAP
+    kind = bodies.media_type(request, DENSE_TABLES if teaching else (*DENSE_TABLES, SVMLIGHT))
+    body = await bodies.read_body(request, bounds.body_bytes_max)
+    replica = await ctx.engine.replica(name, fresh)
     sent = Sent(body, kind, request.query_params, bounds.batch_rows_max, bounds.body_bytes_max)
-    return await ctx.reader.call_if_large(len(body), read_table, form, sent, space)
+    space = None if teaching else replica.model.prediction_schema
+    return replica, await ctx.reader.call_if_large(len(body), read_table, form, sent, space), body
 
 
 async def identity_of_batch(request: Request, body: bytes, table: Table, prefix: str, *before: bytes) -> Identity:

@@ -18,9 +18,7 @@ from core.contract import Ints
 from core.entry import Rows
 from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
-from service.api.http import bodies
 from service.api.http.context import Context, Ctx, ModelName, idempotency_key
-from service.api.http.media import JSON
 from service.api.http.route import LEARN
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
@@ -79,12 +77,8 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
         reply = _plain(replica, body)
         if reply is not None:
             return _answer(await reply, engine.durability, replica.incarnation)
-    if body is None:
-        bodies.media_type(request, (JSON,))
-        body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-    size = len(body)
-    ask = await read_row(ctx, body, _row)
-    replica = replica or await engine.replica(name)
+    ask, body = await read_row(ctx, request, body, _row)
+    size, replica = len(body), replica or await engine.replica(name)
     if key is None:
         identity = _identity_of(ask)
     else:
@@ -229,10 +223,7 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Resp
     are those of this batch. Models of sparse rows take rows by name,
     `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` (`label name:value ...`).
     """
-    kind = bodies.table_type(request)
-    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
-    replica = await ctx.engine.replica(name)
-    table = await read_batch(ctx, request, kind, body, FEEDBACK, replica.model.prediction_schema)
+    replica, table, body = await read_batch(ctx, request, name, FEEDBACK)
     identity = await identity_of_batch(request, body, table, ID)
     reply, labels = await _learn(ctx, replica, table, identity, len(body))
     size = ROW_BYTES * len(reply.answer.predictions)

@@ -17,10 +17,8 @@ from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.model import Model, cost, read
 from core.problems import Invalid, Problem
-from service.api.http import bodies
 from service.api.http.context import Context, Ctx, Fresh, ModelName
 from service.api.http.lines import lines_of
-from service.api.http.media import JSON
 from service.api.http.route import READ
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
@@ -88,16 +86,12 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
         answer = _plain(replica, body)
         if answer is not None:
             return _encode(answer)
-    if body is None:
-        bodies.media_type(request, (JSON,))
-        body = await bodies.read_body(request, engine.bounds.body_bytes_max)
-    size = len(body)
-    ask = await read_row(ctx, body, _row)
+    ask, body = await read_row(ctx, request, body, _row)
     if ask.track:
         ctx.keys.allow(lines_of(request.scope), "learn", name)
     if fresh is not None or replica is None:
         replica = await engine.replica(name, fresh)
-    return _encode(await predict_asked(ctx, replica, ask, size))
+    return _encode(await predict_asked(ctx, replica, ask, len(body)))
 
 
 def _plain(replica: Replica, body: bytes) -> Predicted | None:
@@ -157,10 +151,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     name, `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels are ignored. `?interval=`
     asks for intervals where the body has no place for `interval`.
     """
-    kind = bodies.table_type(request)
-    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
-    replica = await ctx.engine.replica(name, fresh)
-    table = await read_batch(ctx, request, kind, body, PREDICT, replica.model.prediction_schema)
+    replica, table, body = await read_batch(ctx, request, name, PREDICT, fresh)
     level = level_of(table.interval, replica.model.config.task, request.query_params.get(interval.QUERY))
     while True:  # until the rows are read in the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
