@@ -14,7 +14,7 @@ to do. Only api/http/problems.py knows which HTTP status each becomes; only stor
 
 from collections.abc import Sequence
 
-from core.problems import Conflict, Problem
+from core.problems import Problem
 
 WAY_OUT = (
     "restart with code that mends it: the model is loaded again from snapshot and log, and goes on; "
@@ -53,7 +53,7 @@ def no_model(name: str, field: str = "name") -> NotFound:
     return NotFound(f"there is no model {name}", [Problem(field, "is not a model", "GET /models lists them")])
 
 
-class RequestConflict(OnepassError, Conflict):
+class RequestConflict(OnepassError):
     """The model's state does not allow it.
 
     The request is well formed, but the model's present state or an earlier request with the same id rules it out.

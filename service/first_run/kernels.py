@@ -36,7 +36,7 @@ GENERIC: Processor = ("generic", "")  # any of this architecture
 
 def processor() -> Processor:
     """What NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say, or this processor."""
-    name, features = (vars(numba.config)[setting] for setting in ("CPU_NAME", "CPU_FEATURES"))
+    name, features = (getattr(numba.config, setting) for setting in ("CPU_NAME", "CPU_FEATURES"))
     if features is None:
         features = codegen.get_host_cpu_features()  # type: ignore[no-untyped-call]
     return name or llvm.get_host_cpu_name(), features

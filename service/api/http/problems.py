@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from http import HTTPStatus
-from inspect import cleandoc
+from inspect import cleandoc, getmembers, isclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,6 +32,7 @@ from service.errors import (
     NotReached,
     NotTable,
     OnepassError,
+    RequestConflict,
     TooLarge,
     TooLate,
     TooManyRequests,
@@ -50,6 +51,7 @@ STATUS: dict[type[Exception], int] = {
     Forbidden: 403,
     NotFound: 404,
     Conflict: 409,
+    RequestConflict: 409,
     TooLate: 408,
     TooLarge: 413,
     WrongMedia: 415,
@@ -120,7 +122,7 @@ class Kind(NamedTuple):
 
 def kinds() -> tuple[Kind, ...]:
     """Every kind of problem that is answered; errors without a status of their own only group others."""
-    raised = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OnepassError)]
+    raised = [kind for _, kind in getmembers(errors, isclass) if issubclass(kind, OnepassError)]
     ours = [(kind, _status(kind), cleandoc(kind.__doc__ or "")) for kind in raised]
     return (
         *(Kind(_slug(kind), code, text + AGAIN * issubclass(kind, Unavailable)) for kind, code, text in ours if code),
@@ -175,7 +177,7 @@ def _refusal(error: Exception) -> Refusal:
         headers["Accept-Encoding"] = "gzip"
     problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | OnepassError) else ()
     detail = error.detail if isinstance(error, OnepassError) else str(error)
-    if isinstance(error, Conflict) and not problems:  # with the state of the model that the path names
+    if not problems and isinstance(error, Conflict | RequestConflict):  # with the model that the path names
         problems = [Problem("name", detail)]
     return Refusal(status, _slug(type(error)), detail, problems, headers, more)
 
@@ -258,7 +260,7 @@ def slug_of(error: Exception) -> str:
 
 
 def _slug(kind: type[Exception]) -> str:
-    if issubclass(kind, Conflict):
+    if issubclass(kind, Conflict | RequestConflict):
         return CONFLICT
     return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
 

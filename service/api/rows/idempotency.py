@@ -17,7 +17,7 @@ from core.model import Model
 from core.problems import Conflict, Invalid
 from service.api.http.context import Context
 from service.api.rows.identity import Identity
-from service.errors import NotFound
+from service.errors import NotFound, RequestConflict
 from service.runtime.commit.answerer import conflicting, repeated
 from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica, Reply
@@ -26,7 +26,7 @@ from service.runtime.threads import in_thread_if_large
 from service.store.log.appends import SeenId
 
 T = TypeVar("T")
-REFUSED = (Invalid, Conflict)
+REFUSED = (Invalid, Conflict, RequestConflict)
 """What rows are refused by: themselves, or the model's state."""
 Plan = Callable[[Model, tuple[str, ...]], Segment | None]
 """Makes the entry of a request out of the model as it stands, and what the request is remembered by."""
