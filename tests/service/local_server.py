@@ -29,9 +29,11 @@ class LocalServer:
         self.config, self.state = uvicorn.Config(app, log_config=None, access_log=False), ServerState()
         self.port = 0
         self._writers: list[asyncio.StreamWriter] = []
+        self._protocols: list[Any] = []
 
     def protocol(self) -> asyncio.Protocol:
-        return bounded(self.gate)(config=self.config, server_state=self.state, app_state={})
+        self._protocols.append(bounded(self.gate)(config=self.config, server_state=self.state, app_state={}))
+        return self._protocols[-1]
 
     async def connect(self, limit: int = 2**16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection, closed with the server; ``limit``: bytes that are read ahead."""
@@ -49,8 +51,9 @@ class LocalServer:
 
     async def close(self) -> None:
         """Close both ends of every connection."""
-        for connection in [*self.state.connections]:
-            connection.transport.abort()
+        for protocol in self._protocols:  # some linger, which the server does not count any more
+            if protocol.transport is not None:
+                protocol.transport.abort()
         for writer in self._writers:
             writer.close()
         await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
