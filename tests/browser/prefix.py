@@ -23,8 +23,10 @@ async def proxied(port: int, prefix: str) -> AsyncIterator[str]:
         port: of the service, on this machine.
         prefix: with a slash in front, without one at its end.
     """
+    accepted: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(writer)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -47,3 +49,6 @@ async def proxied(port: int, prefix: str) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
     finally:
         server.close()
+        for writer in accepted:  # browsers connect ahead and send nothing
+            writer.transport.abort()
+        await asyncio.sleep(0)
