@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from service.api.http.route import Needs
 from service.api.routes import HOT, ROUTES, ROW_ROUTES
 from tests.service.local_server import LocalServer, running
+from tests.service.switches import switch
 from tests.service.test_http_protocol import read_answer, status
 
 in_the_loop_of_the_service = pytest.mark.asyncio(loop_scope="module")
@@ -147,3 +148,26 @@ async def test_a_label_that_the_model_does_not_have_is_refused_in_the_plainest_o
     answer = await api.ask("POST", f"{model}/feedback", content=body, headers={"Content-Type": "application/json"})
     assert 422 == answer.status_code, answer.text
     assert "label" in answer.text
+
+
+@in_the_loop_of_the_service
+async def test_what_is_prepared_for_plain_rows_ends_with_the_features(api):
+    """At each step of a change the quick way answers as the other does, which reads the same body by its charset."""
+    path = await api.learnt()
+    rows = [{"features": dict.fromkeys(names, 1.0)} for names in ("ab", "abcd", "cd")]
+
+    async def statuses(kind):
+        headers = {"Content-Type": kind}
+        return [
+            (await api.ask("POST", f"{path}/{route}", content=json.dumps(body), headers=headers)).status_code
+            for row in rows
+            for route, body in (("feedback", {**row, "label": "UP"}), ("predict", row))
+        ]
+
+    found = []
+    for step in (None, {"action": "begin", "features": ["c", "d"]}, "complete"):
+        if step is not None:
+            await switch(api, path, step)
+        found.append(await statuses("application/json"))
+        assert found[-1] == await statuses("application/json; charset=utf-8"), step
+    assert 3 == len({*map(tuple, found)})
