@@ -151,12 +151,12 @@ async def test_what_happens_is_seen_without_loading_again(visits, api):
     rows = api.post("/models/seen-live/feedback", json=row).raise_for_status().json()["rows"]
     await expect(page.locator("#model-rows")).to_have_text(f"{rows:,}")
     drifted = streams.teach_until_drift(api, "seen-live")
-    await expect(page.locator("#drift").get_by_text(f"Row {drifted:,}", exact=True)).to_be_visible(timeout=SEEN_MS)
+    await expect(page.locator("#drift").get_by_text(f"Row {drifted:,}", exact=True)).to_be_visible()
     api.post("/models/seen-live/challengers/candidate/promote", json={"force": True}).raise_for_status()
     await expect(page.locator("#model-badges")).to_contain_text("vigo")
-    await expect(page.locator("#challengers").get_by_role("rowheader", name="previous")).to_be_visible(timeout=SEEN_MS)
+    await expect(page.locator("#challengers").get_by_role("rowheader", name="previous")).to_be_visible()
     rows = api.post("/models/seen-live/feedback", json=row).raise_for_status().json()["rows"]
     await expect(line).to_contain_text("vigo")
     await expect(line).to_contain_text(f"{rows:,}")
-    await expect(line.locator("[data-label='Last drift'] .badge")).to_be_visible(timeout=SEEN_MS)
+    await expect(line.locator("[data-label='Last drift'] .badge")).to_be_visible()
     assert [True, True] == [await one.evaluate("window.seen") for one in (page, listed)]
