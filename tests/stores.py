@@ -30,8 +30,7 @@ FAULTS = (
 FILES = [
     *(f"tests/service/test_{name}.py" for name in IN_PROCESS),
     *(f"tests/faults/test_{name}.py" for name in FAULTS),
-    "tests/simulator/test_scripts.py",
-    "tests/simulator/test_drift_scripts.py",
+    "tests/simulator/test_lua_store.py",
 ]
 
 

@@ -1,6 +1,6 @@
 """Which branches of the service a schedule has reached, seen from outside: what the store answers, what is called."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
@@ -17,10 +17,8 @@ from service.store.log.scripts import APPEND, READ_AFTER
 from service.store.redis.connection import Call
 from service.store.states import snapshots, states
 from service.store.states.states import States
-from tests.simulator.drift_scripts import numbers
 from tests.simulator.member import Member
 from tests.simulator.network import World
-from tests.simulator.script_parts import Args
 from tests.simulator.simulation import FIRST, Simulation
 
 LARGE_WORK = ((batches, "apply"), (batches, "apply_merged"), (save, "to_bytes"))
@@ -37,11 +35,10 @@ class Branches:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation, self._counts = simulation, simulation.counts
         self._world: World = simulation.world
+        self._made: set[tuple[Any, ...]] = set()
         self._recognised: list[Any] = []
-        scripts = self._world.scripts
-        self._told_again, self._append = scripts._told_again, scripts._known[APPEND]
-        scripts._told_again = self._recognise  # type: ignore[method-assign]
-        scripts._known[APPEND] = self._note_append
+        self._call = self._world.store.call
+        self._world.store.call = self._note  # type: ignore[method-assign]
 
     # ---------------------------------------------------------------- what the store says
 
@@ -58,23 +55,24 @@ class Branches:
         elif call.script is drift._PUBLISH and reply[1]:
             self._note_events(member, call, reply[1])
 
-    def _recognise(self, *args: Any) -> Any:
-        reply = self._told_again(*args)
-        self._recognised.append(reply)
-        return reply
-
-    def _note_append(self, keys: Sequence[str], args: Args) -> Any:
+    def _note(self, call: Call) -> Any:
         """A packet of the past is refused by the store, when nobody waits for the answer any more."""
-        reply = self._append(keys, args)
-        self._counts["fenced by the store"] += reply[0] == b"fenced"
+        reply = self._call(call)
+        if call.script is APPEND:
+            self._counts["fenced by the store"] += reply[0] == b"fenced"
+            if reply[0] == b"ok" and reply[3]:
+                append = (call.keys[0], *call.args[3:5], reply[3])  # of a writer, its sequence, the version made
+                if append in self._made:
+                    self._recognised.append(reply)
+                self._made.add(append)
         return reply
 
     def _note_events(self, member: Member, call: Call, added: int) -> None:
         """Whose entries the alarms were found in that this replica was the first to publish."""
         incarnation = str(call.args[0]).split(" ")[1]
-        history = self._world.scripts.data.history.get(ModelKeys(FIRST, incarnation).log, {})
+        history = self._world.store.data.history.get(ModelKeys(FIRST, incarnation).log, {})
         for reach in list(call.args[4::5])[-added:]:
-            entry = history.get(numbers(str(reach).encode())[0])
+            entry = history.get(int(str(reach).partition("-")[0]))
             writer = "" if entry is None else entry[1].decode().split(".")[0]
             self._counts["alarm published by another replica"] += writer not in ("", member.writer)
 

@@ -6,9 +6,9 @@ from typing import Any
 from service.errors import OnepassError
 from service.store.keys import ModelKeys
 from tests.simulator.clients import Clients
+from tests.simulator.lua_store import Data
 from tests.simulator.member import Member
 from tests.simulator.network import TIMEOUT_S
-from tests.simulator.script_parts import Data
 from tests.simulator.serial import names_of
 from tests.simulator.simulation import FIRST, RETRIES, Simulation
 
@@ -120,7 +120,7 @@ class Faults:
 
     async def note_older(self) -> None:
         """What a failover would go back to."""
-        self._older = self.simulation.world.scripts.data.copy()
+        self._older = self.simulation.world.store.data.copy()
 
     async def failover(self) -> None:
         """Some rows are learned that the store loses at once."""
@@ -130,20 +130,20 @@ class Faults:
 
     async def cut(self) -> None:
         """The store goes back: at once, or to what was noted; now and then newer snapshots stay behind."""
-        scripts = self.simulation.world.scripts
+        store = self.simulation.world.store
         if self._older is None:
             return
-        now, scripts.data = scripts.data, self._older.copy()
+        now, store.data = store.data, self._older.copy()
         self._older = None
         self.simulation.cuts += 1
         self._reckon(now)
-        meta = scripts.data.hashes.get(ModelKeys(FIRST, "").meta)
+        meta = store.data.hashes.get(ModelKeys(FIRST, "").meta)
         self.simulation.say("cut back to", meta and meta[b"version"])
         if self.draw.random() < 0.3:
             self.simulation.torn = True  # no failover does this: what a snapshot rests on may be missing, and be missed
             for key, held in now.hashes.items():
                 if key.endswith(":snapshots") or ":chunks:" in key:
-                    scripts.data.hashes.setdefault(key, {}).update(held)
+                    store.data.hashes.setdefault(key, {}).update(held)
         if self.draw.random() < 0.7:
             await self.cut_notices()
         if self.draw.random() < 0.7:
@@ -160,7 +160,7 @@ class Faults:
 
     def _reckon(self, before: Data) -> None:
         """Note which entries are gone, and who had them."""
-        after = self.simulation.world.scripts.data
+        after = self.simulation.world.store.data
         for key, entries in before.history.items():
             prefix, incarnation, _ = key.rsplit(":", 2)
             kept = after.history.get(key, {})

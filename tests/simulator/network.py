@@ -11,7 +11,7 @@ from redis import exceptions
 from service.errors import StoreDown
 from service.store.redis.connection import Call, Safety
 from service.store.redis.redis_errors import unavailable
-from tests.simulator.scripts import Scripts
+from tests.simulator.lua_store import LuaStore
 
 TIMEOUT_S = 0.2
 """What the service is told to wait for the store."""
@@ -63,7 +63,7 @@ class World:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, draw: random.Random, weather: Weather) -> None:
         self.loop, self.draw, self.weather = loop, draw, weather
-        self.scripts = Scripts(lambda: 10**12 + int(1000 * loop.time()), self._publish)
+        self.store = LuaStore(lambda: 10**12 + int(1000 * loop.time()), self._publish)
         self.lines: list[Line] = []
         self.up = True
 
@@ -114,13 +114,13 @@ class Way:
         return (await self._answers([call]))[0]
 
     async def _answers(self, calls: Sequence[Call]) -> list[Any]:
-        replies = await self._trip(lambda: [self._world.scripts.call(call) for call in calls])
+        replies = await self._trip(lambda: [self._world.store.call(call) for call in calls])
         for call, reply in zip(calls, replies, strict=True):
             self.heard(call, reply)
         return replies
 
     async def ask(self, *commands: Sequence[Any]) -> list[Any]:
-        return await self._trip(lambda: [self._world.scripts.command(command) for command in commands])
+        return await self._trip(lambda: [self._world.store.command(command) for command in commands])
 
     async def ping(self) -> None:
         await self.ask(("PING",))

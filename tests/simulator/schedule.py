@@ -20,7 +20,6 @@ from service.monitor import orphaned_alarms, publisher
 from service.runtime import backoff, engine
 from service.runtime.replicas import follower
 from service.store.log import alarm_index
-from tests.simulator import drift_scripts
 from tests.simulator.branches import Branches
 from tests.simulator.changes import Changes
 from tests.simulator.clients import Clients
@@ -57,7 +56,6 @@ class Schedule:
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation, self.draw = simulation, simulation.draw
-        drift_scripts.teach(simulation.world.scripts)
         self.branches = Branches(simulation)
         self.clients = Clients(simulation)
         self.changes = Changes(simulation, self.clients)

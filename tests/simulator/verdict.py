@@ -27,7 +27,7 @@ class Verdict:
 
     def __init__(self, simulation: Simulation, clients: Clients) -> None:
         self.simulation, self.clients = simulation, clients
-        self.data = simulation.world.scripts.data
+        self.data = simulation.world.store.data
 
     async def judge(self) -> None:
         """Raise AssertionError where a promise is broken."""
@@ -63,7 +63,7 @@ class Verdict:
             assert {"ModelDown"} == set(down), down
             assert not self._loadable(keys, serial), down
             self.simulation.counts["refused loudly"] += 1
-        first_kept = min(self.data.logs.get(keys.log) or {len(history) + 1})
+        first_kept = min(self.data.logs.get(keys.log) or {(len(history) + 1, 0)})[0]
         self._judge_replicas([r for r in replicas if not isinstance(r, str)], name, serial, first_kept)
         self._judge_memory(name, int(meta.get(b"snapshot", b"-1")))
         if replicas and not down:
@@ -85,7 +85,7 @@ class Verdict:
         log, head = self.data.logs.get(keys.log, {}), len(serial.uids) - 1
         infos = [json.loads(info) for info in self.data.hashes.get(keys.snapshots, {}).values()]
         starts = [0, *(info["version"] for info in infos if serial.uids[info["version"] :][:1] == [info["uid"]])]
-        return any(start == head or start + 1 in log for start in starts)
+        return any(start == head or (start + 1, 0) in log for start in starts)
 
     async def _held(self, member: Member, name: str) -> Any:
         """The replica as it is after the calm; an error by its name."""
