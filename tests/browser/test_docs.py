@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 LOCK = ".authorization__btn"
 SLOW_MS = 30_000

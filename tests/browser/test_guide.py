@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PAGES = ["/guide", "/guide/strings-and-gaps", "/problems", "/problems/clash"]
 

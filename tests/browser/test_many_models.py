@@ -13,7 +13,7 @@ from service.client import private
 from service.embedded import EmbeddedStore
 from tests.browser import many
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 MODELS = 10_000
 BYTES_MAX = 200_000

@@ -75,6 +75,7 @@ async def test_a_classification_is_shown_beside_its_baselines(seen, api, shown):
     await expect(page.get_by_role("img", name="Reliability: ")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_a_mark_tells_of_its_event(seen, api, shown):
     """The drift above the chart is a button; below the chart stands what the event of that row found."""
     row, *_ = streams.drifts(api, shown["classes"])
@@ -88,6 +89,7 @@ async def test_a_mark_tells_of_its_event(seen, api, shown):
     await expect(page.locator("#score .event")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):
     """As a table, CSV and JSON: every point of the history, not the ones that are drawn. Arrow keys read one."""
     history = api.get(f"/models/{shown['classes']}/metrics").json()["history"]
@@ -115,6 +117,7 @@ async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):
     await expect(table).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_marks_never_overlap(seen):
     """Labels of any marks have room of their own, and none is lost."""
     page = await seen("classes")
@@ -148,6 +151,7 @@ async def test_a_model_page_is_accessible_and_fits_a_phone(seen, look, axe, kind
     assert page.viewport_size["width"] >= await page.evaluate("document.documentElement.scrollWidth")
 
 
+@pytest.mark.slow
 async def test_a_regression_shows_errors_intervals_and_weights(seen, api, shown):
     """Coverage of every level, an interval beside a prediction, contributions, and the weights of its features."""
     coverage = api.get(f"/models/{shown['numbers']}/metrics").json()["window"]["coverage"]
@@ -165,6 +169,7 @@ async def test_a_regression_shows_errors_intervals_and_weights(seen, api, shown)
     await expect(page.locator("#model-rows")).to_have_text("251")
 
 
+@pytest.mark.slow
 async def test_a_drift_appears_while_the_page_is_open(look, api):
     """Its mark and its line in the list come without a reload."""
     streams.classes(api, "seen-drifting")
@@ -208,6 +213,7 @@ async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
     assert ["previous"] == names
 
 
+@pytest.mark.slow
 async def test_the_rows_of_the_learner_are_shown_where_it_has_not_learned_all(look, api):
     """A promoted challenger that has learned nothing yet is told from the model, whose rows count on."""
     streams.classes(api, "seen-fewer")
@@ -255,6 +261,7 @@ async def test_a_row_is_predicted_then_taught(seen, api, shown):
     await expect(page.locator("#log").get_by_role("row").nth(1)).to_contain_text("rows")
 
 
+@pytest.mark.slow
 async def test_one_row_is_said_to_be_one(visits, api):
     """The score, what stands beside it and the empty chart agree, and nothing is judged yet."""
     api.put("/models/page-one", json={"task": "regression"})
@@ -266,6 +273,7 @@ async def test_one_row_is_said_to_be_one(visits, api):
     await expect(part.locator(".chart-empty")).to_have_text("1 row; the chart begins at row 10")
 
 
+@pytest.mark.slow
 async def test_a_first_row_far_from_zero_is_not_held_against_a_regression(visits, api):
     """Score, bars, chart and badge are of the rows that the last value predicted too; how many are left out is said."""
     api.put("/models/page-far", json={"task": "regression", "algorithm": "rls", "features": ["a"]})
@@ -289,6 +297,7 @@ async def test_a_first_row_far_from_zero_is_not_held_against_a_regression(visits
     await expect(page.get_by_text("Mean squared error, rows of last value")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_a_model_without_features_takes_its_first_row(look, api):
     """As JSON, with a label of the reader's own; then there are controls for its features."""
     api.put("/models/seen-first", json={"task": "classification", "algorithm": "dfop"}).raise_for_status()
@@ -317,6 +326,7 @@ async def test_names_labels_and_texts_are_never_markup(look):
     assert "'=1+1," in (await (await saved.value).path()).read_text()
 
 
+@pytest.mark.slow
 async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api):
     """One that never was has no parts; one that is deleted keeps what was seen of it."""
     page = await visits.open("/ui/models/nobody", statuses=[404])
@@ -343,6 +353,7 @@ async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets
     await expect(page.get_by_text("The key in use may not see model seen-locked")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
     """The reason stands on the page while it tries again by itself, and goes when the model is there."""
     page = await seen("classes")
@@ -383,6 +394,7 @@ async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api)
     assert place == await page.locator("#challengers .scroll").evaluate("own => own.scrollLeft") > 0
 
 
+@pytest.mark.slow
 async def test_another_model_of_the_name_gets_a_page_of_its_own(seen):
     """A page that has seen one incarnation loads again when the service tells of another."""
     page = await seen("numbers")

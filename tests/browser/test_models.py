@@ -63,6 +63,7 @@ async def test_each_model_stands_beside_its_baseline(visits, listed):
     assert ["–", "–", "0"] == new
 
 
+@pytest.mark.slow
 async def test_values_change_in_place(visits, listed, api):
     """A model that learns shows it, without a reload, and no row moves until the order is asked for again."""
     page = await visits.open("/?search=list-&sort=rows")
@@ -81,6 +82,7 @@ async def test_values_change_in_place(visits, listed, api):
     await expect(page.get_by_role("button", name="Sort again")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_a_drift_is_shown_and_read_out(visits, api):
     """As soon as the list tells of it: how long ago, by which test, and a sentence for screen readers."""
     api.put("/models/list-drift", json={**CLASSES, "algorithm": "rls"})
@@ -96,6 +98,7 @@ async def test_a_drift_is_shown_and_read_out(visits, api):
     await expect(page.locator("tbody tr")).to_have_count(0, timeout=20_000)
 
 
+@pytest.mark.slow
 async def test_orders_and_searches_stand_in_the_address(visits, listed):
     """Each can be gone back to, and opened again."""
     page = await visits.open("/?search=list-")
@@ -127,6 +130,7 @@ async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
     assert len(listed) == await table.get_by_role("rowheader").count()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_the_first_calls_stay_within_reach(visits, listed, axe, dark):
     """Below the list, folded; by keyboard as well."""
@@ -141,6 +145,7 @@ async def test_the_first_calls_stay_within_reach(visits, listed, axe, dark):
     await axe(page)
 
 
+@pytest.mark.slow
 async def test_costs_are_explained_where_a_model_has_them(visits, listed, api):
     """In words below the list, which a finger reaches as well; not where nobody has named costs."""
     page = await visits.open("/?search=list-")
@@ -153,6 +158,7 @@ async def test_costs_are_explained_where_a_model_has_them(visits, listed, api):
     await expect(row_of(page, "dear").get_by_role("cell").nth(0)).to_contain_text("cost per row")
 
 
+@pytest.mark.slow
 async def test_a_model_is_opened_by_keyboard(visits, listed):
     """Its name is a link to its page."""
     page = await visits.open("/?search=list-better")
@@ -178,6 +184,7 @@ async def test_keys_are_asked_for(visits, locked_url, secrets):
     await expect(page.get_by_role("button", name="API key")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_who_gives_no_key_is_told_so(visits, axe, locked_url):
     """The refusal stays, with a way to enter a key after all."""
     page = await visits.open("/", url=locked_url, statuses=[401])
@@ -201,6 +208,7 @@ async def test_a_key_shows_its_own_models_and_what_it_may_do(visits, locked_url,
     await expect(page.get_by_text("curl")).to_have_count(0)
 
 
+@pytest.mark.slow
 async def test_what_is_wrong_is_said_until_it_is_right_again(visits, listed):
     """A service that cannot be reached: what was shown last stays; then it goes on without a reload."""
     page = await visits.open("/?search=list-")

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from tests.browser.prefix import proxied
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PAGES = ["/", "/ui/models/nobody"]
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"

@@ -74,6 +74,7 @@ async def test_a_model_goes_to_one_service(site):
     assert 12 <= min(shares), shares
 
 
+@pytest.mark.slow
 async def test_a_prefix_changes_nothing(site):
     """Where a proxy leaves a prefix on, a model goes where it goes without; so does one named models."""
     homes = await site.homes() | {"models": await site.asks("GET", "/models/models")}
@@ -83,6 +84,7 @@ async def test_a_prefix_changes_nothing(site):
         assert home == await site.asks("GET", f"/ml/ui/models/{name}")
 
 
+@pytest.mark.slow
 async def test_what_names_no_model_goes_anywhere(site):
     """Lists, and the stream of all drift events."""
     assert {"one", "two"} == {await site.asks("GET", f"/drift?limit={number}") for number in range(1, 40)}
@@ -99,6 +101,7 @@ async def test_only_the_models_of_a_service_that_is_gone_move(site):
     await site.until(homes)
 
 
+@pytest.mark.slow
 async def test_only_the_models_of_a_service_that_is_not_ready_move(site):
     """It is asked nothing more, though it answers; where none is ready all are asked on."""
     homes, (leaving, other) = await site.homes(), site.services
@@ -127,6 +130,7 @@ async def test_what_may_be_learned_twice_is_sent_once(site):
         home.cutting = False
 
 
+@pytest.mark.slow
 async def test_events_come_as_they_are_sent(site):
     """A stream of events is not kept back until there is more of it."""
     for service in site.services:
@@ -163,7 +167,7 @@ async def test_haproxy_refuses_as_onepass_does(site):
         assert found["detail"]
 
 
-@pytest.mark.slow_but("localhost")
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["", "localhost"])
 async def test_haproxy_takes_addresses_or_a_name(host):
     """As for the processes of one machine, and as for the services of a compose file."""

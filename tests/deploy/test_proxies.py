@@ -102,6 +102,7 @@ async def test_pages_and_refusals_are_under_the_prefix(site):
     assert 200 == (await site.client.get(f"https://127.0.0.1:{site.port}{refused['type']}")).status_code
 
 
+@pytest.mark.slow
 async def test_what_a_browser_sends_is_of_this_site(site):
     """The guard compares the origin with the host that the proxy was asked for."""
     row = {"features": features(0), "label": "UP"}
@@ -110,6 +111,7 @@ async def test_what_a_browser_sends_is_of_this_site(site):
         assert status == answer.status_code
 
 
+@pytest.mark.slow
 async def test_events_come_at_once(site):
     """The first event is there while the stream goes on."""
     async with site.client.stream("GET", "/drift/stream") as answer, asyncio.timeout(PATIENCE_S):

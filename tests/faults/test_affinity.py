@@ -62,6 +62,7 @@ def _judge(service: Service, store: Store, name: str, *loads: tuple[Load, list[R
         repeat(service, own[:20], load, clients=2, name=name)
 
 
+@pytest.mark.slow
 def test_only_the_models_of_a_killed_service_move(pair, router, store):
     """The other service loads these and no others; no acknowledged row is lost, none is in twice."""
     homes = router.homes(NAMES)

@@ -50,6 +50,7 @@ def test_a_promotion_that_crashed_the_service_is_made_once(serve, point):
     judge(service, whole_log(service.store_url), table)
 
 
+@pytest.mark.slow
 def test_challengers_come_and_go_under_the_rows_of_two_services(serve, store):
     """Both learn and both ask for everything: every row is in once, and both have the state of a serial replay."""
     pair = [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(2)]

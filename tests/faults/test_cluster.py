@@ -92,6 +92,7 @@ def _move(source, target, file):
         assert 0 == app.main([*command, str(file), "--url", f"http://127.0.0.1:{service.port}"])
 
 
+@pytest.mark.slow
 def test_drift_events_of_models_on_all_nodes(pair):
     """A model and the stream are on different nodes: each event is in both, once, and live everywhere."""
     for name in NAMES[:3]:
@@ -163,6 +164,7 @@ def _config(store, name):
     return Config.parse(codec.config(meta(store.url, name).config))
 
 
+@pytest.mark.slow
 def test_what_an_asynchronous_failover_loses_is_found_out_by_all(pair, cluster):
     """The replica was cut off while rows were acknowledged, and took over: every service that had them says so."""
     pair[0].create()
@@ -193,6 +195,7 @@ def _rows(service):
     return answer.json["rows"] if answer.status == 200 else answer.status
 
 
+@pytest.mark.slow
 def test_with_replicas_asked_for_nothing_is_acknowledged_that_they_lack(serve, cluster):
     """ONEPASS_MIN_REPLICAS: 503 while the replica is cut off; sent again once it is back, all is in once."""
     service = serve(REDIS_URL=cluster.url, MIN_REPLICAS=1, **WHOLE_LOG).start()
@@ -211,6 +214,7 @@ def test_with_replicas_asked_for_nothing_is_acknowledged_that_they_lack(serve, c
     assert 4 <= service.metric("unreplicated")
 
 
+@pytest.mark.slow
 def test_a_slow_node_holds_up_its_own_models_only(serve, cluster):
     """One of three is frozen: models on the others are learned at once, over and over, while its own wait for it."""
     service = serve(REDIS_URL=cluster.url, **{**WHOLE_LOG, "STORE_TIMEOUT_S": 20}).start()

@@ -18,7 +18,7 @@ def alarmless(service, name):
     return bare(service.state(name))
 
 
-@pytest.mark.slow_but("before")
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_service_that_dies_while_it_copies_leaves_nothing_or_all(serve, proxy, moment):
     """It dies before the copy is published, or after it: the retry of the request has a whole copy in any case."""

@@ -72,6 +72,7 @@ def test_a_corrupt_snapshot_is_passed_over_for_the_one_before(service, store, da
         repeat(service, part, load)
 
 
+@pytest.mark.slow
 def test_a_first_snapshot_that_is_corrupt_loses_nothing(service, store):
     """It does not trim the log by itself: the whole log is replayed, and every retry gets its first answer."""
     table = rows(100, 19)

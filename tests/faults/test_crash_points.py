@@ -35,6 +35,7 @@ def test_the_retry_of_a_row_that_crashed_the_service_is_told_what_it_was(serve, 
     judge(service, whole_log(service.store_url), TABLE)
 
 
+@pytest.mark.slow
 def test_a_crash_at_every_row(serve, clean):
     """A service that dies before each of its answers learns all rows once, and knows the answers it never gave.
 

@@ -95,6 +95,7 @@ def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):
     assert expected == _everything(store)
 
 
+@pytest.mark.slow
 def test_a_crash_loses_no_later_alarm_and_repeats_none(serve, store):
     """Killed when the stream has an alarm that has joined an event, and nobody has noted that it has."""
     service = serve(REDIS_URL=store.url).start()
@@ -154,6 +155,7 @@ def test_two_services_tell_each_event_once(serve, store):
     assert len(set(_everything(store))) == len(_everything(store))
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_delays_events_and_loses_none(serve, store):
     """Alarms wait in the outbox while the streams cannot be written; nothing is told twice after that."""
     service = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=1).start()
@@ -175,6 +177,7 @@ def _batch():
     return "/models/m/feedback/batch", moved()
 
 
+@pytest.mark.slow
 def test_a_store_that_was_killed_keeps_what_was_told(serve, store):
     """Streams are read on behind the last id, and new events come, when the store is back."""
     service = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=1).start()
@@ -194,6 +197,7 @@ def test_a_store_that_was_killed_keeps_what_was_told(serve, store):
     assert expected == [frame["data"]["id"] for frame in frames + later] == _everything(store)
 
 
+@pytest.mark.slow
 def test_a_stop_does_not_wait_for_open_streams(serve, store):
     """Every stream ends in good order, and the service stops well within its grace."""
     service = serve(REDIS_URL=store.url, GRACE_S=60).start()
@@ -216,6 +220,7 @@ def _last(stream):
     return frame
 
 
+@pytest.mark.slow
 def test_a_deleted_model_leaves_nothing_behind_but_its_events(serve, store):
     """No key of its slot but the mark that it was deleted, which expires; the events of all stay."""
     service = serve(REDIS_URL=store.url).start()

@@ -56,6 +56,7 @@ def test_a_read_waits_for_the_version_it_asks_for(pair):
         assert (200, 9) == (told.result(60).status, told.result(60).json["version"])
 
 
+@pytest.mark.slow
 def test_a_version_that_nobody_makes_is_504_with_the_version_reached(serve, store):
     """The wait is bounded."""
     service = serve(REDIS_URL=store.url, WAIT_TIMEOUT_S=0.2).start()
@@ -65,6 +66,7 @@ def test_a_version_that_nobody_makes_is_504_with_the_version_reached(serve, stor
     assert (504, "not-reached", 1) == (answer.status, answer.problem, answer.json["version"])
 
 
+@pytest.mark.slow
 def test_a_read_that_waits_is_told_when_the_model_goes(pair):
     """Deleted at the other service or at the same one: 404 at once, not 504 after the wait."""
     with ThreadPoolExecutor(2) as pool:
@@ -73,6 +75,7 @@ def test_a_read_that_waits_is_told_when_the_model_goes(pair):
         assert [404, 404] == [read.result(15).status for read in waiting]
 
 
+@pytest.mark.slow
 def test_a_name_that_was_deleted_and_given_away_is_noticed(pair, store):
     """A replica that is asked for nothing drops the old model; reads, predictions and feedback reach the new one."""
     one, other = pair
@@ -148,6 +151,7 @@ def test_a_follower_that_meets_a_gap_reloads(pair):
     assert learning.state() == following.state()
 
 
+@pytest.mark.slow
 def test_models_that_left_memory_are_not_listened_to(serve, store):
     """Channels are those of the loaded models, however many there were."""
     service = serve(REDIS_URL=store.url, MEMORY_BUDGET_MB=16).start()

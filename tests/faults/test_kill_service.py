@@ -33,6 +33,7 @@ def test_what_was_acknowledged_before_a_kill_is_in_exactly_once(serve):
     repeat(service, table, load)
 
 
+@pytest.mark.slow
 def test_recovery_goes_through_a_snapshot_and_the_tail(serve):
     """Killed while snapshots are taken and the log is trimmed, the state is that of all entries there ever were."""
     service, table = serve(SNAPSHOT_MIN_KB=1, SNAPSHOTS_KEPT=1), rows(COUNT, 2)

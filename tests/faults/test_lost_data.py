@@ -87,6 +87,7 @@ def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path,
     assert count + 20 == one.get("/models/m")["rows"]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_given_up(serve, store):
     """DELETE ends it for all services, and its name is free."""
     pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]

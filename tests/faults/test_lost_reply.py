@@ -67,6 +67,7 @@ def test_an_answer_that_is_nonsense_harms_nobody(serve, store, proxy):
     assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)
 
 
+@pytest.mark.slow
 def test_replies_get_lost_under_load(serve, store, proxy):
     """Every few dozen appends one is cut off before or after the store has done it; each row is in exactly once."""
     table = rows(1200, 9)
@@ -84,6 +85,7 @@ def test_replies_get_lost_under_load(serve, store, proxy):
     repeat(service, table, load)
 
 
+@pytest.mark.slow
 def test_a_reply_lost_while_another_trims_the_log_learns_no_row_twice(serve, store, proxy):
     """A row without an id, committed but unanswered, whose entry is trimmed meanwhile, is not committed again."""
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30).start()

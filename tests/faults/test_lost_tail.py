@@ -69,6 +69,7 @@ def test_a_log_whose_tail_is_gone_is_what_counts(service, store, snapshot):
     assert state == service.state()
 
 
+@pytest.mark.slow
 def test_a_log_that_lost_its_beginning_takes_rows_as_if_for_the_first_time(service, store):
     """Back to before the first row fixed the features: nobody is refused for features that are no longer known."""
     table = rows(60, 22)

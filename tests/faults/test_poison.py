@@ -114,6 +114,7 @@ def test_requests_that_wait_for_a_poisoned_model_are_all_answered(serve, store):
     assert 0 == service.metric("queued")
 
 
+@pytest.mark.slow
 def test_a_log_that_cannot_be_written_is_one_models_trouble(serve, store):
     """A stray entry above the head makes every append of one model fail: it is 503, the others do not notice."""
     service, table = serve(REDIS_URL=store.url).start(), rows(40, 21)

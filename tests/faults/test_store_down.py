@@ -59,6 +59,7 @@ def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
     assert (1, 0) == (service.metric("loads"), service.metric("queued"))
 
 
+@pytest.mark.slow
 def test_a_queue_that_takes_several_commits_is_answered_whole(serve, store):
     """Requests beyond one commit's worth wait in the queue when the store goes; none of them waits for ever."""
     service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, segments=2).start(), rows(40, 13)
@@ -90,6 +91,7 @@ def test_a_full_queue_is_503_at_once(serve, store):
     judge(service, whole_log(store.url), table, first, load)
 
 
+@pytest.mark.slow
 def test_readers_who_wait_for_the_head_are_answered(serve, store):
     """A strong read that waits while the store goes away is 503, not silence, and the next one is fresh again."""
     service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, WAIT_TIMEOUT_S=1).start(), rows(10, 15)

@@ -96,7 +96,7 @@ def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
     judge(service, whole_log(service.store_url), [*fed, *table], load)
 
 
-@pytest.mark.slow_but("overlap")
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_snapshot_holds_the_phase(serve, phase):
     """Snapshot in each phase, a tail behind it, kill: state and standing are those of before, bit by bit."""
@@ -157,7 +157,7 @@ def _story(service, action, disturbed):
     return told, service.get("/models/m/features")
 
 
-@pytest.mark.slow_but("appended")
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["appended", "applied"])
 def test_a_crash_in_the_middle_of_overlap_rows(serve, point):
     """They teach once, and the retry gets the first answer."""
@@ -191,6 +191,7 @@ def test_switches_under_load_lose_nothing(serve):
     assert {True} == {answer["learned"] for answer in load.answers.values()}
 
 
+@pytest.mark.slow
 def test_one_service_switches_while_the_other_learns(serve, store):
     """The other learns of each step from the rows it would refuse; both end with the same bits."""
     first, second = (serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(2))
@@ -219,6 +220,7 @@ def _six_steps(service, load):
         switch(service, {"action": end, "force": True} if end == "complete" else {"action": end})
 
 
+@pytest.mark.slow
 def test_a_wrong_row_is_refused_as_such_without_a_store(serve, store):
     """Before a refusal the log is read on; where it cannot be, predictions are answered and refused all the same."""
     service = serve(REDIS_URL=store.url).start()

@@ -42,6 +42,7 @@ def test_clients_of_both_leave_what_a_serial_replay_leaves(pair, store):
     assert [0, 0] == [service.metric("lost_tails") + service.metric("models_down") for service in pair]
 
 
+@pytest.mark.slow
 def test_one_takes_snapshots_while_the_other_learns(serve, store):
     """The log is trimmed under a replica that is behind: it reloads, goes on, and nothing is learned twice."""
     table = rows(600, 33)
