@@ -16,7 +16,10 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from service.client import private
+from tests.browser.model_pages import look, seen, shown
 from tests.browser.visits import Visits
+
+__all__ = ["look", "seen", "shown"]
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 FLAGS = (

@@ -1,0 +1,217 @@
+"""The page of a model: its marks, downloads, empty states and everything else that make test-all looks at."""
+
+import asyncio
+import json
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser import streams
+from tests.browser.model_pages import LIVE, drawn
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def refused(route, how):
+    """Refuse what the page asks the API for; the page itself is there."""
+    await (route.fallback() if "/ui/" in route.request.url else route.fulfill(**how))
+
+
+async def test_a_mark_tells_of_its_event(seen, api, shown):
+    """The drift above the chart is a button; below the chart stands what the event of that row found."""
+    row, *_ = streams.drifts(api, shown["classes"])
+    events = api.get(f"/models/{shown['classes']}/drift").json()["events"]
+    (event,) = [event for event in events if event["row"] == row and event["challenger"] is None]
+    page = await seen("classes")
+    await page.get_by_role("button", name=f"drift, row {row:,}").click()
+    await expect(page.locator("#score .event")).to_contain_text(f"Row {row:,}")
+    await expect(page.locator("#score .event-detail")).to_contain_text(f"version {event['version']}")
+    await page.get_by_role("button", name="Close").click()
+    await expect(page.locator("#score .event")).to_be_hidden()
+
+
+async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):
+    """As a table, CSV and JSON: every point of the history, not the ones that are drawn. Arrow keys read one."""
+    history = api.get(f"/models/{shown['classes']}/metrics").json()["history"]
+    page = await seen("classes")
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Score over rows: numbers as CSV").click()
+    lines = (await (await saved.value).path()).read_text().splitlines()
+    assert [str(point["row"]) for point in history] == [line.split(",")[0] for line in lines[1:]]
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Score over rows: numbers as JSON").click()
+    records = json.loads((await (await saved.value).path()).read_text())
+    assert [point["accuracy"] for point in history] == [record["Last 1,000 rows"] for record in records]
+    await page.locator("#score").get_by_role("button", name="Table").click()
+    table = page.get_by_role("table", name="Score over rows")
+    await expect(table.get_by_role("row")).to_have_count(len(history) + 1)
+
+    await page.get_by_role("group", name="Score over rows: arrow keys show values").focus()
+    await page.keyboard.press("Home")
+    await expect(page.locator("#score .crosshair-box")).to_contain_text("row 10")
+    await page.get_by_role("button", name="All rows", exact=True).first.click()
+    await expect(page.get_by_role("button", name="All rows", exact=True).first).to_have_attribute(
+        "aria-pressed", "false"
+    )
+    await page.locator("#score").get_by_role("button", name="Table").click()
+    await expect(table).to_be_hidden()
+
+
+async def test_marks_never_overlap(seen):
+    """Labels of any marks have room of their own, and none is lost."""
+    page = await seen("classes")
+    overlaps, marks = await page.evaluate(
+        """async () => {
+            const here = document.querySelector('script[src*="model/page.js"]').src;
+            const { placed } = await import(new URL("../charts/marks.js", here));
+            const xs = Array.from({ length: 100 }, (_, at) => (at * at) % 997).sort((one, other) => one - other);
+            const chips = placed(xs.map((x) => ({ x, kind: "drift", label: "drift" })), (x) => x / 2, 500);
+            const overlaps = chips.filter((one) => chips.some((other) => one !== other && one.lane === other.lane
+                && one.left < other.left + other.width && other.left < one.left + one.width));
+            return [overlaps.length, chips.flatMap((chip) => chip.marks).length];
+        }"""
+    )
+    assert (0, 100) == (overlaps, marks)
+
+
+async def test_a_regression_shows_errors_intervals_and_weights(seen, api, shown):
+    """Coverage of every level, an interval beside a prediction, contributions, and the weights of its features."""
+    coverage = api.get(f"/models/{shown['numbers']}/metrics").json()["window"]["coverage"]
+    page = await seen("numbers")
+    levels = page.get_by_role("list", name="Coverage by level").get_by_role("listitem")
+    await expect(levels).to_have_count(len(coverage))
+    await expect(page.get_by_role("table", name="Features in use").locator(".weight")).to_have_count(3)
+    await page.get_by_label("day", exact=True).select_option("tue")
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.get_by_text("Interval, 90 %")).to_be_visible()
+    await expect(page.get_by_role("list", name="What each column adds").get_by_text("day=tue")).to_be_visible()
+    await page.get_by_label("True label").fill("-1.5")
+    await page.get_by_role("button", name="Teach").click()
+    await expect(page.get_by_text("Learned, as row 251. Before, the model said")).to_be_visible()
+    await expect(page.locator("#model-rows")).to_have_text("251")
+
+
+async def test_a_drift_appears_while_the_page_is_open(look, api):
+    """Its mark and its line in the list come without a reload."""
+    streams.classes(api, "seen-drifting")
+    page = await look("seen-drifting")
+    await page.evaluate("document.body.dataset.same = 'yes'")
+    row = streams.teach_until_drift(api, "seen-drifting")
+    await expect(page.locator("#drift").get_by_text(f"Row {row:,}", exact=True).first).to_be_visible()
+    await expect(page.locator(f"#score .chip[data-rows~='{row}']")).to_be_visible()
+    assert "yes" == await page.locator("body").get_attribute("data-same")
+
+
+async def test_the_rows_of_the_learner_are_shown_where_it_has_not_learned_all(look, api):
+    """A promoted challenger that has learned nothing yet is told from the model, whose rows count on."""
+    streams.classes(api, "seen-fewer")
+    api.put("/models/seen-fewer/challengers/new", json={"algorithm": "rls"}).raise_for_status()
+    page = await look("seen-fewer")
+    await expect(page.locator("#model-rows")).to_have_text("1,750")
+    await expect(page.locator("#model-stats")).not_to_contain_text("Learned by its learner")
+    api.post("/models/seen-fewer/challengers/new/promote", json={"force": True}).raise_for_status()
+    await expect(page.locator("#model-stats div", has_text="Learned by its learner").locator("dd")).to_have_text("0")
+    await expect(page.locator("#model-rows")).to_have_text("1,750")
+
+
+async def test_one_row_is_said_to_be_one(visits, api):
+    """The score, what stands beside it and the empty chart agree, and nothing is judged yet."""
+    api.put("/models/page-one", json={"task": "regression"})
+    api.post("/models/page-one/feedback", json={"features": {"a": 1.0}, "label": 61.5})
+    page = await drawn(visits, "page-one")
+    part = page.locator("#score")
+    await expect(part).to_contain_text("last 1 row")
+    await expect(part.locator(".badge")).to_have_text("too early to compare")
+    await expect(part.locator(".chart-empty")).to_have_text("1 row; the chart begins at row 10")
+
+
+async def test_a_first_row_far_from_zero_is_not_held_against_a_regression(visits, api):
+    """Score, bars, chart and badge are of the rows that the last value predicted too; how many are left out is said."""
+    api.put("/models/page-far", json={"task": "regression", "algorithm": "rls", "features": ["a"]})
+    x = [(7 * at % 11) / 11 for at in range(40)]
+    body = {"columns": ["a"], "data": [[one] for one in x], "labels": [1000 + 5 * one for one in x]}
+    api.post("/models/page-far/feedback/batch", json=body).raise_for_status()
+    metrics = api.get("/models/page-far/metrics").json()
+    (listed,) = api.get("/models", params={"search": "page-far"}).json()["models"]
+    own, last = metrics["paired"]["window"]["mse"], metrics["window"]["baselines"]["last_value"]["mse"]
+    assert (own, last) == pytest.approx((listed["paired_score"], listed["baseline"]))
+    assert own < last < listed["score"]
+    page = await drawn(visits, "page-far")
+    part = page.locator("#score")
+    await expect(part.locator(".badge.good")).to_contain_text("less error than last value, of the last 40 rows")
+    await expect(part).to_contain_text("last 40 rows, without 1 that the baseline could not predict")
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Score over rows: numbers as JSON").click()
+    drawn_points = json.loads((await (await saved.value).path()).read_text())
+    assert [point["paired"] for point in metrics["history"]] == [point["Last 1,000 rows"] for point in drawn_points]
+    assert [point["paired_overall"] for point in metrics["history"]] == [point["All rows"] for point in drawn_points]
+    await expect(page.get_by_text("Mean squared error, rows of last value")).to_be_visible()
+
+
+async def test_a_model_without_features_takes_its_first_row(look, api):
+    """As JSON, with a label of the reader's own; then there are controls for its features."""
+    api.put("/models/seen-first", json={"task": "classification", "algorithm": "dfop"}).raise_for_status()
+    page = await look("seen-first")
+    await page.get_by_label("The row's features, as JSON").fill('{"age": 41, "plan": "gold"}')
+    await page.get_by_label("Another label").fill("stays")
+    await page.get_by_role("button", name="Teach").click()
+    said = "Learned, as row 1. No label was known before it. “stays” is a new class of this model."
+    await expect(page.get_by_text(said)).to_be_visible()
+    await expect(page.get_by_label("age", exact=True)).to_have_count(1)
+
+
+async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api):
+    """One that never was has no parts; one that is deleted keeps what was seen of it."""
+    page = await visits.open("/ui/models/nobody", statuses=[404])
+    await expect(page.get_by_text("There is no model nobody.")).to_be_visible()
+    await expect(page.locator("#live")).to_be_hidden()
+    await expect(page.locator("#parts")).to_be_hidden()
+    streams.numbers(api, "seen-going")
+    page = await look("seen-going", statuses=[404])
+    api.delete("/models/seen-going").raise_for_status()
+    await expect(page.get_by_text("Model seen-going has been deleted.")).to_be_visible()
+    await expect(page.locator("#model-rows")).to_have_text("250")
+
+
+async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets):
+    """A key for looking gets no buttons that change anything; one for other models is told so."""
+    streams.numbers(locked_api, "seen-locked")
+    page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["read"])
+    await expect(page.get_by_text("Teaching needs a key with the scope learn.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Predict", exact=True)).to_be_visible()
+    for name in ("Teach", "Take a snapshot", "Change"):
+        await expect(page.get_by_role("button", name=name, exact=True)).to_be_hidden()
+    page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["some"], statuses=[403])
+    await expect(page.get_by_text("The key in use may not see model seen-locked")).to_be_visible()
+
+
+async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
+    """The reason stands on the page while it tries again by itself, and goes when the model is there."""
+    page = await seen("classes")
+    problem = {
+        "type": "/problems/model-down",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": "out of service",
+    }
+    refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps(problem)}
+    await page.route("**/models/seen-classes", lambda route: refused(route, refusal))
+    await page.reload()
+    await expect(page.get_by_text("out of service. The page tries again by itself.")).to_be_visible()
+    await expect(page.locator("#live")).to_have_attribute("data-state", "reconnecting")
+    await page.unroute("**/models/seen-classes")
+    await expect(page.locator(LIVE)).to_be_visible()
+    await expect(page.locator("#banner")).to_be_hidden()
+
+
+async def test_another_model_of_the_name_gets_a_page_of_its_own(seen):
+    """A page that has seen one incarnation loads again when the service tells of another."""
+    page = await seen("numbers")
+    told = {"incarnation": "another", "snapshots": []}
+    await page.route("**/snapshots", lambda route: route.fulfill(json=told), times=1)
+    loads: asyncio.Queue[None] = asyncio.Queue()
+    page.on("load", lambda _: loads.put_nowait(None))
+    await page.reload()
+    for _ in range(2):
+        await asyncio.wait_for(loads.get(), 20)
+    await expect(page.locator("#model-rows")).not_to_be_empty()
