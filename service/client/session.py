@@ -149,7 +149,7 @@ class Session:
         url: where it is.
         key: API key; without one no header is sent.
         trusted: what an https service is trusted by; True: the usual authorities.
-        patience_s: how long a request, idempotent then, is repeated while the service is not available.
+        patience_s: how long a request, a POST under an Idempotency-Key, is repeated while the service is not available.
         private: the service was started by this command: no proxy is used.
     """
 
@@ -166,8 +166,7 @@ class Session:
         self._http = httpx.Client(
             base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=trusted
         )
-        self.url, self.patience_s = url, patience_s
-        self._answered, self._run, self._keys = False, uuid4().hex, 0
+        self.url, self.patience_s, self._answered = url, patience_s, False
 
     def __enter__(self) -> Self:
         return self
@@ -188,7 +187,9 @@ class Session:
         return found
 
     def send(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """The same as an answer; the request is repeated while the service is not available."""
+        """The same as an answer; with patience the request is repeated while the service is not available."""
+        if method == "POST" and self.patience_s:
+            request["headers"] = {"Idempotency-Key": uuid4().hex, **request.get("headers", {})}
         give_up_at = time.monotonic() + self.patience_s
         while True:
             try:
@@ -216,11 +217,6 @@ class Session:
                 yield response.iter_bytes(2**20)
         except httpx.TransportError as error:
             raise self._unreachable(error) from None
-
-    def fresh_key(self) -> dict[str, str]:
-        """The header of an Idempotency-Key that nobody has used."""
-        self._keys += 1
-        return {"Idempotency-Key": f"{self._run}-{self._keys}"}
 
     def found(self, name: str) -> Any:
         """The model of this name; None: there is none."""

@@ -68,8 +68,7 @@ def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
 @contextmanager
 def _models(session: Session, models: Sequence[DemoModel], delete: bool) -> Iterator[None]:
     """Make the models; at the end delete those that were made, where the service goes on without them."""
-    taken = [model.name for model in models if session.found(model.name) is not None]
-    if taken:
+    if taken := [model.name for model in models if session.found(model.name) is not None]:
         raise Failed(
             f"{session.url} has {', '.join(taken)} already, of a demo that runs or was killed; this deletes them:\n"
             f"  onepass delete {' '.join(taken)} --yes --url {session.url}"

@@ -8,7 +8,7 @@ parcels      late or not, by carrier and distance; the carriers swap roles
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from random import Random
 from typing import Any, NamedTuple
@@ -29,13 +29,6 @@ class Row(NamedTuple):
 
     features: dict[str, Any]
     label: str | float
-
-
-class Switch(NamedTuple):
-    """A step of a change of features, between two rows."""
-
-    action: str
-    features: list[str]
 
 
 def sea(seed: int) -> Iterator[Row]:
@@ -63,27 +56,24 @@ def sensor_names(generation: int) -> list[str]:
     return [f"g{generation + 1}_s{at + 1}" for at in range(5 if generation else 4)]
 
 
-def sensors(seed: int) -> Iterator[Row | Switch]:
+def sensors(seed: int) -> Iterator[Row]:
     """A heat demand by sensors that are replaced: it depends on what all of them show, so what was learned holds."""
     rng = Random(seed)
-
-    def row(*generations: int) -> Row:
-        hidden = [rng.gauss(0.0, 1.0) for _ in HIDDEN_WEIGHTS]
-        demand = 60 + 5 * sum(w * h for w, h in zip(HIDDEN_WEIGHTS, hidden, strict=True)) + rng.gauss(0.0, 1.0)
-        seen = {}
-        for one in generations:
-            mix = Random(one)  # of the sensors, not of the rows
-            for name in sensor_names(one):
-                seen[name] = round(sum(mix.gauss(0.0, 1.0) * h for h in hidden) + rng.gauss(0.0, 0.05), 3)
-        return Row(seen, round(demand, 2))
-
     for generation in count():
-        for _ in range(LIFE_ROWS if generation else BEGIN_ROW):
-            yield row(generation)
-        yield Switch("begin", sensor_names(generation + 1))
-        for _ in range(OVERLAP_ROWS):
-            yield row(generation, generation + 1)
-        yield Switch("complete", [])
+        replaced = (generation, generation + 1)
+        for shown, rows in ((replaced[:1], LIFE_ROWS if generation else BEGIN_ROW), (replaced, OVERLAP_ROWS)):
+            yield from (_demand(rng, shown) for _ in range(rows))
+
+
+def _demand(rng: Random, generations: Sequence[int]) -> Row:
+    hidden = [rng.gauss(0.0, 1.0) for _ in HIDDEN_WEIGHTS]
+    demand = 60 + 5 * sum(w * h for w, h in zip(HIDDEN_WEIGHTS, hidden, strict=True)) + rng.gauss(0.0, 1.0)
+    seen = {}
+    for one in generations:
+        mix = Random(one)  # of the sensors, not of the rows
+        for name in sensor_names(one):
+            seen[name] = round(sum(mix.gauss(0.0, 1.0) * h for h in hidden) + rng.gauss(0.0, 0.05), 3)
+    return Row(seen, round(demand, 2))
 
 
 def payments(seed: int) -> Iterator[Row]:

@@ -139,7 +139,7 @@ class FilePass:
 
     def _learned(self, batch: Batch) -> Any:
         params = {"label": self.given.label} | ({"id": self.row_id} if self.row_id else {})
-        headers = {"Content-Type": "text/csv; charset=utf-8"} | ({} if self.row_id else self.session.fresh_key())
+        headers = {"Content-Type": "text/csv; charset=utf-8"}
         path = path_of(self.given.model, "feedback", "batch")
         try:
             return self.session.ask("POST", path, params=params, headers=headers, content=batch.body)

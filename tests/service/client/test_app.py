@@ -29,6 +29,44 @@ def test_what_may_have_been_meant(arguments: list[str], meant: str, capsys: pyte
     assert " --help lists what there is" in more
 
 
+REPLAY = ["replay", "some.csv", "--label", "y"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["predict", "m", "load"], "load"),
+        (["predict", "m", "=1"], "=1"),
+        (["predict", "m", "a=1", "a=2"], "a is there twice"),
+        (["feedback", "m", "a=1"], "--label"),
+        (["models", "--limit", "0"], "--limit"),
+        (["create", "m", "--features", "a:colour"], "--features"),
+        (["create", "-m"], "-m"),
+        (["show", "m", "--url", "localhost:8000"], "--url"),
+        (["show"], "NAME"),
+        ([*REPLAY, "--param", "rate"], "--param"),
+        ([*REPLAY, "--param", 'class_costs={"a":2}'], "--cost"),
+        ([*REPLAY, "--batch", "0"], "--batch"),
+        ([*REPLAY, "--plot", "chart.pdf"], "--plot"),
+        ([*REPLAY, "--plot", "no/such/place.svg"], "--plot"),
+        ([*REPLAY, "--name", "-x"], "--name"),
+        ([*REPLAY, "--task", "ranking"], "--task"),
+        ([*REPLAY, "--sep", ";;"], "--sep"),
+        ([*REPLAY, "--cost", "fail=0"], "--cost"),
+        ([*REPLAY, "--lags", "11"], "--lags"),
+        (["demo", "--speed", "0"], "--speed"),
+        (["demo", "--for", "x"], "--for"),
+        (["demo", "--port", "70000"], "--port"),
+    ],
+    ids=str,
+)
+def test_usage(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An argument that cannot be is status 2 before anything starts, and is named."""
+    assert 2 == app.main(arguments)
+    said = capsys.readouterr()
+    assert ("", True) == (said.out, named in said.err)
+
+
 @pytest.mark.parametrize("command", ["serve", "settings"])
 def test_a_mistyped_choice_of_a_setting(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

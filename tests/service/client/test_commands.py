@@ -202,29 +202,6 @@ def test_a_mistyped_name_is_answered_with_the_nearest(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["predict", "m", "load"],
-        ["predict", "m", "=1"],
-        ["predict", "m", "a=1", "a=2"],
-        ["feedback", "m", "a=1"],
-        ["models", "--limit", "0"],
-        ["models", "--sort", "best"],
-        ["create", "m", "--features", "a:colour"],
-        ["create", "-m"],
-        ["show", "m", "--url", "localhost:8000"],
-        ["show"],
-    ],
-    ids=" ".join,
-)
-def test_usage(arguments: list[str], shell: Shell) -> None:
-    """What cannot be is status 2, with a reason."""
-    status, said, complained = shell(*arguments)
-    assert (2, "") == (status, said)
-    assert complained
-
-
-@pytest.mark.parametrize(
     ("given", "expected"),
     [
         ("1", 1),

@@ -11,7 +11,7 @@ import pytest
 from service.client.demo import command, feeding, streams
 from service.client.demo.feeding import DemoModel, Fed, demo_models
 from service.client.failures import Failed
-from service.client.session import Session, default_port
+from service.client.session import Session
 from tests.service.client.fixtures import Shell
 
 
@@ -19,64 +19,21 @@ def rows(stream: Iterator[streams.Row], first: int, count: int = 400) -> list[st
     return [*itertools.islice(stream, first, first + count)]
 
 
-@pytest.mark.parametrize("stream", [streams.sea, streams.hyperplane, streams.payments, streams.parcels])
-def test_streams_are_seeded(stream) -> None:
-    """The same seed gives the same rows, another one others."""
-    assert rows(stream(3), 0) == rows(stream(3), 0)
-    assert rows(stream(3), 0) != rows(stream(4), 0)
-
-
-def test_sea_jumps() -> None:
-    """Within a stage the labels are those of its theta, but for the noise; the next stage has another one."""
-    for stage, theta in enumerate(streams.SEA_THETAS):
-        stretch = rows(streams.sea(1), stage * streams.SEA_STAGE_ROWS)
-        right = sum((row.features["x1"] + row.features["x2"] <= theta) == (row.label == "below") for row in stretch)
-        assert right / len(stretch) > 0.93
-
-
-def test_the_hyperplane_turns_and_jumps() -> None:
-    """The first column decides at first; after the jump it decides no longer."""
-
-    def agrees(stretch: list[streams.Row]) -> float:
-        return sum((row.features["x1"] > 0) == (row.label == "front") for row in stretch) / len(stretch)
-
-    before = agrees(rows(streams.hyperplane(0), 0, 200))
-    after = agrees(rows(streams.hyperplane(0), streams.JUMP_ROWS, 200))
-    assert before > 0.85
-    assert after < 0.4
-
-
-def test_frauds_change_their_pattern() -> None:
-    """Large sums at first, then small ones from abroad; they stay rare."""
-    early, late = rows(streams.payments(0), 0, 1500), rows(streams.payments(0), streams.PATTERN_ROWS, 1500)
-    frauds = [[row.features for row in stretch if row.label == "fraud"] for stretch in (early, late)]
-    amounts = [sorted(one["amount"] for one in found)[len(found) // 2] for found in frauds]
-    assert amounts[0] > 100
-    assert amounts[1] < 20
-    assert all(0.02 < len(found) / 1500 < 0.07 for found in frauds)
-
-
-def test_the_slow_carrier_becomes_another_one() -> None:
-    """Of the parcels of a carrier far more are late in one stretch than in the next."""
-
-    def late(first: int) -> float:
-        own = [row for row in rows(streams.parcels(0), first, streams.ROLES_ROWS) if row.features["carrier"] == "swift"]
-        return sum(row.label == "late" for row in own) / len(own)
-
-    assert late(0) - late(streams.ROLES_ROWS) > 0.3
-
-
-def test_sensors_are_replaced_at_their_rows() -> None:
-    """One set, both, the next one, with a step between; the demand goes on as it was."""
-    found = [*itertools.islice(streams.sensors(0), streams.BEGIN_ROW + streams.OVERLAP_ROWS + 3)]
-    steps = {at: item for at, item in enumerate(found) if isinstance(item, streams.Switch)}
-    assert ["begin", "complete"] == [step.action for step in steps.values()]
-    assert [streams.BEGIN_ROW, streams.BEGIN_ROW + streams.OVERLAP_ROWS + 1] == [*steps]
-    first, second = streams.sensor_names(0), streams.sensor_names(1)
-    assert second == steps[streams.BEGIN_ROW].features
-    assert not {*first} & {*second}
-    before, during, after = (found[at].features for at in (0, streams.BEGIN_ROW + 1, -1))
-    assert ([*first], [*first, *second], [*second]) == ([*before], [*during], [*after])
+@pytest.mark.parametrize(
+    ("stream", "label", "rule", "until_row"),
+    [
+        (streams.sea, "below", lambda row: row["x1"] + row["x2"] <= streams.SEA_THETAS[0], streams.SEA_STAGE_ROWS),
+        (streams.hyperplane, "front", lambda row: row["x1"] > 0, streams.JUMP_ROWS),
+        (streams.payments, "fraud", lambda row: row["amount"] > 100, streams.PATTERN_ROWS),
+        (streams.parcels, "late", lambda row: row["carrier"] == "swift", streams.ROLES_ROWS),
+    ],
+)
+def test_streams_are_seeded_and_drift(stream, label: str, rule, until_row: int) -> None:
+    """What tells most rows of a label at first tells few after the change; another seed gives other rows."""
+    for first, least, most in ((0, 0.6, 1.0), (until_row, 0.0, 0.45)):
+        found = [rule(row.features) for row in rows(stream(1), first) if row.label == label]
+        assert least <= sum(found) / len(found) <= most
+    assert rows(stream(3), 0) == rows(stream(3), 0) != rows(stream(4), 0)
 
 
 class Asked(Session):
@@ -87,36 +44,38 @@ class Asked(Session):
         self.calls: list[tuple[str, dict]] = []
 
     def ask(self, method, path, **request):
-        self.calls.append((path.rsplit("/", 1)[1], request["json"]))
-        return {"prediction_id": f"p{len(self.calls)}", "rows": 1, "ensemble": [{"expert": "new", "weight": 1.0}]}
+        self.calls.append((path.rsplit("/", 1)[1], request.get("json", {})))
+        return {"prediction_id": f"p{len(self.calls)}", "marks": []}
 
 
 def model(name: str, stream: Iterator, late: bool = False) -> DemoModel:
     return DemoModel(name, {}, stream, 1, "", "", (), late=late)
 
 
-def test_requests_have_rows_of_the_same_features() -> None:
-    """However many rows are due, the steps of a change come between the same rows."""
-    for step in (7, 1000):
-        session = Asked()
-        fed = Fed(session, model("m", streams.sensors(0)), speed=1.0)
-        told = [line for _ in range(-(-1000 // step)) for line in fed._batches(step)]
-        assert ["switch begun", "switch completed"] == [" ".join(line.split()[:2]) for line in told]
-        learned, steps = 0, []
-        for path, body in session.calls:
-            if path == "switch":
-                steps.append(learned)
-            else:
-                learned += len(body["data"])
-                assert len(body["data"]) <= feeding.BATCH_MAX
-        assert [streams.BEGIN_ROW, streams.BEGIN_ROW + streams.OVERLAP_ROWS] == steps
-        assert {4, 9, 5} == {len(body["columns"]) for path, body in session.calls if path == "batch"}
+@pytest.mark.parametrize("step", [7, 1000])
+def test_sensors_are_replaced_at_their_rows(step: int) -> None:
+    """One set, both, the next one, each in requests of its own, and the steps of the change between the same rows."""
+    session = Asked()
+    fed = Fed(session, model("m", streams.sensors(0)), speed=1.0)
+    for _ in range(-(-1000 // step)):
+        fed._learn(itertools.islice(fed.model.stream, step))
+    learned, steps, sets = 0, [], {}
+    for path, body in session.calls:
+        if path == "switch":
+            steps.append((learned, body))
+        else:
+            learned += len(body["data"])
+            sets[tuple(body["columns"])] = None
+    first, second = streams.sensor_names(0), streams.sensor_names(1)
+    assert [(*first,), (*first, *second), (*second,)] == [*sets]
+    begun = (streams.BEGIN_ROW, {"action": "begin", "features": second})
+    assert [begun, (streams.BEGIN_ROW + streams.OVERLAP_ROWS, {"action": "complete"})] == steps
 
 
 def test_labels_come_late_and_some_never() -> None:
     """Each after DELAY_ROWS further predictions, by the id of its own; one of LOST_EVERY is lost."""
     session = Asked()
-    Fed(session, model("m", streams.parcels(0), late=True), 1.0)._late(200)
+    Fed(session, model("m", streams.parcels(0), late=True), 1.0)._label_later(rows(streams.parcels(0), 0, 200))
     labels = [body["prediction_id"] for path, body in session.calls if path == "feedback"]
     predicted = [f"p{at}" for at, (path, _) in enumerate(session.calls, 1) if path == "predict"]
     kept = [name for number, name in enumerate(predicted, 1) if number % feeding.LOST_EVERY]
@@ -133,10 +92,7 @@ def test_what_is_due_comes_evenly() -> None:
 
 
 def test_the_port_of_the_page(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ONEPASS_PORT, else 8000; where it is taken, the next one that is free, and that is said."""
-    for given, port in (("8123", 8123), ("", 8000), ("tcp://10.0.0.1:8000", 8000), ("many", 8000)):
-        monkeypatch.setenv("ONEPASS_PORT", given)
-        assert port == default_port()
+    """ONEPASS_PORT; where it is taken, the next one that is free, and that is said."""
 
     def failing(listener: socket.socket) -> None:
         listener.close()
@@ -148,14 +104,6 @@ def test_the_port_of_the_page(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(command.private, "service", failing)
         status, said, _ = shell("demo")
     assert (1, True) == (status, f"Port {taken} is taken, so the demo is on port " in said)
-
-
-@pytest.mark.parametrize("options", [["--speed", "0"], ["--for", "x"], ["--port", "70000"], ["--url", "x"]])
-def test_usage(options: list[str], shell: Shell) -> None:
-    """An option that cannot be is status 2."""
-    status, said, complained = shell("demo", *options)
-    assert (2, "") == (status, said)
-    assert options[0] in complained
 
 
 @pytest.mark.timeout(300)
@@ -190,11 +138,6 @@ def test_a_name_that_is_taken_is_left_alone(url: str, shell: Shell) -> None:
     status, _, complained = shell("demo", "--url", url, "--for", "1")
     assert (1, True) == (status, f"onepass delete demo-fraud --yes --url {url}" in complained)
     assert 204 == httpx.delete(f"{url}/models/demo-fraud").status_code
-
-
-def test_a_service_that_is_not_there(shell: Shell) -> None:
-    """One line, at once."""
-    assert "onepass demo: cannot reach http://127.0.0.1:9" in shell("demo", "--url", "http://127.0.0.1:9")[2]
 
 
 def test_models_that_cannot_be_deleted_are_named(capsys: pytest.CaptureFixture[str]) -> None:

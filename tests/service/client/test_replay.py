@@ -245,30 +245,6 @@ def test_an_endless_input_is_read_no_further_than_asked(
     assert 2000 == httpx.get(f"{url}/models/endless").json()["rows"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--param", "rate"],
-        ["--batch", "0"],
-        ["--url", "localhost"],
-        ["--plot", "chart.pdf"],
-        ["--plot", "no/such/place.svg"],
-        ["--name", "-x"],
-        ["--task", "ranking"],
-        ["--sep", ";;"],
-        ["--param", 'class_costs={"a":2}'],
-        ["--cost", "fail=0"],
-        ["--lags", "11"],
-    ],
-    ids=" ".join,
-)
-def test_usage(options: list[str], shell: Shell, tmp_path: Path) -> None:
-    """An option that cannot be is status 2, before anything starts, with the option and what is allowed."""
-    status, said, complained = shell("replay", stream(tmp_path / "f.csv", 9), "--label", "y", *options)
-    assert (2, "") == (status, said)
-    assert options[0] in complained
-
-
 def test_what_is_not_there(tmp_path: Path, shell: Shell, url: str) -> None:
     """No file, no column, no encoding, no service, no algorithm: status 1 and a reason, before a model is made."""
     some = stream(tmp_path / "some.csv")
