@@ -126,9 +126,9 @@ def _interruptible() -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
         raise Interrupted(number)
 
-    ends = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     # Ignored signals stay ignored: nohup and background jobs rely on it.
-    before = {each: action for each, action in ends.items() if action is not signal.SIG_IGN}
+    before = {each: action for each in ends if (action := signal.getsignal(each)) is not signal.SIG_IGN}
     try:
         for each in before:
             signal.signal(each, interrupt)

@@ -23,6 +23,6 @@ class Misused(Failed):
 class Interrupted(SystemExit):
     """A signal, by its number, ends the command; everything that it has begun ends with it."""
 
-    def __init__(self, number: int, told: str = "interrupted") -> None:
-        super().__init__(told)
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted")
         self.signal = number

@@ -5,7 +5,7 @@ import json
 import re
 import secrets
 import sys
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import typer
@@ -24,7 +24,9 @@ def keys(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the key, for logs and errors.")],
     scopes: Annotated[str, typer.Option(help="read, learn or admin, each of which includes those before it.")],
     models: Annotated[str, typer.Option(help="Name patterns joined by +; default: every model.")] = "",
-    expires: Annotated[str, typer.Option(metavar="DAY", help="The last day, in UTC: 2027-01-31; default: never.")] = "",
+    expires: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The last day, in UTC: 2027-01-31; default: never.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print {secret, entry}.")] = False,
 ) -> None:
     """Make a secret for a key of the service.
@@ -37,23 +39,13 @@ def keys(
     for (option, (form, allowed)), text in zip(FORMS.items(), (name, scopes, models), strict=True):
         if not re.fullmatch(form, text):
             raise typer.BadParameter(f"takes {allowed}", param_hint=option)
-    _check_day(expires)
+    if expires is not None and expires.date() < (today := datetime.now(UTC).date()):
+        raise typer.BadParameter(f"takes a day that is not over; in UTC it is {today}", param_hint="--expires")
     secret = secrets.token_urlsafe(SECRET_BYTES)
     digest = hashlib.sha256(secret.encode()).hexdigest()
-    entry = ":".join([name, f"sha256${digest}", scopes, models, expires]).rstrip(":")
+    entry = ":".join([name, f"sha256${digest}", scopes, models, str(expires.date()) if expires else ""]).rstrip(":")
     if as_json:
         print(json.dumps({"secret": secret, "entry": entry}))
     else:
         print(f"secret  {secret}\nentry   {entry}")
         print("The secret is not shown again; $ needs single quotes in a shell.", file=sys.stderr)
-
-
-def _check_day(text: str) -> None:
-    today, said = datetime.now(UTC).date(), "takes a date such as 2027-01-31"
-    try:
-        if not text or date.fromisoformat(text) >= today:
-            return
-        said = f"takes a day that is not over; in UTC it is {today}"
-    except ValueError:
-        pass
-    raise typer.BadParameter(said, param_hint="--expires")

@@ -1,25 +1,19 @@
 """``onepass models`` and ``show``: the list of models, and one model in a page."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
-from service.client import display
-from service.client.display import ago, counted, figure, grid, lead, percent, score, shortened, spelt, table
+from service.client.display import ago, described, figure, lead, percent, shortened, spelt, table
 from service.client.options import Json, Name
+from service.client.replay.report import MEASURES, SCORE, cells, cost_lines
 from service.client.session import Service, path_of
 
-WORDS = ("algorithm", "phase", "last drift", "challengers", "updated")
 SPARE = ("updated", "algorithm", "rows/s", "phase", "challengers", "last drift", "baseline")
 """What a narrow terminal goes without, in this order."""
 DRIFTS, EXPERTS, FEATURES = 5, 6, 12
 """How many of each are shown."""
-MEASURES = {
-    "classification": ("accuracy", "balanced_accuracy", "kappa", "log_loss", "ece"),
-    "regression": ("mse", "mae", "r2", "bias"),
-}
-"""The curve is of the first."""
 
 
 def models(
@@ -36,14 +30,14 @@ def models(
     """List the models: rows, score beside that of the best baseline, phase of a change of features."""
     wanted = {"sort": sort, "limit": limit, "search": search, "cursor": cursor}
     with service.session() as session:
-        response = session.send("GET", "models", params={name: value for name, value in wanted.items() if value})
+        response = session.request("GET", "models", params={name: value for name, value in wanted.items() if value})
     page = response.json()
     if as_json:
         typer.echo(response.content)
     elif not page["models"]:
         print("no models" if search is None else f"no model's name contains {search}")
     else:
-        print(table([_listed(model) for model in page["models"]], WORDS, SPARE))
+        print(table([_listed(model) for model in page["models"]], SPARE))
         if page["next"] is not None:
             print(f"there are more: --cursor {page['next']}")
 
@@ -69,10 +63,15 @@ def _listed(model: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
+def score(task: str, value: float | None) -> str:
+    """An accuracy in per cent, or a mean squared error; empty where there is none yet."""
+    return "" if value is None else percent(value) if task == "classification" else f"mse {value:.4g}"
+
+
 def show(*, name: Name, as_json: Json = False, service: Service) -> None:
-    """Show a model: scores beside baselines, their curve, drifts, challengers, experts."""
+    """Show a model: scores beside baselines, drifts, challengers, experts."""
     with service.session() as session:
-        response = session.send("GET", path_of(name))
+        response = session.request("GET", path_of(name))
         if as_json:
             return typer.echo(response.content)
         features = session.ask("GET", path_of(name, "features"))
@@ -80,33 +79,27 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
         drifts = session.ask("GET", path_of(name, "drift"), params=newest)["events"]
         challengers = session.ask("GET", path_of(name, "challengers"))["challengers"]
     model = response.json()
-    print(f"{model['name']}\n{grid(_head(model, features))}")
-    if model["rows"]:
-        print("\n".join(_scores(model["config"]["task"], model["metrics"])))
-    for title, lines in (
-        ("experts", _experts(model["info"].get("experts") or ())),
-        ("after the change of features", _experts(features["ensemble"] or ())),
-        ("challengers", [_challenger(model["config"], one) for one in challengers]),
-        ("latest drifts", [_drift(event) for event in drifts]),
-    ):
-        if found := [*lines]:
-            print(f"\n{title}\n{grid(found)}")
-    return None
-
-
-def _head(model: Mapping[str, Any], features: Mapping[str, Any]) -> Iterator[tuple[str]]:
-    config, learner_rows = model["config"], model["info"].get("learner_rows")
-    yield (f"{config['task']} by {config['algorithm']}",)
-    own = "" if learner_rows is None else f" (its learner {learner_rows:,})"
-    rows = f"{counted(model['rows'])}{own}, version {model['version']:,}"
-    yield (f"{rows}, {model['phase']}, updated {ago(model['updated'])}",)
-    if config.get("description"):
-        yield (config["description"],)
-    yield (f"features: {_names(features['current']) or 'those of the first row'}",)
-    if features["next"] is not None:
-        yield (f"next: {_names(features['next'])} ({counted(features['overlap_rows'])} of the overlap)",)
-    if labels := labels_of(model):
-        yield (f"labels: {', '.join(shortened([spelt(one) for one in labels], FEATURES))}",)
+    config, info = model["config"], model["info"]
+    shown = {
+        "model": model["name"],
+        "description": config.get("description"),
+        "algorithm": f"{config['algorithm']}, {config['task']}",
+        "rows": f"{model['rows']:,}",
+        "rows of its learner": info.get("learner_rows"),
+        "version": f"{model['version']:,}, updated {ago(model['updated'])}",
+        "phase": model["phase"],
+        "features": _named(features["current"]) or "those of the first row",
+        "next features": _named(features["next"] or ()),
+        "rows of the overlap": features["overlap_rows"],
+        "labels": shortened([spelt(one) for one in labels_of(model)], FEATURES),
+        "scores": [*_scores(config["task"], model["metrics"])] if model["rows"] else None,
+        "experts": _heaviest(info.get("experts") or ()),
+        "after the change of features": _heaviest(features["ensemble"] or ()),
+        "challengers": [_challenger(config, one) for one in challengers],
+        "latest drifts": [_drift(event) for event in drifts],
+    }
+    print(described({name: value for name, value in shown.items() if value}))
+    return print(*cost_lines(model["metrics"]["overall"].get("costs")))
 
 
 def labels_of(model: Mapping[str, Any]) -> list[Any]:
@@ -114,73 +107,46 @@ def labels_of(model: Mapping[str, Any]) -> list[Any]:
     return list(model["config"].get("labels") or model["info"].get("labels") or ())
 
 
-def _names(features: list[Any]) -> str:
+def _named(features: Sequence[Any]) -> list[str]:
     named = [one if isinstance(one, str) else f"{one['name']} ({one['type']})" for one in features]
-    return ", ".join(shortened(named, FEATURES))
+    return shortened(named, FEATURES)
 
 
-def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each measure, with a column for all rows, the last ones, and each baseline; costs; the curve."""
+def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """A line for all rows, for the last ones, and for each baseline."""
     paired, window = metrics.get("paired"), metrics["window"]
     spans = {"all rows": metrics["overall"], f"last {window['rows']:,}": window}
     spans |= {} if paired is None else {"rows the baseline predicted": paired["overall"]}
-    spans |= {name.replace("_", " "): scores for name, scores in metrics["baselines"].items()}
-
-    def cell(measure: str, value: float | None) -> str:
-        return score(task, value) if measure.endswith("accuracy") else figure(value)
-
-    lines = [
-        {"": measure.replace("_", " "), **{name: cell(measure, each.get(measure)) for name, each in spans.items()}}
-        for measure in MEASURES[task]
-    ]
-    yield table(lines, spare=[*spans][:0:-1])
-    yield from cost_lines(metrics["overall"].get("costs"))
-    curve = MEASURES[task][0]
-    points = [point for point in metrics["history"] if point.get(curve) is not None]
-    if len(points) > 1:
-        values = [point[curve] for point in points]
-        best = max(values) if task == "classification" else min(values)
-        said = f"best {score(task, best)}, now {score(task, values[-1])}"
-        yield f"{display.sparkline(values)}  {said}, rows {points[0]['row']:,} to {points[-1]['row']:,}"
+    for name, found in (spans | metrics["baselines"]).items():
+        yield cells(name.replace("_", " "), found, MEASURES[task])
 
 
-def cost_lines(costs: Mapping[str, Any] | None) -> list[str]:
-    """What misses cost a row, beside the label that would cost least as the answer to all; none of a model without."""
-    if costs is None or costs["mean"] is None:
-        return []
-    return [
-        f"cost a row: {costs['mean']:.4g}; {costs['constant']:.4g} with {spelt(costs['label'])} as the answer to all"
-    ]
-
-
-def _experts(experts: Any) -> Iterator[tuple[str, ...]]:
-    """Those of the greatest weight."""
+def _heaviest(experts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of the greatest weight, and what all others have together."""
     by_weight = sorted(experts, key=lambda one: -one["weight"])
-    for one in by_weight[:EXPERTS]:
-        own = next((f"{name} {figure(one[name])}" for name in ("mse", "loss") if name in one), "")
-        own = f"accuracy {percent(one['accuracy'])}" if one.get("accuracy") is not None else own
-        yield one["expert"], f"weight {percent(one['weight'])}", own
-    if rest := by_weight[EXPERTS:]:
-        yield f"and {len(rest)} more", f"weight {percent(sum(one['weight'] for one in rest))}"
+    rest = by_weight[EXPERTS:]
+    others = {"expert": f"{len(rest)} more", "weight": sum(one["weight"] for one in rest)}
+    return [*by_weight[:EXPERTS], *([others] if rest else [])]
 
 
-def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> tuple[str, ...]:
+def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
     """A challenger and its lead: in points of accuracy, in cost, or in squared error."""
-    difference, task = one["difference"], config["task"]
-    form, scale, unit = "{:+.4g}", 1, "squared error"
-    if task == "classification":
-        form, scale, unit = (form, 1, "cost a row") if config.get("class_costs") else ("{:+.1f}", 100, "points")
-    said = "no row compared yet"
-    if how_far := lead(difference, form, scale):
-        state = "ahead" if (difference["low"] or 0) > 0 else "behind" if (difference["high"] or 0) < 0 else "open"
-        said = f"{state}: {how_far} {unit} over {counted(difference['rows'])}"
-    promotes = "promoted once ahead" if one["promote"] == "auto" else ""
-    own = score(task, one["metrics"]["overall"].get(MEASURES[task][0]))
-    return one["name"], one["config"]["algorithm"], own, said, promotes
+    unit, scale = "squared error", 1
+    if config["task"] == "classification":
+        unit, scale = ("cost", 1) if config.get("class_costs") else ("points", 100)
+    return {
+        "challenger": one["name"],
+        "algorithm": one["config"]["algorithm"],
+        "score": score(config["task"], one["metrics"]["overall"].get(SCORE[config["task"]])),
+        f"ahead by, {unit}": lead(one["difference"], scale),
+        "rows compared": one["difference"]["rows"],
+        "promote": one["promote"],
+    }
 
 
-def _drift(event: Mapping[str, Any]) -> tuple[str, ...]:
-    of = "" if event["class"] is None else f"class {event['class']}"
-    moved = ", ".join(one["name"] for one in event["features"][:3])
-    whose = "" if event["challenger"] is None else f"of {event['challenger']}"
-    return f"row {event['row']:,}", event["kind"], of, moved, event["action"], whose, ago(event["time"])
+def _drift(event: Mapping[str, Any]) -> dict[str, Any]:
+    moved = [one["name"] for one in event["features"][:3]]
+    known = {
+        name: "" if event[name] is None else event[name] for name in ("row", "kind", "class", "action", "challenger")
+    }
+    return known | {"features": moved, "time": ago(event["time"])}

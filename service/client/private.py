@@ -1,10 +1,11 @@
 """A service for one command: on a free port of this machine, with its data in a temporary directory.
 
-It is a child process. It listens on a socket that was opened here, so the port is known and nobody else can take it. It
-ends with the command, however that ends: it stops when its standard input is closed.
+It is a child process, which tells its address once it is ready. It ends with the command, however that ends: it stops
+when its standard input is closed.
 """
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -17,44 +18,38 @@ from service.client.failures import Failed
 from service.client.session import Session
 
 HOST = "127.0.0.1"
-PORTS = 100
-"""How many ports after the first one are tried, before any other."""
 STOP_TIMEOUT_S, PATIENCE_S = 15.0, 5.0
 _NO_REASON = "Application startup failed. Exiting."
 """What uvicorn says last, after the reason."""
 _SECRETS = ("REDIS_URL", "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET")
-_NOT_SHARED = (*_SECRETS, "RATE_PER_S", "HOST", "PORT", "FAILPOINT", "TLS_CERT", "TLS_KEY", "TLS_CA")
+_NOT_SHARED = (*_SECRETS, "RATE_PER_S", "HOST", "PORT", "ROOT_PATH", "FAILPOINT", "TLS_CERT", "TLS_KEY", "TLS_CA")
 """Settings of the operator's own service that a private one must not share."""
 _OWN = {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_LOG_FORMAT": "console", "ONEPASS_GRACE_S": "5"}
 
 
 @contextmanager
-def service(given: socket.socket | None = None, **more: str) -> Iterator[str]:
-    """Start a service with further settings, yield its URL, and stop it; ``Failed`` where it does not come up.
-
-    A socket that is given listens already, and is closed in the end; by default there is one on a free port.
-    """
+def service(port: int = 0, **more: str) -> Iterator[str]:
+    """Start a service with further settings, yield its URL, and stop it; ``Failed`` where it does not come up."""
     hidden = {f"ONEPASS_{name}{end}" for name in _NOT_SHARED for end in ("", "_FILE")}
     settings = {name: value for name, value in os.environ.items() if name not in hidden} | _OWN
-    with tempfile.TemporaryDirectory(prefix="onepass-") as place, given or listener(HOST, 0) as socket_:
-        url, log = f"http://{HOST}:{socket_.getsockname()[1]}", Path(place) / "service.log"
+    with tempfile.TemporaryDirectory(prefix="onepass-") as place:
+        log = Path(place) / "service.log"
         with log.open("wb") as said:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
-                [sys.executable, "-P", "-m", "service.client", "serve", "--fd", str(socket_.fileno()), "--until-eof"],
+                [sys.executable, "-P", "-m", "service.client", "serve", "--port", str(port), "--until-eof"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
                 env=settings | {"ONEPASS_DATA_DIR": f"{place}/data"} | more,
-                pass_fds=(socket_.fileno(),),
                 cwd=place,  # where no settings file of the operator's is
                 start_new_session=True,  # Ctrl-C in the terminal ends the command, which ends the service
             )
         try:
-            socket_.close()  # the child has its own: what waits in it ends when the child does
-            if child.stdout is None or not child.stdout.readline():  # its address, once it is ready
+            found = re.search(r"http://\S+\d", child.stdout.readline().decode() if child.stdout else "")
+            if found is None:
                 lines = [line for line in log.read_text(errors="replace").splitlines() if _NO_REASON not in line]
                 raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
-            yield url
+            yield found[0]
         finally:
             _stop(child)
 
@@ -69,16 +64,16 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def session(given: socket.socket | None = None, **more: str) -> Iterator[Session]:
+def session(port: int = 0, **more: str) -> Iterator[Session]:
     """A session with a service of this kind."""
-    with service(given, **more) as url, Session(url, patience_s=PATIENCE_S, private=True) as own:
+    with service(port, **more) as url, Session(url, patience_s=PATIENCE_S, private=True) as own:
         yield own
 
 
-def listener(host: str, first: int) -> socket.socket:
-    """A socket that listens on a port of an address of this machine (else ``OSError``), or on the next free one."""
+def free_port(host: str, port: int) -> int:
+    """A port of an address of this machine (else ``OSError``), or where another process listens there, a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for port in range(first, min(first + PORTS, 65536) if first else 0):
-        with suppress(OSError):
-            return socket.create_server((host, port), family=family)
-    return socket.create_server((host, 0), family=family)
+    with suppress(OSError), socket.create_server((host, port), family=family):
+        return port
+    with socket.create_server((host, 0), family=family) as found:
+        return int(found.getsockname()[1])

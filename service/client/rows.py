@@ -85,7 +85,7 @@ def create(
         if own:
             body[field] = {**(body.get(field) or {}), **dict(own)}
     with service.session() as session:
-        response = session.send("PUT", path_of(name), json=body)
+        response = session.request("PUT", path_of(name), json=body)
     if as_json:
         typer.echo(response.content)
     else:
@@ -106,7 +106,7 @@ def delete(
         for name in map(model_name, names):
             if not yes:
                 confirm(f"delete {name}", session.ask("GET", path_of(str(name)))["rows"])
-            session.send("DELETE", path_of(str(name)))
+            session.request("DELETE", path_of(str(name)))
             if not as_json:
                 print(f"{name} deleted")
     if as_json:
@@ -196,7 +196,7 @@ def _json(name: str) -> Any:
 def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> None:
     """Send a row, or a batch (a list of rows, or a table), and print the answer."""
     batch = isinstance(body, list) or (isinstance(body, dict) and bool({"columns", "rows"} & body.keys()))
-    response = session.send("POST", path_of(name, verb, *(["batch"] if batch else [])), json=body)
+    response = session.request("POST", path_of(name, verb, *(["batch"] if batch else [])), json=body)
     if as_json or batch:
         typer.echo(response.content)
     else:

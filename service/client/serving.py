@@ -85,7 +85,11 @@ def serve(
         _refuse_taken(settings)
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    return _serve(settings, fd, found.keys_file, https) if _compile_kernels() else 1
+    if not _compile_kernels():
+        return 1
+    from service import main  # noqa: PLC0415  it imports core, which compiles kernels that are missing one by one
+
+    return main.run(settings, keys_file=found.keys_file, descriptor=fd, ssl=https)
 
 
 def settings(
@@ -123,14 +127,12 @@ def _plain(value: object) -> object:
 
 def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
     """A line for each setting, and its meaning below it."""
-    cells = [
-        (name, *("-" if row[at] in (None, "") else row[at] for at in ("value", "default")))
-        for name, row in rows.items()
-    ]
-    head, *lines = grid([("SETTING", "VALUE", "DEFAULT"), *cells]).splitlines()
+    cells = [(name, row["value"], row["default"]) for name, row in rows.items()]
+    dashed = [["-" if cell in (None, "") else cell for cell in line] for line in cells]
+    head, *lines = textwrap.dedent(grid([("SETTING", "VALUE", "DEFAULT"), *dashed])).splitlines()
     fill = textwrap.TextWrapper(min(width(), COLUMNS_MAX), initial_indent="    ", subsequent_indent="    ").fill
-    meanings = [fill(row["meaning"]) for row in rows.values()]
-    return "\n".join([head[2:], *(f"{line[2:]}\n{meaning}" for line, meaning in zip(lines, meanings, strict=True))])
+    told = [f"{line}\n{fill(row['meaning'])}" for line, row in zip(lines, rows.values(), strict=True)]
+    return "\n".join([head, *told])
 
 
 def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:
@@ -154,25 +156,13 @@ def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:
     return settings
 
 
-def _serve(settings: Settings, descriptor: int | None, keys_file: Path | None, https: dict[str, Any]) -> int:
-    from service import main  # noqa: PLC0415  it imports core, which compiles kernels that are missing one by one
-
-    try:
-        return main.run(settings, keys_file=keys_file, descriptor=descriptor, ssl=https)
-    except SystemExit:  # uvicorn has logged why it cannot listen
-        if descriptor is None:
-            _refuse_taken(settings)
-        raise
-
-
 def _refuse_taken(settings: Settings) -> None:
     """Refuse a port on which another process listens, and name a free one."""
     try:
-        with private.listener(settings.host, settings.port) as found:
-            free = found.getsockname()[1]
+        free = private.free_port(settings.host, settings.port)
     except OSError:  # not an address of this machine, or a name: the server says what is wrong with it
         return
-    if settings.port not in (0, free):
+    if settings.port != free:
         raise Failed(
             f"port {settings.port} of {settings.host} is taken; {free} is free: ONEPASS_PORT={free}; "
             "a second service also needs ONEPASS_DATA_DIR, or ONEPASS_REDIS_URL to share the models"

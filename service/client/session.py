@@ -3,12 +3,12 @@
 import os
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from typing import Annotated, Any
+from urllib.parse import quote, urljoin, urlsplit
 from uuid import uuid4
 
 import httpx
@@ -142,14 +142,14 @@ def _line(error: Mapping[str, Any]) -> str:
     return f"{error.get('field')}: {error.get('problem')}" + (f" ({allowed})" if allowed else "")
 
 
-class Session:
-    """Requests to one service.
+class Session(httpx.Client):
+    """Requests to one service: answers that are no errors; with patience again while the service is not available.
 
     Args:
         url: where it is.
         key: API key; without one no header is sent.
         trusted: what an https service is trusted by; True: the usual authorities.
-        patience_s: how long a request, a POST under an Idempotency-Key, is repeated while the service is not available.
+        patience_s: how long a request is repeated, a POST under an Idempotency-Key.
         private: the service was started by this command: no proxy is used.
     """
 
@@ -163,60 +163,41 @@ class Session:
         private: bool = False,
     ) -> None:
         headers = {b"Authorization": f"Bearer {key}".encode()} if key else {}
-        self._http = httpx.Client(
-            base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=trusted
-        )
+        super().__init__(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=trusted)
         self.url, self.patience_s, self._answered = url, patience_s, False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._http.close()
-
-    def ask(self, method: str, path: str, **request: Any) -> Any:
-        """The JSON document that answers a request, whose further arguments are those of httpx.
+    def send(self, request: httpx.Request, **how: Any) -> httpx.Response:
+        """Send a request as httpx does.
 
         Raises:
             Refused: the service refuses.
-            Failed: it cannot be reached, or is not Onepass.
+            Failed: it cannot be reached.
         """
-        response = self.send(method, path, **request)
-        if not (found := document_of(response)):
-            raise Failed(f"{response.url} answers HTTP {response.status_code}, and not like Onepass")
-        return found
-
-    def send(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """The same as an answer; with patience the request is repeated while the service is not available."""
-        if method == "POST" and self.patience_s:
-            request["headers"] = {"Idempotency-Key": uuid4().hex, **request.get("headers", {})}
+        if request.method == "POST" and self.patience_s:
+            request.headers.setdefault("Idempotency-Key", uuid4().hex)
         give_up_at = time.monotonic() + self.patience_s
         while True:
             try:
-                response = self._http.request(method, path, **request)
-            except httpx.TransportError as error:
-                failed, passes, wait_s = self._unreachable(error), self._answered, 0.5
-            else:
+                response = super().send(request, **how)
                 self._answered = True
                 if not response.is_error:
                     return response
-                failed = refused = self._refused(path, response)
+                response.read()
+            except httpx.TransportError as error:
+                failed, passes, wait_s = self.unreachable(error), self._answered, 0.5
+            else:
+                failed = refused = Refused(response, self._meant(request, response))
                 passes, wait_s = refused.passes, _retry_after_s(response)
             if not passes or time.monotonic() + wait_s > give_up_at:
-                raise failed
+                raise failed from None
             time.sleep(wait_s)
 
-    @contextmanager
-    def stream(self, path: str, **request: Any) -> Iterator[Iterator[bytes]]:
-        """The answer to a GET in pieces; raises as ``ask``."""
-        try:
-            with self._http.stream("GET", path, **request) as response:
-                if response.is_error:
-                    response.read()
-                    raise self._refused(path, response)
-                yield response.iter_bytes(2**20)
-        except httpx.TransportError as error:
-            raise self._unreachable(error) from None
+    def ask(self, method: str, path: str, **request: Any) -> Any:
+        """The JSON object that answers a request, whose further arguments are those of httpx; raises as ``send``."""
+        response = self.request(method, path, **request)
+        if not (found := document_of(response)):
+            raise Failed(f"{response.url} answers HTTP {response.status_code}, and not like Onepass")
+        return found
 
     def found(self, name: str) -> Any:
         """The model of this name; None: there is none."""
@@ -227,16 +208,19 @@ class Session:
                 raise
             return None
 
-    def _refused(self, path: str, response: httpx.Response) -> Refused:
-        """The refusal; of a name that no model has with the one that may have been meant."""
-        refused = Refused(response)
-        if refused.status == httpx.codes.NOT_FOUND and [one.get("field") for one in refused.errors] == ["name"]:
-            with suppress(httpx.TransportError):
-                listed = document_of(self._http.get("models", params={"limit": LISTED_MAX})).get("models") or ()
-                return Refused(response, suggested(unquote(path.split("/")[1]), [one["name"] for one in listed]))
-        return refused
+    def _meant(self, request: httpx.Request, response: httpx.Response) -> str:
+        """Of a name that no model has, the one that may have been meant."""
+        errors = document_of(response).get("errors") or ()
+        if response.status_code != httpx.codes.NOT_FOUND or [one.get("field") for one in errors] != ["name"]:
+            return ""
+        with suppress(httpx.TransportError):
+            listed = document_of(super().send(self.build_request("GET", "models", params={"limit": LISTED_MAX})))
+            name = request.url.path.rpartition("/models/")[2].partition("/")[0]
+            return suggested(name, [one["name"] for one in listed.get("models") or ()])
+        return ""
 
-    def _unreachable(self, error: httpx.TransportError) -> Failed:
+    def unreachable(self, error: httpx.TransportError) -> Failed:
+        """What to do where there is no answer."""
         said = str(error) or type(error).__name__
         advice = "start it with onepass serve, or name another one with --url or ONEPASS_URL"
         if "CERTIFICATE_VERIFY_FAILED" in said:

@@ -5,7 +5,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,8 +20,6 @@ PREFIX = "ONEPASS_"
 FIELDS = Settings.model_fields
 SECRETS = {name for name, own in FIELDS.items() if SecretStr in (own.annotation, *get_args(own.annotation))}
 """Settings whose value may be in a file that ONEPASS_NAME_FILE names."""
-LIKENESS = 0.7
-"""From here on, of 1, one name may have been meant by another."""
 DOT_ENV = Path(".env")
 """Read where the service starts, if it is there."""
 NOT_SETTINGS = {f"{PREFIX}{name}" for name in ("FAILPOINT", "CA", "CLIENT_CERT", "API_KEY", "URL")}
@@ -31,6 +28,7 @@ WORKERS = (
     "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "
     "name; unset ONEPASS_WORKERS"
 )
+SEE = "; see onepass settings"
 _LINK = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 _LINK_NAME = re.compile(r"\w+_SERVICE_HOST|\w+_SERVICE_PORT(_\w+)?|\w+_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
 """What Kubernetes sets in every container beside a service that is named onepass, or onepass-something."""
@@ -70,7 +68,7 @@ class Sourced:
                 if name in FIELDS:
                     self.add(name, value, f"{path}: {name}")
                 else:
-                    self.notes.append(f"{path}: {name} is not a setting{_meant(name)}")
+                    self.notes.append(f"{path}: {name} is not a setting{suggested(name, FIELDS) or SEE}")
         except (OSError, ValueError) as error:  # TOML, or not UTF-8
             raise Misused(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         self.files.append(path)
@@ -92,7 +90,9 @@ class Sourced:
             elif (secret := name.removesuffix("_file")) in SECRETS and value:
                 self._secret(secret, Path(value), given, f"{at}{variable}")
             elif secret not in SECRETS and variable not in NOT_SETTINGS:
-                self.notes.append(f"{at}{variable} is not a setting{_meant(name, PREFIX)}")
+                self.notes.append(
+                    f"{at}{variable} is not a setting{suggested(name, map(str.upper, FIELDS), PREFIX) or SEE}"
+                )
         if at and (others := [name for name in given if name.startswith("OTEL_")]):
             self.notes.append(f"{at}{', '.join(others)}: no effect here; set in the environment of the service")
         if links:
@@ -136,10 +136,3 @@ def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str
         found.add(name, value, f"--{name.replace('_', '-')}")
     found.settings = found.checked()
     return found
-
-
-def _meant(name: str, prefix: str = "") -> str:
-    near = get_close_matches(name, FIELDS, 1, LIKENESS)
-    if not near:
-        return "; see onepass settings"
-    return f"; did you mean {prefix + near[0].upper() if prefix else near[0]}?"

@@ -7,8 +7,9 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Annotated, Any
@@ -17,7 +18,7 @@ import httpx
 import typer
 
 from service.client.display import counted
-from service.client.failures import Failed, Interrupted, Misused
+from service.client.failures import Failed, Misused
 from service.client.options import NAME, Yes, model_name
 from service.client.rows import confirm
 from service.client.session import Refused, Service, Session, path_of
@@ -25,8 +26,8 @@ from service.client.session import Refused, Service, Session, path_of
 SUFFIX = ".safetensors"
 PAGE = 1000
 """Models that are listed at once."""
-IN_MEMORY = 2**24
-"""Bytes of a state above which it waits on disk until it is whole."""
+PIECE_BYTES, IN_MEMORY = 2**20, 2**24
+"""Bytes of a state that are sent or read at once, and above which it waits on disk until it is whole."""
 HEAD_BYTES_MAX = 100_000_000
 """Of a state, as core.state.envelope has it."""
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
@@ -96,8 +97,14 @@ def _named(models: list[dict[str, str]]) -> list[str]:
     return [f"  {one['name']}: {one['detail']}" for one in models]
 
 
-def _state(session: Session, name: str, **params: str) -> AbstractContextManager[Iterator[bytes]]:
-    return session.stream(path_of(name, "state"), params=params, timeout=TIMEOUT)
+@contextmanager
+def _state(session: Session, name: str, **params: str) -> Iterator[Iterator[bytes]]:
+    """The state of a model in pieces."""
+    try:
+        with session.stream("GET", path_of(name, "state"), params=params, timeout=TIMEOUT) as response:
+            yield response.iter_bytes(PIECE_BYTES)
+    except httpx.TransportError as error:
+        raise session.unreachable(error) from None
 
 
 @contextmanager
@@ -105,16 +112,17 @@ def _written(name: str) -> Iterator[IO[bytes]]:
     """A file that is there whole or not at all; ``-`` is standard output, and a device is written to as it is."""
     target = Path(name)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    is_plain = name != "-" and (target.is_file() or not target.exists())
+    if name == "-":
+        yield sys.stdout.buffer
+        return
+    is_plain = target.is_file() or not target.exists()
     try:
-        with nullcontext(sys.stdout.buffer) if name == "-" else (part if is_plain else target).open("wb") as out:
+        with (part if is_plain else target).open("wb") as out:
             yield out
+            out.flush()
             if is_plain:
                 os.fsync(out.fileno())
-        if is_plain:
-            part.replace(target)
-    except BrokenPipeError:
-        raise
+                part.replace(target)
     except OSError as error:
         raise Failed(f"{name}: {error.strerror}") from None
     finally:
@@ -168,11 +176,7 @@ def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_js
     model = session.found(name)
     if model is not None and model["rows"] and not yes:
         confirm(f"replace {name}", model["rows"])
-    try:
-        response = _put(session, name, source)
-    except Interrupted as interrupted:
-        told = f"interrupted: onepass show {name} says whether it has the state; the same command sends it again"
-        raise Interrupted(interrupted.signal, told) from None
+    response = _put(session, name, source)
     state, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
     line = f"{name} {done}: {counted(state['rows'])}, version {state['version']:,}"
     typer.echo(response.content if as_json else line)
@@ -180,11 +184,11 @@ def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_js
 
 def _put(session: Session, name: str, state: IO[bytes]) -> httpx.Response:
     headers = {"Content-Type": "application/octet-stream"}
-    return session.send("PUT", path_of(name, "state"), content=_pieces(state), headers=headers, timeout=TIMEOUT)
+    return session.request("PUT", path_of(name, "state"), content=_pieces(state), headers=headers, timeout=TIMEOUT)
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    return iter(lambda: file.read(2**20), b"")
+    return iter(lambda: file.read(PIECE_BYTES), b"")
 
 
 def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool, as_json: bool) -> None:
@@ -195,27 +199,19 @@ def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool,
         raise Failed(f"{file} is not a tar; a state of one model is imported by NAME FILE") from None
     members, whole = _members(tar, source)
     done: dict[str, list[Any]] = {"imported": [], "replaced": [], "skipped": [], "refused": []}
-    ended: Failed | Interrupted | None = None
     try:
         for name, member in members.items():
             became, what = _import_member(session, name, partial(tar.extractfile, member), overwrite)
             done[became].append(what)
-    except (Failed, Interrupted) as error:
-        ended = error
-    counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
-    line = "{} imported, {:,} replaced, {:,} there already".format(counted(counts[0], "model"), *counts[1:])
-    print(json.dumps(done) if as_json else line)
-    if ended or not whole:
-        cut_off = f"{file} is cut off or damaged after {counted(len(members), 'model')}"
-        lines = [f"{ended}", "  the same command goes on from there"] if ended else [cut_off]
-        lines.append(f"  imported: {', '.join(done['imported'] + done['replaced']) or 'nothing'}")
-    else:
-        lines = [f"{counted(len(done['refused']), 'model')} refused"] if done["refused"] else []
-    told = "\n".join([*lines, *_named(done["refused"])])
-    if isinstance(ended, Interrupted):
-        raise Interrupted(ended.signal, told)
+    finally:
+        counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
+        line = "{} imported, {:,} replaced, {:,} there already".format(counted(counts[0], "model"), *counts[1:])
+        print(json.dumps(done) if as_json else line)
+    told = [] if whole else [f"{file} is cut off or damaged after {counted(len(members), 'model')}"]
+    if done["refused"]:
+        told += [f"{counted(len(done['refused']), 'model')} refused", *_named(done["refused"])]
     if told:
-        raise Failed(told)
+        raise Failed("\n".join(told))
 
 
 def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile.TarInfo], bool]:
@@ -281,17 +277,15 @@ def state_digest(state: Iterable[bytes]) -> str | None:
     try:
         head = json.loads(begun[8:length])
         text = json.loads(head["__metadata__"].pop("onepass"))
-        own = text["state"]
-        for learner in (own, *(one["state"] for one in own.get("challengers", ()))):
+        told = [head, text["config"], text["format"], text["state"]]
+        for learner in (text["state"], *(one["state"] for one in text["state"].get("challengers", ()))):
             for name in ("born", "episodes", "outbox"):
                 learner.pop(name, None)
             for name in ("marks", "marks_thinned"):
                 learner["metrics"].pop(name, None)
-        told = json.dumps([head, text["config"], text["format"], own], sort_keys=True)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    digest = hashlib.blake2b(told.encode(), digest_size=16)
-    digest.update(begun[length:])
-    for piece in arriving:
+    digest = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16)
+    for piece in chain([bytes(begun[length:])], arriving):
         digest.update(piece)
     return digest.hexdigest()

@@ -88,7 +88,7 @@ def test_a_start_keeps_to_the_limit(
     monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
     budgets = []
     monkeypatch.setattr(serving, "_compile_kernels", lambda: True)
-    monkeypatch.setattr(serving, "_serve", lambda settings, *_: budgets.append(settings.memory_budget_mb) or 0)
+    monkeypatch.setattr("service.main.run", lambda settings, **_: budgets.append(settings.memory_budget_mb) or 0)
     monkeypatch.setattr(memory_limit, "memory_limit", lambda: 1024 * MB)
     assert (0, 0) == (app.main(["serve"]), app.main(["serve", "--memory-budget-mb", "600"]))
     assert [512, 600] == budgets

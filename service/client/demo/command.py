@@ -40,7 +40,7 @@ def demo(
     that change their pattern, and parcels whose labels come late. Within ten seconds the page moves; within two minutes
     there is a drift, a change of features and a promotion. Each is told in a line.
 
-    Without --url a service of its own is started, on that port or the next one that is free, with its data in a
+    Without --url a service of its own is started, on that port or a free one, with its data in a
     temporary directory. With --url a service that runs already is fed; the demo deletes its models at the end.
     """
     out = sys.stderr if as_json else sys.stdout
@@ -55,14 +55,13 @@ def demo(
 
 
 def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
-    """A service of its own, on this port or the next one that is free."""
+    """A service of its own, on this port or a free one."""
     wanted = default_port() if port is None else port
-    listener = private.listener(private.HOST, wanted)
-    if wanted not in (0, found := listener.getsockname()[1]):
+    if wanted != (found := private.free_port(private.HOST, wanted)):
         print(f"Port {wanted} is taken, so the demo is on port {found}.", file=out)
     said = "Starting a service for the demo (a minute, where its kernels are still to be compiled) ..."
     print(said, file=out, flush=True)
-    return private.session(listener)
+    return private.session(found)
 
 
 @contextmanager
@@ -95,7 +94,7 @@ def _delete(session: Session, names: Sequence[str]) -> None:
     session.patience_s = LEAVE_S
     for at, name in enumerate(names):
         try:
-            session.send("DELETE", path_of(name))
+            session.request("DELETE", path_of(name))
         except Failed as failed:
             if not (isinstance(failed, Refused) and failed.status == httpx.codes.NOT_FOUND):
                 print(f"not deleted: {', '.join(names[at:])}", file=sys.stderr)

@@ -12,7 +12,6 @@ from typer import BadParameter, Option
 from service.client import private
 from service.client.display import counted
 from service.client.failures import Failed
-from service.client.models import cost_lines
 from service.client.options import Params, param_of
 from service.client.replay import chart, report
 from service.client.replay.file_pass import FileOptions, FilePass, Plot
@@ -141,7 +140,7 @@ def _told(done: FilePass, plot: Path | None) -> dict[str, Any]:
         lines.append(f"{counted(done.known)} of them had been learned before, by their ids, and were not learned again")
     if task == "regression":
         lines.append("errors leave out the first row, which last value cannot predict")
-    lines += cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
+    lines += report.cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
     if plot is not None:
         words = f"{measure.replace('_', ' ')} of the last {metrics['window']['size']:,} of {metrics['rows']:,} rows"
         below = f"{words}, each predicted before its label was known"

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from service.client.display import lead, shortened, spelt, suggested, table
@@ -14,11 +14,9 @@ RARE_SHARE, RECALL_LOW, COST_MAX = 0.2, 0.3, 1000
 COST = "mean_cost"
 SCORE = {"classification": "accuracy", "regression": "mse"}
 MEASURES = {
-    "classification": dict.fromkeys(("accuracy", "balanced_accuracy"), "{:.2%}")
-    | dict.fromkeys(("kappa", "kappa_temporal", "log_loss", "brier", "ece"), "{:.4f}"),
-    "regression": dict.fromkeys(("mse", "mae", "median_ae", "bias"), "{:.6g}") | {"r2": "{:.4f}"},
+    "classification": ("accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece"),
+    "regression": ("mse", "mae", "median_ae", "bias", "r2"),
 }
-"""The measures of a task, and how each is written."""
 SPARE = ("ece", "brier", "kappa temporal", "bias", "median ae", "kappa", "log loss")
 """Measures that a narrow terminal goes without, in this order."""
 
@@ -86,47 +84,58 @@ def _baselines(metrics: Scores) -> dict[str, Scores]:
     return found
 
 
+def shown(measure: str, value: float | None) -> str:
+    """A score as text: accuracies and recalls in per cent."""
+    if value is None:
+        return "undefined"
+    return f"{value:.2%}" if measure.endswith(("accuracy", "recall", "precision")) else f"{value:.5g}"
+
+
+def cells(name: str, found: Scores, measures: Iterable[str]) -> dict[str, str]:
+    """A line of a table of scores; a cell is empty where the measure is not known of such a one."""
+    known = {each: shown(each, found[each]) if each in found else "" for each in measures}
+    return {"": name} | {each.replace("_", " "): text for each, text in known.items()}
+
+
 def scores(entrants: Sequence[Entrant], task: str) -> str:
     """A line for each algorithm and baseline, the best first; of several algorithms also how far each is behind."""
     first = entrants[0].metrics
     measure, rarest = measure_of(first, task), next(iter(_rare(first)), None)
-    forms = {measure: "{:.4g}", **MEASURES[task]}
+    measures = dict.fromkeys((measure, *MEASURES[task]))
     own = next((one.name for one in entrants if one.difference is None), "")
-    behind, form, unit = f"points behind {own}", "{:+.1f}", -100
-    if task == "regression":
-        behind, form, unit = f"squared error above {own}'s", "{:+.3g}", -1
-
-    def cells(name: str, found: Scores) -> dict[str, str]:
-        told = {each: found[each] for each in forms if each in found}
-        said = {each: "undefined" if value is None else forms[each].format(value) for each, value in told.items()}
-        return {"": name} | {each.replace("_", " "): said.get(each, "") for each in forms}
-
-    lines = []
+    behind, unit = (f"points behind {own}", -100) if task == "classification" else (f"squared error above {own}'s", -1)
+    lines = [(_loss(found, measure), cells(name, found, measures)) for name, found in _baselines(first).items()]
     for one in entrants:
         reached = compared(one.metrics)
-        line = cells(one.line, reached)
+        line = cells(one.line, reached, measures)
         if entrants[1:] and rarest is not None:
-            line[f"recall of {rarest:.20}"] = f"{one.metrics['overall']['per_class'][rarest]['recall']:.2%}"
+            line[f"recall of {rarest:.20}"] = shown("recall", one.metrics["overall"]["per_class"][rarest]["recall"])
         if entrants[1:] and measure != COST:
-            line[behind] = lead(one.difference or {}, form, unit)
+            line[behind] = lead(one.difference or {}, unit)
         lines.append((_loss(reached, measure), line))
-    lines += [(_loss(found, measure), cells(name, found)) for name, found in _baselines(first).items()]
-    return table([line for _, line in sorted(lines, key=lambda one: one[0])], spare=SPARE)
+    return table([line for _, line in sorted(lines, key=lambda one: one[0])], SPARE)
 
 
 def classes(metrics: Scores) -> str:
     """Recall and precision of the classes, of many those of the lowest recall; empty for a regression."""
-    found, head = metrics["overall"].get("per_class") or {}, "class"
-    names = [*found]
+    found, head = [*(metrics["overall"].get("per_class") or {}).items()], "class"
     if len(found) > CLASSES_SHOWN:
-        names.sort(key=lambda name: (found[name]["recall"] is None, found[name]["recall"]))
+        found.sort(key=lambda one: (one[1]["recall"] is None, one[1]["recall"]))
         head = f"class ({CLASSES_SHOWN} of lowest recall)"
-    lines = []
-    for name in names[:CLASSES_SHOWN]:
-        one = found[name]
-        shares = {each: "undefined" if one[each] is None else f"{one[each]:.2%}" for each in ("recall", "precision")}
-        lines.append({head: name, "rows": f"{one['support']:,}", **shares})
+    lines = [
+        {head: name, "rows": f"{one['support']:,}"} | {each: shown(each, one[each]) for each in ("recall", "precision")}
+        for name, one in found[:CLASSES_SHOWN]
+    ]
     return table(lines) if lines else ""
+
+
+def cost_lines(costs: Scores | None) -> list[str]:
+    """What misses cost a row, beside the label that would cost least as the answer to all; none of a model without."""
+    if costs is None or costs["mean"] is None:
+        return []
+    return [
+        f"cost a row: {costs['mean']:.4g}; {costs['constant']:.4g} with {spelt(costs['label'])} as the answer to all"
+    ]
 
 
 def _rare(metrics: Scores) -> dict[str, Scores]:
@@ -140,11 +149,10 @@ def _rare(metrics: Scores) -> dict[str, Scores]:
 def not_beaten(metrics: Scores, task: str) -> list[str]:
     """The baselines that are as good as a model, each with its score."""
     measure = measure_of(metrics, task)
-    own, form = _loss(compared(metrics), measure), MEASURES[task].get(measure, "{:.4g}")
     return [
-        f"{name} ({measure.replace('_', ' ')} {form.format(found[measure])})"
+        f"{name} ({measure.replace('_', ' ')} {shown(measure, found[measure])})"
         for name, found in _baselines(metrics).items()
-        if found.get(measure) is not None and _loss(found, measure) <= own
+        if found.get(measure) is not None and _loss(found, measure) <= _loss(compared(metrics), measure)
     ]
 
 
@@ -176,10 +184,10 @@ def notes(entrants: Sequence[Entrant], task: str, costs: Mapping[str, float]) ->
 
 def _tied(entrants: Sequence[Entrant]) -> list[str]:
     """Whose loss may be the best one's: differences are known to the model's own algorithm only."""
-    best, found = entrants[0], []
+    best, tied = entrants[0], []
     for other in entrants[1:]:
-        difference = other.difference if best.difference is None else best.difference
-        if best.difference is None or other.difference is None:
-            low, high = (difference or {}).get("low"), (difference or {}).get("high")
-            found += [other.line] * (low is not None and high is not None and low <= 0 <= high)
-    return found
+        known = [one.difference for one in (best, other) if one.difference is not None]
+        low, high = (known[0].get("low"), known[0].get("high")) if len(known) == 1 else (None, None)
+        if low is not None and high is not None and low <= 0 <= high:
+            tied.append(other.line)
+    return tied

@@ -2,11 +2,13 @@
 
 import csv
 import gzip
+import http.server
 import io
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from service.client import app, private
 
 Shell = Callable[..., tuple[int, str, str]]
+Answer = Callable[[str], tuple[int, bytes]]
 
 
 @pytest.fixture(scope="session")
@@ -66,3 +69,27 @@ def stream(path: Path, rows: int = 230, regression: bool = False) -> Path:
             label = round(3 * a - b, 6) if regression else "UP" if a > b else "DOWN"
             writer.writerow([round(a, 4), round(b, 4), rng.choice(["mon", "tue, late", "3"]), label])
     return path
+
+
+@contextmanager
+def answering(answer: Answer) -> Iterator[str]:
+    """A server that is no Onepass: each path has its status and body; ``breaks off`` lacks its last byte."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = answer(self.path.partition("?")[0])
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[:-1] if body == b"breaks off" else body)
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()

@@ -1,6 +1,5 @@
 """What commands there are, how each is asked for, and how it ends; no service is started."""
 
-import json
 import subprocess
 import sys
 
@@ -67,17 +66,6 @@ def test_usage(arguments: list[str], named: str, capsys: pytest.CaptureFixture[s
     assert ("", True) == (said.out, named in said.err)
 
 
-@pytest.mark.parametrize("command", ["serve", "settings"])
-def test_a_mistyped_choice_of_a_setting(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The nearest one is named; one that is like none has none."""
-    for given, said in (("alwys", "; did you mean always?\n"), ("x", "'always' or 'everysec'\n")):
-        monkeypatch.setenv("ONEPASS_DURABILITY", given)
-        assert 2 == app.main([command])
-        assert capsys.readouterr().err.endswith(said)
-
-
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)
 def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Every command explains itself and its exit status."""
@@ -93,36 +81,20 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("onepass 0.")
 
 
-@pytest.mark.parametrize("command", ["service.client.app", "service.client.models"])
-def test_what_a_client_does_not_import(command: str) -> None:
-    """Neither what computes nor what serves; help starts without HTTP as well."""
-    heavy = ["numpy", "numba", "fastapi", "uvicorn", "redis", "pydantic", "core", "service.settings"]
-    heavy += ["httpx", "rich"] * (command == "service.client.app")
-    code = f"import sys, {command}; print([name for name in {heavy} if name in sys.modules])"
+HEAVY = ("rich", "httpx", "matplotlib", "numba", "numpy", "fastapi", "uvicorn", "redis", "pydantic", "core")
+
+
+@pytest.mark.parametrize(("command", "heavy"), [("app", HEAVY), ("models", HEAVY[2:]), ("serving", ("numba",))])
+def test_what_a_command_does_not_import(command: str, heavy: tuple[str, ...]) -> None:
+    """Help starts without HTTP, clients without what computes or serves; serve looks at settings without kernels."""
+    code = f"import sys, service.client.{command}; print([name for name in {heavy} if name in sys.modules])"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (0, "[]\n") == (finished.returncode, finished.stdout)
 
 
-def test_settings_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every setting with value and default, numbers as numbers; secrets are only said to be there."""
-    monkeypatch.setenv("ONEPASS_PORT", "8123")
-    monkeypatch.setenv("ONEPASS_API_KEYS", "me:hush-hush:admin")
-    assert 0 == app.main(["settings", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert (8123, 8000) == (found["ONEPASS_PORT"]["value"], found["ONEPASS_PORT"]["default"])
-    assert "********" == found["ONEPASS_API_KEYS"]["value"]
-
-
-@pytest.mark.parametrize(
-    ("share", "shown"), [(0.0, "0.0%"), (0.0004, "<0.1%"), (0.123, "12.3%"), (0.9996, ">99.9%"), (1.0, "100.0%")]
-)
-def test_shares(share: float, shown: str) -> None:
-    """A probability that is never 0 or 1 is never shown as that."""
-    assert shown == display.percent(share)
-
-
-def test_counts() -> None:
-    """One row, two rows; one category, two categories."""
+def test_shares_and_counts() -> None:
+    """A probability that is never 0 or 1 is never shown as that; one row, two rows, no categories."""
+    assert ["0.0%", "<0.1%", "12.3%", ">99.9%", "100.0%"] == [*map(display.percent, (0.0, 0.0004, 0.123, 0.9996, 1.0))]
     assert ["1 row", "2,000 rows", "0 categories"] == [
         display.counted(number, what) for number, what in ((1, "row"), (2000, "row"), (0, "category"))
     ]
@@ -139,5 +111,5 @@ def test_an_answer_is_told_value_by_value() -> None:
     answer["explanation"] = {"class": "b", "contributions": {"x": 0.5, "y": -2.0}}
     answer["experts"] = [{"expert": "rls", "weight": 0.25}, {"expert": "dfop", "weight": 0.5}]
     words = "prediction true interval - probabilities b 75.0% a 25.0% class b contributions y -2 x 0.5"
-    words += " expert weight ────── ────── rls 0.25 dfop 0.5"
+    words += " experts expert weight ────── ────── rls 0.25 dfop 0.5"
     assert words.split() == display.described(answer).split()

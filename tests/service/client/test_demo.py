@@ -92,10 +92,9 @@ def test_what_is_due_comes_evenly() -> None:
 
 
 def test_the_port_of_the_page(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ONEPASS_PORT; where it is taken, the next one that is free, and that is said."""
+    """ONEPASS_PORT; where it is taken, one that is free, and that is said."""
 
-    def failing(listener: socket.socket) -> None:
-        listener.close()
+    def failing(port: int) -> None:
         raise Failed("not started")
 
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -145,7 +144,7 @@ def test_models_that_cannot_be_deleted_are_named(capsys: pytest.CaptureFixture[s
     asked = []
 
     class Gone(Asked):
-        def send(self, method, path, **request):
+        def request(self, method, path, **request):
             asked.append(path)
             raise Failed("gone")
 
@@ -166,7 +165,7 @@ def test_a_model_that_cannot_be_made_is_not_deleted() -> None:
             if path == "models/demo-hyperplane":
                 raise Failed("refused")
 
-        def send(self, method, path, **request):
+        def request(self, method, path, **request):
             deleted.append(path)
 
     with pytest.raises(Failed, match="refused"), command._models(Second(), demo_models(), delete=True):

@@ -1,8 +1,5 @@
 """One service over HTTP: where it is, what is sent, and what becomes of a bad network."""
 
-import http.server
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -26,7 +23,7 @@ ROWS = 230
 )
 def test_trouble_with_tls_names_the_option(error, named):
     """What OpenSSL and httpx say, with what to do about it."""
-    assert named in str(Session("http://nobody.invalid")._unreachable(httpx.ConnectError(error)))
+    assert named in str(Session("http://nobody.invalid").unreachable(httpx.ConnectError(error)))
 
 
 def test_where_a_service_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,9 +46,9 @@ def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) 
     """By --key or ONEPASS_API_KEY, as a bearer token in UTF-8."""
     sent = []
     monkeypatch.setattr(
-        httpx.Client,
-        "request",
-        lambda self, *_, **__: sent.append(dict(self.headers.raw)[b"Authorization"].decode()) or 1 / 0,
+        Session,
+        "send",
+        lambda self, request, **_: sent.append(dict(request.headers.raw)[b"Authorization"].decode()) or 1 / 0,
     )
     monkeypatch.setenv("ONEPASS_API_KEY", "from-variable")
     for arguments in ([], ["--key", "from-flag"], ["--key", "schlüssel"]):
@@ -63,77 +60,46 @@ def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) 
 # ------------------------------------------------------------------------------------------------ a bad network
 
 
-class Between(http.server.BaseHTTPRequestHandler):
-    """Stands between client and service: passes on, answers 503, or loses the answer, as ``plan`` says."""
-
-    plan: list[str]
-    seen: list[tuple[str, bytes]]
-    keys: set[str | None]
-    upstream: str
-
-    def _pass(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        fault = ""
-        if self.command == "POST":
-            self.seen.append((self.headers["Idempotency-Key"], body))
-            self.keys.add(self.headers["Authorization"])
-            fault = self.plan.pop(0) if self.plan else ""
-        if fault in ("busy", "down"):
-            self._answer(503, f'{{"type": "/problems/{"model-down" if fault == "down" else "x"}"}}'.encode())
-            return
-        headers = {name: value for name, value in self.headers.items() if name != "Host"}
-        answer = httpx.request(self.command, self.upstream + self.path, content=body, headers=headers)
-        if fault == "lose":
-            self.close_connection = True
-        else:
-            self._answer(answer.status_code, answer.content)
-
-    do_GET = do_PUT = do_POST = _pass  # noqa: N815  http.server asks for these names
-
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Retry-After", "0")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def between(url: str) -> Iterator[tuple[str, type[Between]]]:
-    """Its URL, and the class that holds plan and record."""
-    handler = type("Handler", (Between,), {"plan": [], "seen": [], "keys": set(), "upstream": url})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", handler
-        server.shutdown()
-        thread.join()
+def network(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[tuple[str, str, bytes]]]:
+    """What happens to the next POSTs (``busy``, ``down``, ``lose`` the answer, or nothing), and what was sent."""
+    plan, seen, real = list[str](), list[tuple[str, str, bytes]](), httpx.HTTPTransport.handle_request
+
+    def handle(self: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        fault = ""
+        if request.method == "POST":
+            seen.append((request.headers["Idempotency-Key"], request.headers.get("Authorization"), request.content))
+            fault = plan.pop(0) if plan else ""
+        if fault in ("busy", "down"):
+            problem = {"type": f"/problems/{'model-down' if fault == 'down' else 'x'}"}
+            return httpx.Response(503, headers={"Retry-After": "0"}, json=problem)
+        response = real(self, request)
+        if fault == "lose":
+            response.read()
+            raise httpx.RemoteProtocolError("the answer is lost")
+        return response
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", handle)
+    return plan, seen
 
 
-def test_nothing_is_learned_twice(tmp_path: Path, shell: Shell, url: str, between: tuple) -> None:
+def test_nothing_is_learned_twice(tmp_path: Path, replay: Shell, url: str, network: tuple) -> None:
     """A batch that met 503, or whose answer was lost, is sent again under the same key, with the API key."""
-    there, handler = between
-    handler.plan[:] = ["busy", "busy", "", "lose", ""]
-    options = ["--label", "y", "--algorithm", "dfop", "--drop", "day", "--url", there, "--key", "mine", "--batch", 100]
-    status, said, _ = shell("replay", stream(tmp_path / "shaky.csv"), *options)
+    plan, seen = network
+    plan[:] = ["busy", "busy", "", "lose", ""]
+    options = ["--algorithm", "dfop", "--drop", "day", "--key", "mine", "--batch", 100]
+    status, said, _ = replay(stream(tmp_path / "shaky.csv"), *options)
     assert (0, True, False) == (status, f"{ROWS} rows in" in said, "learned before" in said)
     assert ROWS == httpx.get(f"{url}/models/shaky").json()["rows"]
-    assert [1, 1, 1] == [len(set(tries)) for tries in (handler.seen[:3], handler.seen[3:5], handler.seen[5:])]
-    assert 3 == len({key for key, _ in handler.seen})
-    assert {"Bearer mine"} == handler.keys
+    assert [1, 1, 1] == [len(set(tries)) for tries in (seen[:3], seen[3:5], seen[5:])]
+    assert (3, {"Bearer mine"}) == (len({key for key, *_ in seen}), {sent for _, sent, _ in seen})
 
 
-def test_patience_ends(tmp_path: Path, shell: Shell, between: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patience_ends(tmp_path: Path, replay: Shell, network: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that stays busy is given up; a model that is out of service at once."""
-    there, handler = between
+    plan, seen = network
     monkeypatch.setattr(commands, "PATIENCE_S", 0.1)
-    command = ["replay", stream(tmp_path / "stuck.csv"), "--label", "y", "--drop", "day", "--url", there]
-    handler.plan[:] = ["busy"] * 100_000
-    assert 1 == shell(*command)[0]
-    assert len(handler.seen) > 1
-    handler.plan[:], handler.seen[:] = ["down"] * 9, []
-    assert 1 == shell(*command)[0]
-    assert 1 == len(handler.seen)
+    for fault, tries in (("busy", {*range(2, 100_000)}), ("down", {1})):
+        plan[:], seen[:] = [fault] * 100_000, []
+        assert 1 == replay(stream(tmp_path / "stuck.csv"), "--drop", "day")[0]
+        assert len(seen) in tries

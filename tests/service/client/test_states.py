@@ -1,15 +1,12 @@
 """``onepass export`` and ``import``: states by file, and what is asked before one is lost."""
 
-import http.server
-import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from tests.service.client.fixtures import Shell
+from tests.service.client.fixtures import Shell, answering
 
 
 def test_states_by_file(shell: Shell, url: str, tmp_path: Path) -> None:
@@ -34,35 +31,14 @@ def test_states_by_file(shell: Shell, url: str, tmp_path: Path) -> None:
     assert 1 == shell("export", "from", tmp_path / "absent" / "state")[0]
 
 
-@pytest.fixture
-def broken_off() -> Iterator[str]:
-    """A service whose states break off in the middle, and which answers all else with a proxy's page."""
-
-    class Answers(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path.endswith("/state") else 502)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            self.wfile.write(b"<html>" if self.path.endswith("/state") else b"x" * 1000)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_file_is_whole_or_as_it_was(shell: Shell, broken_off: str, tmp_path: Path) -> None:
-    """An export that breaks off leaves the older file, and nothing beside it."""
+def test_a_file_is_whole_or_as_it_was(shell: Shell, tmp_path: Path) -> None:
+    """An export that breaks off leaves the older file, and nothing beside it; a proxy's page is no answer."""
     file = tmp_path / "state"
     file.write_text("older")
-    assert 1 == shell("export", "m", file, "--force", "--url", broken_off)[0]
+    with answering(lambda path: (200, b"breaks off") if path.endswith("/state") else (502, b"<html>")) as there:
+        assert 1 == shell("export", "m", file, "--force", "--url", there)[0]
+        assert "not like Onepass" in shell("show", "m", "--url", there)[2]
     assert [("state", "older")] == [(one.name, one.read_text()) for one in tmp_path.iterdir()]
-    assert "not like Onepass" in shell("show", "m", "--url", broken_off)[2]
 
 
 def test_a_model_that_has_learned_is_not_replaced_unasked(
@@ -77,7 +53,7 @@ def test_a_model_that_has_learned_is_not_replaced_unasked(
     assert 0 == shell("export", "source", file)[0]
     said = "onepass import: replace target: it has learned 3 rows; --yes does it\n"
     assert (2, "", said) == shell("import", "target", file, stdin=b"")
-    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     asked = []
     for answer, status, rows in (("", 1, 3), ("n", 1, 3), ("Y", 0, 2)):
         monkeypatch.setattr("builtins.input", lambda text, answer=answer: asked.append(text) or answer)
@@ -85,14 +61,6 @@ def test_a_model_that_has_learned_is_not_replaced_unasked(
         assert rows == httpx.get(f"{url}/models/target").json()["rows"]
     assert ["Replace target and the 3 rows that it has learned? [y/N] "] * 3 == asked
     assert 0 == shell("import", "target", file, "--yes")[0]
-
-
-class Terminal:
-    """A standard input at which somebody sits."""
-
-    def isatty(self) -> bool:
-        """It is one."""
-        return True
 
 
 def test_an_export_to_a_device_leaves_the_device(shell: Shell, tmp_path: Path) -> None:
