@@ -21,8 +21,8 @@ from service.client.replay.table import Batch, Table
 from service.client.session import Refused, Session, path_of
 
 LINE_EVERY_S = 2.0
-SAMPLES, SAMPLED_ROWS = 200, 50
-"""Most points of a curve of costs, and most rows between two: the service keeps no history of costs."""
+SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
+"""Between two points of a curve of costs, of which the service keeps no history: rows at least, and as a factor."""
 PLOTS = (".svg", ".png")
 
 
@@ -113,25 +113,22 @@ class FilePass:
 
     def run(self, sampled: bool = False) -> None:
         """Send every row, then ask what each algorithm has reached; ``Failed`` names the lines that are refused."""
-        began, told_s, loss, scored, stride = time.perf_counter(), 0.0, 0.0, 0, 1
+        began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
-        for number, batch in enumerate(self.table.batches(size, self.given.limit)):
+        for batch in self.table.batches(size, self.given.limit):
             answer = self._learned(batch)
-            losses = [one for one in answer["losses"] if one is not None]
+            losses += [one for one in answer["losses"] if one is not None]
             self.rows, self.version = self.rows + len(batch.lines), answer["version"]
             self.known += answer["duplicates"] if self.row_id else 0
-            loss, scored = loss + sum(losses), scored + len(losses)
             self.seconds = time.perf_counter() - began
             if self.seconds - told_s > LINE_EVERY_S:
-                told_s, mean, part = self.seconds, loss / max(scored, 1), self.table.part
+                told_s, mean = self.seconds, sum(losses) / max(len(losses), 1)
                 score = f"mse {mean:.6g}" if self.task == "regression" else f"accuracy {1 - mean:.2%}"
-                self.given.say(f"{'' if part is None else f'{part:4.0%}  '}{self}  {score}")
-            if sampled and number % stride == 0:
-                now = {one.name: one.metrics["window"]["costs"] for one in self._reached()}
-                self._costs.append((self.rows, now))
-            if len(self._costs) > SAMPLES:
-                del self._costs[::2]
-                stride *= 2
+                self.given.say(f"{self}  {score}")
+                losses.clear()
+            if sampled and self.rows >= sample_at:
+                sample_at = SAMPLED_FACTOR * self.rows
+                self._costs.append((self.rows, {one.name: one.metrics["window"]["costs"] for one in self._reached()}))
         self.entrants = self._reached()
 
     def __str__(self) -> str:
@@ -150,8 +147,7 @@ class FilePass:
                 said.append("a smaller --batch may do")
             if self.given.task is None and "is not a label" in said[0]:
                 said.append("where the label is a number: --task regression")
-            at = batch.columns.index(self.given.label)
-            if not self.given.skip_unlabelled and any(not row[at].strip() for row in batch.cells):
+            if not self.given.skip_unlabelled and any(not row[self.given.label].strip() for row in batch.rows):
                 said.append("rows without a label: --skip-unlabelled leaves them out")
             if self.rows:
                 said.append(f"{counted(self.rows)} before that: learned by model {self.given.model}")

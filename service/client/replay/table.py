@@ -12,7 +12,7 @@ import re
 import sys
 import zlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -28,15 +28,14 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CELL_SHOWN = 40
 _PLACE = re.compile(r"row (\d+)(?:, column (.*))?", re.DOTALL)
 
-Row = tuple[list[str], int]
-"""The cells, and the line of the file on which they end; of Parquet the number of the row."""
+Row = tuple[dict[str, Any], int]
+"""The cells by their columns, and the line of the file on which they end; of Parquet the number of the row."""
 
 
 class Batch(NamedTuple):
     """Some rows."""
 
-    columns: Sequence[str]
-    cells: Sequence[Sequence[str]]  # as the file has them
+    rows: Sequence[Mapping[str, str]]  # cells as the file has them
     lines: Sequence[str]  # where each row ends, such as "line 17"
     first: int  # number of the first row, from 1
     body: bytes  # header and rows as the service reads them, CSV in UTF-8
@@ -49,10 +48,9 @@ class Batch(NamedTuple):
         number, column = int(found[1]) - 1, found[2]
         if not 0 <= number < len(self.lines):
             return found[0]
-        if column not in self.columns:
+        if column not in self.rows[number]:
             return self.lines[number]
-        cell = self.cells[number][self.columns.index(column)]
-        return f"column {column}, {cell[:CELL_SHOWN]!r} in {self.lines[number]}"
+        return f"column {column}, {self.rows[number][column][:CELL_SHOWN]!r} in {self.lines[number]}"
 
 
 class Table:
@@ -78,17 +76,16 @@ class Table:
         encoding: str | None = None,
     ) -> None:
         self.name, self.form, self.skipped = "standard input" if path == STDIN else path.name, "Parquet", 0
-        self._unit, self._size, self._label = "row", 0, ""
-        self._file: io.BufferedReader | None = None
+        self._unit, self._label = "row", ""
         self._rows = self._readable(path, sep, encoding)
-        (self._header, _), *self._sample = [*islice(self._rows, 1 + SAMPLE_ROWS)] or [([], 0)]
+        self._sample = [*islice(self._rows, SAMPLE_ROWS)]
         if not self._sample:
             raise Failed(f"{self.name} has no rows: a header line and at least one row are needed")
         self._need(self._header, drop)
-        self._need([name for name in self._header if name not in drop], [*apart])
-        self._kept = {name: at for at, name in enumerate(self._header) if name not in drop}
-        whole = [cells for cells, _ in self._sample if len(cells) == len(self._header)]
-        self.columns = columns_of({name: [cells[at] for cells in whole] for name, at in self._kept.items()})
+        names = [name for name in self._header if name not in drop]
+        self._need(names, [*apart])
+        whole = [cells for cells, _ in self._sample if self._is_whole(cells)]
+        self.columns = columns_of({name: [cells[name] for cells in whole] for name in names})
         self.features = [column for name, column in self.columns.items() if name not in apart]
 
     def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
@@ -106,44 +103,37 @@ class Table:
 
     def batches(self, size: int, limit: int | None = None) -> Iterator[Batch]:
         """The rows, ``size`` at a time and at most ``limit`` of them, read once, on demand; ``Failed`` at a bad one."""
-        names = [*self._kept]
-        plain = [self.columns[name].notation.plain for name in names]
         rows, first = islice(self._whole(), limit), 1
         while some := [*islice(rows, size)]:
-            cells = [[cells[at] for at in self._kept.values()] for cells, _ in some]
             body = io.StringIO(newline="")
-            writer = csv.writer(body)
-            writer.writerow(names)
-            writer.writerows([read(cell) for read, cell in zip(plain, row, strict=True)] for row in cells)
+            writer = csv.DictWriter(body, [*self.columns])
+            writer.writeheader()
+            plain = [(name, column.notation.plain) for name, column in self.columns.items()]
+            writer.writerows({name: read(cells[name]) for name, read in plain} for cells, _ in some)
             lines = [f"{self._unit} {line}" for _, line in some]
-            yield Batch(names, cells, lines, first, body.getvalue().encode())
+            yield Batch([cells for cells, _ in some], lines, first, body.getvalue().encode())
             first += len(some)
         self._rows.close()  # what is left of the file is not read
 
-    @property
-    def part(self) -> float | None:
-        """The part of the file that has been read, 0 to 1; None where nobody knows."""
-        if self._file is None or not self._size:
-            return None
-        return 1.0 if self._file.closed else self._file.tell() / self._size
-
     def _whole(self) -> Iterator[Row]:
-        width = len(self._header)
         for cells, line in chain(self._sample, self._rows):
-            if len(cells) != width:
-                raise Failed(f"{self.name}, {self._unit} {line}: {len(cells)} cells; the header has {width}")
-            if self._label and self.columns[self._label].notation.is_gap(cells[self._kept[self._label]]):
+            if not self._is_whole(cells):
+                raise Failed(f"{self.name}, {self._unit} {line}: not {len(self._header)} cells, as the header has")
+            if self._label and self.columns[self._label].notation.is_gap(cells[self._label]):
                 self.skipped += 1
             else:
                 yield cells, line
+
+    def _is_whole(self, cells: Mapping[Any, Any]) -> bool:
+        return None not in cells and None not in cells.values()  # csv puts None for what is missing or too much
 
     def _readable(self, path: Path, sep: str | None, encoding: str | None) -> Generator[Row]:
         try:
             with cast("io.BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb") as file:
                 if path != STDIN and file.peek(len(PARQUET)).startswith(PARQUET):
-                    yield from _parquet(path)
+                    yield from self._parquet(path)
                     return
-                self._file, self._size, self._unit = file, path.stat().st_size if path.is_file() else 0, "line"
+                self._unit = "line"
                 yield from self._csv(file, sep, encoding)
         except UnicodeError as error:
             raise Failed(f"{self.name} cannot be read: {error}; --encoding names another one, e.g. latin-1") from None
@@ -151,7 +141,6 @@ class Table:
             raise Failed(f"{self.name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
     def _csv(self, file: io.BufferedReader, sep: str | None, encoding: str | None) -> Iterator[Row]:
-        """Header and rows, without blank lines."""
         packed = file.peek(len(GZIP)).startswith(GZIP)
         buffered = io.BufferedReader(gzip.GzipFile(fileobj=file) if packed else file, SAMPLE_BYTES)
         head = buffered.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
@@ -159,8 +148,25 @@ class Table:
         sep = sep or _delimiter(head.decode(encoding, "ignore"))
         self.form = f"{DELIMITERS.get(sep, repr(sep))} between cells, {encoding.removesuffix('-sig')}"
         with io.TextIOWrapper(buffered, encoding, newline="") as text:
-            reader = csv.reader(text, strict=True, delimiter=sep)
-            yield from ((cells, reader.line_num) for cells in reader if cells)
+            reader = csv.DictReader(text, strict=True, delimiter=sep)
+            self._header = [*(reader.fieldnames or ())]
+            yield from ((cells, reader.line_num) for cells in reader)
+
+    def _parquet(self, path: Path) -> Iterator[Row]:
+        """The rows as the texts of CSV: null as an empty cell, times as RFC 3339."""
+        try:
+            import pyarrow as pa  # noqa: PLC0415  an extra
+            from pyarrow import parquet  # noqa: PLC0415
+        except ImportError:
+            raise Failed(f"{path} is a Parquet file: pip install '.[parquet]' in a checkout reads it") from None
+        file, number = parquet.ParquetFile(path), count(1)
+        schema = file.schema_arrow
+        self._header = [*schema.names]
+        stamps = [one.with_type(pa.timestamp("us", one.type.tz)) for one in schema if pa.types.is_timestamp(one.type)]
+        in_us = pa.schema([*({one.name: one for one in schema} | {one.name: one for one in stamps}).values()])
+        for batch in file.iter_batches(SAMPLE_ROWS, use_threads=False):
+            for cells in batch.cast(in_us, safe=False).to_pylist():
+                yield {name: _text(value) for name, value in cells.items()}, next(number)
 
 
 def _encoding(head: bytes) -> str:
@@ -180,26 +186,6 @@ def _delimiter(text: str) -> str:
         return csv.Sniffer().sniff(text.partition("\n")[0], "".join(DELIMITERS)).delimiter
     except csv.Error:
         return ","
-
-
-def _parquet(path: Path) -> Iterator[Row]:
-    """The names of the columns, then the rows as the texts of CSV: null as an empty cell, times as RFC 3339."""
-    try:
-        import pyarrow as pa  # noqa: PLC0415  an extra
-        from pyarrow import parquet  # noqa: PLC0415
-    except ImportError:
-        raise Failed(f"{path} is a Parquet file: pip install '.[parquet]' in a checkout reads it") from None
-
-    def texts(column: Any) -> list[str]:
-        if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-        return [_text(value) for value in column.to_pylist()]
-
-    file = parquet.ParquetFile(path)
-    yield [*file.schema_arrow.names], 0
-    batches = file.iter_batches(SAMPLE_ROWS, use_threads=False)
-    rows = chain.from_iterable(zip(*map(texts, batch.columns), strict=True) for batch in batches)
-    yield from (([*cells], number) for number, cells in enumerate(rows, 1))
 
 
 def _text(value: Any) -> str:

@@ -13,6 +13,7 @@ from core.learners.catalogue import ALGORITHMS
 from service.client import options, private
 from service.client.replay import chart, report
 from service.client.replay.commands import USUAL, entrants_of, usual
+from service.client.replay.file_pass import FileOptions
 from service.client.replay.report import Entrant
 from tests.service.client.fixtures import Shell, stream
 
@@ -28,9 +29,10 @@ def entrant(name: str, score: float | None, **params: object) -> Entrant:
     return Entrant(name, name, params, metrics)
 
 
-def of_classes(name: str, score: float, recall: float, **supports: int) -> Entrant:
-    """One whose last class is found so often."""
+def of_classes(name: str, score: float, recall: float, costs: dict | None = None, **supports: int) -> Entrant:
+    """One whose last class is found so often, with costs if they are given."""
     one, last = entrant(name, score), [*supports][-1]
+    one.metrics["overall"] |= {"costs": costs} if costs else {}
     one.metrics["overall"]["per_class"] = {
         label: {"support": rows, "recall": recall if label == last else 0.9, "precision": None}
         for label, rows in supports.items()
@@ -171,14 +173,12 @@ def test_the_better_is_first() -> None:
     assert [["better"], ["last"], ["worse"]] == shown
 
 
-@pytest.mark.parametrize(
-    ("score", "rivals"),
-    [(0.4, ["no change", "majority"]), (0.5, ["no change", "majority"]), (0.55, ["majority"]), (0.7, [])],
-)
-def test_baselines_that_are_as_good_are_said(score: float, rivals: list[str]) -> None:
+def test_baselines_that_are_as_good_are_said() -> None:
     """Of the best algorithm; equal is not better."""
-    found = report.not_beaten(entrant("one", score).metrics, "classification")
-    assert rivals == [one.partition(" (")[0] for one in found]
+    both = ["no change", "majority"]
+    for score, rivals in ((0.4, both), (0.5, both), (0.55, both[1:]), (0.7, [])):
+        found = report.not_beaten(entrant("one", score).metrics, "classification")
+        assert rivals == [one.partition(" (")[0] for one in found]
 
 
 def test_a_rare_class_that_is_missed_is_told() -> None:
@@ -193,23 +193,24 @@ def test_a_rare_class_that_is_missed_is_told() -> None:
     assert (report.CLASSES_SHOWN, f"c{report.CLASSES_SHOWN}") == (len(table) - 2, table[2].split()[0])
 
 
-@pytest.mark.parametrize(("low", "tied"), [(-0.1, True), (0.1, False)])
-def test_a_tie_is_said(low: float, tied: bool) -> None:
-    """Between the model's own algorithm and another, whichever is the best."""
-    difference = {"mean": 0.2, "low": low, "high": 0.5}
-    own, other = entrant("own", 0.9), entrant("other", 0.8)._replace(difference=difference)
-    for pair in ([own, other], [other._replace(metrics=own.metrics), own]):
-        said = [f"{pair[0].name} is not distinguishable from {pair[1].name}: the interval holds 0"]
-        assert (said if tied else []) == report.notes(pair, "classification", {})
+def test_a_tie_is_said() -> None:
+    """Between the model's own algorithm and another, whichever is the best, where the interval holds 0."""
+    own = entrant("own", 0.9)
+    for low in (-0.1, 0.1):
+        other = own._replace(name="other", algorithm="other", difference={"mean": 0.2, "low": low, "high": 0.5})
+        for best, next_ in ((own, other), (other, own)):
+            said = [f"{best.name} is not distinguishable from {next_.name}: the interval holds 0"]
+            assert (said if low < 0 else []) == report.notes([best, next_], "classification", {})
 
 
 @pytest.mark.parametrize(("mean", "warned"), [(0.3, False), (0.95, True)])
 def test_with_costs_these_are_what_counts(mean: float, warned: bool) -> None:
     """Neither a low accuracy, nor a class that is not found, nor a tie of errors: only what a row has cost."""
-    one, other = (of_classes(name, 0.1, 0.0, ok=951, fail=49) for name in ("own", "other"))
+    one, other = (
+        of_classes(name, 0.1, 0.0, {"mean": cost, "constant": 0.9, "label": "ok"}, ok=951, fail=49)
+        for name, cost in (("own", mean), ("other", 0.2))
+    )
     other = other._replace(difference={"mean": 0.0, "low": -1.0, "high": 1.0})
-    one.metrics["overall"]["costs"] = {"mean": mean, "constant": 0.9, "label": "ok"}
-    other.metrics["overall"]["costs"] = {"mean": 0.2, "constant": 0.9, "label": "ok"}
     said = report.notes([one, other], "classification", {"fail": 2})
     assert (["own is no better than always ok (mean cost 0.9)"] if warned else []) == said
     assert ["other", "own"] == [each.name for each in report.ranked([one, other], "classification")]
@@ -252,18 +253,8 @@ def test_costs_are_named_by_labels() -> None:
             options.cost_of(wrong)
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("data/my stream.csv.gz", "my-stream"),
-        ("electricity.csv", "electricity"),
-        ("__x__.csv", "x"),
-        ("é.csv", "replay"),
-        (f"{'n' * 80}.csv", "n" * 64),
-    ],
-)
-def test_default_names(file: str, name: str) -> None:
+def test_default_names() -> None:
     """A file's name makes a name that a model can have."""
-    from service.client.replay.file_pass import FileOptions
-
-    assert name == FileOptions(file=Path(file), label="y").model
+    files = ("data/my stream.csv.gz", "electricity.csv", "__x__.csv", "é.csv", f"{'n' * 80}.csv")
+    names = [FileOptions(file=Path(file), label="y").model for file in files]
+    assert ["my-stream", "electricity", "x", "replay", "n" * 64] == names

@@ -11,7 +11,6 @@ import pytest
 from service.client.failures import Failed
 from service.client.replay.columns import CLASSES_MAX, columns_of, described
 from service.client.replay.table import Batch, Table
-from tests.service.client.fixtures import stream
 
 
 def rows(table: Table) -> list[list[str]]:
@@ -66,22 +65,12 @@ def test_kinds_are_those_of_the_service() -> None:
             assert kind == "boolean" or is_missing(text) == ("is missing" in said), (kind, text)
 
 
-@pytest.mark.parametrize(
-    ("cells", "task"),
-    [
-        (["UP", "DOWN", "3"], "classification"),
-        (["1", "2.0", "1"], "classification"),
-        (["true", "false"], "classification"),
-        ([str(number) for number in range(CLASSES_MAX)], "classification"),
-        ([str(number) for number in range(CLASSES_MAX + 1)], "regression"),
-        (["1.5", "2", "", "na"], "regression"),
-        (["1,5", "2"], "regression"),
-        ([""], "classification"),
-    ],
-)
-def test_the_label_tells_the_task(cells: list[str], task: str) -> None:
+def test_the_label_tells_the_task() -> None:
     """Numbers that cannot be classes are to be predicted."""
-    assert task == columns_of({"y": cells})["y"].task
+    few, many = ([str(number) for number in range(number)] for number in (CLASSES_MAX, CLASSES_MAX + 1))
+    classes = (["UP", "DOWN", "3"], ["1", "2.0", "1"], ["true", "false"], few, [""])
+    for task, columns in (("classification", classes), ("regression", (many, ["1.5", "2", "", "na"], ["1,5", "2"]))):
+        assert [task] * len(columns) == [columns_of({"y": cells})["y"].task for cells in columns]
 
 
 def test_one_run_reads_a_german_file(tmp_path: Path) -> None:
@@ -112,24 +101,20 @@ def test_what_is_said_of_columns() -> None:
     assert "an id?" not in described(columns_of(few), {}, [])
 
 
-@pytest.mark.parametrize(
-    ("separator", "encoding", "form"),
-    [
+@pytest.mark.parametrize("packed", [False, True])
+def test_other_forms_of_csv(packed: bool, tmp_path: Path) -> None:
+    """Separator and encoding are found, also in gzip."""
+    for separator, encoding, form in (
         (";", "utf-8", "semicolons between cells, utf-8"),
         ("\t", "utf-8-sig", "tabs between cells, utf-8"),
         ("|", "latin-1", "bars between cells, cp1252"),
         (",", "utf-16", "commas between cells, utf-16"),
-    ],
-)
-@pytest.mark.parametrize("packed", [False, True])
-def test_other_forms_of_csv(separator: str, encoding: str, form: str, packed: bool, tmp_path: Path) -> None:
-    """Separator and encoding are found, also in gzip."""
-    text = separator.join(["größe", "b", "y"]) + "\n" + separator.join(["1", "früh", "2"]) + "\n"
-    content = text.encode(encoding)
-    file = tmp_path / "file.csv"
-    file.write_bytes(gzip.compress(content) if packed else content)
-    table = Table(file, {"y": "label"})
-    assert (form, [["größe", "b", "y"], ["1", "früh", "2"]]) == (table.form, rows(table))
+    ):
+        lines = [["größe", "b", "y"], ["1", "früh", "2"]]
+        content = "".join(f"{separator.join(line)}\n" for line in lines).encode(encoding)
+        (file := tmp_path / "file.csv").write_bytes(gzip.compress(content) if packed else content)
+        table = Table(file, {"y": "label"})
+        assert (form, lines) == (table.form, rows(table))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +125,7 @@ def test_other_forms_of_csv(separator: str, encoding: str, form: str, packed: bo
         (b"a,b,c\n1,2,3\n", "has no column 'y'; its columns are a, b, c"),
         (b"a,b,Y\n1,2,3\n", "did you mean Y?"),
         (b"y,y\n1,2\n", "has several columns 'y'"),
-        (b"a,y\n1,0\n1,0,7\n", "line 3: 3 cells; the header has 2"),
+        (b"a,y\n1,0\n1,0,7\n", "line 3: not 2 cells, as the header has"),
         (gzip.compress(b"a,y\n1,0\n", mtime=0)[:-9], "cannot be read"),
         (b'a,y\n"1,0\n', "cannot be read"),
         (b"a,y\n" + b"1,0\n" * 400_000 + b"\xff,0\n", "--encoding names another one"),
@@ -163,15 +148,6 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(Failed, match=r"pip install '\.\[parquet\]'"):
         Table(tmp_path / "some.parquet", {"y": "label"})
-
-
-@pytest.mark.parametrize("name", ["long.csv", "long.csv.gz"])
-def test_a_file_is_read_a_batch_at_a_time(name: str, tmp_path: Path) -> None:
-    """Nothing much beyond the batches that were asked for is read, compressed or not."""
-    table = Table(stream(tmp_path / name, rows=100_000), {"y": "label"})
-    batch = next(table.batches(100))
-    assert (100, 1) == (len(batch.lines), batch.first)
-    assert table.part < 0.9
 
 
 def test_quoted_cells_survive(tmp_path: Path) -> None:
@@ -200,7 +176,8 @@ def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
 
 def test_errors_are_told_by_lines_and_cells() -> None:
     """Of the file, as it has them; what is of no row stays as it is."""
-    batch = Batch(["a", "b"], [["1", "x" * 100], ["odd", "y"]], ["line 10", "line 12"], 1, b"")
+    rows = [{"a": "1", "b": "x" * 100}, {"a": "odd", "b": "y"}]
+    batch = Batch(rows, ["line 10", "line 12"], 1, b"")
     fields = ["row 2, column a", "row 1, column b", "row 2: label", "row 2", "row 7, column a", "header[1]"]
     assert [
         "column a, 'odd' in line 12",
