@@ -12,7 +12,7 @@ from service.client.demo import streams
 from service.client.demo.streams import Row
 from service.client.session import Session, path_of
 
-BEHIND_S, ROWS_MAX = 5, 2000
+BEHIND_S, ROWS_MAX = 5, 500
 """After a pause at most the rows of so many seconds are sent at once, and never more than ROWS_MAX."""
 DELAY_ROWS, LOST_EVERY = 25, 40
 """A late label comes after so many later rows have been predicted, and one of so many never comes."""

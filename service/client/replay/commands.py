@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from service.client.display import counted
 from service.client.failures import Failed
 from service.client.options import Params, param_of
 from service.client.replay import chart, report
-from service.client.replay.file_pass import FileOptions, FilePass, Plot
+from service.client.replay.file_pass import FileOptions, FilePass
 from service.client.replay.report import Entrant
 from service.client.session import Refused, Running, Service, Url, path_of
 
@@ -44,7 +45,6 @@ def replay(
     algorithm: Annotated[str, Option(metavar="ID", help="As GET /algorithms lists them.")] = "auto",
     param: Params = None,
     row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Ids: a row is learned once.")] = None,
-    plot: Plot = None,
     service: Running,
 ) -> None:
     """Send a file through a model, row by row, and show how good it was.
@@ -53,8 +53,6 @@ def replay(
     column is written is told by its first cells: numbers, also with a decimal comma, true and false, times, dates, or
     strings (hashed categories). Without --url a private service on a temporary directory is started, and ended.
     """
-    if plot is not None:
-        chart.check()
     entrant, table = Entrant(algorithm, algorithm, dict(param or ())), given.table(row_id)
     with private.session() if service.url is None else service.session(PATIENCE_S) as session:
         there = session.found(given.model)
@@ -66,8 +64,8 @@ def replay(
         if before:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
         done = FilePass(session, given, table, body["task"], [entrant], row_id)
-        done.run(sampled=plot is not None and "class_costs" in body)
-    document = _told(done, plot)
+        done.run()
+    document = _told(done)
     metrics = done.entrants[0].metrics
     if before or done.known:
         given.say(f"the figures are of all {counted(metrics['rows'])} that the model has learned")
@@ -81,7 +79,6 @@ def compare(
     algorithms: Annotated[
         Any, Option(metavar="A,B:PARAM=VALUE", parser=entrants_of, help="Default: a choice of all families.")
     ] = None,
-    plot: Plot = None,
     no_plot: Annotated[bool, Option("--no-plot", help="Draw no chart; default: compare-NAME.svg.")] = False,
     url: Url = None,
 ) -> None:
@@ -90,9 +87,7 @@ def compare(
     One pass through one model of a private service: the first algorithm is the model's own, the others learn the same
     rows as its challengers. It ends with the request that creates the best one, at the service of --url or ONEPASS_URL.
     """
-    plot = None if no_plot else plot or Path(f"compare-{given.model}.svg")
-    if plot is not None:
-        chart.check()
+    given = replace(given, plot=None if no_plot else given.plot or Path(f"compare-{given.model}.svg"))
     table = given.table()
     with private.session(ONEPASS_CHALLENGERS_MAX=str(CONTENDERS_MAX)) as session:
         body = given.body(table, given.task)
@@ -104,11 +99,11 @@ def compare(
             except Refused as refused:
                 raise Failed(f"{one.algorithm}: {refused}") from None
         done = FilePass(session, given, table, body["task"], entrants)
-        done.run(sampled=plot is not None and "class_costs" in body)
+        done.run()
         features = session.ask("GET", path_of(given.model, "features"))["current"]
         labels = session.ask("GET", path_of(given.model))["info"].get("labels")
     done.entrants = report.ranked(done.entrants, body["task"])
-    document, best = _told(done, plot), done.entrants[0]
+    document, best = _told(done), done.entrants[0]
     # Features and labels are those of the file: with them declared a mistyped name or label is refused, not learned.
     create = best.body | body | {"features": features} | ({"labels": labels} if labels else {})
     request = _curl(Service(url).address, given.model, create)
@@ -127,7 +122,7 @@ def usual(catalogue: Sequence[Mapping[str, Any]], task: str) -> list[Entrant]:
     return [one for one in entrants_of(USUAL) if one.algorithm in known and {*one.params} <= {*known[one.algorithm]}]
 
 
-def _told(done: FilePass, plot: Path | None) -> dict[str, Any]:
+def _told(done: FilePass) -> dict[str, Any]:
     """Print the tables and what they mean, draw the chart; the same as a document."""
     given, table, task, entrants, metrics = done.given, done.table, done.task, done.entrants, done.entrants[0].metrics
     title = f"{table.name}: {given.label if entrants[1:] else entrants[0].line}"
@@ -141,11 +136,11 @@ def _told(done: FilePass, plot: Path | None) -> dict[str, Any]:
     if task == "regression":
         lines.append("errors leave out the first row, which last value cannot predict")
     lines += report.cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
-    if plot is not None:
+    if given.plot is not None:
         words = f"{measure.replace('_', ' ')} of the last {metrics['window']['size']:,} of {metrics['rows']:,} rows"
         below = f"{words}, each predicted before its label was known"
-        chart.write(plot, (title, below), measure, *done.curves(), () if entrants[1:] else metrics["marks"])
-        lines.append(f"chart: {plot}")
+        chart.write(given.plot, (title, below), measure, *done.curves(), () if entrants[1:] else metrics["marks"])
+        lines.append(f"chart: {given.plot}")
     given.say("\n".join(lines))
     return {
         "title": title,
@@ -159,7 +154,7 @@ def _told(done: FilePass, plot: Path | None) -> dict[str, Any]:
         "algorithms": [one.document(task) for one in entrants],
         "baselines": metrics["baselines"],
         "warnings": warnings,
-        "chart": plot and str(plot),
+        "chart": given.plot and str(given.plot),
     }
 
 

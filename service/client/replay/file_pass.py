@@ -14,6 +14,7 @@ from typer import Argument, BadParameter, Option
 from service.client.display import counted
 from service.client.failures import Failed
 from service.client.options import Costs, Missing, Task, model_name
+from service.client.replay import chart
 from service.client.replay.chart import Curve
 from service.client.replay.columns import described
 from service.client.replay.report import COST, Entrant, compared, measure_of
@@ -39,9 +40,6 @@ def _separator(text: str | None) -> str | None:
     return "\t" if text == "tab" else text
 
 
-Plot = Annotated[Path | None, Option("--plot", metavar="FILE", callback=_plot, help="Draw a chart: .svg or .png.")]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
     """A file and how it is read and sent."""
@@ -61,6 +59,7 @@ class FileOptions:
     batch: Annotated[int, Option(min=1, max=100_000, help="Rows per request.")] = 500
     sep: Annotated[str | None, Option(callback=_separator, help="Between cells: a character, or tab.")] = None
     encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
+    plot: Annotated[Path | None, Option(metavar="FILE", callback=_plot, help="Draw a chart: .svg or .png.")] = None
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
 
     def say(self, text: str) -> None:
@@ -74,7 +73,9 @@ class FileOptions:
         return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:64].rstrip("._-") or "replay"
 
     def table(self, row_id: str | None = None) -> Table:
-        """The file, with a column of ids if it has one; how it is read is printed."""
+        """The file, with a column of ids if it has one; how it is read is printed. ``Failed`` also without charts."""
+        if self.plot is not None:
+            chart.check()
         apart = {self.label: "label", **({} if row_id is None else {row_id: "id"})}
         dropped = [name for name in self.drop.split(",") if name]
         table = Table(self.file, apart, dropped, self.sep, self.encoding)
@@ -111,9 +112,10 @@ class FilePass:
     seconds: float = 0.0
     _costs: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
 
-    def run(self, sampled: bool = False) -> None:
+    def run(self) -> None:
         """Send every row, then ask what each algorithm has reached; ``Failed`` names the lines that are refused."""
         began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
+        sampled = self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
         for batch in self.table.batches(size, self.given.limit):
             answer = self._learned(batch)
