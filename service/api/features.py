@@ -20,11 +20,11 @@ from core.features.feature import FeatureEntry
 from core.model import Model
 from core.problems import Says
 from service.api.http.context import Context, Ctx, IdempotencyKey, ModelName, idempotency_key
+from service.api.http.etag import NOT_MODIFIED
 from service.api.http.media import JSON
-from service.api.http.rendered import Rendered
-from service.api.http.route import ADMIN, LEARN, NOT_MODIFIED, READ, Route
+from service.api.http.route import ADMIN, LEARN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import json_of, stamped
+from service.api.models.documents import conditional
 from service.api.models.models import ReadModel, RequestBody
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
@@ -115,6 +115,7 @@ _encode = msgspec.json.Encoder().encode
 
 @router.get("/models/{name}/features", dependencies=[READ], response_model=FeatureSpaces, responses=NOT_MODIFIED)
 async def show_features(
+    request: Request,
     replica: ReadModel,
     means: Annotated[bool, Query(description="Tell the means of the features as well.")] = False,
 ) -> Response:
@@ -124,8 +125,7 @@ async def show_features(
     on the new features in the overlap) and, for linear models, `carried` (a copy of the old one in the new features)
     predict together until the next change is complete, each weighted by how well it does.
     """
-    stamp, found = await stamped(replica, partial(documents.features, means=means))
-    return Rendered(json_of(found), stamp)
+    return await conditional(request, replica, partial(documents.features, means=means))
 
 
 @router.post("/models/{name}/features/switch", dependencies=[ADMIN], response_model_exclude_unset=True)

@@ -79,8 +79,9 @@ async def test_weights_that_cannot_be_recovered(api):
     assert "<= " in body["errors"][0]["allowed"]
 
 
-async def test_one_recovery_at_a_time(api, start):
+async def test_one_recovery_at_a_time(start):
     """Others wait for their turn, and as long as a request may; then they are told to come again."""
+    api = await start(wait_timeout_s=60)
     path, rule = await recoverable(api)
     query = {"names": ",".join(rule), "sparsity": 4}
     both = await asyncio.gather(*(api.get(f"{path}/weights", params=query) for _ in range(2)))

@@ -1,18 +1,10 @@
-"""Conditional reads: what depends on a model's version only carries an ETag, is rendered once, and may be 304."""
-
-import asyncio
-import threading
+"""Conditional reads: what depends on a model's version only carries an ETag, and may be 304."""
 
 import pytest
 import pytest_asyncio
-from starlette.responses import Response
 
 from core.learners.catalogue import ALGORITHMS
-from service.api.http import rendered, route
-from service.api.http.rendered import RELEASE, Rendered, RenderedAnswers, Stamp
-from service.api.http.route import matches
-from service.api.models import documents
-from service.runtime.threads import THREAD_BYTES
+from service.api.http.etag import RELEASE, matches
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.sparse_rows import SPAM, lists
 
@@ -173,49 +165,6 @@ async def test_an_answer_is_as_fresh_as_it_is_asked_to_be(start):
         assert (200, version) == (answer.status_code, answer.json()["version"])
 
 
-async def test_a_version_is_rendered_once_for_all_who_ask(api, monkeypatch):
-    """At once or one after the other, and whoever has it already; each query by itself, each version anew."""
-    path, made, whole = await api.learnt(), [], documents.features
-
-    def counted(replica, **how):
-        made.append((replica.version, how["means"], threading.current_thread() is threading.main_thread()))
-        return whole(replica, **how)
-
-    monkeypatch.setattr(documents, "features", counted)
-    monkeypatch.setattr(documents, "FEATURE_BYTES", THREAD_BYTES)  # in a thread: others ask meanwhile
-    bodies = await asyncio.gather(*[api.get(f"{path}/features") for _ in range(20)])
-    assert [bodies[0]] * 20 == bodies
-    tag = await tag_of(api, f"{path}/features?means=false&min_version=3&consistency=eventual")
-    assert unchanged(await api.ask("GET", f"{path}/features", headers={"If-None-Match": tag}), tag)
-    await api.get(f"{path}/features?means=true")
-    await api.post(f"{path}/feedback", ROW)
-    for _ in range(3):
-        assert 4 == (await api.get(f"{path}/features"))["version"]
-    assert [(3, False, False), (3, False, False), (3, True, False), (4, False, False)] == made
-
-
-async def test_some_age_is_allowed_by_those_who_say_so(api, monkeypatch):
-    """Half a second at most, and never by others; what has been created again is no older version of it."""
-    path = await api.learnt()
-    aged = {"Cache-Control": "no-transform, max-age=60"}
-    assert 0.5 == route.SHARED_S
-    monkeypatch.setattr(route, "SHARED_S", 60.0)
-    assert 3 == (await api.get(path))["version"]
-    await api.post(f"{path}/feedback", ROW)
-    answer = await api.ask("GET", path, headers=aged)
-    assert 3 == answer.json()["version"]
-    assert unchanged(
-        await api.ask("GET", path, headers={**aged, "If-None-Match": answer.headers["etag"]}), answer.headers["etag"]
-    )
-    for headers in ({"Cache-Control": "max-age=0"}, {"Cache-Control": "no-cache"}):
-        assert 4 == (await api.get(path, headers=headers))["version"]
-    await api.post(f"{path}/feedback", ROW)
-    assert 5 == (await api.get(f"{path}?min_version=5", headers=aged))["version"]
-    await api.ask("DELETE", path)
-    await api.ask("PUT", path, json=DFOP)
-    assert 0 == (await api.get(path, headers=aged))["version"]
-
-
 async def _bodies(api, path):
     answers = [await api.ask("GET", path + below) for below in TAGGED]
     return [(answer.status_code, answer.headers.get("etag"), answer.content) for answer in answers]
@@ -241,38 +190,5 @@ async def test_a_version_shows_the_same_wherever_and_whenever(api, elsewhere, al
         if snapshot:
             await api.post(f"{path}/snapshots", status=201)
         engine.models._drop(name)
-        api.app.context.rendered.__init__()
         assert shown == await _bodies(api, path)
     assert shown == await _bodies(elsewhere, path)
-
-
-def _answer(stamp, size):
-    return Rendered(Response(b"x" * size), stamp)
-
-
-async def test_what_is_kept_is_bounded(monkeypatch):
-    """In answers and in bytes, keys included; the least recently used one goes first, one too large is not kept."""
-    kept, stamp = RenderedAnswers(), Stamp("5f", 1, "u")
-    monkeypatch.setattr(rendered, "ENTRIES_MAX", 3)
-    for name in "abc":
-        kept.put((name,), 0.0, _answer(stamp, 10))
-    assert kept.get(("a",), stamp, 0.0)
-    kept.put(("d",), 0.0, _answer(stamp, 10))
-    assert [True, False, True, True] == [kept.get((name,), stamp, 0.0) is not None for name in "abcd"]
-    monkeypatch.setattr(rendered, "BYTES_MAX", 3 * rendered.ENTRY_BYTES)
-    kept.put(("e", "q" * 1000), 0.0, _answer(stamp, 500))
-    assert (1, True) == (len(kept), kept.nbytes <= rendered.BYTES_MAX)
-    kept.put(("e", "q" * 1000), 0.0, _answer(stamp, 100))
-    assert (1, 1000 + 1001 + 100) == (len(kept), kept.nbytes)
-    kept.put(("f",), 0.0, _answer(stamp, rendered.BYTES_MAX))
-    assert (0, 0) == (len(kept), kept.nbytes)
-
-
-async def test_a_version_of_a_log_that_has_lost_its_tail_is_not_taken_for_the_new_one():
-    """Both have the number; the entries that made them differ."""
-    kept = RenderedAnswers()
-    kept.put(("a",), 1.0, _answer(Stamp("5f", 4, "lost"), 1))
-    assert None is kept.get(("a",), Stamp("5f", 4, "new"), 2.0)
-    assert None is kept.get(("a",), Stamp("6f", 4, "lost"), 0.0)
-    assert kept.get(("a",), Stamp("5f", 4, "lost"), 2.0)
-    assert kept.get(("a",), Stamp("5f", 5, "later"), 1.0)

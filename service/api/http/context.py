@@ -24,7 +24,6 @@ from service.api.http.bodies import BodyBudget
 from service.api.http.cross_site import Guard
 from service.api.http.keys import Key, Keys
 from service.api.http.lines import lines_of
-from service.api.http.rendered import RenderedAnswers
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.replicas.replica import Replica
@@ -78,7 +77,6 @@ class Context:
     commit: str | None = None
     guard: Guard = field(default_factory=Guard)
     reader: BodyReader = field(default_factory=BodyReader)
-    rendered: RenderedAnswers = field(default_factory=RenderedAnswers)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

@@ -10,11 +10,11 @@ from core.config.challengers import ChallengerBody
 from core.entry import Segment
 from core.model import Model as CoreModel
 from service.api.http.context import NAME, Context, Ctx, IdempotencyKey, ModelName
-from service.api.http.rendered import Rendered
+from service.api.http.etag import NOT_MODIFIED
 from service.api.http.root_path import route_path
-from service.api.http.route import ADMIN, NOT_MODIFIED, READ, Route
+from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import json_of, stamped
+from service.api.models.documents import conditional, json_of
 from service.api.models.metric_schemas import Metrics
 from service.api.models.models import Model, ReadModel, RequestBody, sent_as, shown
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
@@ -97,13 +97,12 @@ FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {
 
 
 @router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList, responses=NOT_MODIFIED)
-async def list_challengers(replica: ReadModel) -> Response:
+async def list_challengers(request: Request, replica: ReadModel) -> Response:
     """List challengers.
 
     With their metrics and the paired difference of their losses to the model's.
     """
-    stamp, found = await stamped(replica, documents.challenger_list)
-    return Rendered(json_of(found), stamp)
+    return await conditional(request, replica, documents.challenger_list)
 
 
 @router.put(

@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from starlette.requests import Request
 from starlette.responses import Response
 
 from core.model import Model, read
 from service.api.http.context import iso
+from service.api.http.etag import not_modified, tag_of, tagged
 from service.api.http.media import JSON
-from service.api.http.rendered import Stamp
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
@@ -50,13 +51,16 @@ async def of_model(replica: Replica, make: Callable[[Replica], T]) -> T:
         return await in_thread_if_large(_size(replica.model), make, replica)
 
 
-async def stamped(replica: Replica, make: Callable[[Replica], T]) -> tuple[Stamp, T]:
-    """A document of a model, and the state that it shows.
+async def conditional(request: Request, replica: Replica, make: Callable[[Replica], bytes]) -> Response:
+    """The answer with a document of a model, or 304 for a client that has the present version.
 
     Raises:
         ModelDown: it is out of service.
     """
-    return await of_model(replica, lambda held: (Stamp.of(held), make(held)))
+    if (same := not_modified(request, replica)) is not None:
+        return same
+    tag, document = await of_model(replica, lambda held: (tag_of(held), make(held)))
+    return tagged(json_of(document), tag)
 
 
 def columns_of(model: Model) -> int:

@@ -14,10 +14,10 @@ from core.model import Model as CoreModel
 from core.problems import Checked, optional
 from service.api.csv_answers import Format, csv_answer, history_table
 from service.api.http.context import Ctx, Fresh, IdempotencyKey, ModelName
-from service.api.http.rendered import Rendered
-from service.api.http.route import ADMIN, NOT_MODIFIED, READ, REPLICA, Route
+from service.api.http.etag import NOT_MODIFIED, tagged
+from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import FEATURE_BYTES, columns_of, json_of, of_model, stamped
+from service.api.models.documents import FEATURE_BYTES, columns_of, conditional, json_of, of_model
 from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rows.idempotency import after, commit_change
@@ -62,8 +62,8 @@ class Model(BaseModel):
 router = APIRouter(route_class=Route)
 
 
-async def _read_model(ctx: Ctx, name: ModelName, fresh: Fresh, request: Request) -> Replica:
-    return request.scope.get(REPLICA) or await ctx.engine.replica(name, fresh)
+async def _read_model(ctx: Ctx, name: ModelName, fresh: Fresh) -> Replica:
+    return await ctx.engine.replica(name, fresh)
 
 
 async def _written_model(ctx: Ctx, name: ModelName) -> Replica:
@@ -106,14 +106,13 @@ def _features(body: Mapping[str, Any]) -> int:
 
 
 @router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model=Model, responses=NOT_MODIFIED)
-async def show_model(replica: ReadModel) -> Response:
+async def show_model(request: Request, replica: ReadModel) -> Response:
     """Show a model.
 
     `config` is the present configuration, features excepted; `GET /models/{name}/features` shows the features currently
     in use.
     """
-    stamp, found = await stamped(replica, documents.model)
-    return Rendered(json_of(found), stamp)
+    return await conditional(request, replica, documents.model)
 
 
 async def shown(replica: Replica, status: int = 200) -> Response:
@@ -132,7 +131,7 @@ async def shown(replica: Replica, status: int = 200) -> Response:
     response_model=ModelMetrics,
     responses=NOT_MODIFIED,
 )
-async def show_metrics(replica: ReadModel, form: Format = "json") -> Response:
+async def show_metrics(request: Request, replica: ReadModel, form: Format = "json") -> Response:
     """Prequential metrics.
 
     Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says the most
@@ -143,9 +142,11 @@ async def show_metrics(replica: ReadModel, form: Format = "json") -> Response:
 
     `?format=csv` answers with a table of the history.
     """
-    stamp, found = await stamped(replica, documents.metrics)
-    table = None if form == "json" else await csv_answer(found, history_table, f"{replica.name}-history")
-    return Rendered(table or json_of(found), stamp)
+    answer = await conditional(request, replica, documents.metrics)
+    if form == "json" or answer.status_code != 200:
+        return answer
+    table = await csv_answer(bytes(answer.body), history_table, f"{replica.name}-history")
+    return tagged(table, answer.headers["etag"])
 
 
 @router.delete(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from core.contract import Weights
@@ -18,8 +19,8 @@ from core.learners.dfop.sparse import Recovered, names_bound, recover_all, spars
 from core.model import Model, read
 from core.problems import Invalid, Problem
 from service.api.http.context import Context, Ctx, Text, Whole
-from service.api.http.rendered import Rendered, Stamp
-from service.api.http.route import NOT_MODIFIED, READ, Route
+from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
+from service.api.http.route import READ, Route
 from service.api.models.documents import json_of
 from service.api.models.models import ReadModel
 from service.api.rows.predict import no_weights
@@ -55,6 +56,7 @@ class WeightsAnswer(BaseModel):
 @router.get("/models/{name}/weights", dependencies=[READ], response_model=WeightsAnswer, responses=NOT_MODIFIED)
 async def show_weights(
     ctx: Ctx,
+    request: Request,
     replica: ReadModel,
     names: Annotated[Text | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
     sparsity: Annotated[
@@ -70,19 +72,16 @@ async def show_weights(
     share of the model that they leave unexplained. What cannot be recovered is 422.
     """
     async with replica.held():
-        schema = replica.model.prediction_schema
-        stamp = Stamp.of(replica)
+        schema, same, tag = replica.model.prediction_schema, not_modified(request, replica), tag_of(replica)
         if schema is None:
-            return _shown(
-                WeightsAnswer(weights={}, bias={}, version=stamp.version, incarnation=stamp.incarnation), stamp
-            )
-        if not isinstance(schema, SparseSchema):
-            return _shown(_read_off(replica, names, sparsity), stamp)
-    return await _recovered(ctx, replica, schema, names, sparsity)  # the space of a sparse model stays as it is
-
-
-def _shown(answer: WeightsAnswer, stamp: Stamp) -> Response:
-    return Rendered(json_of(answer.model_dump_json(exclude_unset=True).encode()), stamp)
+            answer = WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
+        elif not isinstance(schema, SparseSchema):
+            answer = _read_off(replica, names, sparsity)
+    if isinstance(schema, SparseSchema):  # the space of a sparse model stays as it is
+        wanted = _names(names, schema)
+        if same is None:
+            answer, tag = await _recovered(ctx, replica, schema, wanted, sparsity)
+    return same or tagged(json_of(answer.model_dump_json(exclude_unset=True).encode()), tag)
 
 
 def _linear(model: Model) -> Weights:
@@ -137,26 +136,26 @@ def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -
 
 
 async def _recovered(
-    ctx: Context, replica: Replica, schema: SparseSchema, given: str | None, sparsity: int | None
-) -> Response:
-    """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread."""
-    names = _names(given, schema)
+    ctx: Context, replica: Replica, schema: SparseSchema, names: Sequence[str], sparsity: int | None
+) -> tuple[WeightsAnswer, str]:
+    """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread.
+
+    Their tag is that of the version that they are of.
+    """
     if sparsity is None:
         sparsity = min(sparsity_bound(schema.width, len(names)), replica.model.config.params["sparsity"])
     async with replica.held():
-        linear, stamp, outputs = _linear(replica.model), Stamp.of(replica), _outputs(replica.model)
+        linear, outputs, tag = _linear(replica.model), _outputs(replica.model), tag_of(replica)
+        answer = WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
     async with _turn(ctx):
         found = await asyncio.to_thread(_recover, schema, names, linear, sparsity)
-    named = {
+    answer.weights = {
         output: {name: weight for name, weight in zip(names, one.weights.tolist(), strict=True) if weight}
         for output, one in zip(outputs, found, strict=True)
     }
-    residual = {output: one.residual for output, one in zip(outputs, found, strict=True)}
-    bias = dict(zip(outputs, linear.bias.tolist(), strict=True))
-    answer = WeightsAnswer(
-        weights=named, bias=bias, version=stamp.version, incarnation=stamp.incarnation, residual=residual
-    )
-    return _shown(answer, stamp)
+    answer.bias = dict(zip(outputs, linear.bias.tolist(), strict=True))
+    answer.residual = {output: one.residual for output, one in zip(outputs, found, strict=True)}
+    return answer, tag
 
 
 def _recover(schema: SparseSchema, names: Sequence[str], linear: Weights, sparsity: int) -> list[Recovered]:

@@ -16,8 +16,6 @@ const BELOW = {
 };
 /** Those that a version does not tell of, one in each look; drift also where the marks say that there is a new one. */
 const IN_TURN = ["pending", "drift", "weights", "log", "drift", "weights", "snapshots", "drift"];
-/** Headers of looks: what was rendered for another page half a second ago will do. */
-const SHARED = { "Cache-Control": "max-age=1" };
 /** Algorithms that have no weights to show; of others that have none the service says so. */
 const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m", "sparse_dfop"]);
 const SPEED_MS = 10_000;
@@ -55,7 +53,7 @@ export class ModelDocuments {
 
     /** Look at what a new version may have changed, and at the rest now and then; at everything after a failure. */
     async look(signal) {
-        const how = { signal, headers: SHARED };
+        const how = { signal };
         const changed = await this.read("model", how);
         const { phase, info } = this.docs.model;
         const space = JSON.stringify([phase, info.features]);
@@ -85,9 +83,9 @@ export class ModelDocuments {
     }
 
     /** Ask for a document; whether it is another one than before. */
-    async read(name, { signal, headers = {} } = {}) {
+    async read(name, { signal } = {}) {
         const known = this.tags[name] ? { "If-None-Match": this.tags[name] } : {};
-        const asked = request(this.path(BELOW[name]), { signal, headers: { ...headers, ...known } });
+        const asked = request(this.path(BELOW[name]), { signal, headers: known });
         const answer = await asked.catch((error) => this.refused(name, error));
         if (!answer || answer.status === 304) return false;
         const data = await answer.json();
