@@ -1,15 +1,14 @@
 """Walks all models, slowly, and removes ids and tracked predictions that are past their time.
 
-Appends sweep their own model; a model whose traffic has stopped would keep everything for ever. One process at a time
-walks, by a lease in the store; should two do so for a while, they remove the same things.
+Appends sweep their own model; a model whose traffic has stopped would keep everything for ever. Every process walks:
+what one has removed, the others do not find.
 """
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Sequence
 
-from service.errors import StoreFull, Unavailable
+from service.errors import Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.stats import Stats
 from service.store.catalog import Catalog
@@ -23,8 +22,6 @@ STEP_S = 1.0
 """Pause between two steps."""
 WALK_S = 60.0
 """Pause between two walks."""
-LEASE_S = 150.0
-"""How long a process that has died keeps the others from walking; longer than a step and a pause."""
 AT_ONCE = 4
 """Models swept in one round trip."""
 MOST = 1000
@@ -48,7 +45,6 @@ class Sweeper:
 
     def __init__(self, catalog: Catalog, expiry: Expiry, stats: Stats) -> None:
         self._catalog, self._expiry, self._stats = catalog, expiry, stats
-        self._holder = secrets.token_hex(8)
 
     async def run(self) -> None:
         """Walk for ever; the supervisor restarts it should it die."""
@@ -63,21 +59,15 @@ class Sweeper:
             await asyncio.sleep(WALK_S)
 
     async def _walk(self) -> None:
-        """Visit every model once, while the lease is ours."""
+        """Visit every model once."""
         after: str | None = None
-        while await self._leased():
+        while True:
             models, after = await self._catalog.names(PAGE, after)
             for at in range(0, len(models), AT_ONCE):
                 await self._visit(models[at : at + AT_ONCE])
             if after is None:
                 return
             await asyncio.sleep(STEP_S)
-
-    async def _leased(self) -> bool:
-        try:
-            return await self._expiry.lease(self._holder, int(1000 * LEASE_S))
-        except StoreFull:
-            return True  # sweeping makes room
 
     async def _visit(self, models: Sequence[tuple[str, str]]) -> None:
         """Remove what is past its time, in bounded pieces."""

@@ -1,15 +1,15 @@
 """Expiry without traffic: what is past its time leaves the store also where nobody appends.
 
 Every append with ids, every new tracked prediction and every label of one sweeps some of its model's. The rest is for
-``Expiry.sweep``, which one process at a time calls for all models in turn; the lease says which, and two at once do no
-harm.
+``Expiry.sweep``, which each process calls for all models in turn: for one that has nothing past its time that is a look
+at two keys.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from service.errors import Unavailable
-from service.store.keys import SWEEPER, ModelKeys
+from service.store.keys import ModelKeys
 from service.store.log.appends import failed
 from service.store.log.scripts import BASICS, SWEEP
 from service.store.redis.connection import Call, Connection, Script
@@ -26,15 +26,6 @@ count_expired(KEYS[1], predictions)
 return {ids, predictions}
 """
 )
-
-# KEYS the lease; ARGV who asks, life in ms
-_LEASE = Script("""
-local holder = redis.call('GET', KEYS[1])
-if holder == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-if holder then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-""")
 
 
 class Swept(NamedTuple):
@@ -73,11 +64,3 @@ class Expiry:
             failed(found) if isinstance(found, Exception) else Swept(found[0], found[1], most in found)
             for found in results
         ]
-
-    async def lease(self, holder: str, life_ms: int) -> bool:
-        """Take or renew the right to sweep for a while; whether ``holder`` has it now.
-
-        Raises:
-            StoreDown, StoreFull: the store did not answer, or cannot.
-        """
-        return bool(await self._connection.one(Call(_LEASE, (SWEEPER,), (holder, life_ms))))

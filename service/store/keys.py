@@ -21,8 +21,6 @@
     onepass:{NAME}:INC:state:DIGEST     HASH  number -> 4 MiB of what has this digest; expires until an entry names it
     onepass:{NAME}:INC:deleted          STRING  the model was deleted; expires. Without it and without meta: lost
 
-    onepass:sweeper                     STRING  the process that removes what is past its time; expires
-
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known
     onepass:{onepass:drift}:published   HASH  "NAME INC" -> reach of the model's newest alarm in it, see drift.py
     onepass:{onepass:drift}:alarms      HASH  id of an event in it -> the alarms that have joined it
@@ -43,7 +41,6 @@ from functools import lru_cache
 
 INDEX = "onepass:models"
 """Space sorts before every character a name may hold, so the members sort by name."""
-SWEEPER = "onepass:sweeper"
 DRIFT = "onepass:drift"
 """The part in braces determines the slot, else the whole key does: these share one."""
 _DRIFT_SLOT = f"onepass:{{{DRIFT}}}:"
