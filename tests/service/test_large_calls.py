@@ -105,5 +105,5 @@ async def test_a_large_entry_comes_back_as_it_was(model, size):
     """The largest body is one entry, written apart and fetched by itself."""
     blob = bytes(range(256)) * (size // 256)
     await model.log.append_large(model.asks(SegmentIn(blob)))
-    read = await model.log.read_soon("m", model.asks().incarnation, 0, model.uid, 1 << 20, 10)
+    read = await model.log.read_after("m", model.asks().incarnation, 0, model.uid, 1 << 20, 10, soon=True)
     assert [((0, blob, ()),)] == [entry.segments for entry in read.entries]

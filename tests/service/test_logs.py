@@ -256,25 +256,6 @@ async def test_the_request_of_one_reader_is_not_that_of_the_next(api, monkeypatc
     assert ["first", None] == found
 
 
-@in_loop
-async def test_what_is_read_for_several_requests_is_of_none(api, monkeypatch):
-    """Logs that are read on in one round trip."""
-    log, found = api.app.context.engine.store.log, []
-    run = log._connection.run
-
-    async def noted(calls, **how):
-        found.append((len(calls), request_id.logged()))
-        return await run(calls, **how)
-
-    async def read(name):
-        request_id.CURRENT.set({request_id.ID: name, "headers": []})
-        return await log.read_soon("nobody", "0", 0, "0", 1000, 10)
-
-    monkeypatch.setattr(log._connection, "run", noted)
-    await asyncio.gather(*(asyncio.create_task(read(name)) for name in (b"first", b"second")))
-    assert [(2, {})] == found
-
-
 def test_nothing_of_a_request_outside_of_one():
     """What background tasks log has no request."""
     assert {} == request_id.logged()

@@ -1,5 +1,7 @@
 """Entries and appends of another state version: this code neither applies nor follows what other code has written."""
 
+from functools import partial
+
 import pytest
 
 from core.model import STATE_VERSION
@@ -34,7 +36,7 @@ async def test_entries_of_another_version_are_not_returned(model, other):
              "n", content, "s", other, "0", content),
             ("HSET", model.keys.meta, "version", version, "uid", f"w1-{version}"),
         )  # fmt: skip
-    for read in (model.log.read_after, model.log.read_soon):
+    for read in (model.log.read_after, partial(model.log.read_after, soon=True)):
         found = await read("m", INCARNATION, 0, INCARNATION, 1 << 20, 10)
         assert ("ok", [1], False) == (found.code, [entry.version for entry in found.entries], found.complete)
         for version, uid in ((1, "w1-1"), (2, "w1-2")):

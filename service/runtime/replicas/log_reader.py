@@ -128,9 +128,8 @@ class LogReader:
         return True
 
     async def _more(self, replica: Replica) -> ReadOn:
-        return await self._log.read_soon(
-            replica.name, replica.incarnation, replica.version, replica.uid, SOON_BYTES_MAX, ENTRIES_MAX
-        )
+        position = (replica.name, replica.incarnation, replica.version, replica.uid)
+        return await self._log.read_after(*position, SOON_BYTES_MAX, ENTRIES_MAX, soon=True)
 
     async def gone(self, replica: Replica, others: int) -> OnepassError:
         """The error for requests to a model that is not there any more: deleted and dropped, or lost.

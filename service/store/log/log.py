@@ -23,11 +23,9 @@ A version made is never made again: the uid chain u <- p tells a log that a fail
 continued from the one a replica knows. scripts.py is the Lua of it.
 """
 
-import asyncio
 import itertools
 from collections.abc import Sequence
-from contextvars import Context
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from service.errors import Unavailable
 from service.store.keys import ModelKeys, cached_keys, raw
@@ -79,8 +77,6 @@ class Log:
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self.alarm_index = connection, AlarmIndex(connection)
-        self._reads: list[tuple[Call, asyncio.Future[Any]]] = []
-        self._reading: set[asyncio.Task[None]] = set()
 
     def node_key(self, name: str) -> str:
         """Equal for models that wait for the same server."""
@@ -144,67 +140,49 @@ class Log:
         Raises:
             Unavailable: the store did not answer, or answered that it cannot.
         """
-        return (await self._read_after(name, incarnation, version, uid, 0, 0)).code
+        return (await self._read((name, incarnation, version, uid), 0, 0)).code
 
     async def read_after(
-        self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int
+        self,
+        name: str,
+        incarnation: str,
+        version: int,
+        uid: str,
+        limit_bytes: int,
+        limit_entries: int,
+        *,
+        soon: bool = False,
     ) -> ReadOn:
         """Read what follows the entry ``uid`` that made ``version``: at least one entry, if there is one.
 
+        With ``soon`` it comes on the connection of the rows, at most SOON_BYTES_MAX of it. An entry that alone exceeds
+        what was asked for comes by itself, apart from the rows and with time for its size.
+
         Raises:
             Unavailable: the store did not answer, or answered that it cannot.
         """
-        position = (name, incarnation, version, uid)
-        found = await self._read_after(*position, min(limit_bytes, READ_BYTES_MAX), limit_entries)
-        return await self._or_one(position, found)
-
-    async def _or_one(self, position: tuple[str, str, int, str], found: ReadOn) -> ReadOn:
-        """``found``, or the one entry that alone exceeds what was asked for: by itself, with time for its size."""
+        position, most = (name, incarnation, version, uid), SOON_BYTES_MAX if soon else READ_BYTES_MAX
+        found = await self._read(position, min(limit_bytes, most), limit_entries, quick=soon)
         left = found.left_bytes
-        return await self._read_after(*position, left, 1, left if left > READ_BYTES_MAX else 0) if left else found
+        return await self._read(position, left, 1, large_bytes=left if left > READ_BYTES_MAX else 0) if left else found
 
-    async def _read_after(
-        self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int, large: int = 0
+    async def _read(
+        self,
+        position: tuple[str, str, int, str],
+        limit_bytes: int,
+        limit_entries: int,
+        *,
+        quick: bool = False,
+        large_bytes: int = 0,
     ) -> ReadOn:
-        call = _read_call(name, incarnation, version, uid, limit_bytes, limit_entries)
-        (result,) = await self._connection.run([call], large_bytes=large)
+        name, incarnation, version, uid = position
+        keys = cached_keys(name, incarnation)
+        args = (incarnation, version, uid, limit_bytes, limit_entries)
+        call = Call(READ_AFTER, (keys.meta, keys.log), args)
+        (result,) = await self._connection.run([call], quick=quick, large_bytes=large_bytes)
         if isinstance(result, Exception):
             raise failed(result)
         return read_on(result, version)
-
-    async def read_soon(
-        self, name: str, incarnation: str, version: int, uid: str, limit_bytes: int, limit_entries: int
-    ) -> ReadOn:
-        """``read_after`` of all models that read on at the same moment, in one round trip on the rows' connection.
-
-        At most SOON_BYTES_MAX come this way; a larger entry is fetched by itself.
-
-        Raises:
-            Unavailable: the store did not answer, or answered that it cannot.
-        """
-        loop = asyncio.get_running_loop()
-        reply: asyncio.Future[Any] = loop.create_future()
-        if not self._reads:
-            loop.call_soon(self._send_reads, context=Context())  # of all of them, and not of the first one's request
-        position = (name, incarnation, version, uid)
-        self._reads.append((_read_call(*position, min(limit_bytes, SOON_BYTES_MAX), limit_entries), reply))
-        return await self._or_one(position, read_on(await reply, version))
-
-    def _send_reads(self) -> None:
-        reads, self._reads = self._reads, []
-        task = asyncio.get_running_loop().create_task(self._read(reads))
-        self._reading.add(task)
-        task.add_done_callback(self._reading.discard)
-
-    async def _read(self, reads: "list[tuple[Call, asyncio.Future[Any]]]") -> None:
-        results = await self._connection.run([call for call, _ in reads], quick=True)
-        for (_, reply), result in zip(reads, results, strict=True):
-            if reply.done():
-                continue
-            if isinstance(result, Exception):
-                reply.set_exception(failed(result))
-            else:
-                reply.set_result(result)
 
     async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[SeenId | None]:
         """What is remembered of each id.
@@ -232,8 +210,3 @@ class Log:
 
 def _head(incarnation: bytes, version: bytes, uid: bytes, snapshot: bytes | None) -> Head:
     return Head(incarnation.decode(), int(version), uid.decode(), None if snapshot is None else int(snapshot))
-
-
-def _read_call(name: str, incarnation: str, *position: str | int) -> Call:
-    keys = cached_keys(name, incarnation)
-    return Call(READ_AFTER, (keys.meta, keys.log), (incarnation, *position))
