@@ -292,7 +292,7 @@ def test_blocks_are_bounded():
 
     def cut(most=10**9, **bounds):
         with mock.patch.multiple(entry_runs, **{"MERGED_ENTRIES_MAX": 1000, **bounds}):
-            return [len(run.entries) for run in entry_runs.entry_runs(raws, lambda: most)]
+            return [len(run) for run in entry_runs.entry_runs(raws, lambda: most)]
 
     assert [10] == cut()
     assert [4, 4, 2] == cut(MERGED_ENTRIES_MAX=4)

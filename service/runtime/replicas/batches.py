@@ -5,18 +5,21 @@ A batch may run in a thread that holds the model. It counts what came of it, and
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain
+from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
-from core.entry import Entry, Outcome, Restore, Rows
+from core.entry import Entry, MergedRows, Outcome, Restore, Rows
 from core.model import Model, cost
 from core.model.apply import apply, apply_merged
 from service.runtime.replicas import changes
 from service.runtime.threads import THREAD_FLOPS
 from service.store.log import codec
-from service.store.log.codec import Item
+from service.store.log.codec import Item, RowsRecord
 from service.store.log.entries import RawEntry
-from service.store.log.entry_runs import EntryRun, entry_runs
+from service.store.log.entry_runs import DecodedEntry, entry_runs
 
 FEW_BYTES = 16 * 2**10
 """Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
@@ -129,20 +132,20 @@ class MergedEntries(Batch):
     """Neighbouring entries of plain rows, applied as one block as far as that gives the bits of one by one.
 
     Args:
-        run: the entries, more than one.
+        run: the entries, more than one, of one kind.
     """
 
     __slots__ = ("_at", "_merged", "_run")
 
-    def __init__(self, run: EntryRun) -> None:
-        self._run, self._merged, self._at = run, run.merged(), 0
-        last = run.entries[-1]
+    def __init__(self, run: Sequence[DecodedEntry]) -> None:
+        self._run, self._merged, self._at = run, _merged(run), 0
+        last = run[-1].raw
         self.first, self.version, self.uid, self.time_ms = self._merged.version, last.version, last.uid, last.time_ms
-        self.size, self.own = run.size, False
+        self.size, self.own = sum([each.size for each in run]), False
 
     def inner(self) -> Iterable[tuple[int, str]]:
         """Version and uid of every entry but the last."""
-        return [(raw.version, raw.uid) for raw in self._run.entries[:-1]]
+        return [(each.raw.version, each.raw.uid) for each in self._run[:-1]]
 
     def flops(self, model: Model) -> float:
         """See ``core.model.cost.flops_to_learn``."""
@@ -151,19 +154,56 @@ class MergedEntries(Batch):
     def apply(self, model: Model) -> Applied:
         """Apply the entries, by itself each that needs special care as the model stands then."""
         applied = Applied()
-        while self._at < len(self._merged.stops):
+        while self._at < len(self._run):
             stop, learned = apply_merged(model, self._merged, self._at)
             if learned is None:
                 stop += 1
-                applied.entry(self._run.entry(self._at), model)
+                own = self._run[self._at]
+                applied.entry(codec.of_records(own.raw, own.records), model)
             else:
                 applied.rows += len(learned.losses)
-                applied.items += self._run.answers(self._at, stop, learned)
+                applied.items += _answers(self._run[self._at : stop], learned)
             self._at = stop
         return applied
 
     def __str__(self) -> str:
         return f"one of the entries {self.first + self._at} to {self.version}"
+
+
+def _merged(run: Sequence[DecodedEntry]) -> MergedRows:
+    """The rows of all entries, their bytes joined and read as one array."""
+    kind, records = run[0].kind, list[Any](chain.from_iterable([each.records for each in run]))
+    assert kind is not None
+    labels = [record.labels for record in records]
+    X = np.frombuffer(b"".join([record.x for record in records]), dtype="<f8").reshape(-1, kind.width // 8)
+    y = np.frombuffer(b"".join(labels), dtype="<f8") if kind.numbers else [*chain.from_iterable(labels)]
+    discounts = weights = None
+    if kind.discounts:
+        discounts = np.frombuffer(b"".join([record.discounts for record in records]), dtype="<f8")
+    if kind.weights:
+        weights = np.frombuffer(b"".join([record.weights for record in records]), dtype="<f8")
+    times, stops = [each.raw.time_ms for each in run], [*accumulate([each.rows for each in run])]
+    return MergedRows(Rows(kind.space, None, X, y, discounts, weights=weights), run[0].raw.version, times, stops)
+
+
+def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
+    """What to store with the ids of some entries whose rows were learned together."""
+    items: list[Item] = []
+    predictions, losses, p_true = learned.predictions, learned.losses, learned.p_true
+    before, at = learned.rows - len(losses), 0
+    for each in run:
+        version = each.raw.version
+        for record in list[Any](each.records):
+            ids, end = record.ids, at + record.count
+            if ids:
+                part = predictions[at:end], losses[at:end], True, p_true[at:end]
+                outcome = Outcome(before + end, *part, version=version)
+                if len(ids) == 1:
+                    items.append((ids[0], version, codec.encode_answer(outcome)))
+                else:
+                    items += [(one, version, blob) for one, blob in codec.row_records(ids, outcome)]
+            at = end
+    return items
 
 
 def small_batches(entries: Sequence[RawEntry], model: Model) -> list[Batch]:
@@ -172,11 +212,11 @@ def small_batches(entries: Sequence[RawEntry], model: Model) -> list[Batch]:
         return []
     batches: list[Batch] = []
     for run in entry_runs(entries, lambda: cost.rows_to_merge(model, MERGED_FLOPS)):
-        if len(run.entries) > 1:
+        if len(run) > 1:
             batches.append(MergedEntries(run))
             continue
-        entry = run.entry() if run.decoded else None
-        if entry is None or not all(isinstance(segment, Rows) for segment in entry.segments):
+        (own,) = run
+        if not own.records or not all(isinstance(record, RowsRecord) for record in own.records):
             return []
-        batches.append(SingleEntry(entry, run.entries[0].uid, run.size))
+        batches.append(SingleEntry(codec.of_records(own.raw, own.records), own.raw.uid, own.size))
     return batches

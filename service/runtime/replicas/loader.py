@@ -22,7 +22,7 @@ from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algor
 from service.store.catalog import Catalog, ModelMeta
 from service.store.log import codec
 from service.store.log.entries import OTHER, RawEntry
-from service.store.log.entry_runs import EntryRun, entry_runs
+from service.store.log.entry_runs import DecodedEntry, entry_runs
 from service.store.log.log import READ_BYTES_MAX, Log
 from service.store.redis.connection import Connection
 from service.store.states.snapshots import SnapshotInfo, Snapshots
@@ -119,28 +119,28 @@ class Loader:
         waited = 0
         for run in entry_runs(entries, lambda: cost.rows_to_merge(replica.model, MERGED_FLOPS)):
             await replica.apply(await self._step(replica, run))
-            waited += len(run.entries)
+            waited += len(run)
             if waited >= TURN_ENTRIES:
                 waited = 0
                 await asyncio.sleep(0)
 
-    async def _step(self, replica: Replica, run: EntryRun) -> Batch:
+    async def _step(self, replica: Replica, run: Sequence[DecodedEntry]) -> Batch:
         """A run to be applied, with the segments and states that it names.
 
         Raises:
             ValueError, StoreDown: as for ``apply``.
         """
-        if len(run.entries) > 1:
+        if len(run) > 1:
             return MergedEntries(run)
-        raw = run.entries[0]
-        if run.decoded:
-            entry = run.entry()
+        (own,) = run
+        states = self._store.states
+        if own.records:
+            entry = codec.of_records(own.raw, own.records)
         else:
-            whole = await with_segments(self._store.states, replica, raw)
-            entry = await in_thread_if_large(raw.size, codec.entry, whole)
-        return SingleEntry(
-            await with_states(self._store.states, replica.name, replica.incarnation, entry), raw.uid, run.size
-        )
+            whole = await with_segments(states, replica, own.raw)
+            entry = await in_thread_if_large(own.size, codec.entry, whole)
+        entry = await with_states(states, replica.name, replica.incarnation, entry)
+        return SingleEntry(entry, own.raw.uid, own.size)
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; begun again where another replica has meanwhile replaced the snapshots being read."""
