@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from service.errors import NotReached, Recreated, RequestConflict, StoreDown
 from service.runtime.commit.actor import Actor
+from service.runtime.commit.answer_writer import AnswerWriter
 from service.runtime.commit.answerer import Answerer
 from service.runtime.commit.committer import Committer, Limits
 from service.runtime.commit.shared import Shared
 from service.runtime.lists import Listing
 from service.runtime.replicas.follower import Follower, LostModels
 from service.runtime.replicas.loader import Loader, Store
-from service.runtime.replicas.log_reader import LogReader, LostTail
+from service.runtime.replicas.log_reader import LogReader
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.named_states import StateBudget
 from service.runtime.replicas.replica import Ledger, Replica
@@ -101,9 +102,11 @@ class Engine:
         self.committer = Committer(
             store.log, self.stats, bounds.committer, ping=store.connection.ping, failpoint=failpoint
         )
+        self.answer_writer = AnswerWriter(store.log)
         self.snapshotter = Snapshotter(
             self.models,
             self.committer,
+            self.answer_writer,
             store.snapshots,
             self.stats,
             keep=bounds.snapshots_kept,
@@ -117,6 +120,7 @@ class Engine:
             committer=self.committer,
             reader=self.reader,
             answerer=self.answerer,
+            answer_writer=self.answer_writer,
             limits=bounds.committer,
             writer=writer,
             numbers=itertools.count(1),
@@ -148,6 +152,7 @@ class Engine:
             self._missed(error)
         runs = {
             "committer": self.committer.run,
+            "answers": self.answer_writer.run,
             "follower": self.follower.run,
             "snapshots": self.snapshotter.run,
             "summaries": self.models.summaries.run,
@@ -178,7 +183,8 @@ class Engine:
 
     async def _drain(self) -> None:
         """Wait until everything queued is answered."""
-        while not self.committer.idle or not self.answerer.idle or any(not r.inbox.idle for r in self.models.loaded):  # noqa: ASYNC110 - only on stop
+        parts = (self.committer, self.answerer, self.answer_writer)
+        while not all(part.idle for part in parts) or any(not r.inbox.idle for r in self.models.loaded):  # noqa: ASYNC110 - only on stop
             await asyncio.sleep(0.005)
 
     async def _supervise(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
@@ -232,11 +238,6 @@ class Engine:
     def rows_per_s(self) -> float | None:
         """How many rows a second all models learn here; None where that is not known yet."""
         return self._meter.rate(asyncio.get_running_loop().time(), self.stats.rows)
-
-    @property
-    def lost_tails(self) -> list[LostTail]:
-        """The last detected losses of a log's tail."""
-        return [*self.reader.lost_tails]
 
     def _keeping_up(self) -> bool:
         """Whether half of the loaded models or more have what their logs had a while ago.
@@ -309,6 +310,6 @@ class Engine:
         await replica.inbox.sync()
         try:
             async with asyncio.timeout(self.bounds.wait_timeout_s):
-                await replica.reach(version)
+                await replica.wait_for_version(version)
         except TimeoutError:
             raise NotReached(f"model {replica.name} is at version {replica.version}", replica.version) from None

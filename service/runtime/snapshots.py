@@ -9,6 +9,7 @@ import logging
 
 from core.model import STATE_VERSION, save
 from service.errors import OnepassError, RequestConflict, Unavailable
+from service.runtime.commit.answer_writer import AnswerWriter
 from service.runtime.commit.committer import Committer
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import Replica
@@ -33,7 +34,8 @@ class Snapshotter:
 
     Args:
         models: the loaded models.
-        committer: stores the answers first.
+        committer: knows whether the store answers.
+        answers: stores those up to a snapshot first.
         snapshots: where they are kept.
         stats: counters.
         keep: snapshots kept per model.
@@ -44,13 +46,15 @@ class Snapshotter:
         self,
         models: ModelCache,
         committer: Committer,
+        answers: AnswerWriter,
         snapshots: Snapshots,
         stats: Stats,
         *,
         keep: int,
         least_bytes: int,
     ) -> None:
-        self._models, self._committer, self._snapshots, self._stats = models, committer, snapshots, stats
+        self._models, self._committer, self._answers = models, committer, answers
+        self._snapshots, self._stats = snapshots, stats
         self._keep, self._least_bytes = keep, least_bytes
         self._grown: dict[Replica, bool] = {}
         self._attempts: dict[Replica, asyncio.Task[None]] = {}
@@ -122,7 +126,7 @@ class Snapshotter:
         async with replica.saved.lock:
             blob, info, size = await pack(replica)
             try:
-                await self._committer.answer_writer.record(replica, info.version)
+                await self._answers.record(replica, info.version)
             except RequestConflict:
                 await replica.inbox.sync()
                 raise

@@ -76,7 +76,7 @@ async def _write(store: Any, config: dict[str, Any], entries: int) -> None:
         )  # fmt: skip
 
     for first in range(0, entries, CHUNK):
-        await store.log.exchange([append(at) for at in range(first, min(first + CHUNK, entries))])
+        await store.log.append([append(at) for at in range(first, min(first + CHUNK, entries))])
 
 
 if __name__ == "__main__":

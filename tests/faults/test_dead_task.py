@@ -22,7 +22,7 @@ class _Dying:
     def node_key(self, _):
         return ""
 
-    async def exchange(self, *_):
+    async def append(self, *_):
         raise RuntimeError("a bug")
 
 

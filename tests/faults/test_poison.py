@@ -53,7 +53,7 @@ def _append(url, blob, name="m"):
         try:
             head = (name, found.incarnation, found.version, found.uid)
             append = Append(*head, "stranger", 1, "stranger.1", (SegmentIn(blob),), 60_000, 1000, 2**20)
-            ((answer,), _) = await Log(connection).exchange([append])
+            (answer,) = await Log(connection).append([append])
             return answer
         finally:
             await connection.close()

@@ -123,7 +123,7 @@ class Model:
 
     async def append(self, *segments: SegmentIn, **changes) -> Appended:
         """Append, and follow where it led."""
-        ((answer,), _) = await self.log.exchange([self.asks(*segments, **changes)])
+        (answer,) = await self.log.append([self.asks(*segments, **changes)])
         if isinstance(answer, Appended) and answer.code == "ok" and answer.complete:
             self.version, self.uid = answer.head, answer.head_uid
         return answer
@@ -134,7 +134,7 @@ class Model:
 
     async def again(self) -> Appended:
         """Send the last append once more, as after a lost reply."""
-        ((answer,), _) = await self.log.exchange([self.last])
+        (answer,) = await self.log.append([self.last])
         return answer
 
     async def contents(self) -> dict[bytes, bytes]:

@@ -42,7 +42,7 @@ async def test_a_model_is_entered_before_its_first_append(connection, model, mon
     assert [str(MINE).encode()] == await members(connection)
     monkeypatch.setattr(alarm_index, "RENEWED_S", 0)
     sent.clear()
-    assert isinstance(await model.log.append_large(model.asks()), Appended)
+    assert isinstance((await model.log.append([model.asks()], large_bytes=1))[0], Appended)
     assert [[True, False]] == sent
 
 
@@ -54,7 +54,7 @@ async def test_what_could_not_be_entered_is_entered_with_the_next_append(connect
 
     with monkeypatch.context() as patch:
         patch.setattr(connection, "run", lost)
-        ((answer,), _) = await model.log.exchange([model.asks()])
+        (answer,) = await model.log.append([model.asks()])
     assert isinstance(answer, StoreDown)
     assert [] == await members(connection)
     await model.append()
@@ -71,7 +71,7 @@ async def test_an_append_that_may_still_come_keeps_its_model_in_the_index(connec
 
     with monkeypatch.context() as patch:
         patch.setattr(connection, "run", late)
-        await model.log.exchange([model.asks()])
+        await model.log.append([model.asks()])
     assert ([], [MINE]) == (index.covered(0), await index.left(0))
     await model.append()
     assert [MINE] == index.covered(0)

@@ -103,7 +103,7 @@ async def test_fenced_when_a_packet_of_the_past_arrives(model):
     old = model.last
     await model.append()
     before = await model.contents()
-    ((answer,), _) = await model.log.exchange([old])
+    (answer,) = await model.log.append([old])
     assert ("fenced", 2) == (answer.code, answer.head)
     assert before == await model.contents()
 
@@ -189,11 +189,11 @@ async def test_a_retry_finds_its_entry_trimmed(model):
     """What became of the segments is known from the ids then, and the entry's time is not."""
     await model.append(one("old"))
     request = model.asks(*_mixed(), many("p", "q", "r", "s"), id_cap=6)
-    ((first,), _) = await model.log.exchange([request])
+    (first,) = await model.log.append([request])
     other = Model(model.connection, "w2")
     await other.append(version=2, uid="w1-2")
     await model.connection.ask(("XTRIM", model.keys.log, "MINID", "3-0"))
-    ((again,), _) = await model.log.exchange([replace(request, version=2, uid="w1-2")])
+    (again,) = await model.log.append([replace(request, version=2, uid="w1-2")])
     assert replace(first, head=3, head_uid="w2-1", time_ms=0) == again
 
 
@@ -209,10 +209,10 @@ async def test_a_retry_from_a_later_version_brings_no_entries(model):
     await model.append()
     request = model.last
     await model.append()
-    ((fenced,), _) = await model.log.exchange([replace(request, version=2, uid="w1-2")])
+    (fenced,) = await model.log.append([replace(request, version=2, uid="w1-2")])
     assert "fenced" == fenced.code
     again = replace(model.last, version=2, uid="w1-2")
-    ((answer,), _) = await model.log.exchange([again])
+    (answer,) = await model.log.append([again])
     assert ("ok", 2, (), True) == (answer.code, answer.made, answer.entries, answer.complete)
 
 
@@ -343,8 +343,8 @@ async def test_lost_scripts_are_sent_again(model):
     """A restarted server knows no scripts; the calls of a pipeline that failed so are repeated, each once."""
     await model.append(one("a"))
     await model.connection.ask(("SCRIPT", "FLUSH"))
-    appended, recorded = await model.log.exchange([model.asks(one("b"))], [model.answered([("a", 1, b"told")])])
-    assert (2, [True]) == (appended[0].made, recorded)
+    (appended,) = await model.log.append([model.asks(one("b"))])
+    assert (2, [True]) == (appended.made, await model.log.record_answers([model.answered([("a", 1, b"told")])]))
     assert [b"told", None] == [s.answer for s in await model.log.lookup("m", INCARNATION, ["a", "b"])]
     assert (2, 2, 2, 0, 0) == await model.shape()
 
@@ -354,7 +354,7 @@ async def test_what_fails_for_one_model_does_not_concern_another(model):
     await Catalog(model.connection).create("broken", INCARNATION, b"{}")
     await model.connection.ask(("SET", Model(model.connection, name="broken").keys.log, "no stream"))
     broken, missing = (Model(model.connection, name=name).asks() for name in ("broken", "missing"))
-    answers, _ = await model.log.exchange([broken, missing, model.asks()])
+    answers = await model.log.append([broken, missing, model.asks()])
     assert "the store gave an unexpected answer" == answers[0].detail
     assert ["gone", "ok"] == [answer.code for answer in answers[1:]]
 

@@ -19,10 +19,9 @@ class FrozenLog:
     def node_key(self, name: str) -> str:
         return ""
 
-    async def exchange(self, appends, answers, safety):
+    async def append(self, appends, safety):
         await asyncio.sleep(TIMEOUT_S)
-        lost = StoreDown("the store did not answer in time")
-        return [lost] * len(appends), [lost] * len(answers)
+        return [StoreDown("the store did not answer in time")] * len(appends)
 
 
 class Model:
@@ -40,14 +39,7 @@ class Model:
         self.ended.set_result(asyncio.get_running_loop().time())
 
 
-class Answered:
-    """Answers of a model, which are sent when nothing else is."""
-
-    replica = type("Replica", (), {"name": "m"})
-    answers = ()
-
-
-def waits(beside_answers: bool) -> float:
+def waits() -> float:
     """How long a request waits that comes half a second after the store has frozen."""
 
     async def run() -> float:
@@ -56,10 +48,6 @@ def waits(beside_answers: bool) -> float:
             raise StoreDown("the store did not answer in time")
 
         committer = Committer(FrozenLog(), Stats(), LIMITS, ping=ping)
-        if beside_answers:
-            committer.answer_writer.due = True
-            committer.answer_writer.take = lambda: [Answered()]
-            committer.answer_writer.settle = lambda *_: setattr(committer.answer_writer, "due", False)
         running = asyncio.create_task(committer.run())
         await asyncio.sleep(0.5)
         model = Model()
@@ -77,6 +65,5 @@ def waits(beside_answers: bool) -> float:
 
 
 def test_a_request_waits_for_the_store_as_long_as_the_setting_says():
-    """Once, not twice: also where the store has frozen while it was given answers, and the request waited for that."""
-    assert TIMEOUT_S <= waits(beside_answers=False) < TIMEOUT_S + 0.1
-    assert waits(beside_answers=True) < TIMEOUT_S + 0.1
+    """Once, not twice."""
+    assert TIMEOUT_S <= waits() < TIMEOUT_S + 0.1

@@ -74,7 +74,7 @@ async def connected(url: str, timeout_s: float = 5.0, connections_max: int = 4) 
 async def test_nothing_is_sent_twice(hangs_up):
     """Whether the store hangs up or never answers, it has seen every command once."""
     async with counting(hangs_up) as fake, connected(fake.url, 0.2) as connection:
-        ((answer,), _) = await Log(connection).exchange([Model(connection).asks()])
+        (answer,) = await Log(connection).append([Model(connection).asks()])
         assert isinstance(answer, StoreDown)
         with pytest.raises(StoreDown):
             await connection.ping()
@@ -102,7 +102,7 @@ async def test_a_store_that_is_down_is_found_out_at_once():
             Pending(connection).list("m", INCARNATION, 1),
         ]
         errors = await asyncio.gather(*asked, return_exceptions=True)
-        errors += (await Log(connection).exchange([Model(connection).asks()] * 2))[0]
+        errors += await Log(connection).append([Model(connection).asks()] * 2)
         assert [(StoreDown, "the store cannot be reached")] * 11 == [(type(e), e.detail) for e in errors]
         assert 2.0 > time.monotonic() - started
 
@@ -334,12 +334,12 @@ async def test_a_user_and_a_database_are_those_of_the_url(server):
     try:
         await mine.ask(("FLUSHDB",))
         await Catalog(mine).create("m", INCARNATION, b"{}")
-        ((answer,), _) = await Log(mine).exchange([Model(mine).asks()])
+        (answer,) = await Log(mine).append([Model(mine).asks()])
         assert ("ok", 1) == (answer.code, answer.made)
         assert [Head(INCARNATION, 1, answer.head_uid)] == await Log(mine).heads(["m"])
         assert [0] == await admin.ask(("EXISTS", ModelKeys("m", INCARNATION).log))
         stranger = Connection(f"unix://app:wrong@{server.socket}?db=1", 5)
-        ((refused,), _) = await Log(stranger).exchange([Model(stranger).asks()])
+        (refused,) = await Log(stranger).append([Model(stranger).asks()])
         assert isinstance(refused, StoreDown)
         assert "credentials" in refused.detail
         await stranger.close()

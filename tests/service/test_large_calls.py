@@ -79,23 +79,23 @@ async def test_an_append_that_travels_apart_is_like_any_other(model):
     """Made once, however often it is sent; its ids are remembered, and its size is what decides where it travels."""
     request = model.asks(many("a", "b", blob=bytes(2 * LARGE_APPEND_BYTES)), SegmentIn(b"x"))
     assert 2 * LARGE_APPEND_BYTES < request.nbytes < 2 * LARGE_APPEND_BYTES + 100
-    first = await model.log.append_large(request)
+    (first,) = await model.log.append([request], large_bytes=request.nbytes)
     assert ("ok", 1) == (first.code, first.made)
-    assert first == await model.log.append_large(request)
-    assert first == (await model.log.exchange([request]))[0][0]
+    assert [first] == await model.log.append([request], large_bytes=request.nbytes)
+    assert first == (await model.log.append([request]))[0]
     assert (1, 2, 2, 0, 0) == await model.shape()
     assert first.safe
-    assert not (await model.log.append_large(request, Safety(1, 10))).safe
-    gone = await model.log.append_large(replace(request, incarnation="inc0"))
+    assert not (await model.log.append([request], Safety(1, 10), large_bytes=1))[0].safe
+    (gone,) = await model.log.append([replace(request, incarnation="inc0")], large_bytes=1)
     assert ("gone", None) == (gone.code, gone.made)
 
 
-async def test_an_append_large_that_fails_is_a_result():
+async def test_a_large_append_that_fails_is_a_result():
     """As in an exchange: nothing is raised, since its fate is not known."""
     async with slow_server(0) as url:
         pass  # nobody listens there any more
     connection = Connection(url, TIMEOUT_S)
-    result = await Log(connection).append_large(Model(connection).asks())
+    (result,) = await Log(connection).append([Model(connection).asks()], large_bytes=1)
     assert (True, False) == (isinstance(result, StoreDown), isinstance(result, Appended))
     await connection.close()
 
@@ -104,6 +104,6 @@ async def test_an_append_large_that_fails_is_a_result():
 async def test_a_large_entry_comes_back_as_it_was(model, size):
     """The largest body is one entry, written apart and fetched by itself."""
     blob = bytes(range(256)) * (size // 256)
-    await model.log.append_large(model.asks(SegmentIn(blob)))
+    await model.log.append([model.asks(SegmentIn(blob))], large_bytes=max(1, size))
     read = await model.log.read_after("m", model.asks().incarnation, 0, model.uid, 1 << 20, 10, soon=True)
     assert [((0, blob, ()),)] == [entry.segments for entry in read.entries]

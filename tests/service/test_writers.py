@@ -54,13 +54,13 @@ async def test_writers_that_have_been_silent_for_long_are_forgotten(model):
 
 async def test_a_writer_with_a_time_ahead_is_given_the_present_one(model):
     """A server whose clock was ahead has left it: still a retry's, and forgotten in the end."""
-    await model.log.exchange([model.asks()])
+    await model.log.append([model.asks()])
     await _set(model, w1="1:1:9999999999999")
     assert 1 == (await model.again()).made
     answer = await Model(model.connection, "w2").append(version=1, uid="w1-1")
     assert {"w1": [1, 1, answer.time_ms], "w2": [1, 2, answer.time_ms]} == await _writers(model)
     assert 1 == (await model.again()).made
-    assert "fenced" == (await model.log.exchange([model.asks(sequence=0)]))[0][0].code
+    assert "fenced" == (await model.log.append([model.asks(sequence=0)]))[0].code
 
 
 async def test_too_many_young_writers_refuse_a_new_one_and_forget_nobody(model):

@@ -1,10 +1,10 @@
 """The request of a route of rows, without what Starlette's own does around it.
 
-It is Starlette's to whoever handles it. Reading a header from ``Headers`` scans the list of all, and a body comes by
+It is Starlette's to all that handles it. Reading a header from ``Headers`` scans the list of all, and a body comes by
 two generators; together that costs about what reading a row does.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request, empty_send
@@ -32,8 +32,6 @@ class RowRequest(Request):
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope, self._receive, self._send = scope, receive, empty_send
         self.lines = lines_of(scope)
-        given: Any = _Headers(self.lines)
-        self._headers = given
 
     async def receive(self) -> Any:  # Starlette has a property that gives a function
         """The next message of the client, or one that ``small_json`` has left."""
@@ -72,31 +70,3 @@ class RowRequest(Request):
         """The length that the client has announced, in bytes; 0: none."""
         length = self.lines.get(b"content-length", b"")
         return int(length) if length.isdigit() else 0
-
-
-class _Headers(Mapping[str, str]):
-    """The headers of a request, decoded when they are asked for: few are. Of one given twice the first one counts."""
-
-    __slots__ = ("_given",)
-
-    def __init__(self, given: dict[bytes, bytes]) -> None:
-        self._given = given
-
-    def __getitem__(self, name: str) -> str:
-        if (value := self.get(name)) is None:
-            raise KeyError(name)
-        return str(value)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The value of a header, or the default."""
-        value = self._given.get(name.encode("latin-1"))
-        return default if value is None else value.decode("latin-1")
-
-    def __contains__(self, name: object) -> bool:
-        return self.get(str(name)) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return (name.decode("latin-1") for name in self._given)
-
-    def __len__(self) -> int:
-        return len(self._given)

@@ -24,6 +24,7 @@ from service.runtime.commit.committer import DOWN
 from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, own_entry, resolve, sent, size_of
 from service.runtime.commit.joined_rows import JoinedRows, can_join, joined, members_of, row_job
 from service.runtime.commit.shared import Shared
+from service.runtime.replicas import summaries
 from service.runtime.replicas.batches import Batch, small_batches
 from service.runtime.replicas.named_states import in_pieces
 from service.runtime.replicas.replica import Inbox, Replica, Reply
@@ -197,7 +198,7 @@ class Actor:
                 await work
             finally:
                 self._task = None
-                self._shared.committer.answer_writer.enqueue(self._replica)
+                self._shared.answer_writer.enqueue(self._replica)
                 contextvars.Context().run(self._go_on)  # what is next is of other requests than this one
 
         self._task = self._loop.create_task(run())
@@ -243,7 +244,7 @@ class Actor:
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
             state_version=STATE_VERSION,
-            summary=replica.summary.due(replica, self._loop.time()),
+            summary=summaries.due(replica, self._loop.time()),
             size=size,
         )
 
@@ -315,7 +316,7 @@ class Actor:
         except Exception as error:  # noqa: BLE001 - logged, and the model is taken out of service
             self._end(commit, self._broken("a commit could not be finished", error))
         if replica.answers.fresh:
-            self._shared.committer.answer_writer.enqueue(replica)
+            self._shared.answer_writer.enqueue(replica)
         self._go_on()
 
     def _answer(self, commit: Commit, appended: Appended, answers: list[Outcome]) -> None:

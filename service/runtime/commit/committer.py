@@ -1,10 +1,9 @@
 """The committer: one task per process appends what all models have waiting, one pipeline per tick and server.
 
 Appends that become ready while a pipeline is under way go with the next one: low latency at low load, large commits at
-high load, no timers (only the storing of answers waits a moment; clients have been answered by then). It
-knows appends and pipelines, no learner: a model (actor.py) has one append in flight at most, and is told what became of
-it in a call that returns at once. In a cluster every server has pipelines of its own, one at a time, so that a slow
-server delays its own models only; a large append travels apart from all others.
+high load, no timers. It knows appends and pipelines, no learner: a model (actor.py) has one append in flight at most,
+and is told what became of it in a call that returns at once. In a cluster every server has pipelines of its own, one at
+a time, so that a slow server delays its own models only; a large append travels apart from all others.
 
 A pipeline that fails leaves the fate of its appends unknown. They are sent again unchanged (same writer, sequence and
 uid, so that the script recognises them) until the store reports their fate or their time is up; then the waiting
@@ -14,7 +13,7 @@ requests get 503, and an append that did succeed is applied with the next one, l
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
@@ -22,7 +21,6 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from service.errors import StoreDown, Unavailable
-from service.runtime.replicas.unstored_answers import Answered, AnswerWriter
 from service.runtime.stats import Stats
 from service.store.log.appends import Append, Appended
 from service.store.log.log import LARGE_APPEND_BYTES, Log
@@ -93,7 +91,6 @@ class Committer:
 
     Attributes:
         store_down: whether the store is known not to answer; requests are refused at once then.
-        answer_writer: stores the answers that were given.
     """
 
     def __init__(
@@ -117,7 +114,6 @@ class Committer:
         self._wake = asyncio.Event()
         self._now = monotonic  # the loop's own clock, once it runs: asking for the loop is a system call
         self._tasks: dict[asyncio.Task[None], Ticket | None] = {}
-        self.answer_writer = AnswerWriter(log, self._wake.set)
         self.store_down = False
 
     def ready(self, source: Source) -> None:
@@ -128,8 +124,7 @@ class Committer:
     @property
     def idle(self) -> bool:
         """Whether nothing waits and nothing is under way."""
-        sending = self._ready or self._again or self._in_flight or self._parked or self._tasks
-        return not (sending or self.answer_writer.waiting)
+        return not (self._ready or self._again or self._in_flight or self._parked or self._tasks)
 
     # ---------------------------------------------------------------- the loop
 
@@ -144,7 +139,7 @@ class Committer:
                     if self._failed is not None:
                         raise self._failed
                     self._wake.clear()
-                    if not (self._ready or self._again or self.answer_writer.due):
+                    if not (self._ready or self._again):
                         await self._wake.wait()
         finally:
             self._abandon()
@@ -184,20 +179,13 @@ class Committer:
         tickets: dict[str, list[Ticket]] = {}
         for ticket in self._take():
             tickets.setdefault(self._log.node_key(ticket.source.name), []).append(ticket)
-        answered: dict[str, list[Answered]] = {}
-        for each in self.answer_writer.take() if self.answer_writer.due else ():
-            if (node_key := self._log.node_key(each.replica.name)) in self._in_flight:
-                self.answer_writer.enqueue(each.replica)
-            else:
-                answered.setdefault(node_key, []).append(each)
-        for node_key in dict.fromkeys((*tickets, *answered)):
-            exchange = self._exchange(node_key, tickets.get(node_key, []), answered.get(node_key, []))
+        for node_key, own in tickets.items():
             if node_key == "":
-                await exchange
+                await self._send(node_key, own)
             else:
                 self._in_flight[node_key] = []
-                self._spawn(exchange, lambda node_key=node_key: self._landed(node_key))  # type: ignore[misc]
-        return bool(tickets or answered)
+                self._spawn(self._send(node_key, own), lambda node_key=node_key: self._landed(node_key))  # type: ignore[misc]
+        return bool(tickets)
 
     def _spawn(self, work: Coroutine[Any, Any, None], ended: Callable[[], None], ticket: Ticket | None = None) -> None:
         """Do it in a task; whoever is not concerned goes on."""
@@ -257,7 +245,7 @@ class Committer:
     async def _send_large(self, ticket: Ticket) -> None:
         """Send one large append by itself, until its fate is known or its time is up."""
         while True:
-            result = await self._log.append_large(ticket.append, self._safety)
+            (result,) = await self._log.append([ticket.append], self._safety, large_bytes=ticket.append.nbytes)
             if isinstance(result, Appended):
                 ticket.source.landed(result, ticket.resent)
                 return
@@ -273,13 +261,12 @@ class Committer:
 
     # ---------------------------------------------------------------- pipelines
 
-    async def _exchange(self, node_key: str, tickets: list[Ticket], answered: "Sequence[Answered]") -> None:
+    async def _send(self, node_key: str, tickets: list[Ticket]) -> None:
         """One pipeline to one server, and what follows from it."""
         self._in_flight[node_key] = tickets
-        answers, began = [each.answers for each in answered], self._now()
-        results, recorded = await self._log.exchange([ticket.append for ticket in tickets], answers, self._safety)
+        results = await self._log.append([ticket.append for ticket in tickets], self._safety)
         self._stats.ticks += 1
-        if tickets and self._failpoint is not None:
+        if self._failpoint is not None:
             self._failpoint("appended")
         self._in_flight[node_key] = []
         unreachable = False
@@ -291,12 +278,7 @@ class Committer:
                 self._send_again(ticket, result)
             else:  # it was not carried out, and will not be for now
                 ticket.source.lost(result)
-        for each, known in zip(answered, recorded, strict=True):
-            unreachable = unreachable or (isinstance(known, StoreDown) and known.__cause__ is None)
-            self.answer_writer.settle(each, known)
         if unreachable:
-            if not tickets and self._now() >= began + self._timeout_s:
-                self._note_down(node_key, "it did not answer in time")  # who has waited meanwhile shall not wait again
             await asyncio.sleep(BACKOFF_S)
         if node_key == "":
             del self._in_flight[node_key]

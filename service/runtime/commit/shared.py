@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from service.runtime.commit.answer_writer import AnswerWriter
 from service.runtime.commit.answerer import Answerer
 from service.runtime.commit.committer import Committer, Limits
 from service.runtime.replicas.log_reader import LogReader
@@ -19,6 +20,7 @@ class Shared:
         committer: sends appends.
         reader: reads logs.
         answerer: answers requests.
+        answer_writer: stores the answers to ids.
         limits: bounds.
         writer: the prefix of the uids of this process.
         numbers: of its appends.
@@ -31,6 +33,7 @@ class Shared:
     committer: Committer
     reader: LogReader
     answerer: Answerer
+    answer_writer: AnswerWriter
     limits: Limits
     writer: str
     numbers: "itertools.count[int]"

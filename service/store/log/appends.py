@@ -20,7 +20,7 @@ from service.store.redis.connection import Call, Unreplicated
 SEGMENTS_MAX = 1000
 """Most segments of one entry; the server's Lua cannot pass on many more in one command."""
 ITEMS_MAX = 1000
-"""Most answers that one call of a script stores."""
+"""Most answers of one model that are stored at once: by one call of a script."""
 SOON_BYTES_MAX = 2**20
 """Most bytes of entries in one reply on the connection that carries the rows of all models."""
 
@@ -244,7 +244,8 @@ def _named(state: NamedState) -> str:
     return f"{state.digest}:{state.size}"
 
 
-def _record_call(answers: Answers) -> Call:
+def record_call(answers: Answers) -> Call:
+    """The call that stores answers."""
     keys = cached_keys(answers.name, answers.incarnation)
     args: list[bytes | str | int] = [answers.incarnation, answers.version, answers.uid]
     for seen_id, version, answer in answers.items:
@@ -252,21 +253,9 @@ def _record_call(answers: Answers) -> Call:
     return Call(RECORD, (keys.meta, keys.log, keys.idempotency), args)
 
 
-def record_calls(answers: Answers) -> list[Call]:
-    """The calls that store answers, at most ITEMS_MAX each."""
-    parts = range(0, len(answers.items), ITEMS_MAX)
-    return [_record_call(answers._replace(items=answers.items[at : at + ITEMS_MAX])) for at in parts]
-
-
-def all_recorded(results: Sequence[Any]) -> Unavailable | bool:
-    """Whether all pieces of a set of answers were stored: True, else the first failure, else False."""
-    told = [*map(_recorded, results)]
-    return next((each for each in told if isinstance(each, Unavailable)), all(told))
-
-
-def _recorded(result: Any) -> Unavailable | bool:
-    found = result.result if isinstance(result, Unreplicated) else result
-    return failed(found) if isinstance(found, Exception) else bool(found[0] == b"ok")
+def recorded(result: Any) -> Unavailable | bool:
+    """Whether answers were stored, or why the store failed."""
+    return failed(result) if isinstance(result, Exception) else bool(result[0] == b"ok")
 
 
 def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavailable:

@@ -23,7 +23,6 @@ A version made is never made again: the uid chain u <- p tells a log that a fail
 continued from the one a replica knows. scripts.py is the Lua of it.
 """
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -36,21 +35,21 @@ from service.store.log.appends import (
     Append,
     Appended,
     SeenId,
-    all_recorded,
     append_call,
     appended_or_unavailable,
     decode_seen,
     failed,
-    record_calls,
+    record_call,
+    recorded,
 )
 from service.store.log.entries import Code, ReadOn, read_on
 from service.store.log.scripts import LOOKUP, READ_AFTER
 from service.store.redis.connection import Call, Connection, Safety
 
 LARGE_APPEND_BYTES = 2**20
-"""Appends larger than this travel by themselves (``append_large``): what they take, the others need not wait for."""
-_RECORDS_AT_ONCE = 4
-"""Pieces of answers in one round trip; they change a thousand ids each."""
+"""Appends larger than this travel by themselves: what they take, the others need not wait for."""
+RECORDED_AT_ONCE = 16
+"""Sets of answers in one round trip; they change a thousand ids each."""
 READ_BYTES_MAX = 4 * 2**20
 """Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""
 
@@ -82,57 +81,38 @@ class Log:
         """Equal for models that wait for the same server."""
         return self._connection.node_key(cached_keys(name, "").meta)
 
-    async def exchange(
-        self, requests: Sequence[Append], answers: Sequence[Answers] = (), safety: Safety | None = None
-    ) -> tuple[list[Appended | Unavailable], list[Unavailable | bool]]:
-        """Append to many models and store answers, in one round trip; what fails for one does not concern the others.
+    async def append(
+        self, requests: Sequence[Append], safety: Safety | None = None, *, large_bytes: int = 0
+    ) -> list[Appended | Unavailable]:
+        """Append to many models in one round trip; what fails for one does not concern the others.
 
         Args:
             requests: the appends.
-            answers: older answers; they go first.
             safety: which replicas must have an append for it to be ``safe``.
-
-        Returns:
-            The result of each append, and of each set of answers (see ``record_answers``).
+            large_bytes: of one that travels by itself, on a connection that carries no other model's: it has more time
+                than the store's timeout, in proportion to its bytes.
         """
-        record, enter = [record_calls(each) for each in answers], self.alarm_index.calls_before(requests)
-        calls = [*enter, *itertools.chain(*record), *map(append_call, requests)]
-        results = await self._connection.run(calls, quick=True, safety=safety if requests else None) if calls else []
-        told = iter(results)
-        entered = [*itertools.islice(told, len(enter))]
-        known = [all_recorded([*itertools.islice(told, len(parts))]) for parts in record]
-        appended = [*map(appended_or_unavailable, requests, told)]
-        self.alarm_index.settle(requests, entered, appended)
-        return appended, known
-
-    async def append_large(self, request: Append, safety: Safety | None = None) -> Appended | Unavailable:
-        """One append in a round trip of its own, on a connection that carries no other model's.
-
-        It has more time than the store's timeout, in proportion to its bytes; where it fails, it fails alone.
-        """
-        calls = [*self.alarm_index.calls_before([request]), append_call(request)]
-        *entered, result = await self._connection.run(calls, safety=safety, large_bytes=request.nbytes)
-        appended = appended_or_unavailable(request, result)
-        self.alarm_index.settle([request], entered, [appended])
+        enter = self.alarm_index.calls_before(requests)
+        calls = [*enter, *map(append_call, requests)]
+        results = await self._connection.run(calls, quick=not large_bytes, safety=safety, large_bytes=large_bytes)
+        appended = [*map(appended_or_unavailable, requests, results[len(enter) :])]
+        self.alarm_index.settle(requests, results[: len(enter)], appended)
         return appended
 
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
 
-        Any number of them: they go in pieces, and where one fails, what follows of that model is not sent.
+        Args:
+            answers: of any models, ITEMS_MAX each at most; those of RECORDED_AT_ONCE go in one round trip.
 
         Returns:
-            Per set True; False where the caller is not, or no longer, on this log; else why the store failed.
+            Of each True; False where the caller is not, or no longer, on this log; else why the store failed.
         """
-        return [await self._record_in_pieces(each) for each in answers]
-
-    async def _record_in_pieces(self, answers: Answers) -> Unavailable | bool:
-        calls = record_calls(answers)
-        for at in range(0, len(calls), _RECORDS_AT_ONCE):
-            known = all_recorded(await self._connection.run(calls[at : at + _RECORDS_AT_ONCE]))
-            if known is not True:
-                return known
-        return True
+        known: list[Unavailable | bool] = []
+        for at in range(0, len(answers), RECORDED_AT_ONCE):
+            calls = [*map(record_call, answers[at : at + RECORDED_AT_ONCE])]
+            known += map(recorded, await self._connection.run(calls))
+        return known
 
     async def joins(self, name: str, incarnation: str, version: int, uid: str) -> Code:
         """Whether the entry ``uid`` that made ``version`` is on the log: "ok", or why reading on from it would fail.
