@@ -137,7 +137,7 @@ class Promote(Struct, frozen=True):
     force: bool = True
 
 
-PlaceOf = Callable[[int], tuple[int, int]]
+EntryPositionOf = Callable[[int], tuple[int, int]]
 """Version and time of the entry of a row; the first row learned is 1."""
 Segment = Rows | Reset | Restore | Switch | Overlap | Configure | Challenge | Withdraw | Promote
 
@@ -151,7 +151,7 @@ class Entry(Struct, frozen=True):
     time_ms: int
     segments: tuple[Segment, ...]
 
-    def place_of(self, row: int) -> tuple[int, int]:
+    def entry_position_of(self, row: int) -> tuple[int, int]:
         """Version and time of the entry of a row."""
         del row
         return self.version, self.time_ms
@@ -173,7 +173,7 @@ class MergedRows(Struct, frozen=True):
         """The entry, counted from 0, that a row is in."""
         return bisect_right(self.stops, row)
 
-    def place_of(self, before: int, row: int) -> tuple[int, int]:
+    def entry_position_of(self, before: int, row: int) -> tuple[int, int]:
         """Version and time of the entry of a row; the first row learned is 1, and ``before`` rows were before these."""
         at = self.entry_of(row - before - 1)
         return self.version + at, self.times_ms[at]

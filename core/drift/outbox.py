@@ -32,7 +32,8 @@ LISTED_MAX = 20
 LISTED_KEPT = 512
 """Later alarms that all events kept list together; beyond it the oldest events lose their lists."""
 
-Reach = tuple[int, int, int]
+AlarmPosition = tuple[int, int, int]
+"""Version and index of an event, and which of its later alarms; 0: its first one."""
 OnDrift = Literal["report", "reset", "forget"]
 Count = Annotated[int, Meta(ge=0)]
 Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
@@ -119,8 +120,8 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
         return self.version, self.index
 
     @property
-    def reach(self) -> Reach:
-        """How far a reader is that knows all of it."""
+    def last_alarm(self) -> AlarmPosition:
+        """Its latest alarm, which a reader has that knows all of it."""
         return self.version, self.index, self.joined
 
     def to_json(self) -> Header:
@@ -161,9 +162,9 @@ class Outbox:
         self._kept: deque[Drift] = deque(maxlen=KEPT)
 
     @property
-    def last(self) -> Reach:
+    def last(self) -> AlarmPosition:
         """The reach of a reader that knows all; (0, 0, 0) before the first event."""
-        return self._kept[-1].reach if self._kept else (0, 0, 0)
+        return self._kept[-1].last_alarm if self._kept else (0, 0, 0)
 
     def put(self, drift: Drift) -> None:
         """Add an event, which has to come after the last one."""
@@ -195,11 +196,11 @@ class Outbox:
             self._kept[at] = replace(drift, alarms=())
             excess -= len(drift.alarms)
 
-    def after(self, reach: Reach) -> list[Drift]:
+    def after(self, alarm: AlarmPosition) -> list[Drift]:
         """The events kept that a reader does not know, or not all of, oldest first."""
-        if self.last <= reach:
+        if self.last <= alarm:
             return []
-        return [drift for drift in self._kept if drift.reach > reach]
+        return [drift for drift in self._kept if drift.last_alarm > alarm]
 
     @property
     def nbytes(self) -> int:

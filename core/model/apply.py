@@ -22,10 +22,10 @@ from core.entry import (
     Challenge,
     Configure,
     Entry,
+    EntryPositionOf,
     MergedRows,
     Outcome,
     Overlap,
-    PlaceOf,
     Promote,
     Reset,
     Restore,
@@ -58,11 +58,11 @@ def apply(model: Model, entry: Entry) -> list[Outcome]:
     """Apply one log entry; one outcome per segment, in order."""
     segments = entry.segments
     if len(segments) == 1 and isinstance(segments[0], Rows):
-        return _learn(model, segments, entry.place_of)  # type: ignore[arg-type]
+        return _learn(model, segments, entry.entry_position_of)  # type: ignore[arg-type]
     outcomes: list[Outcome] = []
     for block in group_into_blocks(segments, lambda rows: is_plain(model, rows)):
         if isinstance(block[0], Rows):
-            outcomes += _learn(model, block, entry.place_of)  # type: ignore[arg-type]  # neighbours are rows as well
+            outcomes += _learn(model, block, entry.entry_position_of)  # type: ignore[arg-type]  # neighbours are rows as well
             continue
         try:
             outcomes.append(_step(model, block[0], f"{entry.version}.{len(outcomes)}"))
@@ -82,8 +82,8 @@ def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Out
         stop = plain_until(merged, first, model.feedback_schema, None if model.regression else model.labels)
     if stop == first:
         return first, None
-    place_of = partial(merged.place_of, model.rows - merged.start(first))
-    (learned,) = _learn(model, [merged.part(first, stop)], place_of)
+    entry_position_of = partial(merged.entry_position_of, model.rows - merged.start(first))
+    (learned,) = _learn(model, [merged.part(first, stop)], entry_position_of)
     return stop, learned
 
 
@@ -103,7 +103,7 @@ def _labels_known(model: Model, rows: Rows) -> bool:
     return answers.regression or answers.seen.knows(rows.y)  # type: ignore[arg-type]  # of classification: labels
 
 
-def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Outcome]:
+def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPositionOf) -> list[Outcome]:
     """Test then train on the rows of one block, and score them."""
     first, switching = segments[0], model.own.switching
     usual = len(segments) > 1 or (first.space in switching.routes and _labels_known(model, first))
@@ -114,7 +114,7 @@ def _learn(model: Model, segments: Sequence[Rows], place_of: PlaceOf) -> list[Ou
     route, now = switching.routes.get(first.space), switching.now
     if route is not None and route.schema.exact:
         count_unknown(model.unknown, route.schema, rows.raw)
-    scored = challengers.learn_together(model, first.space, rows, place_of)
+    scored = challengers.learn_together(model, first.space, rows, entry_position_of)
     if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
         scored = model.own.answers.by_returned(scored, rows.returned)
     learned = _outcomes(model, segments, scored, rows.returned, route is not None)

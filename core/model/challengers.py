@@ -12,7 +12,7 @@ import numpy as np
 from core.config.challengers import promote_of
 from core.contract import Floats, joined
 from core.drift.outbox import Joined, changes_of, of_alarm
-from core.entry import Challenge, PlaceOf, Promote, Withdraw
+from core.entry import Challenge, EntryPositionOf, Promote, Withdraw
 from core.metrics.difference import NO_NUMBERS, Difference
 from core.model.drift_response import LocatedAlarm
 from core.model.learn import learn_rows
@@ -28,18 +28,18 @@ TEST_EVERY = 100
 # ---------------------------------------------------------------- rows
 
 
-def learn_together(model: Model, space: str, rows: BlockRows, place_of: PlaceOf) -> Scored:
+def learn_together(model: Model, space: str, rows: BlockRows, entry_position_of: EntryPositionOf) -> Scored:
     """All learners learn the rows; one may be promoted in between. Returns the scores of the model's own learner."""
     count = len(rows.raw)
     scored: list[Scored] = []
     if not model.challengers:
         alone = learn_rows(model.own, space, rows, own=True)
         if model.own.drift_response is not None and model.own.drift_response.alarms:
-            report_alarms(model, place_of)
+            report_alarms(model, entry_position_of)
         return alone
     for part in _parts_between_tests(model.rows, count, model.challengers):
         scored.append(_learn_and_compare(model, space, rows if part == slice(0, count) else rows.part(part)))
-        report_alarms(model, place_of)
+        report_alarms(model, entry_position_of)
         if count and model.rows % TEST_EVERY == 0 and (name := promotable(model.challengers)) is not None:
             promote(model, name, "auto")
     return joined(scored)
@@ -81,7 +81,7 @@ def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> F
     return np.where(both, 0.0, np.nan)
 
 
-def report_alarms(model: Model, place_of: PlaceOf) -> None:
+def report_alarms(model: Model, entry_position_of: EntryPositionOf) -> None:
     """Put the alarms into the outbox, in the order of their rows; each event is a mark in the learner's metrics."""
     found = _take_alarms(model.own, None)
     for name, one in model.challengers.items():
@@ -96,7 +96,7 @@ def report_alarms(model: Model, place_of: PlaceOf) -> None:
                 outbox.join(Joined(alarm.kind, label, row, changes_of(alarm, named)))
             continue
         newest, index, _ = outbox.last
-        version, time_ms = place_of(row)
+        version, time_ms = entry_position_of(row)
         place = version, index + 1 if newest == version else 0
         known = {"row": row, "time_ms": time_ms, "label": label, "challenger": challenger}
         outbox.put(of_alarm(alarm, place, named, action=action, held_back=held_back, **known))

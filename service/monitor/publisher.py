@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
-from core.drift.outbox import KEPT, Reach
+from core.drift.outbox import KEPT, AlarmPosition
 from service.errors import ModelDown, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
@@ -65,12 +65,12 @@ class Publisher:
             # Where the model was deleted its alarms are gone with it.
             replica.published = replica.model.outbox.last if last is None else last
 
-    async def _after(self, replica: Replica, after: Reach) -> list[StreamItem]:
+    async def _after(self, replica: Replica, after: AlarmPosition) -> list[StreamItem]:
         async with replica.held():
             drifts, total = replica.model.outbox.after(after), replica.model.outbox.total
         if len(drifts) == KEPT < total and after != NOTHING:
             logger.warning("model %s: alarms came faster than they were published; some may be lost", replica.name)
-        return [each for each in items(replica.name, replica.incarnation, drifts) if each.reach > after]
+        return [each for each in items(replica.name, replica.incarnation, drifts) if each.alarm > after]
 
     # ---------------------------------------------------------------- replicas that notify
 

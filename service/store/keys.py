@@ -22,7 +22,7 @@
     onepass:{NAME}:INC:deleted          STRING  the model was deleted; expires. Without it and without meta: lost
 
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known
-    onepass:{onepass:drift}:published   HASH  "NAME INC" -> reach of the model's newest alarm in it, see drift.py
+    onepass:{onepass:drift}:published   HASH  "NAME INC" -> the model's newest alarm in it, see drift.py
     onepass:{onepass:drift}:alarms      HASH  id of an event in it -> the alarms that have joined it
     onepass:{onepass:drift}:NAME:INC:unlabelled   STREAM  the model's events of before the labels
     onepass:{onepass:drift}:webhooks    HASH  a webhook -> which event it has, and whose turn it is, see deliveries.py

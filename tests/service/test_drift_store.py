@@ -26,7 +26,7 @@ def alarm(version, index=0, joined=0, listed=20):
 
 async def publish(stream, *drifts, after=NOTHING, name="m", incarnation=INCARNATION):
     """Send some events as a publisher does that knows the alarms up to ``after`` to be published."""
-    sent = [each for each in items(name, incarnation, drifts) if each.reach > after]
+    sent = [each for each in items(name, incarnation, drifts) if each.alarm > after]
     return await stream.publish(name, incarnation, after, sent)
 
 

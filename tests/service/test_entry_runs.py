@@ -251,7 +251,7 @@ def test_readers_of_a_version_within_wake_once_it_is_applied():
 
     async def wait():
         model = replica(NARROW)
-        waiting = [asyncio.create_task(model.reach(version)) for version in (2, 5, 6)]
+        waiting = [asyncio.create_task(model.wait_for_version(version)) for version in (2, 5, 6)]
         await asyncio.sleep(0)
         await Loader(SimpleNamespace(states=STATES), Stats()).apply(model, narrow(5))
         await asyncio.sleep(0)

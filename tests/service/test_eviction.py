@@ -82,7 +82,7 @@ async def test_a_model_that_is_needed_stays(pair, need, monkeypatch):
     second = pair[1]
     await second.new()
     monkeypatch.setattr(_models(second), "_budget_bytes", 0)
-    waits = asyncio.create_task(replica.reach(5)) if need == "reader" else None
+    waits = asyncio.create_task(replica.wait_for_version(5)) if need == "reader" else None
     sync = replica.inbox.sync() if need == "request" else None
     if need == "lock":
         await replica.lock.acquire()

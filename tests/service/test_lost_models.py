@@ -247,4 +247,4 @@ async def test_a_read_that_begins_to_wait_too_late_is_told(start, store_url, way
         await _ask(store_url, ("UNLINK", ModelKeys(replica.name, "").meta))
         await _is_lost(api, path)
     with pytest.raises(NotFound if way == "deleted" else ModelLost):
-        await replica.reach(100)
+        await replica.wait_for_version(100)

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from service.app import build
 from service.errors import StoreDown
 from service.runtime.replicas import summaries
+from service.runtime.replicas.replica import SummaryState
 from service.settings import Settings
 from service.store.keys import ModelKeys
 from service.store.summaries import decode
@@ -331,15 +333,15 @@ async def test_once_per_ride(monkeypatch):
     clock = [100.0]
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "time", lambda: clock[0])
-    model = type("Model", (), {"model": None, "version": 0, "time_ms": 5})()
-    state = summaries.SummaryState()
-    monkeypatch.setattr(summaries.SummaryState, "look", lambda _, model: model.version)
+    state = SummaryState()
+    model = SimpleNamespace(version=0, summary=state)
+    monkeypatch.setattr(summaries, "look", lambda model: model.version)
     monkeypatch.setattr(summaries, "encode", lambda version: b"%d:5:" % version)
     state.written = 0
     found = []
     for step in range(25):
         clock[0] = 100.0 + step / 10
-        record = state.due(model, asyncio.get_running_loop().time())
+        record = summaries.due(model, asyncio.get_running_loop().time())
         found += [] if not record else [(step, model.version)]
         if record:
             state.settle(model.version, record)

@@ -15,8 +15,7 @@ from core.model import STATE_VERSION, Model, cost, save
 from service.errors import ModelDown, OnepassError, Recreated, StoreDown, no_model
 from service.runtime.replicas.batches import MERGED_FLOPS, Batch, MergedEntries, SingleEntry
 from service.runtime.replicas.named_states import with_segments, with_states
-from service.runtime.replicas.replica import Replica
-from service.runtime.replicas.summaries import SummaryState
+from service.runtime.replicas.replica import Replica, SummaryState
 from service.runtime.stats import Stats
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm
 from service.store.catalog import Catalog, ModelMeta

@@ -2,91 +2,35 @@
 
 Replica          model, version, path        written by ``apply`` and ``take_over``
   inbox          requests that wait            its actor (actor.py), which alone lets it apply entries
-  progress       how far behind its log        progress.py; told by the follower
+  progress       how far behind its log        lag.py; told by the follower
   answers        not stored yet                unstored_answers.py; told by the answer writer
+  summary        what the store has of it      told by the summary writer
   saved          what snapshots hold           told by the snapshotter
 """
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from core.drift.outbox import Reach
+from core.drift.outbox import AlarmPosition
 from core.entry import Outcome, Segment
 from core.model import Model
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.replicas.batches import Applied, Batch
-from service.runtime.replicas.summaries import SummaryState
+from service.runtime.replicas.lag import Lag
+from service.runtime.replicas.row_meter import RowMeter
 from service.runtime.replicas.unstored_answers import UnstoredAnswers
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_long
 from service.store.log import codec
 from service.store.states.snapshots import SnapshotInfo
-
-
-class Progress:
-    """What is known of the head of a model's log.
-
-    Attributes:
-        head: the highest version the log is known to have reached.
-        since: when it passed the version applied here, by the loop's clock; 0 where it has not.
-        suspect: the log may have lost its tail, whatever its version.
-        awaited: readers who wait for a version, by version.
-    """
-
-    __slots__ = ("awaited", "head", "since", "suspect")
-
-    def __init__(self) -> None:
-        self.head, self.since, self.suspect = 0, 0.0, False
-        self.awaited: dict[asyncio.Future[None], int] = {}
-
-    def behind(self, version: int) -> bool:
-        """Whether the log is known, or suspected, to be other than what was applied up to ``version``."""
-        return self.head > version or self.suspect
-
-    def note_head(self, version: int) -> None:
-        """Note how far the log has come."""
-        self.head = max(self.head, version)
-        if not self.since:
-            self.since = asyncio.get_running_loop().time()
-
-    def at_head(self, version: int) -> None:
-        """Note that everything on the log, up to ``version``, has been applied."""
-        self.head, self.since, self.suspect = version, 0.0, False
-
-    def applied(self, version: int) -> None:
-        """Note that a version was applied, and wake the readers who wait for it."""
-        if self.since and not self.behind(version):
-            self.since = 0.0
-        if self.awaited:
-            for future, wanted in [*self.awaited.items()]:
-                if wanted <= version and not future.done():
-                    future.set_result(None)
-
-    async def reach(self, version: int) -> None:
-        """Wait until a version is applied; the caller sets the bound.
-
-        Raises:
-            NotFound, ModelDown: it never will be.
-        """
-        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.awaited[arrived] = version
-        try:
-            await arrived
-        finally:
-            self.awaited.pop(arrived, None)
-
-    def refuse(self, error: OnepassError) -> None:
-        """Fail the readers who wait for a version."""
-        for future in self.awaited:
-            if not future.done():
-                future.set_exception(error)
-
+from service.store.summaries import decode
 
 logger = logging.getLogger(__name__)
 
@@ -177,6 +121,32 @@ class Saved:
         self.log_bytes, self.size, self.version = loaded.log_bytes, loaded.size, loaded.version
 
 
+class SummaryState:
+    """The summary of a model, as lists show it.
+
+    Args:
+        stored: the record in the store when the model was loaded; empty where there was none.
+
+    Attributes:
+        stored, written: the record in the store, as far as this process knows, and its version.
+        last: the latest summary known here, also while the model is being changed; None where there is none.
+        rode: when a summary last went with an append, by the loop's clock.
+        meter: how many rows a second the model learns.
+    """
+
+    __slots__ = ("last", "meter", "rode", "stored", "written")
+
+    def __init__(self, stored: bytes = b"") -> None:
+        self.last = decode(stored)
+        self.stored, self.written = stored, -1 if self.last is None else self.last.version
+        self.rode, self.meter = -math.inf, RowMeter()
+
+    def settle(self, version: int, record: bytes) -> None:
+        """Note what the store has now."""
+        if version >= self.written:
+            self.stored, self.written = record, version
+
+
 @dataclass(slots=True, eq=False)
 class Replica:
     """One loaded model.
@@ -189,6 +159,7 @@ class Replica:
         down: why the model is out of service, or None; gone: it was deleted; lost: the store has lost it. An error
             kept here and raised again would hold every request it has refused.
         path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
+        changed: the models that may differ from their stored summaries; None while this one is not in memory.
         published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         lock: held while the model changes, or is read elsewhere than on the event loop.
@@ -203,15 +174,16 @@ class Replica:
     time_ms: int
     stats: Stats
     inbox: Inbox = field(init=False)
-    progress: Progress = field(default_factory=Progress)
+    progress: Lag = field(default_factory=Lag)
     answers: UnstoredAnswers = field(default_factory=UnstoredAnswers)
     saved: Saved = field(default_factory=Saved)
     summary: SummaryState = field(default_factory=SummaryState)
+    changed: "dict[Replica, float | None] | None" = None
     down: str | None = None
     gone: bool = False
     lost: bool = False
     path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
-    published: Reach = (0, 0, 0)
+    published: AlarmPosition = (0, 0, 0)
     on_alarm: "Callable[[Replica], None] | None" = None
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
@@ -311,8 +283,13 @@ class Replica:
             self.notify()
         if self.progress.since or self.progress.awaited:
             self.progress.applied(self.version)
-        self.summary.mark_dirty(self)
+        self.mark_dirty()
         return applied.answers
+
+    def mark_dirty(self) -> None:
+        """Note that the model has moved on, or is out of service: its stored summary may differ."""
+        if self.changed is not None:
+            self.changed.setdefault(self)
 
     def take_over(self, loaded: "Replica") -> None:
         """Go on from a state that was loaded from snapshot and log; the caller holds the model."""
@@ -320,7 +297,8 @@ class Replica:
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.take_over(loaded.saved)
         self.progress.at_head(self.version)
-        self.summary.take_over(self, loaded.summary)
+        self.summary.stored, self.summary.written = loaded.summary.stored, loaded.summary.written
+        self.mark_dirty()
         self.measure()
         self.published = (0, 0, 0)  # the log may have lost its tail, and so the alarms in it
         self.notify()
@@ -361,7 +339,7 @@ class Replica:
         self.down = f"model {self.name} is out of service: {why}"
         error = ModelDown(self.down)
         self.progress.refuse(error)
-        self.summary.mark_dirty(self)
+        self.mark_dirty()
         return error
 
     def end(self, error: OnepassError) -> None:
@@ -369,7 +347,7 @@ class Replica:
         self.gone = True
         self.progress.refuse(error)
 
-    async def reach(self, version: int) -> None:
+    async def wait_for_version(self, version: int) -> None:
         """Wait until a version is applied; the caller sets the bound.
 
         Raises:
@@ -378,7 +356,7 @@ class Replica:
         if self.gone or self.lost:  # nobody would wake who waits from now on
             raise no_model(self.name) if self.gone else ModelLost(self.name)
         if self.version < version:
-            await self.progress.reach(version)
+            await self.progress.wait_for_version(version)
 
     def answer(self, identity: str, recorded: bytes | None) -> Outcome | None:
         """The first answer to an id: as stored, or from memory."""

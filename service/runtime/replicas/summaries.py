@@ -9,16 +9,12 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING
 
 from core.model import read
 from service.errors import Unavailable
-from service.runtime.replicas.row_meter import RowMeter
+from service.runtime.replicas.replica import Replica
 from service.store.catalog import Catalog
-from service.store.summaries import DOWN, StoredSummary, SummaryWrite, decode, down, encode
-
-if TYPE_CHECKING:
-    from service.runtime.replicas.replica import Replica
+from service.store.summaries import DOWN, StoredSummary, SummaryWrite, down, encode
 
 RIDE_S = 1.0
 """Least time between two summaries of a model that go with its appends."""
@@ -30,62 +26,28 @@ STEP = 250
 """Most summaries in one round trip."""
 
 
-class SummaryState:
-    """The summary of one loaded model.
+def look(replica: Replica) -> StoredSummary:
+    """The summary of a model as it is; nobody may be changing it."""
+    replica.summary.last = StoredSummary(replica.version, replica.time_ms, read.summary(replica.model))
+    replica.summary.meter.record(asyncio.get_running_loop().time(), replica.model.rows)
+    return replica.summary.last
 
-    Args:
-        stored: the record in the store when the model was loaded; empty where there was none.
 
-    Attributes:
-        stored, written: the record in the store, as far as this process knows, and its version.
-        last: the latest summary known here, also while the model is being changed; None where there is none.
-        rode: when a summary last went with an append, by the loop's clock.
-        changed: the models that may differ from their stored summaries; None while this one is not in memory.
-        meter: how many rows a second the model learns.
-    """
+def shown(replica: Replica) -> StoredSummary | None:
+    """The summary of a model as it is, or as it was last seen if it is being changed or out of service."""
+    last = replica.summary.last
+    if replica.down is not None:
+        return None if last is None else down(last)
+    return last if replica.lock.locked() else look(replica)
 
-    __slots__ = ("changed", "last", "meter", "rode", "stored", "written")
 
-    def __init__(self, stored: bytes = b"") -> None:
-        self.last = decode(stored)
-        self.stored, self.written = stored, -1 if self.last is None else self.last.version
-        self.rode = float("-inf")
-        self.changed: dict[Replica, float | None] | None = None
-        self.meter = RowMeter()
-
-    def mark_dirty(self, replica: "Replica") -> None:
-        """Note that the model has moved on, or is out of service."""
-        if self.changed is not None:
-            self.changed.setdefault(replica)
-
-    def take_over(self, replica: "Replica", loaded: "SummaryState") -> None:
-        """Go on from what was stored when the model was loaded again: the log may have lost its tail."""
-        self.stored, self.written = loaded.stored, loaded.written
-        self.mark_dirty(replica)
-
-    def look(self, replica: "Replica") -> StoredSummary:
-        """The summary of the model as it is; nobody may be changing it."""
-        self.last = StoredSummary(replica.version, replica.time_ms, read.summary(replica.model))
-        self.meter.record(asyncio.get_running_loop().time(), replica.model.rows)
-        return self.last
-
-    def shown(self, replica: "Replica") -> StoredSummary | None:
-        """The summary of the model as it is, or as it was last seen if it is being changed or out of service."""
-        if replica.down is not None:
-            return None if self.last is None else down(self.last)
-        return self.last if replica.lock.locked() else self.look(replica)
-
-    def due(self, replica: "Replica", now: float) -> bytes:
-        """The record that goes with an append that is made ``now``, by the loop's clock; empty where none is due."""
-        if replica.version <= self.written or now < self.rode + RIDE_S:
-            return b""
-        self.rode = now
-        return encode(self.look(replica))
-
-    def settle(self, version: int, record: bytes) -> None:
-        """Note what the store has now."""
-        if version >= self.written:
-            self.stored, self.written = record, version
+def due(replica: Replica, now: float) -> bytes:
+    """The record that goes with an append that is made ``now``, by the loop's clock; empty where none is due."""
+    state = replica.summary
+    if replica.version <= state.written or now < state.rode + RIDE_S:
+        return b""
+    state.rode = now
+    return encode(look(replica))
 
 
 class SummaryWriter:
@@ -100,16 +62,16 @@ class SummaryWriter:
         self._changed: dict[Replica, float | None] = {}  # since when, by the loop's clock; None: since the last turn
         self._leaving: set[asyncio.Task[list[int | Unavailable]]] = set()
 
-    def attach(self, replica: "Replica") -> None:
+    def attach(self, replica: Replica) -> None:
         """Take in a model that has come into memory; its stored summary may be older, or of another phase."""
-        replica.summary.changed = self._changed
-        replica.summary.mark_dirty(replica)
+        replica.changed = self._changed
+        replica.mark_dirty()
 
-    def detach(self, replica: "Replica") -> None:
+    def detach(self, replica: Replica) -> None:
         """Let go of a model that leaves memory; what is not written of it is written at once, if the store answers."""
         write = self._taken(replica)
         self._changed.pop(replica, None)
-        replica.summary.changed = None
+        replica.changed = None
         if write is not None:
             task = asyncio.get_running_loop().create_task(self._catalog.write_summaries([write]), context=Context())
             self._leaving.add(task)
@@ -150,7 +112,7 @@ class SummaryWriter:
         await self._write(changed)
         await asyncio.gather(*self._leaving)
 
-    async def _write(self, replicas: "Sequence[Replica]") -> None:
+    async def _write(self, replicas: Sequence[Replica]) -> None:
         """Write summaries until the store fails: what is left then stays changed."""
         for at in range(0, len(replicas), STEP):
             taken = [(one, write) for one in replicas[at : at + STEP] if (write := self._taken(one)) is not None]
@@ -158,23 +120,23 @@ class SummaryWriter:
             for (replica, write), stored in zip(taken, results, strict=True):
                 state = replica.summary
                 if isinstance(stored, Unavailable):
-                    state.mark_dirty(replica)
+                    replica.mark_dirty()
                 elif stored >= write.version:
                     state.settle(stored, write.record)
                 elif stored >= 0:  # another process has written one meanwhile, which is good for a while
                     state.written = stored
-                    state.mark_dirty(replica)
+                    replica.mark_dirty()
             if any(isinstance(stored, Unavailable) for stored in results):
                 return
 
-    def _taken(self, replica: "Replica") -> SummaryWrite | None:
+    def _taken(self, replica: Replica) -> SummaryWrite | None:
         """What is to be written of a changed model; None where the store has it, or while it is being changed."""
         if replica not in self._changed or (replica.lock.locked() and replica.down is None):
             return None
         del self._changed[replica]
-        state, shown = replica.summary, replica.summary.shown(replica)
-        if shown is None or (record := encode(shown)) == state.stored:
+        state, found = replica.summary, shown(replica)
+        if found is None or (record := encode(found)) == state.stored:
             return None
-        uid = replica.uid if shown.version == replica.version else ""
+        uid = replica.uid if found.version == replica.version else ""
         least = 1 + (state.written if replica.down is None else replica.version)
-        return SummaryWrite(replica.name, replica.incarnation, shown.version, uid, least, record)
+        return SummaryWrite(replica.name, replica.incarnation, found.version, uid, least, record)

@@ -2,13 +2,13 @@
 
     onepass:drift   TIME-NUMBER   m model, i id of the event, t time of its entry in the log, k mark, e JSON (events.py)
 
-Every replica finds the same alarms and tries to add them. In the slot of the stream a hash has the reach of each
+Every replica finds the same alarms and tries to add them. In the slot of the stream a hash has the position of each
 model's newest published alarm: a script adds only what comes after it, and moves it, so publishing may be repeated.
 Another hash has the alarms that have joined each event of the stream, "COUNT JSON,JSON", for the lists; an entry that
 leaves the stream takes those of its event with it. Of a deleted model, by its tombstone, nothing is added any more.
 
 An event whose log entry a failover has cut stays in the stream (another slot, another server), and an alarm that gets
-the same reach later is taken for a repeat.
+the same position later is taken for a repeat.
 
 Drift that shows before the labels come is not implied by the log, and replicas do not find the same. So a model has one
 such event in a while, a later one is dropped; and a list of its own keeps them, since no outbox does. Their index
@@ -18,7 +18,7 @@ begins above every index of an alarm: a list of both has one order.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.drift.outbox import Reach
+from core.drift.outbox import AlarmPosition
 from service.store.drift.events import NONE_LATER, START, StoredEvent, StreamItem, StreamPosition, position
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, TOMBSTONES, ModelKeys
 from service.store.log.appends import failed
@@ -29,7 +29,7 @@ KEPT = 10_000
 """Entries of the stream that are kept."""
 SCAN = 500
 """Entries read in one round trip while looking for one."""
-NOTHING: Reach = (0, 0, 0)
+NOTHING: AlarmPosition = (0, 0, 0)
 """Before every alarm of a model."""
 FIRST_UNLABELLED, UNLABELLED_KEPT = 10**9, 100
 """The first index of an event of unlabelled rows, and how many of one model are kept."""
@@ -54,8 +54,9 @@ local gone = call('ZSCORE', KEYS[3], ARGV[1])
 """
 )
 
-# KEYS 4 published; ARGV 4 the reach that the caller believes to be published, then of each alarm in order: reach, id of
-# its event, time, mark, JSON. A store that has less than the caller believes adds nothing: the caller sends that first.
+# KEYS 4 published; ARGV 4 the alarm that the caller believes to be the last published, then of each in order: which,
+# id of its event, time, mark, JSON. A store that has less than the caller believes adds nothing: the caller sends that
+# first.
 _PUBLISH = Script(
     _ADD
     + """
@@ -130,8 +131,8 @@ class DriftStream:
     # ---------------------------------------------------------------- adding
 
     async def publish(
-        self, name: str, incarnation: str, after: Reach, alarms: Sequence[StreamItem]
-    ) -> tuple[Reach | None, int]:
+        self, name: str, incarnation: str, after: AlarmPosition, alarms: Sequence[StreamItem]
+    ) -> tuple[AlarmPosition | None, int]:
         """Add the alarms that are new; without any, ask how far they are published.
 
         Args:
@@ -145,7 +146,7 @@ class DriftStream:
         """
         args: list[bytes | str | int] = [ModelKeys(name, incarnation).member(), name, self._kept, _text(after)]
         for each in alarms:
-            args += (_text(each.reach), each.event_id, each.time_ms, each.mark, each.body)
+            args += (_text(each.alarm), each.event_id, each.time_ms, each.mark, each.body)
         reached, added = await self._run(Call(_PUBLISH, (DRIFT, DRIFT_ALARMS, TOMBSTONES, DRIFT_PUBLISHED), args))
         if reached == b"gone":
             return None, 0
@@ -212,8 +213,8 @@ class DriftStream:
             until, count = f"({found[-1][0].decode()}", SCAN
 
 
-def _text(reach: Reach) -> str:
-    return "-".join(map(str, reach))
+def _text(alarm: AlarmPosition) -> str:
+    return "-".join(map(str, alarm))
 
 
 def stored_event(item: Any) -> StoredEvent:

@@ -1,7 +1,7 @@
 """A drift event as clients, streams and webhooks see it, and how it is addressed.
 
     id         INCARNATION-VERSION-INDEX   of an event: the same for every replica that finds its first alarm
-    reach      (version, index, joined)    of an alarm of a model: its event, and which later alarm of that it is
+    alarm      (version, index, joined)    of an alarm of a model: its event, and which later alarm of that it is
     position   TIME-NUMBER                 of an entry of the stream: when it was added (the store's clock, ms; no two
                                            entries share one), and a consecutive number that shows what was missed
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from core.drift.outbox import Drift, Reach
+from core.drift.outbox import AlarmPosition, Drift
 
 _POSITION = re.compile(r"(\d{1,16})-(\d{1,16})")
 _encode = msgspec.json.Encoder().encode
@@ -42,7 +42,7 @@ class StreamItem(NamedTuple):
     """An alarm on its way into the stream.
 
     Attributes:
-        reach: which alarm.
+        alarm: which one.
         event_id: the event that it is, or has joined.
         kind: which test found it, or ``joined``.
         time_ms: the time of the event's entry in the log.
@@ -50,7 +50,7 @@ class StreamItem(NamedTuple):
         body: JSON, empty where the outbox does not list the alarm: it is only counted.
     """
 
-    reach: Reach
+    alarm: AlarmPosition
     event_id: str
     kind: str
     time_ms: int
@@ -99,7 +99,7 @@ def items(model: str, incarnation: str, drifts: Iterable[Drift]) -> Iterator[Str
         for count, alarm in enumerate(drift.alarms, 1):
             yield StreamItem((*drift.place, count), of, "joined", time_ms, JOINED, _encode(alarm.to_json()))
         if drift.joined > len(drift.alarms):
-            yield StreamItem(drift.reach, of, "joined", time_ms, JOINED, b"")
+            yield StreamItem(drift.last_alarm, of, "joined", time_ms, JOINED, b"")
 
 
 def event_id(incarnation: str, drift: Drift) -> str:

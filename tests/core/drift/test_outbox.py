@@ -53,8 +53,8 @@ def test_later_alarms_join_the_newest_event():
     assert [] == box.after((2, 0, 1))
     box.join(later(25))
     (known,) = box.after((2, 0, 1))
-    assert ((2, 0, 2), (later(20), later(25))) == (known.reach, known.alarms)
-    assert [(1, 0, 1), (2, 0, 2)] == [event.reach for event in box.after((1, 0, 0))]
+    assert ((2, 0, 2), (later(20), later(25))) == (known.last_alarm, known.alarms)
+    assert [(1, 0, 1), (2, 0, 2)] == [event.last_alarm for event in box.after((1, 0, 0))]
     assert 2 == box.total
 
 

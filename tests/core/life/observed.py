@@ -88,7 +88,7 @@ class Observed:
     def _check_alarms(self, newest, phase):
         """The kinds of new alarms, which are in their form and order."""
         new = self.machine.outbox.after(newest)
-        reaches = [drift.reach for drift in new]
+        reaches = [drift.last_alarm for drift in new]
         assert sorted(set(reaches)) == reaches
         assert all(reach[0] == len(self.log) for reach in reaches if reach[:2] != newest[:2])
         json.dumps([one.to_json() for drift in new for one in (drift, *drift.alarms)], allow_nan=False)

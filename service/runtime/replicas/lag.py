@@ -1,0 +1,64 @@
+"""How far a replica is behind its log, and who waits for it."""
+
+import asyncio
+
+from service.errors import OnepassError
+
+
+class Lag:
+    """What is known of the head of a model's log.
+
+    Attributes:
+        head: the highest version the log is known to have reached.
+        since: when it passed the version applied here, by the loop's clock; 0 where it has not.
+        suspect: the log may have lost its tail, whatever its version.
+        awaited: readers who wait for a version, by version.
+    """
+
+    __slots__ = ("awaited", "head", "since", "suspect")
+
+    def __init__(self) -> None:
+        self.head, self.since, self.suspect = 0, 0.0, False
+        self.awaited: dict[asyncio.Future[None], int] = {}
+
+    def behind(self, version: int) -> bool:
+        """Whether the log is known, or suspected, to be other than what was applied up to ``version``."""
+        return self.head > version or self.suspect
+
+    def note_head(self, version: int) -> None:
+        """Note how far the log has come."""
+        self.head = max(self.head, version)
+        if not self.since:
+            self.since = asyncio.get_running_loop().time()
+
+    def at_head(self, version: int) -> None:
+        """Note that everything on the log, up to ``version``, has been applied."""
+        self.head, self.since, self.suspect = version, 0.0, False
+
+    def applied(self, version: int) -> None:
+        """Note that a version was applied, and wake the readers who wait for it."""
+        if self.since and not self.behind(version):
+            self.since = 0.0
+        if self.awaited:
+            for future, wanted in [*self.awaited.items()]:
+                if wanted <= version and not future.done():
+                    future.set_result(None)
+
+    async def wait_for_version(self, version: int) -> None:
+        """Wait until a version is applied; the caller sets the bound.
+
+        Raises:
+            NotFound, ModelDown: it never will be.
+        """
+        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.awaited[arrived] = version
+        try:
+            await arrived
+        finally:
+            self.awaited.pop(arrived, None)
+
+    def refuse(self, error: OnepassError) -> None:
+        """Fail the readers who wait for a version."""
+        for future in self.awaited:
+            if not future.done():
+                future.set_exception(error)
