@@ -38,7 +38,7 @@ from service.monitor.telemetry import Telemetry
 from service.pages import api_pages, documents, reading, refusals
 from service.pages import routes as pages
 from service.runtime.broadcast import OWNER
-from service.runtime.commit.committer import Limits
+from service.runtime.commit.committer import CommitLimits
 from service.runtime.commit.jobs import TICK_SEGMENTS_MAX
 from service.runtime.engine import Bounds, Engine
 from service.runtime.replicas.loader import Store
@@ -307,7 +307,7 @@ def drift_monitor(
 
 def bounds(settings: Settings) -> Bounds:
     """The engine's limits, in bytes and milliseconds."""
-    limits = Limits(
+    limits = CommitLimits(
         queue_max=settings.queue_max,
         tick_segments_max=TICK_SEGMENTS_MAX,
         id_ttl_ms=settings.id_ttl_s * 1000,

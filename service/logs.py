@@ -23,7 +23,7 @@ import structlog
 
 from service.api.http import access_log, request_id
 
-Form = Literal["console", "json"]
+LogFormat = Literal["console", "json"]
 OURS = ("service", "onepass")
 """Loggers that the level is for. Other packages' log nothing below INFO: some would log headers and addresses."""
 QUIET = ("httpx", "httpcore")
@@ -33,7 +33,7 @@ _NAMED = re.compile(r"%%|(?:\b(model|version|incarnation) )?%[-#0 +]*\d*(?:\.\d+
 Event = MutableMapping[str, Any]
 
 
-def configure(level: str, form: Form, access: bool, stream: TextIO | None = None) -> None:
+def configure(level: str, form: LogFormat, access: bool, stream: TextIO | None = None) -> None:
     """Log to a stream from now on.
 
     Args:
@@ -56,7 +56,7 @@ def configure(level: str, form: Form, access: bool, stream: TextIO | None = None
     access_log.switch(access or wanted == logging.DEBUG)
 
 
-def _formatter(form: Form, colors: bool) -> logging.Formatter:
+def _formatter(form: LogFormat, colors: bool) -> logging.Formatter:
     """Records of ``logging`` as lines."""
     first: list[Any] = [
         structlog.stdlib.add_log_level,

@@ -17,7 +17,7 @@ from core.learners.algorithm import Algorithm
 from core.learners.catalogue import ALGORITHMS, DEFAULT, find
 from core.problems import Invalid, showing, suggestion
 
-Promotion = Literal["never", "auto"]
+PromotionPolicy = Literal["never", "auto"]
 OWN = ("algorithm", "params", "seed", "lags", "watch", "on_drift")
 """Fields that a challenger has by itself."""
 CHALLENGER_FIELDS = (*OWN, "promote")
@@ -27,7 +27,7 @@ CHALLENGER_FIELDS = (*OWN, "promote")
 class ChallengerBody(Config, json_schema_extra=showing(*CHALLENGER_FIELDS)):
     """A challenger to put beside a model. What rows and labels are is the model's, and may be left out."""
 
-    promote: Promotion = Field(
+    promote: PromotionPolicy = Field(
         "never",
         description="`auto`: it becomes the model by itself once `difference.low` is above 0, after 1000 compared rows "
         "at the earliest, unless the sum of its squared errors is larger. Left out: never.",
@@ -45,10 +45,10 @@ def own_text(config: Config) -> str:
     return as_text(own_fields(config))
 
 
-def promote_of(raw: Mapping[str, Any]) -> Promotion:
+def promote_of(raw: Mapping[str, Any]) -> PromotionPolicy:
     """Whether a challenger is promoted by itself; raises ``Invalid`` for what is not one of the choices."""
-    value: Promotion = raw.get("promote", "never")
-    if value not in (choices := get_args(Promotion)):
+    value: PromotionPolicy = raw.get("promote", "never")
+    if value not in (choices := get_args(PromotionPolicy)):
         raise Invalid.of("promote", "is not one of the choices" + suggestion(value, choices), list(choices))
     return value
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
-from core.config.config import Config, Costs, Description, Ignored, Tags, Unknown, as_text
+from core.config.config import ClassCosts, Config, Description, Ignored, Tags, Unknown, as_text
 from core.config.watch import Watch
 from core.contract import Label
 from core.drift.outbox import OnDrift
@@ -38,7 +38,7 @@ class ModelChanges(Checked):
     )
     unknown: Unknown | None = Field(None, description="What becomes of a category that is not declared from now on.")
     ignore: Ignored | None = Field(None, description="Names that are passed over from now on, and no others.")
-    class_costs: Costs | None = Field(
+    class_costs: ClassCosts | None = Field(
         None, description="What missing a class costs from now on, by its label; null: 1 for all."
     )
     description: Description | None = None

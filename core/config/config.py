@@ -38,7 +38,7 @@ DESCRIPTION_MAX, TAGS_MAX, KEY_MAX, VALUE_MAX = 2000, 50, 100, 500
 """Characters in a description; tags of one model; characters in the name and in the value of a tag."""
 _LATER = ("class_costs", "unknown", "ignore", "lags", "description", "tags")
 """Fields that were added later: configurations written before are equal to those that leave them out."""
-Costs = dict[str, Annotated[float, Field(gt=0)]]
+ClassCosts = dict[str, Annotated[float, Field(gt=0)]]
 _Labels = Annotated[list[GivenLabel], Field(min_length=2)]
 Ignored = Annotated[list[Name], Field(max_length=IGNORED_MAX)]
 _DENSE: dict[str, tuple[str, object]] = {
@@ -193,7 +193,7 @@ class Config(Checked):
     def _on_drift(cls, value: Any, info: ValidationInfo) -> OnDrift:
         return check_on_drift(value, _given("watch", info).tests, _algorithm(info))
 
-    @field_validator("class_costs", mode="plain", json_schema_input_type=Costs | None)
+    @field_validator("class_costs", mode="plain", json_schema_input_type=ClassCosts | None)
     @classmethod
     def _class_costs(cls, value: object, info: ValidationInfo) -> dict[str, float] | None:
         if value is None:

@@ -71,7 +71,7 @@ def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
                 s[at] = 0.0
 
 
-class Difference(Holder):
+class PairedDifference(Holder):
     """The difference of two learners' losses, a state machine over the rows that both predicted."""
 
     layout = Layout(

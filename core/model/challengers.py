@@ -13,7 +13,7 @@ from core.config.challengers import promote_of
 from core.contract import Floats, joined
 from core.drift.outbox import Joined, changes_of, of_alarm
 from core.entry import Challenge, EntryPositionOf, Promote, Withdraw
-from core.metrics.difference import NO_NUMBERS, Difference
+from core.metrics.difference import NO_NUMBERS, PairedDifference
 from core.model.drift_response import LocatedAlarm
 from core.model.learn import learn_rows
 from core.model.model import Challenger, LearnerParts, Model
@@ -182,4 +182,4 @@ def promote(model: Model, name: str, why: str) -> None:
 def compare_anew(model: Model) -> None:
     """Forget how the challengers compare."""
     for one in model.challengers.values():
-        one.difference = Difference()
+        one.difference = PairedDifference()

@@ -16,7 +16,7 @@ from core.model.class_answers import ClassAnswers
 from core.model.drift_response import DriftResponse
 from core.model.model import LearnerParts
 from core.model.rows import BlockRows, Scored, predicted_by
-from core.switching.phases import RowRoute
+from core.switching.phases import SpaceRoute
 
 
 def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -> Scored:
@@ -60,7 +60,7 @@ def _without_others(parts: LearnerParts, rows: BlockRows) -> BlockRows:
 
 
 def _learn_parts(
-    parts: LearnerParts, route: RowRoute, response: DriftResponse, rows: BlockRows, truth: NDArray[Any]
+    parts: LearnerParts, route: SpaceRoute, response: DriftResponse, rows: BlockRows, truth: NDArray[Any]
 ) -> Iterator[Scored]:
     """Learn rows up to each class that is new or, where one is acted upon, each alarm that can be."""
     answers, start = parts.answers, 0
@@ -83,7 +83,7 @@ def _learn_parts(
 
 def _learn_block(
     parts: LearnerParts,
-    route: RowRoute,
+    route: SpaceRoute,
     response: DriftResponse,
     rows: BlockRows,
     truth: NDArray[Any],

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from core.config import Config
-from core.config.challengers import Promotion
+from core.config.challengers import PromotionPolicy
 from core.contract import Label
 from core.drift.outbox import Episodes, Outbox
 from core.features import Space
 from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics, RegressionMetrics
-from core.metrics.difference import Difference
+from core.metrics.difference import PairedDifference
 from core.model.class_answers import ClassAnswers
 from core.model.drift_response import DriftResponse
 from core.model.number_answers import NumberAnswers
@@ -112,8 +112,8 @@ class Challenger:
     """Another learner of the model's rows."""
 
     parts: LearnerParts
-    promote: Promotion = "never"  # whether it is promoted automatically
-    difference: Difference = field(default_factory=Difference)  # losses of model minus challenger, since both began
+    promote: PromotionPolicy = "never"  # whether it is promoted automatically
+    difference: PairedDifference = field(default_factory=PairedDifference)  # model minus challenger, since both began
 
 
 @dataclass(eq=False, slots=True)

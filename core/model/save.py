@@ -12,12 +12,12 @@ from typing import Any, get_args
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.config.challengers import Promotion, challenging, own_fields
+from core.config.challengers import PromotionPolicy, challenging, own_fields
 from core.contract import Buffer, Header
 from core.drift.outbox import Episodes, Outbox
 from core.features import Space
 from core.features.labels import LabelSet
-from core.metrics.difference import Difference
+from core.metrics.difference import PairedDifference
 from core.model.model import Challenger, LearnerParts, Model
 from core.state import envelope
 from core.state.envelope import flatten, unflatten
@@ -104,8 +104,8 @@ def from_bytes(
 
 
 def _load_challenger(config: Config, raw: Header, arrays: Arrays) -> tuple[str, Challenger]:
-    name, promote, difference = raw["name"], raw["promote"], Difference()
-    if not isinstance(name, str) or not name or promote not in get_args(Promotion):
+    name, promote, difference = raw["name"], raw["promote"], PairedDifference()
+    if not isinstance(name, str) or not name or promote not in get_args(PromotionPolicy):
         raise ValueError("no such challenger")
     parts = _load_parts(config, arrays, raw["state"], {"difference": difference})
     return name, Challenger(parts, promote, difference)

@@ -34,7 +34,7 @@ WEIGHT_MAX = 1e300
 """Weights are capped here: a tiny spread can make them larger than any number."""
 
 
-class Expert(Nested):
+class SpaceExpert(Nested):
     """Input mapping, scaler and learner of a model's configuration.
 
     Args:
@@ -54,7 +54,7 @@ class Expert(Nested):
         columns: Sequence[str],
         ranges: Floats,
         input_mapping: FeatureRecovery | None = None,
-        shared: "Expert | None" = None,
+        shared: "SpaceExpert | None" = None,
     ) -> None:
         self._config = config
         scaling = config.params.get("scaling", "none")
@@ -84,9 +84,9 @@ class Expert(Nested):
         """Go on under another configuration of the same algorithm, parameters and seed."""
         self._config = config
 
-    def with_input_mapping(self, input_mapping: FeatureRecovery) -> "Expert":
+    def with_input_mapping(self, input_mapping: FeatureRecovery) -> "SpaceExpert":
         """An expert that shares scaler and learner and reads rows of another space."""
-        return Expert(self._config, self.columns, self.ranges, input_mapping, self)
+        return SpaceExpert(self._config, self.columns, self.ranges, input_mapping, self)
 
     def to_own_columns(self, X: Floats) -> Floats:
         """Encoded rows X (n, D) as the expert's own columns (n, d)."""

@@ -40,7 +40,7 @@ NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class RowRoute:
+class SpaceRoute:
     """How rows of one space are read, and which models they train."""
 
     schema: Space
@@ -82,7 +82,7 @@ class Switching:
         """Go over to another phase; ``aborted_union``: that of the overlap that has just been aborted."""
         self.now, self.aborted_union = now, aborted_union
         self.in_force = now.old if isinstance(now, OverlapPeriod) else now
-        self.routes: dict[str, RowRoute] = {}
+        self.routes: dict[str, SpaceRoute] = {}
         for route in () if now is None else self._accepted(now):
             self.routes.setdefault(route.schema.id, route)
         for former, space in [*self.renamed_spaces.items()]:
@@ -92,17 +92,17 @@ class Switching:
                 del self.renamed_spaces[former]
                 self._retire(former)
 
-    def _accepted(self, now: Phase) -> Iterator[RowRoute]:
+    def _accepted(self, now: Phase) -> Iterator[SpaceRoute]:
         """The routes of a phase; of two for the same space the first one counts."""
-        yield RowRoute(now.feedback_schema, now)
+        yield SpaceRoute(now.feedback_schema, now)
         in_force, new = (now.old, (now.new.add_class,)) if isinstance(now, OverlapPeriod) else (now, ())
-        yield RowRoute(in_force.schema, in_force, others=new)
+        yield SpaceRoute(in_force.schema, in_force, others=new)
         if (former := in_force.former) is not None:
-            yield RowRoute(former.schema, former, others=(in_force.add_class_to_others, *new), watched=False)
+            yield SpaceRoute(former.schema, former, others=(in_force.add_class_to_others, *new), watched=False)
         unions = [] if in_force.union is None else [(in_force.union, False)]
         for union, predicted in unions if self.aborted_union is None else [*unions, (self.aborted_union, True)]:
             assert isinstance(in_force.schema, Schema)  # their rows may still arrive
-            yield RowRoute(union, in_force, RowPart(in_force.schema, union), new, predicted=predicted)
+            yield SpaceRoute(union, in_force, RowPart(in_force.schema, union), new, predicted=predicted)
 
     def fork_for_challenger(self, config: Config) -> "Switching":
         """The spaces of a challenger that begins now, in the space in force.

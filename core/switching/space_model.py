@@ -34,7 +34,7 @@ from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
 from core.state.envelope import Nested
-from core.switching.expert import Expert, PerRow
+from core.switching.expert import PerRow, SpaceExpert
 from core.switching.feature_recovery import FeatureRecovery
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class SpaceModel(Nested):
         self,
         config: Config,
         schema: Space,
-        expert: Expert | None = None,
+        expert: SpaceExpert | None = None,
         encoder: Encoder | None = None,
         lags: "LagColumns | None" = None,
     ) -> None:
@@ -81,7 +81,7 @@ class SpaceModel(Nested):
             from core.features.lags import LagColumns  # noqa: PLC0415  its kernels are loaded later, see core.model
 
             self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
-        self.own = expert or Expert(config, self.row_columns, self.row_ranges)
+        self.own = expert or SpaceExpert(config, self.row_columns, self.row_ranges)
         self.own.reader = (
             {"encoder": self.encoder} if self.lags is None else {"encoder": self.encoder, "lags": self.lags}
         )
@@ -114,7 +114,7 @@ class SpaceModel(Nested):
         if "recovered" in names:
             made["recovered"] = former.own.with_input_mapping(recovery)
         if "carried" in names:
-            made["carried"] = Expert(config, self.row_columns, self.row_ranges)
+            made["carried"] = SpaceExpert(config, self.row_columns, self.row_ranges)
         self.experts = {name: made[name] for name in names}
         horizon = config.params.get("horizon") if recovery.paper else None
         if weights is None:
@@ -314,7 +314,7 @@ class SpaceModel(Nested):
     # ---------------------------------------------------------------- what it says of itself
 
     @property
-    def _likeliest(self) -> Expert:
+    def _likeliest(self) -> SpaceExpert:
         """The expert with the largest weight."""
         return self.own if self.mixture is None else [*self.experts.values()][int(self.mixture.weights.argmax())]
 

@@ -19,7 +19,7 @@ from core.features import Space
 from core.features.feature import parse_features
 from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
-from core.switching.expert import Expert
+from core.switching.expert import SpaceExpert
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.overlap import OverlapPeriod, new_recovery
 from core.switching.phases import RETIRED_MAX, Phase, Switching
@@ -135,7 +135,7 @@ def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
         return SpaceModel(config, space)
     input_mapping = _build_mapping(row_columns(config, space), described["front"])
     ranges = _ranges(described["ranges"], len(input_mapping.targets))
-    return SpaceModel(config, space, Expert(config, input_mapping.targets, ranges, input_mapping))
+    return SpaceModel(config, space, SpaceExpert(config, input_mapping.targets, ranges, input_mapping))
 
 
 def _pairs(ranges: Floats) -> list[Any]:

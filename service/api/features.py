@@ -35,11 +35,20 @@ from service.api.rows.formats.json_tables import OVERLAP as OVERLAP_ROWS
 from service.api.rows.idempotency import REFUSED, answer_if_seen, commit_change, read_rows
 from service.api.rows.identity import NO_IDENTITY, OVERLAP, SWITCH, UNLABELLED, Identity, digest, identity_of
 from service.api.rows.table_queries import described
-from service.api.schemas import ClientId, Durability, Incarnation, OverlapBody, OverlapRecord, Rows, Taught, Version
+from service.api.schemas import (
+    ClientId,
+    DurabilityShown,
+    Incarnation,
+    OverlapBody,
+    OverlapRecord,
+    RowsLearned,
+    Taught,
+    Version,
+)
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica, Reply
 
-Declared = list[str | FeatureEntry]
+ShownFeatures = list[str | FeatureEntry]
 
 
 class SwitchBody(RequestBody):
@@ -77,8 +86,8 @@ class FeatureSpaces(BaseModel):
     """Where a model stands in a change of features."""
 
     phase: Literal["steady", "overlap", "ensemble"] = Field(examples=["overlap"])
-    current: Declared = Field(examples=[["load", "price"]], description="What a prediction needs now.")
-    next: Declared | None = Field(examples=[["load", "wind"]], description="In an overlap: what it will need.")
+    current: ShownFeatures = Field(examples=[["load", "price"]], description="What a prediction needs now.")
+    next: ShownFeatures | None = Field(examples=[["load", "wind"]], description="In an overlap: what it will need.")
     overlap_rows: int = Field(
         ge=0, examples=[0], description="Rows that have taught how to recover old features from new ones."
     )
@@ -103,9 +112,9 @@ class FeatureSpaces(BaseModel):
 class SwitchedSpaces(FeatureSpaces):
     """Where the model stood after this step."""
 
-    rows: Rows
+    rows: RowsLearned
     duplicate: bool = Field(description="The same step, sent again: it was done once.")
-    durability: Durability
+    durability: DurabilityShown
     warning: str | None = Field(None, description="Where the step may not have been what was wanted.")
 
 

@@ -10,7 +10,7 @@ from core.learners.catalogue import ALGORITHMS
 from core.model import STATE_VERSION
 from service.api.http.context import Caller, Ctx
 from service.api.http.route import READ, Route
-from service.api.schemas import Durability
+from service.api.schemas import DurabilityShown
 
 router = APIRouter(route_class=Route, tags=["service"])
 PROMETHEUS = (
@@ -50,7 +50,7 @@ class Ready(BaseModel):
 
     ready: bool = Field(examples=[True])
     store: str = Field(examples=["up"])
-    durability: Durability
+    durability: DurabilityShown
     lag: int = Field(ge=0, examples=[0], description="Entries that the replica furthest behind has yet to apply.")
     checks: dict[str, bool | None] = Field(examples=[{"store": True, "tasks": True}])
 

@@ -11,18 +11,17 @@ import msgspec
 from pydantic import Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from core.contract import LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN
+from core.contract import LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, Label
 from core.features.feature import Name as Name
 from core.features.labels import LENGTH_MAX
 from service.runtime.rows.row_numbers import DISCOUNT_MIN
 
-Label = str | int | bool
 ClientId = Annotated[
     Annotated[str, Field(min_length=1, max_length=200)] | int,
     Field(description='1 to 200 printable characters, or an integer; 17 and "17" are one id.'),
 ]
 Version = Annotated[int, Field(ge=0, examples=[18], description="Entries of the model's log; its creation is 0.")]
-Rows = Annotated[int, Field(ge=0, examples=[18], description="Rows the model has learned.")]
+RowsLearned = Annotated[int, Field(ge=0, examples=[18], description="Rows the model has learned.")]
 Incarnation = Annotated[
     str,
     Field(
@@ -30,7 +29,9 @@ Incarnation = Annotated[
         description="Another one after the model was deleted and created again.",
     ),
 ]
-Durability = Annotated[str, Field(examples=["everysec"], description="What the store does: always, everysec, none.")]
+DurabilityShown = Annotated[
+    str, Field(examples=["everysec"], description="What the store does: always, everysec, none.")
+]
 Time = Annotated[str, Field(examples=["2026-01-31T12:00:00.000Z"], json_schema_extra={"format": "date-time"})]
 Predictable = Annotated[Label | float | None, Field(examples=["UP"], description="Null where no label is known yet.")]
 Loss = Annotated[float | None, Field(examples=[0.0], description="0 or 1, or the squared error; null: not scored.")]
@@ -56,9 +57,9 @@ Values = Annotated[
         examples=[{"load": 0.31, "price": 0.056}],
     ),
 ]
-Columns = Annotated[list[Name], Field(min_length=1, description="The name of every column.")]
+ColumnNames = Annotated[list[Name], Field(min_length=1, description="The name of every column.")]
 Data = Annotated[list[list[Value]], Field(min_length=1, description="The rows: a value for every column.")]
-Labels = Annotated[list[TrueLabel], Field(min_length=1, description="One per row.")]
+LabelList = Annotated[list[TrueLabel], Field(min_length=1, description="One per row.")]
 Level = Annotated[
     Any,
     _ANY_LEVEL,
@@ -67,7 +68,7 @@ Level = Annotated[
 _BOUNDS: dict[str, Any] = {
     "anyOf": [{"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}, {"type": "null"}]
 }
-Bounds = Annotated[
+LowAndHigh = Annotated[
     Any,
     WithJsonSchema(_BOUNDS),
     Field(
@@ -82,7 +83,7 @@ Discounts = Annotated[
     list[Annotated[Any, WithJsonSchema(_DISCOUNT)]] | None,
     Field(description="One per row; only for algorithms that take them."),
 ]
-Weights = Annotated[
+RowWeights = Annotated[
     list[Annotated[Any, WithJsonSchema(_WEIGHT)]] | None,
     Field(description="How many times each row counts in what is learned; only for algorithms that take weights."),
 ]
@@ -137,7 +138,7 @@ class Predicted(Body, omit_defaults=True, kw_only=True):
         ),
     ] = None
     std: Annotated[float | None, Field(description="Regression: the standard deviation, where there is one.")] = None
-    interval: Bounds = msgspec.UNSET
+    interval: LowAndHigh = msgspec.UNSET
     version: Version
     prediction_id: Annotated[str | None, Field(description="Where it is tracked: what its label is sent with.")] = None
     explanation: Annotated[dict[str, Any] | None, Field(description="Where it was asked for.")] = None
@@ -188,12 +189,12 @@ class Learnt(Body, omit_defaults=True):
     prediction: Predictable
     loss: Loss
     version: Version
-    rows: Rows
+    rows: RowsLearned
     duplicate: Annotated[
         bool, Field(examples=[False], description="Its id had been seen: this is the first answer again.")
     ]
     learned: Annotated[bool, Field(description="False: it was scored only, its features are not in use any more.")]
-    durability: Durability
+    durability: DurabilityShown
     incarnation: Incarnation
     mapped: Mapped = True
     new_labels: NewLabels = None
@@ -205,7 +206,7 @@ class Learnt(Body, omit_defaults=True):
 class PredictColumns(Body, forbid_unknown_fields=True):
     """Rows to predict, by column."""
 
-    columns: Columns
+    columns: ColumnNames
     data: Data
     interval: Level = None
 
@@ -213,12 +214,12 @@ class PredictColumns(Body, forbid_unknown_fields=True):
 class FeedbackColumns(Body, forbid_unknown_fields=True):
     """Labelled rows, by column; each is tested, then trained, in order."""
 
-    columns: Columns
+    columns: ColumnNames
     data: Data
-    labels: Labels
+    labels: LabelList
     ids: Ids = None
     discounts: Discounts = None
-    weights: Weights = None
+    weights: RowWeights = None
 
 
 class PredictRecord(Body, forbid_unknown_fields=True):
@@ -277,10 +278,10 @@ class FeedbackSparse(Body, forbid_unknown_fields=True):
     """Labelled sparse rows; each is tested, then trained, in order."""
 
     rows: SparseRows
-    labels: Labels
+    labels: LabelList
     ids: Ids = None
     discounts: Discounts = None
-    weights: Weights = None
+    weights: RowWeights = None
 
 
 class PredictedBatch(Body, omit_defaults=True, kw_only=True):
@@ -297,7 +298,7 @@ class PredictedBatch(Body, omit_defaults=True, kw_only=True):
     ] = None
     std: Annotated[list[float] | None, Field(description="Regression: of each row, where there is one.")] = None
     intervals: Annotated[
-        list[Bounds] | None,
+        list[LowAndHigh] | None,
         Field(
             examples=[[[58.2, 66.1], [60.4, 68.3]]],
             description="Where `interval` was asked for: low and high of each row.",
@@ -313,12 +314,12 @@ class LearntBatch(Body, omit_defaults=True):
     predictions: Annotated[list[Predictable], Field(examples=[["UP", "UP"]])]
     losses: Annotated[list[Loss], Field(examples=[[0.0, 1.0]])]
     version: Version
-    rows: Rows
+    rows: RowsLearned
     metrics: Annotated[dict[str, int | float | None], Field(description="Of this batch.", examples=[{"accuracy": 0.5}])]
     duplicate: Annotated[bool, Field(examples=[False], description="Every id of it had been seen.")]
     duplicates: Annotated[int, Field(ge=0, examples=[0], description="Rows whose ids had been seen.")]
     learned: bool
-    durability: Durability
+    durability: DurabilityShown
     incarnation: Incarnation
     mapped: Mapped = True
     new_labels: NewLabels = None
@@ -352,8 +353,8 @@ class Taught(Body, kw_only=True):
 
     overlap_rows: Annotated[int, Field(ge=0, examples=[1], description="All that have taught it so far.")]
     version: Version
-    rows: Rows
+    rows: RowsLearned
     duplicate: bool
     duplicates: Annotated[int, Field(ge=0, examples=[0])]
-    durability: Durability
+    durability: DurabilityShown
     incarnation: Incarnation

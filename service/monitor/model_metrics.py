@@ -22,7 +22,7 @@ LEVEL = "0.9"
 """The level of which coverage is shown."""
 PATIENCE_S = 0.5
 """How long a scrape waits for the store: what goes wrong with it has to be told while it does."""
-Counts = dict[tuple[str, str], tuple[int, int]]
+PendingCounts = dict[tuple[str, str], tuple[int, int]]
 """How many tracked predictions wait and how many have expired, by name and incarnation."""
 HALF_LIFE_S = 600.0
 """Rows count half as much after so long: those shown should not change from one look to the next."""
@@ -102,7 +102,7 @@ def _look(replica: Replica) -> _Look:
     return _Look(replica.incarnation, replica.version, labels, numbers, read.coverage(model.own).get(LEVEL))
 
 
-class ModelMetrics:
+class ModelSeries:
     """Collects for one process; one scrape at a time.
 
     Args:
@@ -112,7 +112,7 @@ class ModelMetrics:
     def __init__(self, pending: Pending) -> None:
         self._pending = pending
         self._known: dict[str, _Look] = {}
-        self._asked: asyncio.Task[Counts] | None = None
+        self._asked: asyncio.Task[PendingCounts] | None = None
 
     async def collect(self, replicas: Sequence[Replica]) -> list[Metric]:
         """The metrics of some models as they are now."""
@@ -140,7 +140,7 @@ class ModelMetrics:
             return found
         return _look(replica)
 
-    async def _counts(self, models: set[tuple[str, str]]) -> Counts:
+    async def _counts(self, models: set[tuple[str, str]]) -> PendingCounts:
         """Tracked predictions of the models of which the store tells within ``PATIENCE_S``.
 
         What it does not answer in time it may still be answering when the next scrape comes, which waits for that.
@@ -153,7 +153,7 @@ class ModelMetrics:
         counts, self._asked = self._asked.result(), None
         return {model: count for model, count in counts.items() if model in models}
 
-    async def _ask(self, models: Sequence[tuple[str, str]]) -> Counts:
+    async def _ask(self, models: Sequence[tuple[str, str]]) -> PendingCounts:
         try:
             counts = await self._pending.counts_of(models)
         except Unavailable:

@@ -15,7 +15,7 @@ from prometheus_client.utils import floatToGoString
 
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.families import COUNTED, TABLE, metric
-from service.monitor.model_metrics import Activity, ModelMetrics
+from service.monitor.model_metrics import Activity, ModelSeries
 from service.monitor.tag_metrics import TagMetrics
 from service.runtime.engine import Engine
 from service.runtime.replicas.changes import ACTIONS
@@ -43,7 +43,7 @@ class Telemetry:
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._process)
         self.observe = self._requests.observe
-        self._activity, self._models, self._tags = Activity(), ModelMetrics(engine.pending), TagMetrics()
+        self._activity, self._models, self._tags = Activity(), ModelSeries(engine.pending), TagMetrics()
 
     async def render(self, sees: Callable[[str], bool] | None = None) -> tuple[bytes, str]:
         """All metrics and their content type.

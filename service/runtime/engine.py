@@ -12,7 +12,7 @@ from service.errors import NotReached, Recreated, RequestConflict, StoreDown
 from service.runtime.commit.actor import Actor
 from service.runtime.commit.answer_writer import AnswerWriter
 from service.runtime.commit.answerer import Answerer
-from service.runtime.commit.committer import Committer, Limits
+from service.runtime.commit.committer import CommitLimits, Committer
 from service.runtime.commit.shared import Shared
 from service.runtime.lists import Listing
 from service.runtime.replicas.follower import Follower, LostModels
@@ -43,7 +43,7 @@ POLL_S = 0.5
 class Bounds:
     """Limits of the engine; see the settings of the same names."""
 
-    committer: Limits
+    committer: CommitLimits
     budget_bytes: int
     model_bytes_max: int
     body_bytes_max: int

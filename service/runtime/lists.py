@@ -64,7 +64,7 @@ def errs_more(summary: StoredSummary) -> bool:
     return key("worst", summary) < -0.5
 
 
-class Place(NamedTuple):
+class ListPosition(NamedTuple):
     """A place in an order: of a model that is, or was, listed there."""
 
     key: float = -math.inf
@@ -94,7 +94,7 @@ class SummaryTable:
         for order, keys in self._keys.items():
             keys += [key(order, model.summary) for model in models]
 
-    def after(self, order: Order, place: Place) -> tuple[NDArray[np.intp], Floats]:
+    def after(self, order: Order, place: ListPosition) -> tuple[NDArray[np.intp], Floats]:
         """What follows a place in an order: indices of models, and their keys."""
         if order not in self._sorted:
             unsorted = np.array(self._keys[order], dtype=np.float64)
@@ -153,8 +153,8 @@ class Listing:
         return listed._replace(summary=later, rows_per_s=rate)
 
     async def by(
-        self, order: Order, limit: int, after: Place, wanted: Wanted | None
-    ) -> tuple[list[Listed], Place | None, float]:
+        self, order: Order, limit: int, after: ListPosition, wanted: Wanted | None
+    ) -> tuple[list[Listed], ListPosition | None, float]:
         """A page in another order, the place to go on after, and the age of the table that it is from, in seconds.
 
         A model whose place changes between two tables may be on two pages, or on none.
@@ -163,7 +163,7 @@ class Listing:
         indices, keys = table.after(order, after)
         found = await _first((table.models[at] for at in indices), wanted, limit + 1)
         shown = [table.models[indices[at]] for at in found[:limit]]
-        following = Place(float(keys[found[limit - 1]]), shown[-1].name) if len(found) > limit else None
+        following = ListPosition(float(keys[found[limit - 1]]), shown[-1].name) if len(found) > limit else None
         return shown, following, asyncio.get_running_loop().time() - table.began
 
     async def totals(self, wanted: Wanted) -> tuple[int, float | None]:

@@ -87,7 +87,7 @@ class Track:
     label_id: str = ""
 
 
-Tracked = Literal["gone", "full", "known"] | RememberedIds | Unavailable | None
+TrackOutcome = Literal["gone", "full", "known"] | RememberedIds | Unavailable | None
 """What became of it: the model is gone, or full of predictions, or of ids; the prediction id is pending or seen; the
 store failed. None: it is kept."""
 
@@ -101,7 +101,7 @@ class Pending:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def track_many(self, items: Sequence[Track]) -> list[Tracked]:
+    async def track_many(self, items: Sequence[Track]) -> list[TrackOutcome]:
         """Keep predictions in one round trip; None for each that is kept."""
         calls = [_track_call(item) for item in items]
         return [_tracked(result) for result in await self._connection.run(calls)] if calls else []
@@ -155,7 +155,7 @@ def _track_call(item: Track) -> Call:
     return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due, *seen), args)
 
 
-def _tracked(result: Any) -> Tracked:
+def _tracked(result: Any) -> TrackOutcome:
     if isinstance(result, Exception):
         return failed(result)
     if isinstance(result, list):

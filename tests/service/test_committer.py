@@ -4,13 +4,13 @@ import asyncio
 import random
 
 from service.errors import StoreDown
-from service.runtime.commit.committer import Committer, Limits
+from service.runtime.commit.committer import CommitLimits, Committer
 from service.runtime.stats import Stats
 from service.store.log.appends import Append, SegmentIn
 from tests.simulator.clock import Loop
 
 TIMEOUT_S = 2.0
-LIMITS = Limits(100, 100, id_ttl_ms=1000, ids_max=100, read_bytes_max=1000, timeout_s=TIMEOUT_S)
+LIMITS = CommitLimits(100, 100, id_ttl_ms=1000, ids_max=100, read_bytes_max=1000, timeout_s=TIMEOUT_S)
 
 
 class FrozenLog:

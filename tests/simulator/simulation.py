@@ -12,7 +12,7 @@ from typing import Any
 from core.config import Config
 from core.learners.catalogue import find
 from service.errors import OnepassError
-from service.runtime.commit.committer import Limits
+from service.runtime.commit.committer import CommitLimits
 from service.runtime.engine import Bounds
 from tests.simulator.clock import Loop
 from tests.simulator.member import Member
@@ -26,7 +26,7 @@ RETRIES = 6
 ANSWER_S = 40 * TIMEOUT_S
 """The longest that any request may take, threads and bad weather included."""
 BOUNDS = Bounds(
-    committer=Limits(64, 8, id_ttl_ms=10**9, ids_max=10**6, read_bytes_max=500, timeout_s=TIMEOUT_S),
+    committer=CommitLimits(64, 8, id_ttl_ms=10**9, ids_max=10**6, read_bytes_max=500, timeout_s=TIMEOUT_S),
     budget_bytes=2**30,
     model_bytes_max=2**30,
     body_bytes_max=2**20,

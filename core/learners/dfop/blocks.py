@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from core.contract import NUMBERS_IN, Floats
 from core.learners.dfop import kernels
-from core.learners.dfop.kernels import DONE, LEAK, REFRESH, ROWS, MemberState, Predicted
+from core.learners.dfop.kernels import DONE, LEAK, REFRESH, ROWS, Forecasts, MemberState
 from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_transposed, symmetric_product
 
 COLUMNS_MIN = 256
@@ -89,7 +89,7 @@ def next_block(
     return lams.shape[0], DONE
 
 
-def learn_block(rows: Block, state: MemberState, predicted: Predicted, lam0: float, *, inverse_follows: bool) -> bool:
+def learn_block(rows: Block, state: MemberState, predicted: Forecasts, lam0: float, *, inverse_follows: bool) -> bool:
     """Test, then train on a block; False where it cannot be done with all digits, and then nothing has changed.
 
     Args:

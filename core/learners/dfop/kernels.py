@@ -188,7 +188,7 @@ GivenRows = tuple[Floats, Floats, Floats, Floats]
 every row counts once."""
 MemberState = tuple[Floats, Floats, Floats, Floats, Floats]
 """W (columns, D), Q (D, D), R (D, D), of which only the upper triangle is read, mean_square (D,), counters (8,)."""
-Predicted = tuple[Floats, Floats]
+Forecasts = tuple[Floats, Floats]
 """Scores (n, m), and deviations (n,), or (0,) for classification."""
 Scratch = tuple[Floats, Floats, Floats, Floats]
 """What a row needs room for: vectors (SCRATCH, at least D), a number per output (columns,), held rows (HELD, D), and
@@ -200,7 +200,7 @@ SCRATCH = 5
 def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would have to hand all of its state about
     rows: GivenRows,
     state: MemberState,
-    predicted: Predicted,
+    predicted: Forecasts,
     refresh_rows: int,
     start: int,
     refreshed: bool,

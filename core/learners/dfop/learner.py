@@ -23,7 +23,7 @@ from core.contract import Floats, Header, Ints, Spec, chunks
 from core.learners.calibration import CALIBRATION, fresh_calibration
 from core.learners.dfop import bank, blocks, kernels
 from core.learners.dfop.blocks import Block
-from core.learners.dfop.kernels import DONE, FORGOTTEN, LEAK, REFRESH, SPOILED, GivenRows, Predicted
+from core.learners.dfop.kernels import DONE, FORGOTTEN, LEAK, REFRESH, SPOILED, Forecasts, GivenRows
 from core.learners.learner import NO_VALUE, NONE_GIVEN
 from core.learners.linear import LinearLearner, as_views, with_class
 from core.numerics.linalg import mirror_upper, spd_inverse
@@ -180,7 +180,7 @@ class Dfop(LinearLearner):
     def _member(self, k: int) -> kernels.MemberState:
         return self.W[k], self.Q[k], self.R[k], self.mean_square[k], self.counters[k]
 
-    def _learn_blocks(self, k: int, rows: GivenRows, predicted: Predicted) -> None:
+    def _learn_blocks(self, k: int, rows: GivenRows, predicted: Forecasts) -> None:
         """Learn all rows in blocks by one member; between them only the upper triangle of Q is kept up."""
         X, y, discounts, weights = rows
         n, D, counters = X.shape[0], self.W.shape[2], self.counters[k]
@@ -198,7 +198,7 @@ class Dfop(LinearLearner):
         mirror_upper(self.Q[k])
 
     def _learn_block(
-        self, k: int, rows: GivenRows, predicted: Predicted, block: Block, start: int, reason: int
+        self, k: int, rows: GivenRows, predicted: Forecasts, block: Block, start: int, reason: int
     ) -> None:
         """Learn the rows from ``start`` on as one block, or as two halves where that fails, down to single rows."""
         end = start + len(block.X)
@@ -217,7 +217,7 @@ class Dfop(LinearLearner):
             self._learn_block(k, rows, predicted, first, start, DONE)
             self._learn_block(k, rows, predicted, second, start + half, reason)
 
-    def _learn_one_by_one(self, k: int, rows: GivenRows, predicted: Predicted) -> None:
+    def _learn_one_by_one(self, k: int, rows: GivenRows, predicted: Forecasts) -> None:
         """Learn rows one after another by one member."""
         n = len(rows[0])
         scores, out = np.empty(n * self._scores), np.empty((2, n) if self.regression else (0, 0))

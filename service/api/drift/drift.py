@@ -11,6 +11,7 @@ from fastapi import APIRouter, Header, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from core.contract import Label
 from core.problems import Invalid
 from service.api.csv_answers import Format, csv_answer, drift_table
 from service.api.drift.event_stream import (
@@ -27,7 +28,7 @@ from service.api.http.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Ctx, Pa
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
-from service.api.schemas import Incarnation, Label, Time, Version
+from service.api.schemas import Incarnation, Time, Version
 from service.errors import Forbidden, no_model
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
@@ -115,7 +116,7 @@ class ModelDriftList(DriftList):
 router = APIRouter(route_class=Route, tags=["drift"])
 MS_MIN = 10**12
 """A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
-Order = Literal["oldest", "newest"]
+EventOrder = Literal["oldest", "newest"]
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 _encode = msgspec.json.Encoder().encode
 TIMES = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
@@ -134,7 +135,7 @@ async def list_model_drift(
         ),
     ] = None,
     order: Annotated[
-        Order, Query(description="Whether the list begins with the oldest or the newest event.")
+        EventOrder, Query(description="Whether the list begins with the oldest or the newest event.")
     ] = "oldest",
     form: Format = "json",
 ) -> Response:

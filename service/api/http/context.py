@@ -40,7 +40,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a model may be called."""
 
 
-class Telemetry(Protocol):
+class RequestMetrics(Protocol):
     """What the API tells the monitor, and asks of it."""
 
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -50,7 +50,7 @@ class Telemetry(Protocol):
         """All metrics and their content type; with ``sees`` those that tell only of models that it allows."""
 
 
-class Unlabelled(Protocol):
+class UnlabelledRows(Protocol):
     """What watches rows whose labels are awaited."""
 
     def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
@@ -69,9 +69,9 @@ class Context:
 
     engine: Engine
     keys: Keys
-    telemetry: Telemetry
+    telemetry: RequestMetrics
     drift: DriftStream
-    unlabelled: Unlabelled
+    unlabelled: UnlabelledRows
     broadcast: Broadcast
     budget: BodyBudget
     commit: str | None = None

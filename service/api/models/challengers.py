@@ -20,7 +20,7 @@ from service.api.models.models import Model, ReadModel, RequestBody, sent_as, sh
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rows.idempotency import Plan, after, commit_change
 from service.api.rows.identity import REQUEST, identity_of
-from service.api.schemas import Incarnation, Rows, Version
+from service.api.schemas import Incarnation, RowsLearned, Version
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import load_algorithm
@@ -62,7 +62,7 @@ class ChallengerEntry(BaseModel):
     )
     promote: Literal["never", "auto"]
     since_version: int = Field(ge=0, examples=[18], description="The entry that put it there.")
-    rows: Rows
+    rows: RowsLearned
     metrics: Metrics = Field(
         description="Of the rows that it has learned; `history` and `marks` have the row numbers of the model."
     )

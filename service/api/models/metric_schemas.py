@@ -4,7 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from service.api.schemas import Incarnation, Label, Rows, Version
+from core.contract import Label
+from service.api.schemas import Incarnation, RowsLearned, Version
 
 CONFIG: dict[str, Any] = {
     "algorithm": "dfop",
@@ -66,7 +67,7 @@ HISTORY: list[dict[str, Any]] = [
 
 
 Score = int | float | None
-Count = int | float
+RowCount = int | float
 """Rows; in ``fading`` a sum of weights."""
 
 
@@ -84,7 +85,7 @@ Baselines = dict[str, BaselineScore]
 class ClassScores(BaseModel):
     """The scores of one class; null where it has no rows, or was never the answer."""
 
-    support: Count = Field(examples=[512], description="Rows of this label.")
+    support: RowCount = Field(examples=[512], description="Rows of this label.")
     precision: float | None = Field(examples=[0.81], description="Of the rows answered with it, the share that are it.")
     recall: float | None = Field(examples=[0.86], description="Of its rows, the share answered with it.")
     f1: float | None = Field(examples=[0.83], description="The harmonic mean of both.")
@@ -97,7 +98,7 @@ class Confusion(BaseModel):
         examples=[["UP", "DOWN"]],
         description="Up to 50 classes; of more, 50 of the most frequent, and `other` for the rest behind them.",
     )
-    counts: list[list[Count]] = Field(
+    counts: list[list[RowCount]] = Field(
         examples=[[[440, 72], [84, 404]]], description="A list per label that came, with a number per answer."
     )
 
@@ -107,7 +108,7 @@ class ReliabilityBin(BaseModel):
 
     mean: float = Field(examples=[0.93], description="The mean probability of the answers.")
     share: float = Field(examples=[0.91], description="The share of right ones.")
-    rows: Count = Field(examples=[611])
+    rows: RowCount = Field(examples=[611])
 
 
 class Costs(BaseModel):
@@ -127,7 +128,7 @@ class PairedScore(BaseModel):
     its error would outweigh those of thousands of rows.
     """
 
-    rows: Count = Field(examples=[999], description="Those rows.")
+    rows: RowCount = Field(examples=[999], description="Those rows.")
     mse: float | None = Field(examples=[1.02], description="Mean squared error.")
     mae: float | None = Field(examples=[0.81], description="Mean absolute error.")
 
@@ -169,7 +170,7 @@ class Scores(BaseModel):
         None, examples=[0.91], description="With two classes: of the second one's probability."
     )
     average_precision: float | None = Field(None, examples=[0.9], description="With two classes: for the second one.")
-    unscored: Count | None = Field(
+    unscored: RowCount | None = Field(
         None, examples=[0], description="Rows for which nothing could have been said: no label was known."
     )
     per_class: dict[str, ClassScores] | None = Field(None, description="By label, those of the confusion.")
@@ -199,7 +200,7 @@ class Scores(BaseModel):
 class Metrics(BaseModel):
     """Prequential scores: each row is predicted before it is learned. Undefined numbers are null."""
 
-    rows: Rows
+    rows: RowsLearned
     overall: Scores = Field(examples=[OVERALL], description="Over all rows.")
     window: Scores = Field(examples=[WINDOW], description="Over the latest `size` rows.")
     fading: Scores = Field(

@@ -8,12 +8,13 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
+from core.contract import Label
 from service.api.http.context import NAME, Caller, Ctx, Paging, iso, no_cursor
 from service.api.http.keys import Key
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route
-from service.api.schemas import Body, Label, Time
-from service.runtime.lists import Order, Place
+from service.api.schemas import Body, Time
+from service.runtime.lists import ListPosition, Order
 from service.store.catalog import Listed, Wanted
 
 router = APIRouter(route_class=Route)
@@ -21,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 CURSOR = re.compile(rf"~([a-z]+):(-?[0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?):({NAME.pattern})")
 """A cursor of another order than by name: the place of the last model of the page before."""
 
-Phase = Literal["steady", "overlap", "ensemble", "down"]
+ListedPhase = Literal["steady", "overlap", "ensemble", "down"]
 Sort = Literal["name", "rows", "updated", "worst"]
 
 
@@ -61,7 +62,9 @@ class ModelSummary(Body):
     baseline_cost: Annotated[
         float | None, Field(examples=[None], description="The same of the constant answer that costs least.")
     ]
-    phase: Annotated[Phase, Field(examples=["steady"], description="`down`: out of service, or lost by the store.")]
+    phase: Annotated[
+        ListedPhase, Field(examples=["steady"], description="`down`: out of service, or lost by the store.")
+    ]
     updated: Time
     drift: Annotated[DriftSummary | None, Field(examples=[None], description="The newest drift event, if any.")]
     challengers: Annotated[int, Field(ge=0, examples=[2], description="Learners beside the model's own.")]
@@ -166,19 +169,19 @@ def _rounded(number: float | None, digits: int) -> float | None:
     return None if number is None else round(number, digits)
 
 
-def _cursor(sort: Order, place: Place) -> str:
+def _cursor(sort: Order, place: ListPosition) -> str:
     return f"~{sort}:{place.key!r}:{place.name}"
 
 
-def _place(sort: Order, cursor: str | None) -> Place:
+def _place(sort: Order, cursor: str | None) -> ListPosition:
     """The place that a cursor of an order names; without one, that before all models.
 
     Raises:
         Invalid: naming ``cursor``: it is not one of this order.
     """
     if cursor is None:
-        return Place()
+        return ListPosition()
     found = CURSOR.fullmatch(cursor)
     if found is None or found[1] != sort:
         raise no_cursor()
-    return Place(float(found[2]), found[3])
+    return ListPosition(float(found[2]), found[3])

@@ -22,7 +22,7 @@ from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetric
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rows.idempotency import after, commit_change
 from service.api.rows.identity import REQUEST, identity_of
-from service.api.schemas import Incarnation, Rows, Time, Version
+from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large, load_algorithm
@@ -51,7 +51,7 @@ class Model(BaseModel):
         description="Complete, with every default.",
     )
     version: Version
-    rows: Rows
+    rows: RowsLearned
     phase: Literal["steady", "overlap", "ensemble"]
     metrics: Metrics
     info: dict[str, Any] = Field(examples=[INFO], description="What the model tells of itself.")

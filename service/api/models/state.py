@@ -22,7 +22,7 @@ from service.api.models.models import Model, ReadModel, RequestBody, WrittenMode
 from service.api.openapi.examples import COPY, RESTORE
 from service.api.rows.identity import printable
 from service.api.rows.large_answers import STATE, state_file
-from service.api.schemas import Incarnation, Rows, Time, Version
+from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.errors import NotFound, RequestConflict
 from service.runtime import admission, copies
 from service.runtime.engine import Freshness
@@ -40,7 +40,7 @@ class SnapshotEntry(BaseModel):
     """A kept snapshot."""
 
     version: Version
-    rows: Rows
+    rows: RowsLearned
     bytes: int = Field(ge=0, examples=[6096])
     time: Time
 
@@ -64,7 +64,7 @@ class Replaced(BaseModel):
     name: str = Field(examples=["demo"])
     incarnation: Incarnation
     version: Version
-    rows: Rows
+    rows: RowsLearned
 
 
 async def _empty(ctx: Ctx, request: Request) -> None:

@@ -28,14 +28,14 @@ from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table
 
 LISTS_OF_INPUT = 5  # and objects that one input takes, at most, beside its rows
-Values = list[Any] | NDArray[Any]
+TensorValues = list[Any] | NDArray[Any]
 
 
 class ToInfer(NamedTuple):
     """Inputs and their elements; id and tracking of the request; its outputs, and which are binary."""
 
     inputs: Sequence[v2.InputTensor]
-    values: Sequence[Values]
+    values: Sequence[TensorValues]
     id: str | None
     track: bool
     outputs: Mapping[str, bool]
@@ -85,9 +85,9 @@ def _flag(given: Mapping[str, Any] | None, name: str, field: str, default: bool 
     return value
 
 
-def _values(inputs: Sequence[v2.InputTensor], blobs: memoryview) -> list[Values]:
+def _values(inputs: Sequence[v2.InputTensor], blobs: memoryview) -> list[TensorValues]:
     """The elements of each input; the binary data are all that stands behind the JSON."""
-    found, at = list[Values](), 0
+    found, at = list[TensorValues](), 0
     for own in inputs:
         if len(own.shape) not in (1, 2) or min(own.shape) < 0:
             raise Invalid.of(f"{own.name}.shape", "is not the shape of rows", "[rows] or [rows, columns]")
@@ -112,9 +112,9 @@ def _from_json(own: v2.InputTensor) -> list[Any]:
     return data
 
 
-def _from_binary(own: v2.InputTensor, blob: memoryview, announced: int) -> Values:
+def _from_binary(own: v2.InputTensor, blob: memoryview, announced: int) -> TensorValues:
     size, kind = math.prod(own.shape), v2.NUMBERS.get(own.datatype)
-    found: Values = []
+    found: TensorValues = []
     with suppress(ValueError, struct.error):
         found = _texts(blob, size) if kind is None else np.frombuffer(blob, kind)
     if len(found) != size or len(blob) != announced:
@@ -167,6 +167,6 @@ def rows_of(asked: ToInfer, validator: RowValidator) -> tuple[Space, Floats, dic
     return *validator.prediction(table), table.rows[0]
 
 
-def _listed(values: Values) -> list[Any]:
+def _listed(values: TensorValues) -> list[Any]:
     values = values.tolist() if isinstance(values, np.ndarray) else values
     return [None if value != value else value for value in values]  # noqa: PLR0124  NaN

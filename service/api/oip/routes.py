@@ -59,10 +59,10 @@ class InferenceRoute(Route):
 router = APIRouter(route_class=InferenceRoute, tags=["open inference protocol"], prefix="/v2")
 
 
-Version = Annotated[str, Path(description="The present version.", openapi_examples={"demo": {"value": "10"}})]
+PresentVersion = Annotated[str, Path(description="The present version.", openapi_examples={"demo": {"value": "10"}})]
 
 
-async def _present_version(replica: ReadModel, version: Version) -> None:
+async def _present_version(replica: ReadModel, version: PresentVersion) -> None:
     if version != str(replica.version):
         there = [Problem("version", "is not the present version", [str(replica.version)])]
         raise NotFound(f"model {replica.name} has moved on, or is not there yet", there)

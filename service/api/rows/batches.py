@@ -8,7 +8,7 @@ from starlette.requests import Request
 from service.api.http import bodies, json_body
 from service.api.http.context import Context
 from service.api.http.media import DENSE_TABLES, JSON, SVMLIGHT
-from service.api.rows.formats.json_tables import OVERLAP, Form
+from service.api.rows.formats.json_tables import OVERLAP, RowFormat
 from service.api.rows.formats.tables import Sent, read_table
 from service.api.rows.identity import Identity, identity_of
 from service.runtime.engine import Freshness
@@ -36,7 +36,7 @@ async def read_row(
 
 
 async def read_batch(
-    ctx: Context, request: Request, name: str, form: Form, fresh: Freshness | None = None
+    ctx: Context, request: Request, name: str, form: RowFormat, fresh: Freshness | None = None
 ) -> tuple[Replica, Table, bytes]:
     """A model, the rows for it, and the body that they stand in; errors as of ``read_table``."""
     bounds, teaching = ctx.engine.bounds, form is OVERLAP

@@ -37,7 +37,7 @@ BACKOFF_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CommitLimits:
     """Bounds of committer and inboxes; most are settings of the same names."""
 
     queue_max: int
@@ -97,7 +97,7 @@ class Committer:
         self,
         log: Log,
         stats: Stats,
-        limits: Limits,
+        limits: CommitLimits,
         *,
         ping: Callable[[], Awaitable[None]],
         failpoint: Callable[[str], None] | None = None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from service.runtime.commit.answer_writer import AnswerWriter
 from service.runtime.commit.answerer import Answerer
-from service.runtime.commit.committer import Committer, Limits
+from service.runtime.commit.committer import CommitLimits, Committer
 from service.runtime.replicas.log_reader import LogReader
 from service.runtime.replicas.replica import Ledger, Replica
 from service.store.states.states import States
@@ -34,7 +34,7 @@ class Shared:
     reader: LogReader
     answerer: Answerer
     answer_writer: AnswerWriter
-    limits: Limits
+    limits: CommitLimits
     writer: str
     numbers: "itertools.count[int]"
     waiting: Ledger

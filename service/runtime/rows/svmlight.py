@@ -19,7 +19,7 @@ _CELL = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SparseLine:
     """One row: its line's number in the text, from 1, and the line without its comment; its first cell, if that has no
     colon, and the others.
     """
@@ -36,7 +36,7 @@ class Line:
         return f"line {self.number}, column {1 + (starts[position] if 0 <= position < len(starts) else 0)}"
 
 
-def read_lines(text: str) -> Iterator[Line]:
+def read_lines(text: str) -> Iterator[SparseLine]:
     """The rows of a text, one after the other, their cells not looked at yet."""
     for at, raw in enumerate(text.split("\n"), 1):
         line = raw.partition("#")[0]
@@ -44,10 +44,10 @@ def read_lines(text: str) -> Iterator[Line]:
         if not cells:
             continue
         label = cells.pop(0) if ":" not in cells[0] else None
-        yield Line(at, line, label, cells)
+        yield SparseLine(at, line, label, cells)
 
 
-def projected(space: SparseSchema, lines: Sequence[Line]) -> Floats:
+def projected(space: SparseSchema, lines: Sequence[SparseLine]) -> Floats:
     """Rows, without their labels, as psi (n, d); raises as ``SparseSchema.lists``, naming line and column."""
     cells = [[cell.rpartition(":") for cell in line.cells] for line in lines]
     problems = [

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 FieldPath = Callable[[int], str]
 """How errors name one item of a list, from its index."""
-Place = Callable[[int, str], str]
+RowPlace = Callable[[int, str], str]
 """How errors name a member of a row, from the row's index: ``rows[3].label``; the row itself where the member is ""."""
 
 
@@ -35,7 +35,7 @@ class Table(NamedTuple):
     """
 
     rows: Any
-    place: Place = listed
+    place: RowPlace = listed
     columns: Sequence[str] | None = None
     texts: bool = False
     labels: Sequence[Any] | None = None
@@ -70,5 +70,5 @@ class Table(NamedTuple):
         return values, lambda at, _: f"data[0][{at}]"
 
 
-def _swapped(place: Place, member: str, row: int) -> str:
+def _swapped(place: RowPlace, member: str, row: int) -> str:
     return place(row, member)

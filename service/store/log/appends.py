@@ -15,7 +15,7 @@ from service.errors import StoreDown, Unavailable, WritersFull
 from service.store.keys import TEXT, cached_keys
 from service.store.log.entries import Code, RawEntry, entries, name_of
 from service.store.log.scripts import APPEND, RECORD, WRITER_LIFE_MS, WRITERS_MAX
-from service.store.redis.connection import Call, Unreplicated
+from service.store.redis.connection import Call, UnreplicatedResult
 
 SEGMENTS_MAX = 1000
 """Most segments of one entry; the server's Lua cannot pass on many more in one command."""
@@ -262,7 +262,7 @@ def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavaila
     """What became of an append."""
     if isinstance(result, Exception):
         return failed(result)
-    if isinstance(result, Unreplicated):
+    if isinstance(result, UnreplicatedResult):
         appended = appended_or_unavailable(request, result.result)
         return structs.replace(appended, safe=False) if isinstance(appended, Appended) else appended
     if result[0] == b"crowded":

@@ -86,7 +86,7 @@ class SwitchRecord(msgspec.Struct, array_like=True, tag="switch", frozen=True):
     ids: tuple[str, ...]
 
 
-class OverlapRecord(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
+class StoredOverlap(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
     """``overlap`` as bytes; see the layout above."""
 
     format: int
@@ -116,7 +116,7 @@ _TAGS: dict[str, type[Any]] = {
 }
 _PLAIN = {segment: _plain(tag, segment) for tag, segment in _TAGS.items()}
 _SEGMENTS = {record: segment for segment, record in _PLAIN.items()}
-Record = RowsRecord | StateRecord | SwitchRecord | OverlapRecord | PlainRecord
+Record = RowsRecord | StateRecord | SwitchRecord | StoredOverlap | PlainRecord
 """What a segment is as bytes."""
 
 
@@ -152,7 +152,7 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _segments: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(
-    reduce(or_, _PLAIN.values(), RowsRecord | StateRecord | SwitchRecord | OverlapRecord)
+    reduce(or_, _PLAIN.values(), RowsRecord | StateRecord | SwitchRecord | StoredOverlap)
 )
 _answers = msgspec.msgpack.Decoder(Remembered)
 _tracked = msgspec.msgpack.Decoder(Tracked)
@@ -232,7 +232,7 @@ def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
         return _rows(record, skip)
     if isinstance(record, SwitchRecord):
         return Switch(record.action, _features(record.features), record.mapping, record.ids)
-    if isinstance(record, OverlapRecord):
+    if isinstance(record, StoredOverlap):
         return Overlap(record.space, _matrix(record), record.ids, skip)
     if isinstance(record, StateRecord):
         return Restore(b"", record.source, record.ids, record.digest, record.size)
@@ -249,7 +249,7 @@ def float_bytes(values: Floats) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
-def _matrix(record: RowsRecord | OverlapRecord) -> Floats:
+def _matrix(record: RowsRecord | StoredOverlap) -> Floats:
     return np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1)
 
 

@@ -57,7 +57,7 @@ class Call(NamedTuple):
     asking: bool = False
 
 
-class Unreplicated(NamedTuple):
+class UnreplicatedResult(NamedTuple):
     """The result of a call that was carried out, but not in time on as many replicas as was asked for."""
 
     result: Any
@@ -257,7 +257,7 @@ class Connection:
         results = [answers[at] for at in places]
         if safety is None or (isinstance(answers[-1], int) and answers[-1] >= safety.replicas):
             return results
-        return [result if isinstance(result, Exception) else Unreplicated(result) for result in results]
+        return [result if isinstance(result, Exception) else UnreplicatedResult(result) for result in results]
 
     async def _told(self, *commands: Command) -> list[list[Any]] | None:
         """The answers to the same commands of each server in charge that can be reached; None where they are denied,

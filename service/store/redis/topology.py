@@ -22,7 +22,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from service.errors import StoreDown
 from service.store.redis.node import Node
-from service.store.redis.url import Server, StoreUrl
+from service.store.redis.url import ServerAddress, StoreUrl
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +33,9 @@ TRIES = 4
 UNKNOWN = "the store's servers are being looked for"
 _FAILED = (exceptions.RedisError, exceptions.RedisClusterException, OSError)
 
-Slots = list[Server | None]
+Slots = list[ServerAddress | None]
 """The server of each slot; a list of one where one server has all keys."""
-Find = Callable[[Iterable[Server]], Awaitable[Slots]]
+Find = Callable[[Iterable[ServerAddress]], Awaitable[Slots]]
 """Looks servers up, given those that are known; raises an error of the library, or OSError, where none answers."""
 ONLY = ("", 0)
 
@@ -50,7 +50,7 @@ class Topology:
         timeout_s: bound of a look-up.
     """
 
-    def __init__(self, find: Find, make: Callable[[Server], Node], slots: Slots, timeout_s: float) -> None:
+    def __init__(self, find: Find, make: Callable[[ServerAddress], Node], slots: Slots, timeout_s: float) -> None:
         self._find, self._make, self._slots, self._timeout_s = find, make, slots, timeout_s
         self._known = {server: make(server) for server in {*slots} if server is not None}
         self._looking: asyncio.Task[None] | None = None
@@ -97,7 +97,7 @@ class Topology:
         logger.debug("a server of the store failed: %r", error)
         self._search()
 
-    def moved(self, to: Server) -> Node:
+    def moved(self, to: ServerAddress) -> Node:
         """The server that a slot is reported to have moved to."""
         if to not in self._known:
             self._known[to] = self._make(to)
@@ -111,7 +111,7 @@ class Topology:
         for node in self._known.values():
             node.close()
 
-    def _of(self, key: str) -> Server | None:
+    def _of(self, key: str) -> ServerAddress | None:
         return self._slots[key_slot(key.encode(), len(self._slots))]
 
     def _search(self) -> "asyncio.Task[None]":
@@ -145,7 +145,7 @@ def topology(url: StoreUrl, timeout_s: float, connections_max: int) -> Topology:
     """
     first = Node(url.where, timeout_s, connections_max)  # does not connect: it checks the options
 
-    def make(server: Server) -> Node:
+    def make(server: ServerAddress) -> Node:
         where = {**url.where, "host": server[0], "port": server[1]}
         return first if server == ONLY else Node(where, timeout_s, connections_max)
 
@@ -156,7 +156,7 @@ def topology(url: StoreUrl, timeout_s: float, connections_max: int) -> Topology:
     return Topology(_cluster(url, timeout_s), make, [None] * REDIS_CLUSTER_HASH_SLOTS, timeout_s)
 
 
-async def _only(_: Iterable[Server]) -> Slots:
+async def _only(_: Iterable[ServerAddress]) -> Slots:
     return [ONLY]
 
 
@@ -165,10 +165,10 @@ def _sentinels(url: StoreUrl, timeout_s: float) -> Find:
     own = _limited({**url.sentinel, "ssl": "connection_class" in url.sentinel}, timeout_s)
     own.pop("connection_class", None)
 
-    async def find(known: Iterable[Server]) -> Slots:
+    async def find(known: Iterable[ServerAddress]) -> Slots:
         asked = Sentinel(url.seeds, sentinel_kwargs=own)  # type: ignore[no-untyped-call]
         try:
-            primary: Server = await asked.discover_master(url.service)
+            primary: ServerAddress = await asked.discover_master(url.service)
         finally:
             await asyncio.gather(*(one.aclose() for one in asked.sentinels), return_exceptions=True)
         if primary not in known:
@@ -182,7 +182,7 @@ def _cluster(url: StoreUrl, timeout_s: float) -> Find:
     """Asks the nodes of a cluster in random order: one that is cut off from the rest may be wrong."""
     own = _limited(url.where, timeout_s)
 
-    async def find(known: Iterable[Server]) -> Slots:
+    async def find(known: Iterable[ServerAddress]) -> Slots:
         asked = [ClusterNode(*server, **own) for server in {*known, *url.seeds}]
         manager = NodesManager(asked, False, own, dynamic_startup_nodes=False)
         try:

@@ -26,7 +26,7 @@ _FORMS = (
     "redis+cluster://HOST:6379,...; empty for a private store"
 )
 
-Server = tuple[str, int]
+ServerAddress = tuple[str, int]
 """Host and port."""
 
 
@@ -43,7 +43,7 @@ class StoreUrl(NamedTuple):
 
     kind: Literal["single", "sentinel", "cluster"]
     where: dict[str, Any]
-    seeds: tuple[Server, ...] = ()
+    seeds: tuple[ServerAddress, ...] = ()
     service: str = ""
     sentinel: Mapping[str, Any] = MappingProxyType({})
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from core.metrics.confidence_sequence import RHO, _log_mixture, exceeds, radius
-from core.metrics.difference import BATCHES, BOUND, ROWS_MIN, SCALE_ROWS, Difference
+from core.metrics.difference import BATCHES, BOUND, ROWS_MIN, SCALE_ROWS, PairedDifference
 
 
 @pytest.mark.parametrize(("s", "v"), [(0.0, 0.0), (3.0, 1.0), (12.5, 40.0), (60.0, 300.0)])
@@ -52,7 +52,7 @@ def test_losses_of_classes_are_compared_row_by_row():
     rng = np.random.default_rng(1)
     first, second = (rng.integers(0, 2, 700).astype(float) for _ in range(2))
     first[::7] = np.nan
-    found = Difference()
+    found = PairedDifference()
     found.absorb(first, second)
     report = found.report()
     assert 600 == report["rows"] == found.rows
@@ -67,7 +67,7 @@ def test_squared_errors_are_compared_on_the_scale_of_the_labels():
     rng = np.random.default_rng(2)
     y = 5.0 + 3.0 * rng.normal(size=300)
     first, second = (10.0 * rng.exponential(size=300)) ** 2, rng.normal(size=300) ** 2
-    found = Difference()
+    found = PairedDifference()
     found.absorb(first, second, y)
     bounds = np.array([BOUND * y[:row].var() for row in range(SCALE_ROWS, 300)])
     expected = (np.minimum(first[SCALE_ROWS:], bounds) - np.minimum(second[SCALE_ROWS:], bounds)) / bounds
@@ -80,7 +80,7 @@ def test_squared_errors_are_compared_on_the_scale_of_the_labels():
         assert not found.favours_second()
         found.absorb(first, second, y)
     assert found.favours_second()
-    wild = Difference()
+    wild = PairedDifference()
     wild.absorb(np.full(40, 1e300), np.zeros(40), np.tile([1e300, -1e300], 20))
     assert all(np.isfinite(wild.report()[end]) for end in ("low", "mean", "high"))
 
@@ -89,7 +89,7 @@ def test_differences_that_keep_their_sign_widen_the_interval():
     """The same numbers, once mixed and once in long runs of one sign."""
     rng = np.random.default_rng(3)
     runs = np.repeat(np.where(rng.random(40) < 0.6, 1.0, 0.0), BATCHES[1])
-    mixed, in_runs = Difference(), Difference()
+    mixed, in_runs = PairedDifference(), PairedDifference()
     mixed.absorb(rng.permutation(runs), np.zeros(len(runs)))
     in_runs.absorb(runs, np.zeros(len(runs)))
     assert mixed.report()["mean"] == in_runs.report()["mean"]
@@ -101,12 +101,12 @@ def test_a_block_leaves_the_bits_of_its_rows_and_a_saved_one_goes_on(regression)
     """In any cut, and loaded from its arrays."""
     rng = np.random.default_rng(4)
     first, second, y = rng.random((3, 600))
-    whole, cut = Difference(), Difference()
+    whole, cut = PairedDifference(), PairedDifference()
     truth = y if regression else np.empty(0)
     whole.absorb(first, second, truth)
     for start in range(0, 600, 37):
         part = slice(start, start + 37)
-        loaded = Difference()
+        loaded = PairedDifference()
         loaded.load_arrays(*cut.to_arrays())
         cut = loaded
         cut.absorb(first[part], second[part], truth[part])
@@ -117,13 +117,13 @@ def test_a_block_leaves_the_bits_of_its_rows_and_a_saved_one_goes_on(regression)
 
 def test_nothing_is_said_before_the_first_row():
     """No mean, no interval."""
-    assert {"mean": None, "low": None, "high": None, "confidence": 0.95, "rows": 0} == Difference().report()
+    assert {"mean": None, "low": None, "high": None, "confidence": 0.95, "rows": 0} == PairedDifference().report()
 
 
 def test_side_by_side_each_sequence_has_its_share_of_alpha():
     """The same sums, a wider interval; what is surely better as the only one need not be as one of eight."""
     rng = np.random.default_rng(5)
-    found = Difference()
+    found = PairedDifference()
     found.absorb((rng.random(ROWS_MIN) < 0.055).astype(float), (rng.random(ROWS_MIN) < 0.02).astype(float))
     reports = [found.report(of) for of in (1, 2, 8)]
     assert [0.95, 0.975, 0.99375] == [report["confidence"] for report in reports]
@@ -138,7 +138,7 @@ def test_side_by_side_each_sequence_has_its_share_of_alpha():
 
 def test_a_unit_is_what_the_numbers_are_shown_in():
     """Costs: a difference of 1 is that of the dearest error."""
-    found = Difference()
+    found = PairedDifference()
     found.absorb(np.array([1.0, 0.2, 0.0]), np.array([0.0, 0.2, 1 / 3]))
     assert 3.0 * (2 / 3) / 3 == pytest.approx(found.report(1, 3.0)["mean"])
 
@@ -149,13 +149,13 @@ def test_a_worse_sum_of_squared_errors_is_no_reason_to_change():
     y = rng.normal(size=5000)
     off = 20.0 * (rng.random(5000) < 0.01)
     first, second = 0.25 * rng.normal(size=(2, 5000)) ** 2 * [[1.0], [0.7]]
-    wild, tame = Difference(), Difference()
+    wild, tame = PairedDifference(), PairedDifference()
     wild.absorb(5.0 * first, np.maximum(5.0 * second, off**2), y)
     tame.absorb(5.0 * first, 5.0 * second, y)
     assert min(wild.low(), tame.low()) > 0
     assert (False, True) == (wild.favours_second(), tame.favours_second())
-    largest = Difference()
+    largest = PairedDifference()
     largest.absorb(np.tile([1e300, 0.0], 5000), np.tile([0.0, 1e300], 5000), np.tile([1e300, -1e300], 5000))
-    again = Difference()
+    again = PairedDifference()
     again.load_arrays(*largest.to_arrays())
     assert np.isfinite(again.to_arrays()[0]["scalars"]).all()

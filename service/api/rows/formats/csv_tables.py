@@ -11,7 +11,7 @@ from typing import Any
 
 from core.problems import Invalid, suggestion
 from service.errors import NotTable
-from service.runtime.rows.table import Place, Table
+from service.runtime.rows.table import RowPlace, Table
 
 BESIDE_QUERIES = ("label", "id", "discount", "weight")
 """Query parameters that name columns which are no features."""
@@ -45,7 +45,7 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
     beside: dict[str, Any] = {f"{name}s": _pop_column(header, rows, query.get(name), name) for name in BESIDE_QUERIES}
     if "drop" in query:
         header, rows = _without(header, rows, query["drop"])
-    place: Place = lambda row, member: f"row {row + 1}, column {query[member]}"  # noqa: E731
+    place: RowPlace = lambda row, member: f"row {row + 1}, column {query[member]}"  # noqa: E731
     return Table(rows, place, header, texts=True, **beside)
 
 

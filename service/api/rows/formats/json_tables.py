@@ -29,14 +29,14 @@ from service.api.schemas import (
     SparseRow,
 )
 from service.errors import NotJson
-from service.runtime.rows.table import Place, Table, alone
+from service.runtime.rows.table import RowPlace, Table, alone
 
 Names = tuple[str, ...]
 REQUIRED = ("columns", "data", "rows", "labels")
 """Fields of an object that have to be there, where they go with its rows."""
 
 
-class Form(NamedTuple):
+class RowFormat(NamedTuple):
     """How the rows of a route come.
 
     Attributes:
@@ -58,12 +58,12 @@ class Form(NamedTuple):
         return "labels" in self.columns
 
 
-def _form(record: type[Body], *bodies: type[Body]) -> Form:
+def _form(record: type[Body], *bodies: type[Body]) -> RowFormat:
     fields = {own.name: own.type | None for kind in bodies for own in msgspec.structs.fields(kind)}
     fields["rows"] = list[msgspec.Raw] | None
     optional: Any = [(name, kind, None) for name, kind in fields.items()]
     body = msgspec.json.Decoder(msgspec.defstruct("Rows", optional, forbid_unknown_fields=True))
-    return Form(msgspec.json.Decoder(record), body, *(kind.__struct_fields__ for kind in bodies))
+    return RowFormat(msgspec.json.Decoder(record), body, *(kind.__struct_fields__ for kind in bodies))
 
 
 FEEDBACK = _form(FeedbackRecord, FeedbackColumns, FeedbackRecords, FeedbackSparse)
@@ -73,7 +73,7 @@ _list, _members = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(
 _sparse_row = msgspec.json.Decoder(SparseRow)
 
 
-def read_json(form: Form, body: bytes, sparse: bool) -> Table:
+def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
     """The rows of a JSON body; ``sparse``: of a model whose rows may hold any names.
 
     Raises:
@@ -104,7 +104,7 @@ def _under_rows(problems: Iterable[Problem]) -> list[Problem]:
     return [each._replace(field=f"rows{each.field}") if each.field[:1] == "[" else each for each in problems]
 
 
-def _table(form: Form, ask: Any, sparse: bool) -> Table:
+def _table(form: RowFormat, ask: Any, sparse: bool) -> Table:
     """The rows of an object."""
     given = [name for name in ask.__struct_fields__ if getattr(ask, name) is not None]
     if "features" in given:  # one row, to teach a mapping
@@ -141,7 +141,7 @@ def _is_record(row: msgspec.Raw) -> bool:
         return False
 
 
-def read_lines(form: Form, body: bytes, most: int) -> Table:
+def read_lines(form: RowFormat, body: bytes, most: int) -> Table:
     """The rows of NDJSON, at most one more than ``most``; blank lines are passed over.
 
     Raises:
@@ -155,7 +155,7 @@ def read_lines(form: Form, body: bytes, most: int) -> Table:
         lines.append(line)
         if len(lines) > most:
             break
-    place: Place = lambda row, member: f"line {numbers[row]}" + (f", {member}" if member else "")  # noqa: E731
+    place: RowPlace = lambda row, member: f"line {numbers[row]}" + (f", {member}" if member else "")  # noqa: E731
     return _by_name(form, lines, place)
 
 
@@ -164,7 +164,7 @@ def _in_list(row: int, member: str) -> str:
     return f"rows[{row}].{member}" if member else f"rows[{row}]"
 
 
-def _decoded(decoder: "msgspec.json.Decoder[Any]", rows: Sequence[bytes | msgspec.Raw], place: Place) -> list[Any]:
+def _decoded(decoder: "msgspec.json.Decoder[Any]", rows: Sequence[bytes | msgspec.Raw], place: RowPlace) -> list[Any]:
     """Rows, one by one; what is wrong with the first wrong one is told with its place."""
     texts = [*map(bytes, rows)]
     try:
@@ -177,7 +177,7 @@ def _decoded(decoder: "msgspec.json.Decoder[Any]", rows: Sequence[bytes | msgspe
     return [_one(decoder, text, place, row) for row, text in enumerate(texts)]
 
 
-def _one(decoder: "msgspec.json.Decoder[Any]", text: bytes, place: Place, row: int) -> Any:
+def _one(decoder: "msgspec.json.Decoder[Any]", text: bytes, place: RowPlace, row: int) -> Any:
     try:
         return json_body.decode(text, decoder)
     except NotJson as error:
@@ -186,11 +186,11 @@ def _one(decoder: "msgspec.json.Decoder[Any]", text: bytes, place: Place, row: i
         raise Invalid(*_at(place, row, error.problems)) from None
 
 
-def _at(place: Place, row: int, problems: Iterable[Problem]) -> list[Problem]:
+def _at(place: RowPlace, row: int, problems: Iterable[Problem]) -> list[Problem]:
     return [each._replace(field=place(row, "" if each.field == "body" else each.field)) for each in problems]
 
 
-def _by_name(form: Form, rows: Sequence[bytes | msgspec.Raw], place: Place) -> Table:
+def _by_name(form: RowFormat, rows: Sequence[bytes | msgspec.Raw], place: RowPlace) -> Table:
     """Rows by name as a table.
 
     Raises:
@@ -206,7 +206,7 @@ def _by_name(form: Form, rows: Sequence[bytes | msgspec.Raw], place: Place) -> T
     return Table([record.features for record in records], place, labels=labels, **beside)
 
 
-def _column(records: Sequence[Any], name: str, place: Place) -> list[Any] | None:
+def _column(records: Sequence[Any], name: str, place: RowPlace) -> list[Any] | None:
     """A member of every row; None where none has it."""
     values = [*map(attrgetter(name), records)]
     absent = values.count(None)

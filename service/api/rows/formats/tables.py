@@ -17,7 +17,7 @@ from core.features import Space, SparseSchema
 from core.problems import Invalid, Problem, refuse
 from service.api.http import json_body, media
 from service.api.rows.formats.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
-from service.api.rows.formats.json_tables import Form, read_json, read_lines
+from service.api.rows.formats.json_tables import RowFormat, read_json, read_lines
 from service.errors import NotTable, TooLarge
 from service.runtime.rows.svmlight import read_lines as svmlight_lines
 from service.runtime.rows.table import Table
@@ -46,7 +46,7 @@ class Sent(NamedTuple):
     bytes_max: int
 
 
-def read_table(form: Form, sent: Sent, space: Space | None) -> Table:
+def read_table(form: RowFormat, sent: Sent, space: Space | None) -> Table:
     """The rows of a body.
 
     Args:
