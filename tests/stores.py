@@ -19,7 +19,7 @@ from service import embedded
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_PROCESS = (
-    "alarm_index append_script catalog_store connection drift_store embedded expiry large_calls log_page "
+    "append_script catalog_store connection drift_store embedded expiry large_calls log_page "
     "log_store lost_models newer_code orphaned_alarms pending_store snapshots_store state_versions "
     "states_store store_full summaries_store writers"
 ).split()

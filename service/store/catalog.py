@@ -241,7 +241,7 @@ class Catalog:
     async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:
         """Up to ``limit`` models as (name, incarnation), by name, and the name to go on after, or None at the end."""
         found, following = await self._page(limit, after, None)
-        return [(name, incarnation) for name, incarnation, _ in found], following
+        return [(name, incarnation) for name, incarnation, *_ in found], following
 
     async def summaries(
         self, limit: int, after: str | None = None, wanted: Wanted | None = None
@@ -255,13 +255,22 @@ class Catalog:
         """
         found, following = await self._page(limit, after, wanted)
         listed: list[Listed] = []
-        for name, incarnation, record in found:
+        for name, incarnation, record, _ in found:
             summary = decode(record)
             if summary is None and (meta := await self.read(name)) is not None:
                 summary = meta.listed
             if summary is not None:
                 listed.append(Listed(name, incarnation, summary))
         return listed, following
+
+    async def behind(self, limit: int, after: str | None) -> tuple[dict[str, int], str | None]:
+        """Of up to ``limit`` models those whose stored summary is behind their log, with their versions.
+
+        And the name to go on after, or None at the end.
+        """
+        found, following = await self._page(limit, after, None)
+        stored = [(name, int(version), decode(record)) for name, _, record, version in found]
+        return {name: head for name, head, summary in stored if head > (summary.version if summary else 0)}, following
 
     async def write_summaries(self, writes: Sequence[SummaryWrite]) -> list[int | Unavailable]:
         """Store the summaries of many models in one round trip; what fails for one does not concern the others.
@@ -292,15 +301,15 @@ class Catalog:
     async def _living(self, pairs: Sequence[tuple[str, ...]]) -> "list[_Row]":
         """Those of some members of the index that exist, over the lean connection: a sixth of the pool's time."""
         metas = [meta_key(name) for name, _ in pairs]
-        calls = [Call(None, (meta,), ("HMGET", meta, "incarnation", "summary")) for meta in metas]
+        calls = [Call(None, (meta,), ("HMGET", meta, "incarnation", "summary", "version")) for meta in metas]
         found: list[_Row] = []
         for (name, incarnation), answer in zip(pairs, await self._connection.run(calls, quick=True), strict=True):
             if isinstance(answer, Exception):
                 raise failed(answer)
             if answer[0] == incarnation.encode():
-                found.append((name, incarnation, answer[1]))
+                found.append((name, incarnation, answer[1], answer[2]))
         return found
 
 
-_Row = tuple[str, str, bytes | None]
-"""A model's name, its incarnation, and its summary."""
+_Row = tuple[str, str, bytes | None, bytes]
+"""A model's name, its incarnation, its summary and its version."""

@@ -26,7 +26,6 @@
     onepass:{onepass:drift}:alarms      HASH  id of an event in it -> the alarms that have joined it
     onepass:{onepass:drift}:NAME:INC:unlabelled   STREAM  the model's events of before the labels
     onepass:{onepass:drift}:webhooks    HASH  a webhook -> which event it has, and whose turn it is, see deliveries.py
-    onepass:{onepass:drift}:unpublished   ZSET  "NAME INC WRITER" -> since when it may leave alarms, see alarm_index.py
     onepass:{onepass:drift}:tombstones    ZSET  "NAME INC" -> when the model was deleted, ms: the newest, see catalog.py
 
     onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted;
@@ -47,7 +46,6 @@ _DRIFT_SLOT = f"onepass:{{{DRIFT}}}:"
 DRIFT_PUBLISHED = f"{_DRIFT_SLOT}published"
 DRIFT_ALARMS = f"{_DRIFT_SLOT}alarms"
 DRIFT_WEBHOOKS = f"{_DRIFT_SLOT}webhooks"
-DRIFT_UNPUBLISHED = f"{_DRIFT_SLOT}unpublished"
 TOMBSTONES = f"{_DRIFT_SLOT}tombstones"
 
 

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from service.store.catalog import Catalog
-from service.store.keys import DRIFT_UNPUBLISHED, ModelKeys
+from service.store.keys import ModelKeys
 from service.store.log.appends import Answers, Append, Appended, SegmentIn
 from service.store.log.log import Log
 from service.store.redis import private
@@ -138,8 +138,8 @@ class Model:
         return answer
 
     async def contents(self) -> dict[bytes, bytes]:
-        """Everything the store holds, byte by byte, but for the index that a model is in before its first append."""
-        keys = sorted(key for key in (await self.connection.ask(("KEYS", "*")))[0] if key != DRIFT_UNPUBLISHED.encode())
+        """Everything the store holds, byte by byte."""
+        keys = sorted((await self.connection.ask(("KEYS", "*")))[0])
         kinds = await self.connection.ask(*[("TYPE", key) for key in keys]) if keys else []
         reads = [("HGETALL" if kind == b"hash" else "DUMP", key) for key, kind in zip(keys, kinds, strict=True)]
         held = await self.connection.ask(*reads) if reads else []

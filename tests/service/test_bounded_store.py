@@ -35,12 +35,10 @@ TRIES, PAUSE_S = 60, 0.3
 """How often it is looked for what expires within a second; few predictions are tracked in one."""
 BOUNDS = {
     "onepass:models": (1, MODELS),
-    "onepass:sweeper": (1, 1),
     "onepass:drift": (1, EVENTS_ALL),
     "onepass:{onepass:drift}:published": (1, MODELS),
     "onepass:{onepass:drift}:alarms": (1, EVENTS_ALL),
     "onepass:{onepass:drift}:webhooks": (1, 1),
-    "onepass:{onepass:drift}:unpublished": (1, MODELS + ROUNDS + 1),
     "onepass:{onepass:drift}:tombstones": (1, ROUNDS + 1),
     "meta": (MODELS, 16),
     "log": (MODELS, (SNAPSHOTS + 1) * ENTRIES),

@@ -1,15 +1,13 @@
 """The search for alarms that a dead service has left unpublished: which models a service loads, and which not."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
-from service.errors import StoreDown
+from service.errors import ModelDown, StoreDown
 from service.monitor import orphaned_alarms
 from service.monitor.orphaned_alarms import OrphanedAlarms
-from service.store.keys import DRIFT_UNPUBLISHED
-from service.store.log import alarm_index
-from service.store.log.alarm_index import ABANDONED_S, Entered
 from tests.service.api_fixtures import DFOP
 from tests.service.test_api_drift import raise_alarms, told
 
@@ -21,13 +19,9 @@ def _engine(api):
     return api.app.context.engine
 
 
-def _index(api):
-    return _engine(api).store.log.alarm_index
-
-
 async def _until(condition):
     """Wait for what the tasks of a service do by themselves."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -39,20 +33,25 @@ async def _learnt(api, name):
     await _until(lambda: name in _engine(api).notices._asked)
 
 
-async def _left_behind(api, name, *, age_s=0):
-    """A model in the index whose process is gone, with an alarm that nobody has published."""
+async def _left_behind(api, name):
+    """A model whose process is gone, with an alarm that nobody has published."""
     await _learnt(api, name)
-    engine, path = _engine(api), f"/models/{name}"
-    replica = engine.models.peek(name)
-    replica.on_alarm = None  # a process that dies before it publishes
-    values = await raise_alarms(api, path)
+    engine = _engine(api)
+    engine.models.peek(name).on_alarm = lambda _: None  # a process that dies before it publishes
+    values = await raise_alarms(api, f"/models/{name}")
     engine.models._drop(name)
     await _until(lambda: name not in engine.notices._asked)
-    entered = Entered(name, replica.incarnation, "dead")
-    (now, _) = (await engine.store.connection.ask(("TIME",)))[0]
-    await engine.store.connection.ask(("ZADD", DRIFT_UNPUBLISHED, 1000 * (int(now) - age_s), str(entered)))
-    await _index(api).remove(_index(api).covered(0), 0)
     return values
+
+
+async def _settled(api, name):
+    """A model whose stored summary is that of its last version, and which nobody holds any more."""
+    await _learnt(api, name)
+    catalog = _engine(api).store.catalog
+    while name in (await catalog.behind(1000, None))[0]:
+        await asyncio.sleep(0.01)
+    _engine(api).models._drop(name)
+    await _until(lambda: name not in _engine(api).notices._asked)
 
 
 async def _events(api, name):
@@ -62,76 +61,58 @@ async def _events(api, name):
 
 
 async def test_a_service_that_starts_publishes_what_was_left_and_leaves_the_rest(start):
-    """Of the models in the index those that nobody holds; others are neither loaded nor looked at."""
+    """Models that a process holds, or whose summaries say that nothing is left, are not loaded."""
     first = await start()
+    await _settled(first, "c-clean")
     values = await _left_behind(first, "a-left")
-    for name in ("b-held", "c-clean"):
-        await _learnt(first, name)
-    clean = Entered("c-clean", _engine(first).models.peek("c-clean").incarnation, _index(first).covered(0)[0].writer)
-    _engine(first).models._drop("c-clean")
-    await _index(first).remove([clean], 0)
+    await _learnt(first, "b-held")
     second = await start()
-    while await _events(second, "a-left") != values:
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(20):
+        while await _events(second, "a-left") != values:
+            await asyncio.sleep(0.01)
+    await OrphanedAlarms(_engine(second), _engine(second).models.alarms.until_published).look()
     assert [None, None] == [_engine(second).models.peek(name) for name in ("b-held", "c-clean")]
 
 
-async def test_what_has_not_been_renewed_for_long_is_published_by_whoever_looks(start, monkeypatch):
-    """By the next look of a service that runs; it leaves the index then, and what is young stays."""
+async def test_no_summary_is_stored_before_the_alarms_up_to_it_are_published(start):
+    """Neither with an append nor by the writer, until they are: then the model is behind no more."""
     api = await start()
-    values = await _left_behind(api, "old", age_s=ABANDONED_S + 1)
-    await _left_behind(api, "young", age_s=1)
-    orphans = OrphanedAlarms(_engine(api), api.app.context.engine.models.alarms.until_published)
-    await orphans._publish_for(await _index(api).left(ABANDONED_S))
-    assert (values, []) == (await _events(api, "old"), await _events(api, "young"))
-    assert "old" not in [entered.name for entered in await _index(api).left(0)]
-    assert "young" in [entered.name for entered in await _index(api).left(0)]
+    engine = _engine(api)
+    await _learnt(api, "waits")
+    replica = engine.models.peek("waits")
+    publish, replica.on_alarm = replica.on_alarm, lambda _: None
+    await raise_alarms(api, "/models/waits")
+    replica.summary.rode = float("-inf")
+    await api.post("/models/waits/feedback/batch", ROWS)
+    await engine.models.summaries.flush()
+    assert replica.version == (await engine.store.catalog.behind(1000, None))[0]["waits"]
+    replica.on_alarm = publish
+    replica.notify()
+    await _until(lambda: not replica.unpublished)
+    await engine.models.summaries.flush()
+    assert "waits" not in (await engine.store.catalog.behind(1000, None))[0]
 
 
-async def test_models_that_cannot_be_loaded_leave_the_index(start):
-    """Deleted ones; those that only a store which is away keeps from it stay for the next look."""
-    api = await start()
-    gone, away = Entered("nobody", "i1", "w"), Entered("away", "i2", "w")
-    await _learnt(api, "away")
-    for entered in (gone, away):
-        await _engine(api).store.connection.ask(("ZADD", DRIFT_UNPUBLISHED, 1, str(entered)))
+async def test_models_that_cannot_be_loaded_are_passed_over_until_they_have_moved(start):
+    """Those that only a store which is away keeps from it are looked at again."""
+    api, tried = await start(), []
+    engine = _engine(api)
+    await _left_behind(api, "down")
+    await _left_behind(api, "away")
 
-    async def publish(_):
-        raise StoreDown("the store does not answer")
+    async def get(name):
+        tried.append(name)
+        raise ModelDown("no") if name == "down" else StoreDown("away")
 
-    await OrphanedAlarms(_engine(api), publish)._publish_for([gone, away])
-    assert [away] == [entered for entered in await _index(api).left(ABANDONED_S) if entered in (gone, away)]
-
-
-async def test_what_is_settled_leaves_the_index_and_nothing_else(start, monkeypatch):
-    """Once the entry is old: with alarms that are not published, or something on its way, it stays."""
-    api = await start()
-    for name in ("d-idle", "d-busy", "d-alarm"):
-        await _learnt(api, name)
-    engine, index = _engine(api), _index(api)
-    orphans = OrphanedAlarms(engine, lambda _: pytest.fail("nothing is left"))
-    assert [] == orphans._settled(alarm_index.RENEWED_S)
-    monkeypatch.setattr(type(engine.models.peek("d-busy").inbox), "idle", property(lambda own: own.name != "d-busy"))
-    monkeypatch.setattr(type(engine.models.peek("d-alarm")), "unpublished", property(lambda own: own.name == "d-alarm"))
-    settled = [entered.name for entered in orphans._settled(0)]
-    assert ("d-idle" in settled, "d-busy" in settled, "d-alarm" in settled) == (True, False, False)
-    await index.remove(orphans._settled(0), 0)
-    left = [entered.name for entered in await index.left(0)]
-    assert ("d-idle" in left, "d-busy" in left, "d-alarm" in left) == (False, True, True)
-
-
-async def test_a_service_that_stops_leaves_nothing_in_the_index(start):
-    """So that the next one has nothing to look for."""
-    api = await start()
-    await _learnt(api, "e-stops")
-    store = _engine(api).store
-    orphans = OrphanedAlarms(_engine(api), lambda _: asyncio.sleep(0))
-    task = asyncio.create_task(orphans.run())
-    await asyncio.sleep(0.05)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    assert "e-stops" not in [entered.name for entered in await store.log.alarm_index.left(0)]
+    orphans = OrphanedAlarms(
+        SimpleNamespace(models=SimpleNamespace(get=get), store=engine.store, notices=engine.notices), None
+    )
+    for _ in range(2):
+        await orphans.look()
+    assert (1, 2) == (tried.count("down"), tried.count("away"))
+    orphans._passed_over["down"] -= 1
+    await orphans.look()
+    assert 2 == tried.count("down")
 
 
 async def test_a_first_look_that_fails_is_tried_again(start, monkeypatch):
@@ -139,13 +120,13 @@ async def test_a_first_look_that_fails_is_tried_again(start, monkeypatch):
     monkeypatch.setattr(orphaned_alarms, "AGAIN_S", 0.01)
     api, looks = await start(), []
 
-    async def left(_):
+    async def behind(*_):
         looks.append(1)
         if len(looks) == 1:
             raise StoreDown("the store does not answer")
-        return []
+        return {}, None
 
-    monkeypatch.setattr(_index(api), "left", left)
+    monkeypatch.setattr(_engine(api).store.catalog, "behind", behind)
     task = asyncio.create_task(OrphanedAlarms(_engine(api), lambda _: asyncio.sleep(0)).run())
     await _until(lambda: len(looks) == 2)
     task.cancel()
@@ -153,7 +134,7 @@ async def test_a_first_look_that_fails_is_tried_again(start, monkeypatch):
 
 
 async def test_a_store_that_does_not_tell_holds_nothing(start, monkeypatch):
-    """Where PUBSUB is denied every model in the index is looked at."""
+    """Where PUBSUB is denied every model that is behind is looked at."""
     first = await start()
     await _learnt(first, "told")
     connection = _engine(first).store.connection

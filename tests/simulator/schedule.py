@@ -19,7 +19,6 @@ from service.errors import OnepassError
 from service.monitor import orphaned_alarms, publisher
 from service.runtime import backoff, engine
 from service.runtime.replicas import follower
-from service.store.log import alarm_index
 from tests.simulator.branches import Branches
 from tests.simulator.changes import Changes
 from tests.simulator.clients import Clients
@@ -31,8 +30,8 @@ from tests.simulator.simulation import ANSWER_S, FIRST, Setting, Simulation
 from tests.simulator.verdict import Verdict
 
 SWEEP_S = 0.4
-INDEX_S = {"RENEWED_S": 0.4, "ABANDONED_S": 1.6, "LOOK_S": 0.3}
-"""How long entries in the index of alarms last, and how often it is looked at."""
+LOOK_S = 0.3
+"""How often alarms of processes that died are looked for."""
 CALM_S = 5.0
 """How long everything is left in peace before the verdict: for a probe, for sweeps that find what is missing and what a
 snapshot covers, for summaries, which a replica that only follows writes once it has seen nobody else do so."""
@@ -155,10 +154,7 @@ def _patched(setting: Setting, seed: int) -> Iterator[None]:
         stack.enter_context(mock.patch.object(follower, "SWEEP_S", SWEEP_S))
         stack.enter_context(mock.patch.object(backoff, "_chance", random.Random(seed)))
         stack.enter_context(mock.patch.object(publisher, "BACKOFF_S_MAX", SWEEP_S))
-        for constant, seconds in INDEX_S.items():
-            for module in (orphaned_alarms, alarm_index):
-                if hasattr(module, constant):
-                    stack.enter_context(mock.patch.object(module, constant, seconds))
+        stack.enter_context(mock.patch.object(orphaned_alarms, "LOOK_S", LOOK_S))
         for theme in sorted(setting.themes & THRESHOLDS.keys()):
             for module, threshold in _holders(theme):
                 stack.enter_context(mock.patch.object(module, threshold, THRESHOLDS[theme][threshold]))

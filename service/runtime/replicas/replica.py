@@ -204,7 +204,7 @@ class Replica:
         if self.lost or not self.inbox.idle or self.answers.fresh or self.progress.awaited:
             return False
         at_work = self.lock.locked() or self.saved.lock.locked()
-        return not (at_work or (self.on_alarm is not None and self.unpublished))
+        return not (at_work or self.awaits_publisher)
 
     @property
     def lag(self) -> int:
@@ -323,6 +323,11 @@ class Replica:
     def unpublished(self) -> bool:
         """Whether the outbox holds alarms that are not known to be published."""
         return self.model.outbox.last > self.published
+
+    @property
+    def awaits_publisher(self) -> bool:
+        """Whether there is a publisher, and alarms for it to publish."""
+        return self.on_alarm is not None and self.unpublished
 
     def notify(self) -> None:
         """Notify the publisher, if there is one, of alarms to publish."""

@@ -3,6 +3,9 @@
 A summary goes with an append of its model, at most once per ``RIDE_S``, or else the writer sends it, with many others
 in one round trip: at most two seconds after the last entry that was applied here. Every process that holds a model
 sends it, since the one that appends may die; it is stored only where no other process has stored one meanwhile.
+
+The summary of a version is stored only after the alarms up to it are published: one that lags behind its log tells that
+some may not be (monitor/orphaned_alarms.py).
 """
 
 import asyncio
@@ -44,7 +47,7 @@ def shown(replica: Replica) -> StoredSummary | None:
 def due(replica: Replica, now: float) -> bytes:
     """The record that goes with an append that is made ``now``, by the loop's clock; empty where none is due."""
     state = replica.summary
-    if replica.version <= state.written or now < state.rode + RIDE_S:
+    if replica.version <= state.written or now < state.rode + RIDE_S or replica.awaits_publisher:
         return b""
     state.rode = now
     return encode(look(replica))
@@ -130,8 +133,11 @@ class SummaryWriter:
                 return
 
     def _taken(self, replica: Replica) -> SummaryWrite | None:
-        """What is to be written of a changed model; None where the store has it, or while it is being changed."""
-        if replica not in self._changed or (replica.lock.locked() and replica.down is None):
+        """What is to be written of a changed model; None where the store has it, or while it is being changed, or has
+        alarms to publish.
+        """
+        waits = replica.down is None and (replica.lock.locked() or replica.awaits_publisher)
+        if waits or replica not in self._changed:
             return None
         del self._changed[replica]
         state, found = replica.summary, shown(replica)

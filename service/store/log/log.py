@@ -28,7 +28,6 @@ from typing import NamedTuple
 
 from service.errors import Unavailable
 from service.store.keys import ModelKeys, cached_keys, raw
-from service.store.log.alarm_index import AlarmIndex
 from service.store.log.appends import (
     SOON_BYTES_MAX,
     Answers,
@@ -68,14 +67,10 @@ class Head(NamedTuple):
 
 
 class Log:
-    """The logs of all models of one store.
-
-    Attributes:
-        alarm_index: models are entered before they are appended to.
-    """
+    """The logs of all models of one store."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection, self.alarm_index = connection, AlarmIndex(connection)
+        self._connection = connection
 
     def node_key(self, name: str) -> str:
         """Equal for models that wait for the same server."""
@@ -92,12 +87,9 @@ class Log:
             large_bytes: of one that travels by itself, on a connection that carries no other model's: it has more time
                 than the store's timeout, in proportion to its bytes.
         """
-        enter = self.alarm_index.calls_before(requests)
-        calls = [*enter, *map(append_call, requests)]
+        calls = [*map(append_call, requests)]
         results = await self._connection.run(calls, quick=not large_bytes, safety=safety, large_bytes=large_bytes)
-        appended = [*map(appended_or_unavailable, requests, results[len(enter) :])]
-        self.alarm_index.settle(requests, results[: len(enter)], appended)
-        return appended
+        return [*map(appended_or_unavailable, requests, results)]
 
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
