@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
+from contextvars import Context
 
 from core.drift.outbox import KEPT, AlarmPosition
 from service.errors import ModelDown, Unavailable
@@ -39,12 +40,13 @@ class Publisher:
     """
 
     def __init__(self, engine: Engine, stream: DriftStream, failpoint: Callable[[str], None] | None) -> None:
-        self._models, self._alarms, self._stream = engine.models, engine.models.alarms, stream
+        self._models, self._stream = engine.models, stream
         self._pass = failpoint or (lambda _: None)
         self._slots = asyncio.Semaphore(AT_ONCE)
-        self._busy: set[Replica] = set()
+        self._busy: dict[Replica, asyncio.Task[None]] = {}
+        self._running = False
         self.published: Counter[str] = Counter()
-        self._alarms.listen(self.publish)
+        engine.models.on_alarm, engine.models.publish = self.notify, self.publish
 
     async def publish(self, replica: Replica) -> None:
         """Publish the alarms that the replica's outbox holds; those it gets meanwhile, too.
@@ -74,20 +76,27 @@ class Publisher:
 
     # ---------------------------------------------------------------- replicas that notify
 
+    def notify(self, replica: Replica) -> None:
+        """Publish what a replica has, unless that is under way."""
+        if self._running and replica not in self._busy:
+            task = asyncio.get_running_loop().create_task(self._until_out(replica), context=Context())
+            self._busy[replica] = task
+
     async def run(self) -> None:
         """Publish for ever; the supervisor restarts it should it die."""
-        for replica in self._models.loaded:
-            replica.notify()
-        async with asyncio.TaskGroup() as publishing:
-            while True:
-                await self._alarms.wake.wait()
-                for replica in self._alarms.take():
-                    if replica not in self._busy:
-                        self._pass("alarmed")
-                        self._busy.add(replica)
-                        publishing.create_task(self._until_out(replica))
+        self._running = True
+        try:
+            for replica in self._models.loaded:
+                replica.notify()
+            await asyncio.Event().wait()
+        finally:
+            self._running = False
+            for task in self._busy.values():
+                task.cancel()
+            self._busy.clear()
 
     async def _until_out(self, replica: Replica) -> None:
+        self._pass("alarmed")
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         try:
             while replica.unpublished and not replica.gone and replica.down is None:
@@ -99,5 +108,7 @@ class Publisher:
                     if backoff.first:
                         logger.warning("model %s: its drift events wait: %s", replica.name, error.detail)
                     await backoff.wait()
+        except Exception:
+            logger.exception("model %s: its drift events could not be published", replica.name)
         finally:
-            self._busy.discard(replica)
+            self._busy.pop(replica, None)

@@ -130,7 +130,7 @@ class Snapshotter:
             except RequestConflict:
                 await replica.inbox.sync()
                 raise
-            await self._models.alarms.until_published(replica)
+            await self._models.until_published(replica)
             written = await self._snapshots.write(
                 replica.name, replica.incarnation, info, blob, self._keep, guard=guard
             )

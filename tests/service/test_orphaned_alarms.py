@@ -70,7 +70,7 @@ async def test_a_service_that_starts_publishes_what_was_left_and_leaves_the_rest
     async with asyncio.timeout(20):
         while await _events(second, "a-left") != values:
             await asyncio.sleep(0.01)
-    await OrphanedAlarms(_engine(second), _engine(second).models.alarms.until_published).look()
+    await OrphanedAlarms(_engine(second), _engine(second).models.until_published).look()
     assert [None, None] == [_engine(second).models.peek(name) for name in ("b-held", "c-clean")]
 
 

@@ -154,7 +154,7 @@ async def list_model_drift(
     after = (asked, WHOLE_MAX) if asked else (0, 0)
     begin = None if page.cursor is None else _cursor(position(page.cursor))
     version, found = await _of_model(replica, ctx.drift)
-    await ctx.engine.models.alarms.until_published(replica)
+    await ctx.engine.models.until_published(replica)
     found = [one for one in found if after < one.key < (version + 1, 0) and one.time_ms >= from_ms]
     if order == "newest":
         found.reverse()

@@ -24,8 +24,6 @@ from service.store.log.log import Log
 
 logger = logging.getLogger(__name__)
 
-FEW_IDS = 100
-"""Repeated ids that are answered at once, where the answers are at hand."""
 ANSWER_BYTES = 1000
 """What decoding or merging one answer is taken to be worth in bytes read."""
 UNREPLICATED = (
@@ -137,15 +135,6 @@ class Answerer:
         if now is not None and now.refusal is not None:
             job.reject(RequestConflict(now.refusal))
             return
-        if len(seen) <= FEW_IDS:
-            first = [replica.answer(ids[row], known.answer) for row, known in seen]
-            earlier = [(row, answer) for (row, _), answer in zip(seen, first, strict=True) if answer is not None]
-            if len(earlier) == len(seen):
-                try:
-                    self._give(job, combined(len(ids), now, earlier))
-                except RequestConflict as error:
-                    job.reject(error)
-                return
         task = asyncio.get_running_loop().create_task(self._look(replica, job, seen, now))
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
@@ -163,12 +152,9 @@ class Answerer:
             logger.exception("model %s: the answer to a repeated id could not be found", replica.name)
             job.reject(ModelDown(f"model {replica.name}: the first answer cannot be found: {error!r}"))
         else:
-            self._give(job, reply)
-
-    def _give(self, job: Job | RowJob, reply: Reply) -> None:
-        if not job.reply.done():
-            self._stats.duplicates += reply.duplicates
-            job.reply.set_result(reply)
+            if not job.reply.done():
+                self._stats.duplicates += reply.duplicates
+                job.reply.set_result(reply)
 
     async def first_answers(self, replica: Replica, again: Again) -> list[Outcome]:
         """The first answer to each id.

@@ -20,57 +20,6 @@ from service.runtime.stats import Stats
 from service.store.log import codec
 from service.store.summaries import encode_first
 
-Publish = Callable[[Replica], Awaitable[None]]
-"""Publishes every alarm of a replica; raises StoreDown where it cannot."""
-
-
-class AlarmNotifier:
-    """The loaded models that may have unpublished alarms.
-
-    Once a publisher listens, a snapshot is written only after the alarms up to its version are published, a model with
-    unpublished alarms stays in memory, and a reader can wait until they are published.
-
-    Attributes:
-        wake: set when a model has notified it.
-    """
-
-    def __init__(self) -> None:
-        self._publish: Publish | None = None
-        self._notified: dict[Replica, None] = {}
-        self.wake = asyncio.Event()
-
-    def listen(self, publish: Publish) -> None:
-        """Register the publisher; models loaded from now on notify it."""
-        self._publish = publish
-
-    def attach(self, replica: Replica) -> None:
-        """Connect a loaded replica, and notify at once if it has unpublished alarms."""
-        if self._publish is not None:
-            replica.on_alarm = self.notify
-            replica.notify()
-
-    def notify(self, replica: Replica) -> None:
-        """Note a replica that may have alarms to publish."""
-        self._notified[replica] = None
-        self.wake.set()
-
-    def take(self) -> list[Replica]:
-        """The replicas that have notified since the last time."""
-        notified, self._notified = self._notified, {}
-        self.wake.clear()
-        return [replica for replica in notified if replica.unpublished]
-
-    async def until_published(self, replica: Replica) -> None:
-        """Return when the alarms that the replica has now are published.
-
-        Raises:
-            StoreDown: they could not be.
-            ModelDown: the model is out of service.
-        """
-        if self._publish is not None and replica.unpublished:
-            await self._publish(replica)
-
-
 logger = logging.getLogger(__name__)
 
 DOWN_S = 2.0
@@ -93,7 +42,9 @@ class ModelCache:
 
     Attributes:
         ledger: the memory in use.
-        alarms: notified by loaded models that have alarms to publish.
+        on_alarm, publish: called with a model that has alarms to publish, and publishes every alarm of one; None where
+            there is no publisher. With one a snapshot is written only after the alarms up to its version are published,
+            and a model with unpublished alarms stays in memory.
         summaries: writes the summaries of loaded models that have changed.
     """
 
@@ -102,7 +53,8 @@ class ModelCache:
         self._budget_bytes, self._model_bytes_max = budget_bytes, model_bytes_max
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
         self.ledger = Ledger()
-        self.alarms = AlarmNotifier()
+        self.on_alarm: Callable[[Replica], None] | None = None
+        self.publish: Callable[[Replica], Awaitable[None]] | None = None
         self.summaries = SummaryWriter(store.catalog)
         self._lost: dict[str, Replica] = {}
         self._down: dict[str, tuple[str, float]] = {}
@@ -225,9 +177,20 @@ class ModelCache:
         replica.ledger = self.ledger
         self._came(replica.name)
         self.ledger.used += replica.nbytes
-        self.alarms.attach(replica)
+        replica.on_alarm = self.on_alarm
+        replica.notify()
         self.summaries.attach(replica)
         self.shrink()
+
+    async def until_published(self, replica: Replica) -> None:
+        """Return when the alarms that a model has now are published, if there is a publisher.
+
+        Raises:
+            StoreDown: they could not be.
+            ModelDown: the model is out of service.
+        """
+        if self.publish is not None and replica.unpublished:
+            await self.publish(replica)
 
     def current(self, replica: Replica) -> Replica:
         """The replica that is in memory for one that has left it since its caller got it: itself, where there is none.

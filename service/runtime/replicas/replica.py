@@ -28,7 +28,6 @@ from service.runtime.replicas.unstored_answers import UnstoredAnswers
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_long
-from service.store.log import codec
 from service.store.states.snapshots import SnapshotInfo
 from service.store.summaries import decode
 
@@ -362,8 +361,3 @@ class Replica:
             raise no_model(self.name) if self.gone else ModelLost(self.name)
         if self.version < version:
             await self.progress.wait_for_version(version)
-
-    def answer(self, identity: str, recorded: bytes | None) -> Outcome | None:
-        """The first answer to an id: as stored, or from memory."""
-        found = recorded or self.answers.get(identity)
-        return None if found is None else codec.decode_answer(found)
