@@ -13,8 +13,8 @@ from service.errors import Unavailable
 from service.store.keys import DRIFT_PUBLISHED, INDEX, TOMBSTONES, ModelKeys, meta_key
 from service.store.log import codec
 from service.store.log.appends import failed
-from service.store.log.scripts import BASICS
-from service.store.redis.connection import Call, Connection, Script
+from service.store.lua import script
+from service.store.redis.connection import Call, Connection
 from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
 
 STEP_NAMES = 1000
@@ -25,56 +25,16 @@ STEP_MODELS = 250
 Wanted = Callable[[str], bool]
 """Whether a list is to have a model of this name."""
 
-# KEYS meta; ARGV incarnation, config, summary without version and time, or '' for none
-_CREATE = Script(
-    BASICS
-    + """
-local old = call('HMGET', KEYS[1], 'incarnation', 'config')
-if old[1] then return old end
-local time = string.format('%.0f', now)
-call('HSET', KEYS[1], 'incarnation', ARGV[1], 'config', ARGV[2], 'version', 0, 'uid', ARGV[1],
-  'created', time, 'updated', time)
-if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'summary', '0:' .. time .. ':' .. ARGV[3]) end
-return false
-"""
-)
+_CREATE = script("basics", "create")
 
 DELETED_MS = 7 * 86_400_000
 """How long it is remembered that a model was deleted: a replica that holds it still must not take it for lost."""
 DELETED_MAX = 10_000
 """How many deletions are remembered, the last ones."""
 
-# KEYS tombstones, published, unlabelled (drift.py); ARGV model, life of a mark in ms, how many there may be.
-# Returns those that are too many, with times. What needs room goes behind what does not: then a full store takes it.
-_REMEMBER = Script(
-    BASICS
-    + """
-call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - tonumber(ARGV[2])))
-call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
-call('HDEL', KEYS[2], ARGV[1])
-call('UNLINK', KEYS[3])
-return call('ZPOPMIN', KEYS[1], math.min(most, math.max(0, call('ZCARD', KEYS[1]) - tonumber(ARGV[3]))))
-"""
-)
+_REMEMBER = script("basics", "remember")
 
-# KEYS meta, snapshots, states, then everything else of the incarnation, the mark of its deletion last;
-# ARGV incarnation, what chunk keys begin with, life of the mark in ms.
-# Chunks of a snapshot that was never published are not found here, nor pieces of a state that no entry refers to; they
-# expire by themselves.
-_DELETE = Script(
-    BASICS
-    + """
-if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 0 end
-for _, version in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('UNLINK', ARGV[2] .. version) end
-for _, digest in ipairs(redis.call('HVALS', KEYS[3])) do
-  redis.call('UNLINK', string.sub(KEYS[3], 1, -2) .. ':' .. digest)
-end
-redis.call('UNLINK', unpack(KEYS))
-redis.call('SET', KEYS[#KEYS], 1, 'PX', ARGV[3])
-notify(ARGV[1])
-return 1
-"""
-)
+_DELETE = script("basics", "delete")
 
 
 @dataclass(frozen=True, slots=True)

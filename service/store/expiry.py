@@ -11,21 +11,10 @@ from typing import NamedTuple
 from service.errors import Unavailable
 from service.store.keys import ModelKeys
 from service.store.log.appends import failed
-from service.store.log.scripts import BASICS, SWEEP
-from service.store.redis.connection import Call, Connection, Script
+from service.store.lua import script
+from service.store.redis.connection import Call, Connection
 
-# KEYS meta, seen, seen_due, pending, pending_due; ARGV incarnation, most of each.
-# A store without memory removes all the same: what a script removes first makes room for the count.
-EXPIRE = Script(
-    BASICS
-    + SWEEP
-    + """
-if call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return {0, 0} end
-local ids, predictions = sweep(KEYS[2], KEYS[3], tonumber(ARGV[2])), sweep(KEYS[4], KEYS[5], tonumber(ARGV[2]))
-count_expired(KEYS[1], predictions)
-return {ids, predictions}
-"""
-)
+EXPIRE = script("basics", "sweep", "expire")
 
 
 class Swept(NamedTuple):

@@ -7,70 +7,16 @@ from typing import Any, Literal
 from service.errors import Unavailable
 from service.store.keys import ModelKeys, raw, text
 from service.store.log.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
-from service.store.log.scripts import BASICS, LOOK, SWEEP
-from service.store.redis.connection import Call, Connection, Script
+from service.store.lua import script
+from service.store.redis.connection import Call, Connection
 
-# KEYS meta, pending, pending_due, seen_due, seen; ARGV incarnation, prediction id, blob, life in ms, most, most ids,
-# the id that the label would be remembered by, "" where the prediction id is known to be new.
-# Not while the model remembers as many ids as it may: the label that is to come would be refused.
-# HSET is the first write: where the server has no memory left it fails, and nothing has changed.
-_TRACK = Script(
-    BASICS
-    + LOOK
-    + SWEEP
-    + """
-if call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then return 'gone' end
-if ARGV[7] ~= '' and (tonumber(call('ZSCORE', KEYS[3], ARGV[2]) or 0) > now
-    or look(KEYS[5], KEYS[4], {ARGV[7]})[ARGV[7]]) then return 'known' end
-local waiting = call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', now), '+inf')
-if waiting >= tonumber(ARGV[5]) and call('HEXISTS', KEYS[2], ARGV[2]) == 0 then return 'full' end
-local from = '(' .. string.format('%.0f', now)
-local ids = call('ZCOUNT', KEYS[4], from, '+inf')
-if ids >= tonumber(ARGV[6]) then
-  return {ids, tonumber(call('ZRANGEBYSCORE', KEYS[4], from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0), now}
-end
-call('HSET', KEYS[2], ARGV[2], ARGV[3])
-call('ZADD', KEYS[3], string.format('%.0f', now + tonumber(ARGV[4])), ARGV[2])
-count_expired(KEYS[1], sweep(KEYS[2], KEYS[3], most))
-return false
-"""
-)
+_TRACK = script("basics", "look", "sweep", "track")
 
-# KEYS pending, pending_due, seen, seen_due; ARGV prediction id, id
-_FETCH = Script(
-    BASICS
-    + LOOK
-    + """
-local due = tonumber(call('ZSCORE', KEYS[2], ARGV[1]) or 0)
-local blob = due > now and call('HGET', KEYS[1], ARGV[1])
-return {blob, blob and due, look(KEYS[3], KEYS[4], {ARGV[2]})[ARGV[2]] or false}
-"""
-)
+_FETCH = script("basics", "look", "fetch_pending")
 
-# KEYS pending, pending_due; ARGV where to begin, most (those that begin at the same ms as the page come on top: the
-# caller knows which of them it has). What has expired is left out, swept or not.
-_PAGE = Script(
-    BASICS
-    + """
-local from = string.format('%.0f', math.max(tonumber(ARGV[1]), now + 1))
-local limit = ARGV[2] + call('ZCOUNT', KEYS[2], from, from)
-local found = call('ZRANGEBYSCORE', KEYS[2], from, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
-local out = {}
-for i = 1, #found, 2 do out[#out + 1] = {found[i], tonumber(found[i + 1]), call('HGET', KEYS[1], found[i])} end
-return out
-"""
-)
+_PAGE = script("basics", "page_pending")
 
-# KEYS meta, pending_due; ARGV incarnation
-_COUNTS = Script(
-    BASICS
-    + """
-local meta = call('HMGET', KEYS[1], 'incarnation', 'expired')
-if meta[1] ~= ARGV[1] then return {0, 0} end
-local due = call('ZCOUNT', KEYS[2], '-inf', string.format('%.0f', now))
-return {call('ZCARD', KEYS[2]) - due, tonumber(meta[2] or 0) + due}
-"""
-)
+_COUNTS = script("basics", "count_pending")
 
 
 @dataclass(frozen=True, slots=True)

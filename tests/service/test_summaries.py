@@ -142,17 +142,17 @@ async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start
     api = await start()
     path = await api.new()
     engine, sent, turns = engine_of(api), [], []
-    exchange, write = engine.store.log.exchange, engine.store.catalog.write_summaries
+    append, write = engine.store.log.append, engine.store.catalog.write_summaries
 
     async def appended(requests, *more):
         sent.extend((request.version, decode(request.summary)) for request in requests)
-        return await exchange(requests, *more)
+        return await append(requests, *more)
 
     async def written(writes):
         turns.extend(writes)
         return await write(writes)
 
-    monkeypatch.setattr(engine.store.log, "exchange", appended)
+    monkeypatch.setattr(engine.store.log, "append", appended)
     monkeypatch.setattr(engine.store.catalog, "write_summaries", written)
     for row in range(30):
         await learn(api, path, row)

@@ -12,38 +12,13 @@ from typing import NamedTuple
 from service.store.drift.drift import stored_event
 from service.store.drift.events import StoredEvent
 from service.store.keys import DRIFT, DRIFT_WEBHOOKS
-from service.store.log.scripts import BASICS
-from service.store.redis.connection import Call, Connection, Script
+from service.store.lua import script
+from service.store.redis.connection import Call, Connection
 
 TURN_MS = 30_000
 """How long a consumer may be silent before another one takes its turn."""
 
-# KEYS stream, webhooks; ARGV webhook, consumer, length of a turn in ms, the position settled or ''.
-# Returns how many entries have left the stream before the next one, and that; false where it is another one's turn.
-# What is missing is settled with it. What needs room goes behind what does not: then a full store takes it.
-_NEXT = Script(
-    BASICS
-    + """
-local held = call('HGET', KEYS[2], ARGV[1]) or ''
-local position, consumer, due = string.match(held, '^(%S+) (%S+) (%d+)$')
-if position and consumer ~= ARGV[2] and tonumber(due) > now then return false end
-if not position then
-  local top = call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-  position = top and top[1] or '0-0'
-elseif consumer == ARGV[2] and ARGV[4] ~= '' then
-  position = ARGV[4]
-end
-local entry, missed = call('XRANGE', KEYS[1], '(' .. position, '+', 'COUNT', 1)[1], 0
-if entry then
-  local time, number = string.match(entry[1], '^(%d+)-(%d+)$')
-  missed = math.max(0, number - string.match(position, '%d+$') - 1)
-  position = string.format('%s-%.0f', time, number - 1)
-end
-call('HDEL', KEYS[2], ARGV[1])
-call('HSET', KEYS[2], ARGV[1], position .. ' ' .. ARGV[2] .. string.format(' %.0f', now + ARGV[3]))
-return {missed, entry}
-"""
-)
+_NEXT = script("basics", "next_delivery")
 
 
 class Due(NamedTuple):

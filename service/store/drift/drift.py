@@ -22,8 +22,8 @@ from core.drift.outbox import AlarmPosition
 from service.store.drift.events import NONE_LATER, START, StoredEvent, StreamItem, StreamPosition, position
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, TOMBSTONES, ModelKeys
 from service.store.log.appends import failed
-from service.store.log.scripts import BASICS
-from service.store.redis.connection import Call, Connection, Script
+from service.store.lua import script
+from service.store.redis.connection import Call, Connection
 
 KEPT = 10_000
 """Entries of the stream that are kept."""
@@ -36,81 +36,9 @@ FIRST_UNLABELLED, UNLABELLED_KEPT = 10**9, 100
 UNLABELLED_PAUSE_MS = 60_000
 """Least time between two of one model."""
 
-# KEYS 1 stream, 2 alarms, 3 tombstones; ARGV 1 model and incarnation, 2 model, 3 most entries kept.
-# The first write of a script is the only one that can fail: then nothing has changed.
-_ADD = (
-    BASICS
-    + """
-local function add(...)
-  local top = call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-  local time, number = string.match(top and top[1] or '0-0', '^(%d+)-(%d+)$')
-  local id = string.format('%.0f-%.0f', math.max(now, time + 1), number + 1)
-  local over, out = call('XLEN', KEYS[1]) + 1 - tonumber(ARGV[3]), {}
-  if over > 0 then out = call('XRANGE', KEYS[1], '-', '+', 'COUNT', over) end
-  call('XADD', KEYS[1], 'MAXLEN', '=', ARGV[3], id, 'm', ARGV[2], ...)
-  for _, entry in ipairs(out) do call('HDEL', KEYS[2], entry[2][4]) end
-end
-local gone = call('ZSCORE', KEYS[3], ARGV[1])
-"""
-)
+_PUBLISH = script("basics", "add_event", "publish_alarms")
 
-# KEYS 4 published; ARGV 4 the alarm that the caller believes to be the last published, then of each in order: which,
-# id of its event, time, mark, JSON. A store that has less than the caller believes adds nothing: the caller sends that
-# first.
-_PUBLISH = Script(
-    _ADD
-    + """
-if gone then return {'gone', 0} end
-local function less(one, other)
-  local a, b, c = string.match(one, '^(%d+)-(%d+)-(%d+)$')
-  local d, e, f = string.match(other, '^(%d+)-(%d+)-(%d+)$')
-  if a ~= d then return tonumber(a) < tonumber(d) end
-  if b ~= e then return tonumber(b) < tonumber(e) end
-  return tonumber(c) < tonumber(f)
-end
--- An alarm that its outbox does not list is counted where its event has others.
-local function join(event, reach, alarm)
-  local held = call('HGET', KEYS[2], event)
-  local listed = held and string.match(held, ' (.*)$')
-  if alarm ~= '' then listed = listed and listed .. ',' .. alarm or alarm end
-  if listed then call('HSET', KEYS[2], event, string.match(reach, '%d+$') .. ' ' .. listed) end
-end
-local reached, added = call('HGET', KEYS[4], ARGV[1]) or '0-0-0', 0
-if less(reached, ARGV[4]) then return {reached, 0} end
-for i = 5, #ARGV, 5 do
-  local reach, event, time, mark, body = unpack(ARGV, i, i + 4)
-  if less(reached, reach) then
-    if body ~= '' then add('i', event, 't', time, 'k', mark, 'e', body) end
-    if mark == 'j' then join(event, reach, body) end
-    reached, added = reach, added + 1
-  end
-end
-if added > 0 then call('HSET', KEYS[4], ARGV[1], reached) end
-return {reached, added}
-"""
-)
-
-# KEYS 4 the model's list; ARGV 4 incarnation, 5 version, 6 first index, 7 most kept in the list, 8 least ms since the
-# last one, 9 time, 10 JSON behind the id.
-_ADD_UNLABELLED = Script(
-    _ADD
-    + """
-local version, index = tonumber(ARGV[5]), tonumber(ARGV[6])
-local last = call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
-if gone or last and now - tonumber(last[2][2]) < tonumber(ARGV[8]) then return 0 end
-if last then
-  local a, b = string.match(last[1], '^(%d+)-(%d+)$')
-  if tonumber(a) >= version then version, index = a, b + 1 end
-end
-local place = string.format('%.0f-%.0f', version, index)
-local event = ARGV[4] .. '-' .. place
-local body = '{"id":"' .. event .. '",' .. ARGV[10]
-add('i', event, 't', ARGV[9], 'k', '', 'e', body)
-call('XADD', KEYS[4], 'MAXLEN', '=', ARGV[7], place,
-  'n', string.format('%.0f', now), 'm', ARGV[2], 'i', event, 't', ARGV[9], 'k', '', 'e', body)
-return 1
-"""
-)
+_ADD_UNLABELLED = script("basics", "add_event", "add_unlabelled")
 
 
 class DriftStream:

@@ -20,7 +20,7 @@ A segment that restores or imports names its state by digest; the pieces of it a
 (states.py).
 
 A version made is never made again: the uid chain u <- p tells a log that a failover has cut and others have
-continued from the one a replica knows. scripts.py is the Lua of it.
+continued from the one a replica knows. The scripts of it are in store/lua.
 """
 
 from collections.abc import Sequence

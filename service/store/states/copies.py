@@ -11,29 +11,12 @@ import msgspec
 
 from core.contract import Buffer
 from service.store.keys import INDEX, ModelKeys, raw, text
-from service.store.log.scripts import BASICS
-from service.store.redis.connection import Call, Connection, Script
+from service.store.lua import script
+from service.store.redis.connection import Call, Connection
 from service.store.states import pieces
 from service.store.states.snapshots import SnapshotInfo
 
-# KEYS meta, snapshots, chunks
-# ARGV incarnation, config, info, bytes, number of pieces, digest, state version, origin, summary as for a new model
-_COPY = Script(
-    BASICS
-    + """
-local old = call('HMGET', KEYS[1], 'incarnation', 'origin')
-if old[1] then return {old[1], old[2] or ''} end
-local size = 0
-for i = 0, tonumber(ARGV[5]) - 1 do size = size + call('HSTRLEN', KEYS[3], ARGV[6] .. ':' .. i) end
-if size ~= tonumber(ARGV[4]) then return {'', ''} end
-local time = string.format('%.0f', now)
-call('HSET', KEYS[1], 'incarnation', ARGV[1], 'config', ARGV[2], 'version', 0, 'uid', ARGV[1], 'created', time,
-  'updated', time, 'snapshot', 0, 'code', ARGV[7], 'origin', ARGV[8], 'summary', '0:' .. time .. ':' .. ARGV[9])
-call('HSET', KEYS[2], 0, ARGV[3])
-call('PERSIST', KEYS[3])
-return {ARGV[1], ARGV[8]}
-"""
-)
+_COPY = script("basics", "copy")
 
 
 class Origin(NamedTuple):

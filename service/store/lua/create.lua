@@ -1,0 +1,8 @@
+-- KEYS meta; ARGV incarnation, config, summary without version and time, or '' for none
+local old = call('HMGET', KEYS[1], 'incarnation', 'config')
+if old[1] then return old end
+local time = string.format('%.0f', now)
+call('HSET', KEYS[1], 'incarnation', ARGV[1], 'config', ARGV[2], 'version', 0, 'uid', ARGV[1],
+  'created', time, 'updated', time)
+if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'summary', '0:' .. time .. ':' .. ARGV[3]) end
+return false
