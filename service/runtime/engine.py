@@ -113,7 +113,7 @@ class Engine:
             least_bytes=bounds.snapshot_min_bytes,
         )
         self.lost = LostModels(self.models, store.catalog, self.stats)
-        self.models.on_vanished(self.lost.vanished)
+        self.models.vanished = self.lost.vanished
         self.reader = LogReader(store.log, self.loader, self.stats, self.lost.vanished)
         self.answerer = Answerer(store.log, self.loader.load, self.stats, failpoint)
         shared = Shared(
@@ -129,7 +129,7 @@ class Engine:
             current=self.models.current,
             grown=self.snapshotter.mark_grown,
         )
-        self.models.on_load(lambda replica: Actor(replica, shared))
+        self.models.attach = lambda replica: Actor(replica, shared)
         self.listing = Listing(store.catalog, self.models)
         self.notices = AppendNotices(store.connection, writer)
         self.follower = Follower(self.models, self.lost, self.notices, store.log)
@@ -260,7 +260,7 @@ class Engine:
             "eviction": self.eviction_ok,
             "room": not self.store.connection.full,
             "store_data": not self.models.lost,
-            "log": not any(lost.time_s > time.time() - LOST_SHOWN_S for lost in self.reader.lost_tails),
+            "log": self.reader.tail_lost_at < time.time() - LOST_SHOWN_S,
         }
         return all(checks[name] for name in ("store", "tasks", "lag", "stays", "store_data")), checks
 

@@ -127,7 +127,7 @@ class Follower:
         self._reading = 0
         self._swept = 0
         self._new = asyncio.Event()
-        models.on_change(notices.want, notices.drop)
+        models.came, models.left = notices.want, notices.drop
 
     async def run(self) -> None:
         """Follow for ever; the supervisor restarts it should it die."""

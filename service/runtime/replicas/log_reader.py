@@ -2,9 +2,7 @@
 
 import logging
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
 from service.runtime.replicas.loader import ENTRIES_MAX, Loader
@@ -17,42 +15,8 @@ from service.store.states.states import StateLost
 
 logger = logging.getLogger(__name__)
 
-NOTICES_MAX = 100
-"""Lost tails that are remembered, the last ones."""
 Vanished = Callable[[Replica, bool], Awaitable[OnepassError]]
 """See ``LostModels.vanished``."""
-
-
-@dataclass(frozen=True, slots=True)
-class LostTail:
-    """Entries that were applied here and are not on the log any more.
-
-    Attributes:
-        model, incarnation: the model.
-        time_s: when it was detected, seconds since the epoch.
-        code: "ahead" or "fork".
-        version: the version of the replica.
-        head: the version of the log.
-        kept: the last version both have; None where it is further back than the replica's path.
-    """
-
-    model: str
-    incarnation: str
-    time_s: float
-    code: str
-    version: int
-    head: int
-    kept: int | None
-
-    @property
-    def entries(self) -> int:
-        """How many entries are lost, at least."""
-        return self.version - self.kept if self.kept is not None else max(PATH_MAX, self.version - self.head)
-
-    def __str__(self) -> str:
-        if self.kept is None:
-            return f"{self.entries} entries or more are lost, up to version {self.version}"
-        return f"the entries of versions {self.kept + 1} to {self.version} are lost, {self.entries} in all"
 
 
 class LogReader:
@@ -65,12 +29,12 @@ class LogReader:
         vanished: finds out whether a model that is not there was deleted or lost.
 
     Attributes:
-        lost_tails: the last ones that were detected.
+        tail_lost_at: when the loss of a log's tail was last detected, seconds since the epoch.
     """
 
     def __init__(self, log: Log, loader: Loader, stats: Stats, vanished: Vanished) -> None:
         self._log, self._loader, self._stats, self._vanished = log, loader, stats, vanished
-        self.lost_tails: deque[LostTail] = deque(maxlen=NOTICES_MAX)
+        self.tail_lost_at = 0.0
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
         """Apply entries as the log has them, up to a version; those applied already are passed over."""
@@ -170,8 +134,11 @@ class LogReader:
         was, path = replica.version, {*replica.path, (replica.version, replica.uid)}
         await self._loader.reload(replica)
         common = [version for version, uid in (*replica.path, (replica.version, replica.uid)) if (version, uid) in path]
-        kept = max(common, default=None)
-        lost = LostTail(replica.name, replica.incarnation, time.time(), code, was, head, kept)
-        self._stats.lost_entries += lost.entries
-        self.lost_tails.append(lost)
-        logger.error("model %s: %s", replica.name, lost)
+        kept = max(common, default=None)  # None: the last version that both have is further back than the path
+        lost = was - kept if kept is not None else max(PATH_MAX, was - head)
+        self._stats.lost_entries += lost
+        self.tail_lost_at = time.time()
+        what = f"the entries of versions {was - lost + 1} to {was} are lost, {lost} in all"
+        if kept is None:
+            what = f"{lost} entries or more are lost, up to version {was}"
+        logger.error("model %s: %s", replica.name, what)

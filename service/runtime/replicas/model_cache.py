@@ -42,6 +42,9 @@ class ModelCache:
 
     Attributes:
         ledger: the memory in use.
+        attach: gives a loaded replica its inbox.
+        vanished: finds out whether a model that is not in the store was deleted or lost (``LostModels.vanished``).
+        came, left: called with the name of each model that is loaded, and of each that is dropped.
         on_alarm, publish: called with a model that has alarms to publish, and publishes every alarm of one; None where
             there is no publisher. With one a snapshot is written only after the alarms up to its version are published,
             and a model with unpublished alarms stays in memory.
@@ -61,22 +64,10 @@ class ModelCache:
         self._unloadable: set[str] = set()
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
-        self._vanished: Callable[[Replica, bool], Awaitable[OnepassError]] = self._deleted
-        self._attach: Callable[[Replica], object] = lambda _: None
-        self._came: Callable[[str], None] = lambda _: None
-        self._left: Callable[[str], None] = lambda _: None
-
-    def on_load(self, attach: Callable[[Replica], object]) -> None:
-        """Register what gives a loaded replica its inbox."""
-        self._attach = attach
-
-    def on_vanished(self, vanished: Callable[[Replica, bool], Awaitable[OnepassError]]) -> None:
-        """Register what finds out whether a model that is not in the store was deleted or lost."""
-        self._vanished = vanished
-
-    def on_change(self, came: Callable[[str], None], left: Callable[[str], None]) -> None:
-        """Register functions to be called with the name of each model that is loaded, and of each that is dropped."""
-        self._came, self._left = came, left
+        self.attach: Callable[[Replica], object]
+        self.vanished: Callable[[Replica, bool], Awaitable[OnepassError]]
+        self.came: Callable[[str], None]
+        self.left: Callable[[str], None]
 
     @property
     def loaded(self) -> list[Replica]:
@@ -166,7 +157,7 @@ class ModelCache:
         self._unloadable.discard(name)
         held = self._loaded.get(name)
         if held is None:
-            self._attach(replica)
+            self.attach(replica)
             self._take_in(replica)
             held = replica
         self._loaded.move_to_end(name)
@@ -175,7 +166,7 @@ class ModelCache:
     def _take_in(self, replica: Replica) -> None:
         self._loaded[replica.name] = replica
         replica.ledger = self.ledger
-        self._came(replica.name)
+        self.came(replica.name)
         self.ledger.used += replica.nbytes
         replica.on_alarm = self.on_alarm
         replica.notify()
@@ -255,7 +246,7 @@ class ModelCache:
             await asyncio.wait([loading])  # it may be of the earlier one, and fail
         held = self._loaded.get(name)
         if held is not None and held.incarnation != incarnation:
-            await self._vanished(held, True)
+            await self.vanished(held, True)
         return await self.get(name)
 
     async def confirm(self, name: str) -> None:
@@ -269,7 +260,7 @@ class ModelCache:
             return
         meta = await self._store.catalog.read(held.name)
         if meta is None or meta.incarnation != held.incarnation:
-            error = await self._vanished(held, meta is not None)
+            error = await self.vanished(held, meta is not None)
             if isinstance(error, ModelLost):
                 raise error
 
@@ -312,17 +303,13 @@ class ModelCache:
         if self._loaded.get(replica.name) is replica:
             self._drop(replica.name)
 
-    async def _deleted(self, replica: Replica, _: bool) -> OnepassError:
-        self.forget(replica)
-        return no_model(replica.name)
-
     def _drop(self, name: str) -> None:
         replica = self._loaded.pop(name, None)
         if replica is not None:
             self.release(replica)
             replica.ledger = None
             self.summaries.detach(replica)
-            self._left(name)
+            self.left(name)
             self.ledger.used -= replica.nbytes
 
     def shrink(self) -> None:
