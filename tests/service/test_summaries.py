@@ -334,7 +334,7 @@ async def test_once_per_ride(monkeypatch):
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "time", lambda: clock[0])
     state = SummaryState()
-    model = SimpleNamespace(version=0, summary=state)
+    model = SimpleNamespace(version=0, summary=state, awaits_publisher=False)
     monkeypatch.setattr(summaries, "look", lambda model: model.version)
     monkeypatch.setattr(summaries, "encode", lambda version: b"%d:5:" % version)
     state.written = 0
