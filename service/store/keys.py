@@ -29,8 +29,6 @@
     onepass:{onepass:drift}:tombstones    ZSET  "NAME INC" -> when the model was deleted, ms: the newest, see catalog.py
 
     onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted;
-                                                 "INC VERSION - SNAPSHOT" for every published snapshot; read as a notice
-                                                 of an entry it is true as well, the log has reached that version
 
 The hash tag {NAME} puts all keys of one model in one slot, so that one script can change them together. Everything but
 meta carries the incarnation: what a deleted model's writers still send can never reach its successor.

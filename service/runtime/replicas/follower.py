@@ -165,11 +165,8 @@ class Follower:
             self._models.forget(replica)
         elif replica.lost:
             self._on_subscribed(notice.name)  # the store was restored; at which version, the head tells
-        else:
-            if notice.snapshot is not None:
-                replica.drop_answers(notice.snapshot)
-            if notice.version > replica.version:
-                self._note(replica, notice.version)
+        elif notice.version > replica.version:
+            self._note(replica, notice.version)
 
     def _note(self, replica: Replica, version: int) -> None:
         replica.progress.note_head(version)

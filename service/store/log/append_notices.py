@@ -24,17 +24,12 @@ _PREFIX, _SUFFIX = ModelKeys("|", "").notices.encode().split(b"|")
 
 
 class AppendNotice(NamedTuple):
-    """A new entry of the log of ``name``; ``version`` None: this incarnation was deleted.
-
-    ``snapshot`` is the newest published snapshot, where that is what the notice is about; ``version`` is then one that
-    the log has reached, and ``uid`` is "-".
-    """
+    """A new entry of the log of ``name``; ``version`` None: this incarnation was deleted."""
 
     name: str
     incarnation: str
     version: int | None = None
     uid: str = ""
-    snapshot: int | None = None
 
 
 class AppendNotices:
@@ -152,4 +147,4 @@ def _notice(channel: bytes, text: bytes) -> AppendNotice:
     incarnation, *rest = text.decode().split(" ")
     if not rest:
         return AppendNotice(_name(channel), incarnation)
-    return AppendNotice(_name(channel), incarnation, int(rest[0]), rest[1], int(rest[2]) if len(rest) > 2 else None)
+    return AppendNotice(_name(channel), incarnation, int(rest[0]), rest[1])

@@ -67,6 +67,4 @@ if #kept >= math.min(keep, 2) then
     if not used[digest] then call('UNLINK', string.sub(KEYS[5], 1, -2) .. ':' .. digest) end
   end
 end
-if old then return {'existed', old} end
-redis.pcall('PUBLISH', (string.gsub(KEYS[1], 'meta$', 'hints')), ARGV[1] .. ' ' .. ARGV[2] .. ' - ' .. newest)
-return {'published'}
+return old and {'existed', old} or {'published'}
