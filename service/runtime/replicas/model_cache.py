@@ -60,8 +60,7 @@ class ModelCache:
         self.publish: Callable[[Replica], Awaitable[None]] | None = None
         self.summaries = SummaryWriter(store.catalog)
         self._lost: dict[str, Replica] = {}
-        self._down: dict[str, tuple[str, float]] = {}
-        self._unloadable: set[str] = set()
+        self._down: dict[str, tuple[str, float]] = {}  # models that could not be loaded: why, and until when to say so
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
         self.attach: Callable[[Replica], object]
@@ -132,7 +131,8 @@ class ModelCache:
 
     async def _load(self, name: str) -> Replica:
         """Load once, however many requests wait for it."""
-        self._refuse_known(name)
+        if self.refuses(name):  # repeated loads would delay other models
+            raise ModelDown(self._down[name][0])
         task = self._loading.get(name)
         if task is None:
             task = self._loading[name] = asyncio.get_running_loop().create_task(self._taken_in(name))
@@ -145,8 +145,7 @@ class ModelCache:
             async with self._slots:
                 replica = await self._loader.load(name)
         except ModelDown as error:
-            if name not in self._unloadable:
-                self._unloadable.add(name)
+            if name not in self._down:
                 self._stats.models_down += 1
                 logger.error("model %s cannot be loaded: %s", name, error.detail)  # noqa: TRY400  the sentence says it all
             self._down[name] = (error.detail, asyncio.get_running_loop().time() + DOWN_S)
@@ -154,7 +153,7 @@ class ModelCache:
             raise
         finally:
             del self._loading[name]
-        self._unloadable.discard(name)
+        self._down.pop(name, None)
         held = self._loaded.get(name)
         if held is None:
             self.attach(replica)
@@ -198,12 +197,6 @@ class ModelCache:
             self._take_in(replica)
             held = replica
         return held
-
-    def _refuse_known(self, name: str) -> None:
-        """Refuse a model that could not be loaded a moment ago: repeated loads would delay other models."""
-        if self.refuses(name):
-            raise ModelDown(self._down[name][0])
-        self._down.pop(name, None)
 
     async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
         """Create a model, or find the one that was created with the same configuration.
@@ -284,7 +277,6 @@ class ModelCache:
             NotFound: there is no such model.
         """
         self._down.pop(name, None)
-        self._unloadable.discard(name)
         held = self._loaded.get(name)
         if held is not None and held.lost:
             await self._store.catalog.give_up(name, held.incarnation)
