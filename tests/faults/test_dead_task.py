@@ -22,7 +22,7 @@ class _Dying:
     def node_key(self, _):
         return ""
 
-    async def append(self, *_):
+    async def append(self, *_, **__):
         raise RuntimeError("a bug")
 
 

@@ -19,7 +19,7 @@ class FrozenLog:
     def node_key(self, name: str) -> str:
         return ""
 
-    async def append(self, appends, safety):
+    async def append(self, appends, safety, large_bytes):
         await asyncio.sleep(TIMEOUT_S)
         return [StoreDown("the store did not answer in time")] * len(appends)
 

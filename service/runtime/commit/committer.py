@@ -13,10 +13,11 @@ requests get 503, and an append that did succeed is applied with the next one, l
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -71,11 +72,13 @@ class Ticket(Struct, eq=False):
 
     Attributes:
         deadline: when it is given up, by the loop's clock.
+        large_bytes: its bytes, where it is so large that it travels apart from all others; else 0.
     """
 
     source: Source
     append: Append
     deadline: float
+    large_bytes: int
     resent: bool = False
 
 
@@ -113,7 +116,7 @@ class Committer:
         self._failed: BaseException | None = None
         self._wake = asyncio.Event()
         self._now = monotonic  # the loop's own clock, once it runs: asking for the loop is a system call
-        self._tasks: dict[asyncio.Task[None], Ticket | None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self.store_down = False
 
     def ready(self, source: Source) -> None:
@@ -149,9 +152,9 @@ class Committer:
         for task in self._tasks:
             task.cancel()
         parked = [*itertools.chain(*self._parked.values())]
-        tickets = [*itertools.chain(*self._in_flight.values()), *filter(None, self._tasks.values()), *self._again]
+        tickets = [*itertools.chain(*self._in_flight.values()), *self._again]
         tickets += [each for each in parked if isinstance(each, Ticket)]
-        self._in_flight, self._parked, self._failed, self._again, self._tasks = {}, {}, None, [], {}
+        self._in_flight, self._parked, self._failed, self._again, self._tasks = {}, {}, None, [], set()
         for ticket in tickets:
             ticket.source.lost(StoreDown(DOWN))
         self._refuse_all([*(each for each in parked if not isinstance(each, Ticket)), *self._ready])
@@ -178,41 +181,35 @@ class Committer:
         """Send one pipeline to every server that has none under way; False when there was nothing to send."""
         tickets: dict[str, list[Ticket]] = {}
         for ticket in self._take():
-            tickets.setdefault(self._log.node_key(ticket.source.name), []).append(ticket)
-        for node_key, own in tickets.items():
-            if node_key == "":
-                await self._send(node_key, own)
+            name = ticket.source.name
+            key = f"large {name}" if ticket.large_bytes else self._log.node_key(name)
+            tickets.setdefault(key, []).append(ticket)
+        for key in sorted(tickets, reverse=True):  # the only server's is waited for, behind all others
+            self._in_flight[key] = tickets[key]
+            if key == "":
+                await self._send(key)
+                del self._in_flight[key]
             else:
-                self._in_flight[node_key] = []
-                self._spawn(self._send(node_key, own), lambda node_key=node_key: self._landed(node_key))  # type: ignore[misc]
+                task = asyncio.get_running_loop().create_task(self._send(key))
+                self._tasks.add(task)
+                task.add_done_callback(partial(self._landed, key))
         return bool(tickets)
 
-    def _spawn(self, work: Coroutine[Any, Any, None], ended: Callable[[], None], ticket: Ticket | None = None) -> None:
-        """Do it in a task; whoever is not concerned goes on."""
-
-        def done(task: "asyncio.Task[None]") -> None:
-            if self._tasks.pop(task, task) is task:
-                return  # abandoned
-            if not task.cancelled() and task.exception() is not None:
-                self._failed = task.exception()
-                if ticket is not None:
-                    ticket.source.lost(StoreDown(DOWN))
-            ended()
-            self._wake.set()
-
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = ticket
-        task.add_done_callback(done)
-
-    def _landed(self, node_key: str) -> None:
-        """A server's pipeline is through: what has been parked goes with the next one."""
-        for ticket in self._in_flight.pop(node_key, ()):  # it has failed
+    def _landed(self, key: str, task: "asyncio.Task[None]") -> None:
+        """A pipeline is through, or has failed: what has been parked behind it goes with the next one."""
+        if task not in self._tasks:
+            return  # abandoned
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failed = task.exception()
+        for ticket in self._in_flight.pop(key):
             ticket.source.lost(StoreDown(DOWN))
-        for each in self._parked.pop(node_key, ()):
+        for each in self._parked.pop(key, ()):
             if isinstance(each, Ticket):
                 self._again.append(each)
             else:
                 self._ready[each] = None
+        self._wake.set()
 
     def _take(self) -> list[Ticket]:
         """The next append of every model that is ready and whose server is free, and those to be sent again."""
@@ -230,45 +227,25 @@ class Committer:
         return tickets
 
     def _ticket(self, source: Source) -> Ticket | None:
-        """The next append of a model, unless it has none, or one that travels apart."""
+        """The next append of a model, unless it has none."""
         append = source.next_append()
         if append is None:
             return None
-        now = self._now()
-        ticket = Ticket(source, append, now + self._timeout_s)
-        if append.size <= LARGE_APPEND_BYTES or append.nbytes <= LARGE_APPEND_BYTES:
-            return ticket
-        ticket.deadline += append.nbytes / LARGE_BYTES_PER_S
-        self._spawn(self._send_large(ticket), lambda: None, ticket)
-        return None
-
-    async def _send_large(self, ticket: Ticket) -> None:
-        """Send one large append by itself, until its fate is known or its time is up."""
-        while True:
-            (result,) = await self._log.append([ticket.append], self._safety, large_bytes=ticket.append.nbytes)
-            if isinstance(result, Appended):
-                ticket.source.landed(result, ticket.resent)
-                return
-            if not isinstance(result, StoreDown):
-                ticket.source.lost(result)
-                return
-            self._stats.store_errors += 1
-            if result.__cause__ is not None or self._now() >= ticket.deadline:
-                ticket.source.lost(StoreDown(DOWN))
-                return
-            ticket.resent = True
-            await asyncio.sleep(BACKOFF_S)
+        large = append.nbytes if append.size > LARGE_APPEND_BYTES else 0
+        large = large if large > LARGE_APPEND_BYTES else 0
+        return Ticket(source, append, self._now() + self._timeout_s + large / LARGE_BYTES_PER_S, large)
 
     # ---------------------------------------------------------------- pipelines
 
-    async def _send(self, node_key: str, tickets: list[Ticket]) -> None:
+    async def _send(self, key: str) -> None:
         """One pipeline to one server, and what follows from it."""
-        self._in_flight[node_key] = tickets
-        results = await self._log.append([ticket.append for ticket in tickets], self._safety)
+        tickets = self._in_flight[key]
+        appends = [ticket.append for ticket in tickets]
+        results = await self._log.append(appends, self._safety, large_bytes=tickets[0].large_bytes)
         self._stats.ticks += 1
         if self._failpoint is not None:
             self._failpoint("appended")
-        self._in_flight[node_key] = []
+        self._in_flight[key] = []
         unreachable = False
         for ticket, result in zip(tickets, results, strict=True):
             if isinstance(result, Appended):
@@ -280,8 +257,6 @@ class Committer:
                 ticket.source.lost(result)
         if unreachable:
             await asyncio.sleep(BACKOFF_S)
-        if node_key == "":
-            del self._in_flight[node_key]
 
     def _send_again(self, ticket: Ticket, error: StoreDown) -> None:
         """Send an append of unknown fate again with the next tick, or give up when its time is up."""
@@ -292,17 +267,12 @@ class Committer:
             self._again.append(ticket)
             self._wake.set()
             return
-        if not unexpected:
-            self._note_down(self._log.node_key(ticket.source.name), error.detail)
+        # One large append is not the store, nor is one of several servers: others may be well.
+        if not (unexpected or ticket.large_bytes or self._log.node_key(ticket.source.name)):
+            if not self.store_down:
+                logger.warning("the store is down: %s", error.detail)
+            self.store_down = True
         ticket.source.lost(StoreDown(DOWN))
-
-    def _note_down(self, node_key: str, why: str) -> None:
-        """The store is down; one of several servers is not the store: others may be well."""
-        if node_key != "":
-            return
-        if not self.store_down:
-            logger.warning("the store is down: %s", why)
-        self.store_down = True
 
 
 def _name(each: Source | Ticket) -> str:
