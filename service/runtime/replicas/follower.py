@@ -38,24 +38,17 @@ class LostModels:
     def __init__(self, models: ModelCache, catalog: Catalog, stats: Stats) -> None:
         self._models, self._catalog, self._stats = models, catalog, stats
 
-    async def vanished(self, replica: Replica, others: bool) -> OnepassError:
-        """Deal with a replica whose model is not in the store; the error for its requests.
+    async def vanished(self, found: Sequence[tuple[Replica, bool]]) -> list[OnepassError]:
+        """Deal with replicas whose models are not in the store, in one round trip; the errors for their requests.
 
         Args:
-            replica: the replica.
-            others: whether the name belongs to another model now.
+            found: the replicas, and whether the name of each belongs to another model now.
 
         Raises:
             StoreDown: it cannot be known.
         """
-        (deleted,) = await self._catalog.deleted([(replica.name, replica.incarnation)])
-        return self._judged(replica, others, deleted)
-
-    async def all_vanished(self, found: Sequence[tuple[Replica, bool]]) -> None:
-        """``vanished`` for several replicas in one round trip."""
         marks = await self._catalog.deleted([(replica.name, replica.incarnation) for replica, _ in found])
-        for (replica, others), deleted in zip(found, marks, strict=True):
-            self._judged(replica, others, deleted)
+        return [self._judged(*own, deleted) for own, deleted in zip(found, marks, strict=True)]
 
     def _judged(self, replica: Replica, others: bool, deleted: bool) -> OnepassError:
         if deleted or others:
@@ -242,7 +235,7 @@ class Follower:
                 for replica, head in zip(replicas, heads, strict=True)
                 if head is None or head.incarnation != replica.incarnation
             ]
-            await self._lost.all_vanished(vanished)
+            await self._lost.vanished(vanished)
         except StoreDown:
             return
         for replica, then, head in zip(replicas, before, heads, strict=True):

@@ -15,7 +15,7 @@ from service.store.states.states import StateLost
 
 logger = logging.getLogger(__name__)
 
-Vanished = Callable[[Replica, bool], Awaitable[OnepassError]]
+Vanished = Callable[[Sequence[tuple[Replica, bool]]], Awaitable[list[OnepassError]]]
 """See ``LostModels.vanished``."""
 
 
@@ -103,9 +103,10 @@ class LogReader:
             others: 1 where the name belongs to a new model now.
         """
         try:
-            return await self._vanished(replica, bool(others))
-        except Unavailable as error:
-            return error
+            (error,) = await self._vanished([(replica, bool(others))])
+        except Unavailable as unknown:
+            return unknown
+        return error
 
     async def reload(self, replica: Replica, code: str, head: int) -> None:
         """Reload from snapshot and log; where the log has lost its tail, report which entries were lost.

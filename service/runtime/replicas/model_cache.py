@@ -64,7 +64,7 @@ class ModelCache:
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
         self.attach: Callable[[Replica], object]
-        self.vanished: Callable[[Replica, bool], Awaitable[OnepassError]]
+        self.vanished: Callable[[Sequence[tuple[Replica, bool]]], Awaitable[list[OnepassError]]]
         self.came: Callable[[str], None]
         self.left: Callable[[str], None]
 
@@ -239,7 +239,7 @@ class ModelCache:
             await asyncio.wait([loading])  # it may be of the earlier one, and fail
         held = self._loaded.get(name)
         if held is not None and held.incarnation != incarnation:
-            await self.vanished(held, True)
+            await self.vanished([(held, True)])
         return await self.get(name)
 
     async def confirm(self, name: str) -> None:
@@ -253,7 +253,7 @@ class ModelCache:
             return
         meta = await self._store.catalog.read(held.name)
         if meta is None or meta.incarnation != held.incarnation:
-            error = await self.vanished(held, meta is not None)
+            (error,) = await self.vanished([(held, meta is not None)])
             if isinstance(error, ModelLost):
                 raise error
 
