@@ -126,8 +126,9 @@ async def test_a_first_look_that_fails_is_tried_again(start, monkeypatch):
             raise StoreDown("the store does not answer")
         return {}, None
 
-    monkeypatch.setattr(_engine(api).store.catalog, "behind", behind)
-    task = asyncio.create_task(OrphanedAlarms(_engine(api), lambda _: asyncio.sleep(0)).run())
+    store = SimpleNamespace(catalog=SimpleNamespace(behind=behind))
+    own = SimpleNamespace(store=store, notices=_engine(api).notices)
+    task = asyncio.create_task(OrphanedAlarms(own, lambda _: asyncio.sleep(0)).run())
     await _until(lambda: len(looks) == 2)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

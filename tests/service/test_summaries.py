@@ -144,9 +144,9 @@ async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start
     engine, sent, turns = engine_of(api), [], []
     append, write = engine.store.log.append, engine.store.catalog.write_summaries
 
-    async def appended(requests, *more):
+    async def appended(requests, *more, **how):
         sent.extend((request.version, decode(request.summary)) for request in requests)
-        return await append(requests, *more)
+        return await append(requests, *more, **how)
 
     async def written(writes):
         turns.extend(writes)
