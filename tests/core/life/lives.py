@@ -25,9 +25,9 @@ FAMILIES = {
     "vigo": ("vigo", "vigod", "vigow"),
     "auto": ("auto", "ga2m"),
 }
-"""The algorithms by the file that they are tested in."""
+"""The algorithms by what their lives have in common."""
 PHASES = ("steady", "overlap", "ensemble")
-REACHED = (
+DENSE = (
     *(f"rows in {phase}" for phase in PHASES),
     *(f"drift: {kind}, {action}" for kind in ("class_mean", "error_rate") for action in ("report", "reset")),
     *(f"drift of the watch in {phase}" for phase in PHASES),
@@ -54,17 +54,23 @@ REACHED = (
     "wild rows",
     *(f"{segment} refused" for segment in ("Rows", "Restore", "Switch", "Overlap", "Configure")),
 )
-"""What the lives of dense models must have come to in every file of them."""
+"""What the lives of dense models must have come to in every family of them."""
+SPARSE = (
+    *(f"drift: error_rate, {action}" for action in ("report", "reset", "forget")),
+    "Switch refused",
+    "label of the space in steady",
+    "restored to steady",
+    "reset in steady",
+    "new class in steady",
+    "some rows skipped",
+    "wild rows",
+)
+"""Those of sparse rows, which have no features to change."""
 
 
 def cases(family):
     """Every task of the algorithms of a family."""
     return [(algorithm, task) for algorithm in FAMILIES[family] for task in ALGORITHMS[algorithm].tasks]
-
-
-def missed(counts, *more):
-    """What the lives of dense models should have come to and did not."""
-    return [what for what in (*REACHED, *more) if not counts[what]]
 
 
 def live(algorithm, task, counts):

@@ -35,7 +35,7 @@ class Observed:
         self.config = Config.parse(body)
         self.machine, self.twin = Model.first(self.config), Model.first(self.config)
         self.stream = Stream(self.config.task)
-        self.counts, self.log = counts, []
+        self.counts, self.log, self.returned = counts, [], []
         self.bytes = save.to_bytes(self.machine)
 
     @property
@@ -52,6 +52,7 @@ class Observed:
         watched = {test for member in self.machine.learners for test in member.config.watch.tests}
         outcomes = apply(self.machine, entry)
         told = [repr(one) for one in outcomes]
+        self.returned.append((outcomes, told))
         assert told == [repr(one) for one in apply(self.twin, entry)]
         self.bytes = save.to_bytes(self.machine)
         assert self.bytes == save.to_bytes(self.twin)
@@ -147,7 +148,8 @@ class Observed:
             assert (outer[:, 1] >= inner[:, 1]).all()
 
     def replay(self):
-        """The whole log, given to a fresh machine, makes the same state."""
+        """The whole log, given to a fresh machine, makes the same state; no outcome has been changed by later rows."""
+        assert [told for _, told in self.returned] == [[repr(one) for one in found] for found, _ in self.returned]
         again = Model.first(self.config)
         for entry in self.log:
             apply(again, entry)

@@ -147,5 +147,14 @@ WHOLE_LIFE = (
     ("storm", "wild", 30),
     ("storm", "huge", 7),
     ("rows", 30),
+    # wild rows in an overlap, and after it
+    ("begin", 2, "linear"),
+    ("storm", "wild", 30),
+    ("complete",),
+    ("storm", "tiny", 30),
+    ("begin", 3, "kernel"),
+    ("storm", "wild", 30),
+    ("complete",),
+    ("storm", "wild", 30),
 )
 """A life that meets everything."""

@@ -1,0 +1,43 @@
+"""Models of every algorithm live through everything that clients may do."""
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from core.learners.catalogue import ALGORITHMS
+from tests.core.life.lives import DENSE, FAMILIES, SPARSE, cases, live
+
+COUNTS = defaultdict(Counter)
+FORGOTTEN = ("drift: class_mean, forget", "drift: error_rate, forget")
+OF_ITS_OWN = ("drift of its own in steady", "drift of its own in ensemble", "drift of recovered columns")
+EVENTS = {
+    "dfop": (*DENSE, *FORGOTTEN),
+    "odm": (*DENSE, *FORGOTTEN),
+    "fesl": DENSE,
+    "vigo": (*DENSE, *FORGOTTEN, *OF_ITS_OWN),
+    "sparse": SPARSE,
+}
+"""What the lives of a family must have come to."""
+CASES = [(family, *case) for family in FAMILIES for case in cases(family)]
+
+
+@pytest.mark.slow_but("*-dfop-c*", "*-gdfop-r*", "*-dynamic*", "*-fesl_c-c*", "*-vigod-*", "*-auto-c*", "sparse-*-r*")
+@pytest.mark.timeout(900)  # a life that fails is made shorter before it is shown
+@pytest.mark.parametrize(("family", "algorithm", "task"), CASES)
+def test_it_lives_through_everything(family, algorithm, task):
+    """Whatever clients do: nothing raises, and log, saved state and machine agree."""
+    live(algorithm, task, COUNTS[family])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", EVENTS)
+def test_the_lives_were_eventful(family):
+    """Every kind of event was met: drifts and what they ask for, changes of features, late labels, refusals."""
+    if COUNTS[family]["models"] < len(cases(family)):
+        pytest.skip("not all of them have lived")
+    assert [] == [what for what in EVENTS[family] if not COUNTS[family][what]]
+
+
+def test_every_algorithm_of_the_catalogue_lives():
+    """Each stands in one family."""
+    assert sorted(ALGORITHMS) == sorted(algorithm for family in FAMILIES.values() for algorithm in family)
