@@ -1,6 +1,5 @@
 """Encoding: categories as ones and zeros, missing values filled, means as state."""
 
-import json
 import math
 
 import numpy as np
@@ -9,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.features.encoder import Encoder
-from core.state.envelope import dump
 from tests.core.features.schemas import FINITE, MIXED, NAN, schema
-from tests.core.state.hostile import hostile
 
 
 def oracle(features, rows):
@@ -120,29 +117,3 @@ def test_means_begin_where_gaps_are_filled_with_them():
     encoder.configure("zero")
     assert {} == encoder.to_arrays()[0]
     assert [[0.0, 0.0]] == encoder.encode(gap).tolist()
-
-
-def test_the_state_of_an_encoder_survives_bit_for_bit():
-    """Save and load give an encoder that goes on with the same bits."""
-    X = raw_rows(np.random.default_rng(3), 40, 0.3)
-    encoder, restored = Encoder(schema(MIXED), "mean"), Encoder(schema(MIXED), "mean")
-    encoder.absorb(X)
-    arrays, header = encoder.to_arrays()
-    restored.load_arrays(arrays, json.loads(json.dumps(header)))
-    assert encoder.absorb(X).tobytes() == restored.absorb(X).tobytes()
-    assert encoder.nbytes == restored.nbytes
-
-
-@pytest.mark.parametrize("missing", ["mean", "zero"])
-def test_a_state_that_cannot_be_is_refused(missing):
-    """Other headers, names, shapes, types or values are a ValueError and change nothing."""
-    encoder = Encoder(schema(MIXED), missing)
-    encoder.absorb(np.array([[1.0, 2.0, 3.0]]))
-    arrays, header = encoder.to_arrays()
-    broken = [(arrays, {}), (arrays, {"missing": "error"}), ({**arrays, "more": np.zeros(1)}, header)]
-    broken += [(arrays, {"missing": ["zero"]}), (arrays, {"missing": "guess"})]
-    broken += [(changed, header) for _, changed in hostile(encoder.layout, arrays, D=6) if arrays]
-    for wrong in broken:
-        with pytest.raises(ValueError):
-            encoder.load_arrays(*wrong)
-    assert dump(arrays, header) == dump(*encoder.to_arrays())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.features import Feature, parse_features
+from core.features import parse_features
 from core.features.parsing import MISSING_TEXTS
 from core.problems import Invalid
 from tests.core.features.schemas import FINITE, MIXED, NAN, schema
@@ -22,18 +22,6 @@ def fields(refused):
 
 
 # -- declarations
-
-
-def test_a_declaration_survives_json():
-    """What a feature says of itself declares the same feature again."""
-    features = parse_features(MIXED)
-    assert features == parse_features(json.loads(json.dumps([feature.to_json() for feature in features])))
-    assert ["load", MIXED[1], {"name": "x", "type": "numeric", "min": 0.0}] == [f.to_json() for f in features]
-
-
-def test_a_declared_feature_has_its_defaults():
-    """A bare name is numeric without a range."""
-    assert (Feature("a", "numeric", (), None, None),) == parse_features(["a"])
 
 
 @pytest.mark.parametrize(
@@ -163,35 +151,6 @@ def test_a_missing_value_is_nan_where_it_may_be():
     assert np.array_equal([[NAN, NAN, 1]], schema(MIXED).row({"x": 1}, True), equal_nan=True)
 
 
-@pytest.mark.parametrize("value", ["wed", 0, True, 1.5, "1", "false", [], 10**400])
-def test_what_is_no_category_is_refused(value):
-    """A category is matched with its type; the refusal lists the categories."""
-    strict = schema(MIXED).reading(others=False)
-    with pytest.raises(Invalid) as refused:
-        strict.row({"load": 1, "day": value, "x": 1}, True)
-    assert (["features.day"], ["mon", "tue", 1, False]) == (fields(refused), refused.value.problems[0].allowed)
-    with pytest.raises(Invalid) as refused:
-        strict.block(["load", "day", "x"], [[1, value, 1]], True)
-    assert ["data[0][1]"] == fields(refused)
-
-
-@settings(max_examples=60)
-@given(st.data())
-def test_a_block_is_its_rows(data):
-    """A table with columns in any order, some absent, reads like its rows one by one."""
-    mixed = schema(MIXED)
-    columns = data.draw(st.permutations(mixed.names))[: data.draw(st.integers(0, 3))]
-    number = st.none() | FINITE | st.integers(-(2**70), 2**70)
-    kinds = {"load": number, "x": number, "day": st.sampled_from(["mon", "tue", 1, 1.0, False, None])}
-    table = data.draw(st.lists(st.tuples(*(kinds[name] for name in columns)).map(list), max_size=5))
-    block = mixed.block(columns, table, True)
-    rows = [mixed.row(dict(zip(columns, row, strict=True)), True) for row in table]
-    assert (len(table), 3) == block.shape
-    assert np.array_equal(np.vstack([np.empty((0, 3)), *rows]), block, equal_nan=True)
-    texts = [["" if v is None else json.dumps(v).strip('"') for v in row] for row in table]
-    assert np.array_equal(block, mixed.block(columns, texts, True, texts=True), equal_nan=True)
-
-
 def test_a_long_table_is_its_parts():
     """It is read some thousand rows at a time, which shows nowhere; a cell is named by its row in the whole table."""
     mixed, count = schema(MIXED), 5000
@@ -241,12 +200,8 @@ def test_a_table_that_cannot_be_is_refused(named, columns, table):
     with pytest.raises(Invalid) as refused:
         schema().block(columns, table, False)
     assert named == fields(refused)
-
-
-def test_a_ragged_row_says_how_long_it_is():
-    """The refusal states both lengths."""
-    with pytest.raises(Invalid, match=r"data\[0\]: has 1 values, 3 expected"):
-        schema().block(["a", "b", "c"], [[1]], False)
+    if len(named) == 2 and named[0] == "data[0]":
+        assert "has 2 values, 3 expected" in refused.value.problems[0].problem
 
 
 @pytest.mark.parametrize("cell", ["inf", "-Infinity", "1_000", "1e999", "٣", "a", "0x10", "true", " "])

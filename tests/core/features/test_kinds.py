@@ -15,7 +15,7 @@ from core.features.columns import OTHER
 from core.features.encoder import Encoder, first_day, year_of
 from core.features.parsing import EARLIEST, LATEST, seconds_of
 from core.problems import Invalid
-from tests.core.features.schemas import NAN, schema
+from tests.core.features.schemas import FINITE, NAN, schema
 
 DAY = {"name": "day", "categories": ["mon", "tue", 1, False]}
 PLAN = {"name": "plan", "type": "categorical"}
@@ -59,6 +59,7 @@ def test_a_declaration_of_every_kind_survives_json():
     assert {"name": "load", "type": "numeric", "min": 0.0, "max": 10.0, "outside": "clip"} == features[4].to_json()
     (plain,) = parse_features([{"name": "a", "min": 0, "outside": "accept"}])
     assert Feature("a", minimum=0.0) == plain
+    assert (Feature("a", "numeric", (), None, None),) == parse_features(["a"])
 
 
 def test_the_type_follows_from_the_fields():
@@ -126,8 +127,12 @@ def test_a_category_that_is_not_declared_is_other(value):
     assert OTHER == of_text(DAY, "wed")
     encoder = Encoder(schema([DAY]), "error")
     assert [[0, 0, 0, 0], [0, 1, 0, 0]] == encoder.encode(np.array([[OTHER], [1.0]])).tolist()
-    with pytest.raises(Invalid, match='declare "unknown": "other".*{"name": "day", "type": "categorical"}'):
+    with pytest.raises(Invalid, match='declare "unknown": "other".*{"name": "day", "type": "categorical"}') as refused:
         one(DAY, value, others=False)
+    assert (["features.day"], DAY["categories"]) == (fields(refused), refused.value.problems[0].allowed)
+    with pytest.raises(Invalid) as refused:
+        schema([DAY]).reading(others=False).block(["day"], [[value]], True)
+    assert ["data[0][0]"] == fields(refused)
     with pytest.raises(Invalid):
         one(DAY, [value])
 
@@ -246,7 +251,7 @@ def test_numbers_outside_their_range_are_clipped_or_refused():
 @settings(max_examples=60)
 @given(st.data())
 def test_a_table_of_every_kind_is_its_rows(data):
-    """Rows by names, tables, CSV and columns read by vectors agree, known values and others alike."""
+    """Rows by names, tables and CSV agree: columns in any order, some absent, known values and others alike."""
     space = schema([DAY, PLAN, VIP, SENT, LOAD, "x"])
     text = st.text("abc", min_size=1, max_size=3)
     kinds = {
@@ -255,14 +260,16 @@ def test_a_table_of_every_kind_is_its_rows(data):
         "vip": st.sampled_from([True, False, 0, 1]),
         "sent": st.sampled_from(["2026-01-31T12:00:00Z", "2024-02-29", 0, 1.5e9]),
         "load": st.integers(-5, 20),
-        "x": st.floats(-1e6, 1e6),
+        "x": FINITE | st.integers(-(2**70), 2**70),
     }
-    values = [kinds[name] | st.none() for name in space.names]
-    table = data.draw(st.lists(st.tuples(*values).map(list), min_size=1, max_size=6))
-    rows = np.vstack([space.row(dict(zip(space.names, row, strict=True)), True) for row in table])
-    assert np.array_equal(rows, space.block(space.names, table, True), equal_nan=True)
+    columns = data.draw(st.permutations(space.names))[: data.draw(st.integers(0, 6))]
+    values = [kinds[name] | st.none() for name in columns]
+    table = data.draw(st.lists(st.tuples(*values).map(list), max_size=6))
+    rows = [space.row(dict(zip(columns, row, strict=True)), True) for row in table]
+    expected = np.vstack([np.empty((0, 6)), *rows])
+    assert np.array_equal(expected, space.block(columns, table, True), equal_nan=True)
     texts = [["" if v is None else json.dumps(v).strip('"') for v in row] for row in table]
-    assert np.array_equal(rows, space.block(space.names, texts, True, texts=True), equal_nan=True)
+    assert np.array_equal(expected, space.block(columns, texts, True, texts=True), equal_nan=True)
 
 
 def test_an_array_holds_numbers_of_every_kind():

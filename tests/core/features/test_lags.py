@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from core.features.lags import BEFORE_ALL, NOT_RETURNED, LagColumns, lagged_names
-from tests.core.state.hostile import hostile
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.normal(size=(12, 2)), RNG.normal(size=12)
@@ -42,15 +39,6 @@ def test_they_are_the_rows_before(m, k, classes):
     assert one.to_arrays()[0]["labels"].tolist() == whole.to_arrays()[0]["labels"].tolist()
 
 
-@given(st.lists(st.integers(0, 11), max_size=3))
-def test_any_cut_is_the_same(cuts):
-    """However a stream is cut into calls."""
-    lags, found = LagColumns(2, 2, 3, 3), []
-    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 12], strict=True):
-        found += lags.absorb(X[start:stop], CLASSES[start:stop]).tolist()
-    assert LagColumns(2, 2, 3, 3).absorb(X, CLASSES).tolist() == found
-
-
 def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
     """It joins the history as the others do; one of before the first row stands in for itself."""
     lags = LagColumns(2, 2, 2)
@@ -70,27 +58,6 @@ def test_lag_columns_of_another_number_are_not_brought():
     """Those of a space with other features say nothing of this one's."""
     lags = LagColumns(2, 1, 1)
     assert np.isnan(lags.as_returned([(1.0, 2.0)])[0, 0])
-
-
-@pytest.mark.parametrize("rows", [0, 5])
-def test_a_state_is_loaded_or_refused_whole(rows):
-    """Bit for bit; damaged ones change nothing."""
-    lags = LagColumns(2, 2, 3, 3)
-    lags.absorb(X[:rows], CLASSES[:rows])
-    arrays, header = lags.to_arrays()
-    other = LagColumns(2, 2, 3, 3)
-    other.load_arrays(arrays, header)
-    assert lags.now() == other.now()
-    broken = [
-        (arrays, {"more": 1}),
-        *((wrong, header) for _, wrong in hostile(LagColumns.layout, arrays, features=2, D=2, labels=3, C=3)),
-    ]
-    if rows:
-        broken.append(({**arrays, "known": np.zeros(1)}, header))
-    for wrong, head in broken:
-        with pytest.raises(ValueError, match=r"."):
-            other.load_arrays(wrong, head)
-    assert lags.now() == other.now()
 
 
 def test_columns_are_named_by_what_they_are():

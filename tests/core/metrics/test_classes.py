@@ -5,37 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from core.metrics import ClassificationMetrics
-from core.metrics.class_kernels import P_TRUE, SCORE, facts_of
-from tests.core.metrics.prequential_oracle import bits, classes_of, fed, random_classes, rows_of
+from core.metrics.class_kernels import P_TRUE, SCORE
+from tests.core.metrics.prequential_oracle import classes_of, fed, random_classes
 
 SPANS = ("overall", "window", "fading")
-
-
-class Names:
-    """Labels of two kinds."""
-
-    labels = ("UP", 0, False)
-    keys = ("UP", "0", "false")
-
-
-@pytest.mark.parametrize("n", [40, 999, 2300])
-def test_every_class_is_told_as_the_full_list_gives_it(n):
-    """Support, precision, recall, F1 and the confusion of all rows and of the window, by labels."""
-    arrays = random_classes(n)
-    report = fed(ClassificationMetrics(), arrays, [], 3).report(Names.labels, Names.keys)
-    for span, last in (("overall", n), ("window", 1000)):
-        rows = [row for row in rows_of(*arrays)[-last:] if row.guess >= 0]
-        counts = [[sum(row.truth == y and row.guess == a for row in rows) for a in range(3)] for y in range(3)]
-        assert {"labels": ["UP", 0, False], "counts": counts} == report[span]["confusion"]
-        assert ["UP", "0", "false"] == list(report[span]["per_class"])
-        for k, found in enumerate(report[span]["per_class"].values()):
-            support, answered = sum(counts[k]), sum(row[k] for row in counts)
-            precision, recall = counts[k][k] / answered, counts[k][k] / support
-            expected = (support, precision, recall, 2 * precision * recall / (precision + recall))
-            assert expected == pytest.approx(tuple(found.values()))
 
 
 def test_what_a_class_lacks_is_none():
@@ -49,17 +24,6 @@ def test_what_a_class_lacks_is_none():
     assert expected == report["overall"]["per_class"] == report["window"]["per_class"]
 
 
-def test_fading_counts_are_sums_of_weights():
-    """As the weights of the rows have it, over several thousand rows, told to three digits."""
-    predicted, truth, facts = random_classes(4321)
-    found = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3).report()["fading"]
-    weights = 0.999 ** np.arange(4321)[::-1]
-    counts = [[weights[(truth == y) & (predicted == a)].sum() for a in range(3)] for y in range(3)]
-    assert_allclose(counts, found["confusion"]["counts"], atol=6e-4)
-    assert [[round(x, 3) for x in row] for row in found["confusion"]["counts"]] == found["confusion"]["counts"]
-    assert_allclose([sum(row) for row in counts], [one["support"] for one in found["per_class"].values()], atol=6e-4)
-
-
 def test_the_reliability_is_that_of_the_answers():
     """Rows by the probability of their answer: its mean, and the share of right ones; empty bins are left out."""
     rows = [(0, 0, 0.91)] * 8 + [(0, 1, 0.03)] * 2 + [(1, 1, 0.55)] * 3
@@ -68,24 +32,6 @@ def test_the_reliability_is_that_of_the_answers():
         assert [(3, 1.0), (10, 0.8)] == [(one["rows"], one["share"]) for one in found["reliability"]]
         assert [0.55, (8 * 0.91 + 2 * 0.97) / 10] == pytest.approx([one["mean"] for one in found["reliability"]])
         assert (3 * 0.45 + abs(8 - 8 * 0.91 - 2 * 0.97)) / 13 == pytest.approx(found["ece"])
-
-
-def test_ranking_is_close_to_that_of_the_scores_themselves():
-    """On a rare class, whose scores are small: both areas are those of the scores before they were put into bins."""
-    rng = np.random.default_rng(5)
-    truth = (rng.random(20_000) < 0.017).astype(np.int64)
-    z = rng.normal(size=20_000) + 1.8 * truth - 5.0
-    p = 1 / (1 + np.exp(-z))
-    shares = np.column_stack([1 - p, p])
-    metrics = ClassificationMetrics()
-    metrics.absorb(np.zeros(20_000, np.int64), truth, facts_of(shares, np.zeros(20_000, np.int64), truth), 2)
-    order = np.argsort(-p, kind="stable")
-    hits = truth[order].cumsum()
-    above = (hits[truth[order] == 0]).sum() / (truth.sum() * (1 - truth).sum())
-    precision = (hits / np.arange(1, 20_001))[truth[order] == 1].mean()
-    found = metrics.report()["overall"]
-    assert above == pytest.approx(found["roc_auc"], abs=1e-3)
-    assert precision == pytest.approx(found["average_precision"], abs=0.01)
 
 
 def test_only_two_classes_have_a_ranking():
@@ -143,18 +89,6 @@ def test_scores_count_all_classes_whether_shown_or_not():
     p0 = (predicted == truth).mean()
     pe = np.bincount(truth, minlength=120) / 5_000 @ (np.bincount(predicted, minlength=120) / 5_000)
     assert (p0, (p0 - pe) / (1 - pe)) == pytest.approx((overall["accuracy"], overall["kappa"]))
-
-
-def test_places_are_the_same_however_rows_are_cut():
-    """Classes that take over a place do so at their row; state and report are the same bits, and go on when loaded."""
-    arrays = many(3_000, 90)
-    single, blocks = fed(ClassificationMetrics(), arrays, [1] * 3_000, 90), ClassificationMetrics()
-    fed(blocks, arrays, [17, 800, 3, 1200], 90)
-    assert bits(single) == bits(blocks)
-    assert single.report() == blocks.report()
-    restored = ClassificationMetrics()
-    restored.load_arrays(*single.to_arrays())
-    assert bits(fed(single, many(500, 90, seed=2), [], 90)) == bits(fed(restored, many(500, 90, seed=2), [], 90))
 
 
 @pytest.mark.parametrize("classes", [100, 1000])

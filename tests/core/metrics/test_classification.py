@@ -153,19 +153,6 @@ def test_kappa_without_a_denominator():
     assert (0.0, None) == (pytest.approx(wrong["kappa"]), wrong["kappa_temporal"])
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(0, 700), max_size=8), st.integers(1, 2500), st.integers(0, 5))
-def test_blocks_leave_the_bits_of_rows(sizes, n, seed):
-    """However the rows are cut, state, history and report are the same bits."""
-    arrays = random_classes(n, seed=seed)
-    single = fed(ClassificationMetrics(), arrays, [1] * n, 3)
-    blocks = fed(ClassificationMetrics(), arrays, sizes, 3)
-    assert bits(single) == bits(blocks)
-    assert single.report() == blocks.report()
-    numbers = random_numbers(n, seed)
-    assert bits(fed(RegressionMetrics(), numbers, [1] * n)) == bits(fed(RegressionMetrics(), numbers, sizes))
-
-
 def test_classes_may_come_on_the_way():
     """Room for classes made early or late makes no difference to any bit in the end."""
     predicted, truth, facts = random_classes(400, K=2)

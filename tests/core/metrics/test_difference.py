@@ -96,25 +96,6 @@ def test_differences_that_keep_their_sign_widen_the_interval():
     assert in_runs.report()["low"] < mixed.report()["low"]
 
 
-@pytest.mark.parametrize("regression", [False, True])
-def test_a_block_leaves_the_bits_of_its_rows_and_a_saved_one_goes_on(regression):
-    """In any cut, and loaded from its arrays."""
-    rng = np.random.default_rng(4)
-    first, second, y = rng.random((3, 600))
-    whole, cut = PairedDifference(), PairedDifference()
-    truth = y if regression else np.empty(0)
-    whole.absorb(first, second, truth)
-    for start in range(0, 600, 37):
-        part = slice(start, start + 37)
-        loaded = PairedDifference()
-        loaded.load_arrays(*cut.to_arrays())
-        cut = loaded
-        cut.absorb(first[part], second[part], truth[part])
-    assert whole.to_arrays()[0]["scalars"].tobytes() == cut.to_arrays()[0]["scalars"].tobytes()
-    with pytest.raises(ValueError, match="header"):
-        cut.load_arrays(cut.to_arrays()[0], {"rows": 1})
-
-
 def test_nothing_is_said_before_the_first_row():
     """No mean, no interval."""
     assert {"mean": None, "low": None, "high": None, "confidence": 0.95, "rows": 0} == PairedDifference().report()

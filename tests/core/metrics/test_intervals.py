@@ -12,7 +12,6 @@ from numpy.testing import assert_array_equal
 from core.contract import LEVELS
 from core.metrics.intervals import Intervals, returned_bounds
 from tests.core.metrics.interval_oracle import PlainIntervals
-from tests.core.state.hostile import hostile
 
 BIG = 1.7976931348623157e308
 WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e300, -1e200, 5e-324])
@@ -75,14 +74,6 @@ def test_intervals_are_those_of_the_plainest_computation():
         assert fading[f"{level:g}"] == pytest.approx(np.average(hits, weights=weights), abs=1e-9)
 
 
-def test_a_block_leaves_the_bits_of_its_rows():
-    """However it is cut, across the rows at which levels begin and the ring is full."""
-    rows = stream(2300)
-    whole = state(fed(rows))
-    assert whole == state(fed(rows, range(1, 2300)))
-    assert whole == state(fed(rows, (1, 18, 19, 20, 700, 999, 1000, 1001, 2299)))
-
-
 @settings(max_examples=60)
 @given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=60), st.floats(0.01, 0.99))
 def test_no_finite_number_makes_an_interval_overflow(rows, level):
@@ -99,16 +90,6 @@ def test_no_finite_number_makes_an_interval_overflow(rows, level):
     assert state(intervals) == state(restored)
     assert_array_equal(offsets(intervals), offsets(restored))
     json.dumps(restored.spans(), allow_nan=False)
-
-
-def test_a_loaded_state_goes_on_as_the_first():
-    """Bit for bit, from before and after the ring is full."""
-    predicted, truth = stream(2000)
-    for cut in (0, 16, 500, 1500):
-        restored = Intervals()
-        restored.load_arrays(*fed((predicted[:cut], truth[:cut])).to_arrays())
-        restored.absorb(predicted[cut:], truth[cut:])
-        assert state(fed((predicted, truth))) == state(restored)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -197,20 +178,6 @@ def test_what_is_not_finite_changes_nothing(value):
         with pytest.raises(ValueError, match="finite"):
             intervals.absorb(np.array([1.0] * 30 + [said]), np.array([1.0] * 30 + [came]))
         assert before == state(intervals)
-
-
-def test_a_broken_state_is_refused():
-    """Every array broken in every declared way, a ring of another length, and a header of other rows."""
-    intervals = fed(stream(1200))
-    arrays, header = intervals.to_arrays()
-    before = state(intervals)
-    for what, broken in hostile(Intervals.layout, arrays):
-        with pytest.raises(ValueError, match=r"."):
-            intervals.load_arrays(broken, header)
-        assert before == state(intervals), what
-    for rows in (-1, 1.0, True, 10):
-        with pytest.raises(ValueError, match=r"."):
-            intervals.load_arrays(arrays, {"rows": rows})
 
 
 def test_an_idle_model_is_small():

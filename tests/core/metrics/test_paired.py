@@ -11,7 +11,7 @@ from core.metrics import RegressionMetrics
 from core.metrics.regression import NOTHING
 from core.model import Model, read
 from core.model.apply import apply
-from tests.core.metrics.prequential_oracle import bits, fed
+from tests.core.metrics.prequential_oracle import fed
 
 SPANS = ("overall", "window", "fading")
 
@@ -76,12 +76,6 @@ def test_without_a_row_of_the_baseline_nothing_is_compared():
     assert [none] * 3 == [*metrics.report()["paired"].values()]
     assert metrics.headline()["paired_score"] is None
     assert np.isnan(metrics.quality().error_ratio)
-
-
-def test_blocks_leave_the_bits_of_their_rows():
-    """One row at a time, or all at once."""
-    rows = far(1300, 1e6, 0.2)
-    assert bits(fed(RegressionMetrics(), rows, [])) == bits(fed(RegressionMetrics(), rows, [1] * 1300))
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "rls", "dfop", "gdfop"])

@@ -63,7 +63,7 @@ def test_equal_states_are_equal_bytes():
     assert SEALED == dump(*load(SEALED))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(NAMES, SOME, max_size=5), st.dictionaries(TEXTS, TEXTS, max_size=3))
 def test_bytes_are_those_of_the_library(arrays, state):
     """Any names, shapes, numbers and texts: what is written is what safetensors writes, and reads."""
@@ -131,15 +131,6 @@ def test_no_bit_can_be_flipped(bit):
             load(bytes(changed))
 
 
-@given(at=st.integers(0, len(SEALED) - 1), mask=st.integers(1, 255))
-def test_no_byte_can_be_changed_into_another_state(at, mask):
-    """A changed byte is refused, and nothing else is raised."""
-    changed = bytearray(SEALED)
-    changed[at] ^= mask
-    with pytest.raises(ValueError):
-        load(bytes(changed))
-
-
 def test_no_end_may_be_missing():
     """A truncated state is refused at every length, and so is one with something behind it."""
     for length in range(len(SEALED)):
@@ -149,7 +140,7 @@ def test_no_end_may_be_missing():
         load(SEALED + b"\0")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=200))
 def test_noise_is_refused(noise):
     """Random bytes raise ValueError, never anything else."""
