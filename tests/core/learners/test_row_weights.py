@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import core.learners.dfop.blocks
 from core.config import Config
-from core.contract import WEIGHT_MAX, WEIGHT_MIN, Spec
+from core.contract import Spec
 from core.entry import Entry, MergedRows, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm import kernels
@@ -72,19 +72,6 @@ def test_a_block_with_weights_is_its_rows(algorithm, task, classes):
             assert (expected is None) == (found is None)
             assert expected is None or np.array_equal(expected, found)
     assert state(whole) == state(cut) == state(asked)
-
-
-@every_case
-def test_extreme_weights_leave_everything_finite(algorithm, task, classes):
-    """The least and the largest in turn, on ordinary and on wild rows."""
-    rng, rows = np.random.default_rng(4), stream(algorithm, task, classes)
-    X = np.where(rng.random(rows.X.shape) < 0.1, rng.choice([1e308, -1e308, 1e75, 5e-324], rows.X.shape), rows.X)
-    learner = fresh(algorithm, task, classes)
-    weights = rng.choice([WEIGHT_MIN, 1.0, WEIGHT_MAX], len(rows.y))
-    assert np.isfinite(learn(learner, rows._replace(X=X), weights)).all()
-    for name, array in learner.to_arrays()[0].items():
-        assert np.isfinite(array).all(), name
-    assert all(part is None or np.isfinite(part).all() for part in astuple(learner.predict(rows.X)))
 
 
 @settings(max_examples=30, deadline=None)

@@ -11,7 +11,6 @@ from core.learners.auto.experts import PRODUCTS, RANDOM, expert_spec, recipes
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.catalogue import find
 from tests.core.learners.auto.mixture_oracle import Oracle
-from tests.core.state.hostile import hostile
 
 AUTO = find("auto")
 LABELS = [*mixing.LABEL_EXPERTS]
@@ -66,23 +65,6 @@ def test_the_mixture_is_that_of_its_equations(classes, weighted):
     for expected_row, name in zip((oracle.a, oracle.v, oracle.b, oracle.right), names, strict=True):
         assert_allclose(expected_row, built.table[name], rtol=1e-9, atol=1e-12)
     assert oracle.c == pytest.approx(built.counters[mixing.POOLED], rel=1e-9)
-
-
-def test_a_mixture_that_cannot_be_is_refused():
-    """Every break of its declared arrays, a last label of no class, and a choice of another sum."""
-    built = mixture(3)
-    P, y = said(50, 3)
-    built.learn(predictions(P), y, np.empty(0))
-    arrays, header = built.to_arrays()
-    wrong = [*hostile(built.layout, arrays, **built.sizes(3))]
-    for name, place, value in (("tally", mixing.LAST, 4.0), ("table", (mixing.WEIGHT, 0), 0.9)):
-        changed = {**arrays, name: arrays[name].copy()}
-        changed[name][place] = value
-        wrong.append((name, changed))
-    for what, broken in wrong:
-        with pytest.raises(ValueError, match=r".") as refused:
-            mixture(0).load_arrays(broken, header)
-        assert refused.value.args, what
 
 
 def test_it_bends_boundaries_that_least_squares_cannot():

@@ -1,7 +1,6 @@
 """Long streams with everything that winds forgetting up, and the plain recursion beside them."""
 
 import numpy as np
-from numba import njit
 
 BASE = 6
 """Leading columns that excite every direction; those behind them say nothing new."""
@@ -36,7 +35,6 @@ def starved(X, y, seed=0):
     return X, y
 
 
-@njit
 def plain(X, y, mu, q0, w, Q, told):
     """The plain recursion without leak or refresh over base columns and bias; w and Q go on from call to call."""
     lam = 1.0 - mu
@@ -47,8 +45,8 @@ def plain(X, y, mu, q0, w, Q, told):
         g = x @ q
         told[i] = w @ x
         w += q * ((y[i] - told[i]) / (lam + g))
-        Q[:] = (Q - np.outer(q, q) / (lam + g)) / lam
-        Q[:] = (Q + Q.T) / 2
+        Q = (Q - np.multiply.outer(q, q / (lam + g))) / lam
+        Q = (Q + Q.T) / 2
 
 
 def fresh_plain(mu, q0):

@@ -90,32 +90,6 @@ def test_classes_in_blocks(classes):
     assert_allclose(rows.calibration, blocks.calibration, rtol=1e-6)
 
 
-def test_a_wide_block_agrees_with_its_rows():
-    """At the width where blocks are used: values, state, and the leak of a high rate."""
-    X, y = exciting(500, d=WIDE)
-    blocks, rows = build(d=WIDE, forgetting_rate=0.05), build(d=WIDE, forgetting_rate=0.05)
-    assert_allclose(row_by_row(rows, X, y)[0], blocks.learn(X, y).value, atol=1e-8)
-    assert_allclose(rows.W, blocks.W, atol=1e-8)
-    assert_allclose(rows.Q, blocks.Q, rtol=1e-5, atol=1e-8 * np.abs(rows.Q).max())
-    assert_array_equal(blocks.Q[0], blocks.Q[0].T)
-
-
-def test_wide_blocks_are_the_same_bits_each_time():
-    """The same calls give the same state; a save in between changes nothing."""
-    X, y = exciting(300, d=WIDE)
-    first, second, third = (build(d=WIDE) for _ in range(3))
-    for learner in (first, second):
-        learner.learn(X[:170], y[:170])
-        learner.learn(X[170:], y[170:])
-    third.learn(X[:170], y[:170])
-    restored = build(d=WIDE)
-    restored.load_arrays(*third.to_arrays())
-    restored.learn(X[170:], y[170:])
-    for name, array in first.to_arrays()[0].items():
-        assert_array_equal(array, second.to_arrays()[0][name])
-        assert_array_equal(array, restored.to_arrays()[0][name])
-
-
 def test_few_rows_are_the_same_bits_at_any_width():
     """Calls too short for blocks are learned row by row, also where columns are many."""
     X, y = exciting(ROWS_MIN - 1, d=WIDE)

@@ -292,15 +292,3 @@ def test_a_rate_above_one_half_is_refused_with_the_other_convention():
     with pytest.raises(Invalid) as refused:
         find("dfop").complete({"forgetting_rate": 0.99})
     assert "lambda such as 0.99 is forgetting_rate 0.01" in refused.value.problems[0].problem
-
-
-@pytest.mark.parametrize("change", [{"rows": 2.5}, {"votes": -1.0}, {"diagonal": -1.0}])
-def test_impossible_quantities_are_refused(change):
-    """Half a row, negative votes and a negative precision cannot be."""
-    learner = build()
-    arrays, header = learner.to_arrays()
-    arrays["tally"][0, ROWS] = change.get("rows", 0.0)
-    arrays["tally"][0, 3] = change.get("votes", 0.0)
-    arrays["precision"][0, 0] = change.get("diagonal", 1.0)
-    with pytest.raises(ValueError):
-        learner.load_arrays(arrays, header)

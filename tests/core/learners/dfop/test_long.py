@@ -8,7 +8,7 @@ from tests.core.learners.dfop.long_streams import fresh_plain, plain, rows, star
 from tests.core.learners.dfop.test_dfop import build
 from tests.core.learners.dfop.test_safety import finite
 
-ROWS = 300_000
+ROWS = 100_000
 RATES = pytest.mark.parametrize("rate", [0.01, 0.1, 0.5])
 
 
@@ -35,7 +35,7 @@ def test_many_starved_rows_stay_finite(rate, path, monkeypatch):
     """With silence and repetition as well, everything is finite, and what is told stays within the targets' size."""
     if path == "blocks":
         monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
-    n = ROWS if path == "rows" else ROWS // 5
+    n = ROWS if path == "rows" else ROWS // 2
     X, y = starved(*rows(n))
     learner = build(d=10, forgetting_rate=rate)
     told = learner.learn(X, y)

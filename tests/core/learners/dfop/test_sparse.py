@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.config import Config
 from core.contract import Spec
-from core.entry import Entry, Reset, Rows
+from core.entry import Entry, Rows
 from core.features import Schema, SparseSchema
 from core.learners.catalogue import find
 from core.learners.dfop.sparse import names_bound, recover, recover_all, sparsity_bound
-from core.model import Model, read, save
+from core.model import Model, read
 from core.model.apply import apply
 from core.problems import Invalid
 from tests.core.features.test_projection import slow_column
@@ -82,33 +82,6 @@ def test_state_and_cost_depend_on_the_compressed_dimension_alone():
     assert 64 * 1024 > model.nbytes  # the metrics and intervals of its rows among it
     config = Config.parse({"algorithm": "sparse_dfop", "task": "regression", "params": FIXED})
     assert 1.0 >= model.pipeline.own.learner.nbytes / config.state_bytes(d) >= 0.5
-
-
-@pytest.mark.parametrize("task", ["regression", "classification"])
-@pytest.mark.parametrize("rate", ["auto", 0.02])
-def test_a_machine_saved_and_loaded_goes_on(task, rate):
-    """State to bytes and back gives the same space and the same bits, now, later, and after a reset."""
-    model = machine(task, {**FIXED, "forgetting_rate": rate}, seed=3)
-    names, values, dense = sparse_rows(80)
-    y = dense.sum(axis=1)
-    psi = model.prediction_schema.lists(names, values)
-    labels = y if task == "regression" else (y > 0).tolist()
-    learn(model, psi[:50], labels[:50])
-    loaded, _ = save.from_bytes(save.to_bytes(model))
-    assert model.prediction_schema == loaded.prediction_schema
-    assert learn(model, psi[50:], labels[50:], 2).predictions == learn(loaded, psi[50:], labels[50:], 2).predictions
-    assert save.to_bytes(model) == save.to_bytes(loaded)
-    apply(model, Entry(3, 0, (Reset(),)))
-    assert loaded.prediction_schema == model.prediction_schema
-    assert 0 == model.rows
-
-
-def test_a_state_too_large_is_refused_before_it_is_built():
-    """Whoever loads a state is asked with its configuration and its space."""
-    asked = []
-    save.from_bytes(save.to_bytes(machine()), asked.extend)
-    ((config, (space,)),) = asked
-    assert ("sparse_dfop", d) == (config.algorithm_id, space.width)
 
 
 def test_rows_of_another_projection_are_refused():

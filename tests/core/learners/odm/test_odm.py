@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize
 
 from core.contract import Spec
 from core.learners.catalogue import find
 from core.state.envelope import dump
-from tests.core.learners.odm.odm_oracle import Anytime, Candidate, Classes, MeanSquare, Paper, loss
+from tests.core.learners.odm.odm_oracle import Anytime, Candidate, Classes, MeanSquare, Paper
 
 
 def built(algorithm="dynamic_odm", d=4, classes=2, seed=0, **params):
@@ -81,21 +80,6 @@ def test_odm_is_one_candidate(params):
         assert_allclose(oracle.w, [*weights.coefficients[1], weights.bias[1]], atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_an_implicit_step_is_the_minimiser(seed):
-    """The closed form is the argmin of eta f(v) + |v - w|^2 / 2, found numerically."""
-    rng = np.random.default_rng(seed)
-    candidate = Candidate(3, None, 10.0, 0.5, 0.2, False)
-    candidate.w, x, y, eta = rng.normal(size=3), rng.normal(size=3) * 2, rng.choice([-1.0, 1.0]), 0.3
-
-    def objective(v):
-        f = v @ v / 2 + 10.0 * loss(y * (v @ x), 0.5, 0.2)
-        return eta * f + (v - candidate.w) @ (v - candidate.w) / 2
-
-    expected = minimize(objective, candidate.w, method="BFGS", options={"gtol": 1e-10}).x
-    assert_allclose(expected, candidate.implicit(x, y, eta), atol=1e-6)
-
-
 @pytest.mark.parametrize(("rows", "epochs"), [(0, 1), (7, 1), (8, 2), (15, 2), (16, 3), (1000, 8), (1024, 9)])
 def test_candidates_grow_with_the_rows(rows, epochs):
     """After 8, 16, 32 ... rows there is one more; their weights are shares of one."""
@@ -139,16 +123,6 @@ def test_classes_equal_the_oracle(explicit):
         learner.learn(X[i : i + 1], y[i : i + 1])
         assert_allclose(oracle.W, learner.W[:, 0], atol=1e-10)
     assert_allclose(0.0, learner.W.sum(axis=0), atol=1e-10)
-
-
-def test_two_classes_with_a_column_each_are_one_column():
-    """The form of several classes has the binary one as its case of two."""
-    X, y = stream(200)
-    classes, binary = Classes(2, 4), Candidate(4, None, 10.0, 0.1, 0.1, False)
-    for i in range(len(y)):
-        assert_allclose(binary.objective(X[i], 2.0 * y[i] - 1.0), classes.step(X[i], y[i], 25.0), atol=1e-10)
-        binary.step(X[i], 2.0 * y[i] - 1.0, 25.0)
-        assert_allclose([-binary.w, binary.w], classes.W, atol=1e-10)
 
 
 def test_several_classes_follow_a_change():

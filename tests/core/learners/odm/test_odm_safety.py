@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from core.state.envelope import dump
 from tests.core.learners.odm.test_odm import built, stream
@@ -74,19 +74,6 @@ def test_the_papers_weights_come_back_from_underflow():
     learner.load_arrays({**arrays, "losses": losses}, header)
     learner.learn(X[:1], y[:1])
     assert behind == learner.shares.argmax()
-
-
-@pytest.mark.parametrize("params", [{}, {"candidates": 5}, {"variant": "paper"}, {"random_features": 7}], ids=str)
-@pytest.mark.parametrize("rows", [0, 8, 31, 32, 33, 500])
-def test_a_state_goes_on_from_anywhere(params, rows):
-    """Saved right before, at or after a restart, the rest of the stream gives the same bits."""
-    X, y = stream(600)
-    learner, restored = built(**params), built(**params)
-    learner.learn(X[:rows], y[:rows])
-    restored.load_arrays(*learner.to_arrays())
-    told = [each.learn(X[rows:], y[rows:]).probabilities for each in (learner, restored)]
-    assert_array_equal(*told)
-    assert dump(*learner.to_arrays()) == dump(*restored.to_arrays())
 
 
 @pytest.mark.parametrize(

@@ -188,19 +188,6 @@ def test_a_column_that_never_varied_changes_nothing():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_one_class_alone(kind, variant):
-    """With one class every row is its own, and its Gaussian follows the rows all the same by default."""
-    X, _ = two_classes(500, 3)
-    learner = built(kind, 3, 1, variant=variant)
-    told = learner.learn(X, np.zeros(500, dtype=np.int64))
-    assert (told.value == 0).all()
-    assert_array_equal(np.ones((500, 1)), told.probabilities)
-    if variant == "default":
-        assert learner.state.stats[0, BETA] >= 200
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_as_many_classes_as_there_may_be(kind):
     """The bound's number of classes is learned, each scores from its first row on; a state of one more is refused."""
     rng = np.random.default_rng(0)
@@ -264,37 +251,3 @@ def test_forgetting_makes_the_next_rows_count(kind):
     assert fast.mean() < slow.mean() - 0.05
     again.learn(moved, labels)
     assert dump(*again.to_arrays()) == dump(*forgot.to_arrays())
-
-
-def broken_states(arrays):
-    """Arrays of a state with one thing that no state has."""
-    for name, place, value in (
-        ("classes", (0, BETA), -1.0),
-        ("classes", (0, NU), 0.5),
-        ("classes", (0, 4), 2.5),
-        ("features", (LOW, 0), 1e9),
-        ("features", (3, 0), -1.0),
-        ("tally", 1, 0.5),
-        ("tally", 0, -1.0),
-        ("factor", (0, 0), 0.0),
-        ("factor", (0, 2), -1.0),
-        ("scatter", (0, 0), 1e250),
-    ):
-        changed = {key: array.copy() for key, array in arrays.items()}
-        changed[name][place] = value
-        yield changed
-
-
-def test_a_state_that_no_rows_lead_to_is_refused():
-    """Negative counts, empty ranges, a factor that is not one, another kind's state: refused, and nothing changed."""
-    X, y = two_classes(50, 2)
-    learner = built("vigod", 2, 2)
-    learner.learn(X, y)
-    before = dump(*learner.to_arrays())
-    arrays, header = learner.to_arrays()
-    for changed in broken_states(arrays):
-        with pytest.raises(ValueError):
-            learner.load_arrays(changed, header)
-    with pytest.raises(ValueError):
-        learner.load_arrays(arrays, {"kind": "vigow"})
-    assert before == dump(*learner.to_arrays())
