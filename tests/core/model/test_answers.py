@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.config import Config
 from core.contract import Prediction
-from core.entry import Entry, Reset, Rows, ServedPrediction
+from core.entry import Entry, Rows, ServedPrediction
 from core.learners.catalogue import ALGORITHMS
-from core.metrics.class_kernels import SEEN
 from core.model import Model as CoreModel
 from core.model import read, save
 from core.model.apply import apply
@@ -76,20 +75,6 @@ def test_a_label_that_was_never_seen_stays_possible(algorithm):
     assert_allclose([0.125, 0.875], list(shares.values()))
 
 
-@pytest.mark.parametrize("algorithm", CLASSIFIERS)
-@pytest.mark.parametrize("labels", [DECLARED, None])
-def test_no_probability_is_ever_0_or_1(algorithm, labels):
-    """Not on a stream without errors, at any row, declared or not; from two known labels on they sum to one."""
-    model = Model(algorithm, labels=labels)
-    for row in range(60):
-        if row:
-            shares = model.predict(3).probabilities
-            assert ((shares > 0) & (shares < 1)).all()
-            assert shares.shape[1] == 1 or np.allclose(1.0, shares.sum(axis=1), rtol=1e-12)
-        outcome = model.learn([DECLARED[max(row - 20, 0) % 3]])
-        assert row == 0 or 0 < outcome.p_true[0] < 1
-
-
 def test_the_first_row_of_a_model_without_labels_is_not_scored():
     """Nothing is known, so nothing is said, and nothing was wrong; the second row is scored."""
     model = Model()
@@ -113,6 +98,7 @@ def test_a_label_nobody_declared_is_scored_as_one_of_the_labels_it_joins():
     assert_allclose(1 / 27, model.learn(["maybe"]).p_true)
 
 
+@pytest.mark.slow_but("*-dfop", "more2-dynamic_odm", "more1-fesl_c", "more0-vigod", "more1-sparse_dfop", "more2-auto")
 @pytest.mark.parametrize("algorithm", CLASSIFIERS)
 @pytest.mark.parametrize("more", [{}, {"labels": DECLARED}, {"labels": DECLARED, "class_costs": {"yes": 5}}])
 def test_what_is_scored_is_what_predict_said(algorithm, more):
@@ -198,26 +184,3 @@ def test_a_tracked_answer_is_scored_by_what_was_told():
     strange = model.learn(["no"], served=ServedPrediction("elsewhere", (("elsewhere", 0.9),)))
     assert (["elsewhere"], [1.0]) == (strange.predictions, strange.losses)
     assert 0 < strange.p_true[0] < 1
-
-
-def test_after_a_reset_the_model_says_what_it_said_first():
-    """Labels seen before are forgotten, declared ones are not."""
-    model = Model(labels=DECLARED)
-    model.learn(["yes"] * 9)
-    apply(model.machine, Entry(2, 0, (Reset(),)))
-    assert_allclose(list(model.returned()[1].values()), 1 / 3)
-    free = Model()
-    free.learn(["yes"] * 9)
-    apply(free.machine, Entry(2, 0, (Reset(),)))
-    assert ServedPrediction(None, None, (None, None)) == read.returned_prediction(free.machine.own, free.predict(), 0)
-
-
-def test_metrics_count_in_the_order_of_what_is_said():
-    """A label declared first and seen last is the first one, through a save."""
-    model = Model(labels=["yes", "no"])
-    model.learn(["no", "no", "yes"])
-    again, _ = save.from_bytes(save.to_bytes(model.machine))
-    for machine in (model.machine, again):
-        assert ["no", "yes"] == machine.labels.labels
-        arrays, _ = machine.own.metrics.to_arrays()
-        assert_array_equal([1, 2], arrays["classes"][SEEN])

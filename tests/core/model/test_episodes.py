@@ -131,26 +131,3 @@ def alarms_of(X, y):
     model = machine()
     learn(model, X, y)
     return alarms(model)
-
-
-@tasks
-def test_a_configuration_that_changes_keeps_windows_and_episode(task):
-    """Other lengths and another action hold from the next alarm on; a test that goes takes its windows along."""
-    X, y = stream(task)
-    model, twin = machine(task), machine(task)
-    for one in (model, twin):
-        learn(one, X[:600], y[:600])
-    same = machine(task, "reset", episode_rows=7).config
-    model.own.drift_response.configure(same, model.prediction_schema)
-    assert (True, twin.own.drift_response.detector.to_arrays()[1]) == (
-        model.own.drift_response.acts,
-        model.own.drift_response.detector.to_arrays()[1],
-    )
-    means = [one.own.drift_response.detector.to_arrays()[0]["tallies"] for one in (model, twin)]
-    assert np.array_equal(*means)
-    classes = model.own.drift_response.detector.classes
-    model.own.drift_response.configure(machine(task, error_rate=None).config, model.prediction_schema)
-    kept = model.own.drift_response.detector.to_arrays()[0]["tallies"]
-    assert np.array_equal(means[0][:, :2], kept[:, :2])
-    assert not kept[:, 2:].any()
-    assert classes == model.own.drift_response.detector.classes

@@ -11,10 +11,9 @@ from core.learners.catalogue import find
 from core.model import Model, plans, read, save
 from core.model.apply import apply
 from core.problems import Invalid
-from tests.core.switching.switch_streams import CASES, DAY, Driver
+from tests.core.switching.switch_streams import DAY, Driver, every_case, few
 
 RATE = {"forgetting_rate": 0.01}
-every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 
 
 def machine(**more):
@@ -76,6 +75,7 @@ def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
         assert_array_equal(array, ours[name])
 
 
+@few
 @every_case
 def test_a_row_of_a_batch_is_predicted_as_the_next_one(algorithm, task, classes):
     """And as it is predicted alone; feedback then says the same; a block is its rows."""
@@ -104,22 +104,6 @@ def test_classes_are_columns_of_zero_and_one(labels):
     assert_array_equal(np.eye(room)[last], shown)
     assert "label (t-2) #2" in driver.machine.own.row_columns
     assert read.weights(driver.machine.own).coefficients.shape[1] == len(driver.machine.own.row_columns)
-
-
-@every_case
-def test_lag_columns_live_through_changes_of_features(algorithm, task, classes):
-    """Steady, in an overlap, after it, after another one and an abort: the saved state goes on as the machine does."""
-    driver = Driver(algorithm, task, classes, rows=700, lags=1)
-    driver.learn(60)
-    for step in (lambda: driver.begin(1), driver.complete, lambda: driver.begin(2), driver.abort):
-        step()
-        waiting = driver.served(driver.at)
-        driver.learn(20)
-        schema = driver.machine.prediction_schema
-        driver.learn(1, schema, served=waiting)
-        last = np.concatenate([driver.machine.pipeline.encoder.encode(driver.raw(schema, driver.at - 1, driver.at))[0]])
-        assert_array_equal(last, driver.machine.own.switching.in_force.lags.now()[: schema.width])
-        assert save.to_bytes(driver.machine) == save.to_bytes(driver.reborn().machine)
 
 
 def test_old_rows_keep_their_lag_columns_after_a_change():

@@ -52,13 +52,6 @@ def test_building_a_state_anew_is_work_by_its_bytes():
         assert least < cost.flops_to_apply(Model.first(few), [change]) < most
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_any_buffer_is_taken_over(kind):
-    """As it was read from the store or from a request, without a copy."""
-    state = save.to_bytes(Model.first(CONFIG))
-    assert state == save.to_bytes(save.from_bytes(kind(state))[0])
-
-
 def test_a_state_is_read_into_one_learner(monkeypatch):
     """The learner of the configuration is not built beside it: of a large model it would take as much memory again."""
     state, made, build = save.to_bytes(Model.first(CONFIG)), [], Dfop.__init__

@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from core.config import Config
 from core.config.watch import WatchTest as Settings
 from core.contract import Spec
-from core.entry import Entry, Rows
 from core.learners.catalogue import find
-from core.model import Model, save
-from core.model.apply import apply
+from core.model import Model
+from tests.core.model.test_drift_response import alarms, learn
 
 D, ROWS, JUMP = 3, 900, 500
 NAMES = ["a", "b", "c"]
@@ -28,37 +26,6 @@ def stream():
     labels = rng.integers(0, 2, ROWS)
     side = np.where(np.arange(ROWS) < JUMP, labels, 1 - labels)
     return rng.normal(size=(ROWS, D)) + 3.0 * side[:, None], ["up" if label else "down" for label in labels]
-
-
-def learn(model, X, y, cuts=()):
-    """Learn rows in entries that end at ``cuts``; the a-priori labels."""
-    told = []
-    ends = sorted({*cuts, len(X)} - {0})
-    for version, (i, j) in enumerate(zip([0, *ends[:-1]], ends, strict=True), start=1):
-        (outcome,) = apply(model, Entry(version, 1000, (Rows(model.prediction_schema.id, None, X[i:j], y[i:j]),)))
-        told += outcome.predictions
-    return told
-
-
-def alarms(model):
-    """The alarms in the outbox, without what depends on how the rows were cut."""
-    return [replace(drift, version=0, index=0, time_ms=0) for drift in model.outbox.after((0, 0, -1))]
-
-
-@pytest.mark.parametrize("action", ["report", "reset", "forget"])
-@pytest.mark.parametrize("reset_on", ["class_mean", "both"])
-def test_how_rows_are_cut_does_not_matter(action, reset_on):
-    """In one entry, in pieces or row by row: the same answers, alarms and learner."""
-    X, y = stream()
-    whole, cut, single = (machine(action, reset_on=reset_on) for _ in range(3))
-    expected = learn(whole, X, y)
-    assert expected == learn(cut, X, y, range(0, ROWS, 37))
-    assert expected == learn(single, X, y, range(ROWS))
-    assert alarms(whole)
-    for other in (cut, single):
-        assert alarms(whole) == alarms(other)
-        other.outbox = whole.outbox
-        assert save.to_bytes(whole) == save.to_bytes(other)
 
 
 def test_the_model_s_own_test_is_the_only_one_of_its_kind():
@@ -98,12 +65,3 @@ def test_an_alarm_says_that_the_class_starts_anew(action, reset_on):
     assert expected == [(d.row, d.kind, d.action) for d in alarms(model)]
     marks = [mark for mark in model.own.metrics.report()["marks"] if mark["kind"] == "drift"]
     assert expected == [(mark["row"], mark["test"], mark["action"]) for mark in marks]
-
-
-def test_too_many_classes_are_refused_with_the_bound():
-    """The row that would be of one class too many is refused, and the model says how many it learns."""
-    model = machine()
-    bound = find("vigod").class_bound
-    learn(model, np.zeros((bound, D)), list(range(bound)))
-    (refused,) = apply(model, Entry(2, 1000, (Rows(model.prediction_schema.id, None, np.zeros((1, D)), [bound]),)))
-    assert str(bound) in refused.refusal

@@ -1,6 +1,7 @@
 """A machine that lives through switches, row by row or in blocks: what the tests of the switch share."""
 
 import numpy as np
+import pytest
 
 from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
@@ -17,6 +18,10 @@ NAMES = sorted({name for schema in SCHEMAS for name in schema.names})
 DENSE = [algorithm for algorithm in ALGORITHMS.values() if not algorithm.sparse]
 CASES = [(algorithm.id, task, classes) for algorithm in DENSE for task in algorithm.tasks for classes in
          ((2, 4) if task == "classification" else (0,)) if classes <= algorithm.class_bound]  # fmt: skip
+
+every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
+few = pytest.mark.slow_but("*auto-c*", "*dfop-r*", "*fesl_s-r*", "*vigod-*2*", "*dynamic_odm-*-4*")
+"""Of the algorithms one of each family; the others are for ``make test-all``."""
 
 
 class Driver:

@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from core.entry import Rows
-from tests.core.switching.switch_streams import CASES, SCHEMAS, Driver
+from tests.core.switching.switch_streams import SCHEMAS, Driver, every_case, few
 
-every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 every_mapping = pytest.mark.parametrize("mapping", ["linear", "kernel"])
 
 
@@ -24,6 +23,7 @@ def same(one, other):
     return left[1] == right[1] and all(np.array_equal(left[0][name], right[0][name]) for name in left[0])
 
 
+@few
 @every_case
 @every_mapping
 def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
@@ -50,6 +50,7 @@ def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
     assert same(twin.machine.pipeline, driver.machine.pipeline)
 
 
+@few
 @every_case
 @every_mapping
 def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algorithm, task, classes, mapping):

@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-from msgspec.structs import astuple
 from numpy.testing import assert_array_equal
 
 from core.entry import Outcome, Reset, Restore, Rows
 from core.model import read, save
-from tests.core.switching.switch_streams import CASES, NAMES, SCHEMAS, Driver
+from tests.core.switching.switch_streams import CASES, SCHEMAS, Driver, every_case, few
 
-few = pytest.mark.slow_but("*auto-c*", "*dfop-r*", "*fesl_s-r*", "*vigod-*2*", "*dynamic_odm-*-4*")
-every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 every_mapping = pytest.mark.parametrize(
     ("algorithm", "task", "classes", "mapping"),
     [(*case, "linear") for case in CASES]
@@ -19,59 +16,7 @@ every_mapping = pytest.mark.parametrize(
 """Every case, and the kernel mapping with some: what it does is the switch's affair, not the learner's."""
 
 
-def finite(prediction):
-    return all(part is None or np.isfinite(part).all() for part in astuple(prediction))
-
-
-@every_mapping
-def test_a_model_lives_through_three_switches(algorithm, task, classes, mapping):
-    """Phases, answers and counts on the way; predictions are finite, and every row is scored."""
-    driver = Driver(algorithm, task, classes)
-    driver.learn(100)
-    for at, space in enumerate((1, 2, 3)):
-        phase = "steady" if at == 0 else "ensemble"
-        assert phase == driver.machine.phase
-        assert Outcome(driver.machine.rows, phase="overlap", overlap_rows=0) == driver.begin(space, mapping)
-        assert SCHEMAS[space - 1] == driver.machine.prediction_schema
-        assert SCHEMAS[space] == driver.machine.pipeline.next_schema
-        rows = driver.machine.rows
-        assert rows + 20 == driver.learn(20).rows
-        assert Outcome(rows + 20, overlap_rows=25) == driver.map(5)
-        assert finite(driver.predict())
-        assert Outcome(rows + 20, phase="ensemble", overlap_rows=25) == driver.complete()
-        assert SCHEMAS[space] == driver.machine.prediction_schema == driver.machine.feedback_schema
-        assert driver.machine.pipeline.next_schema is None
-        assert len(driver.learn(20).losses) == 20
-        assert finite(driver.predict())
-        assert abs(1.0 - sum(expert["weight"] for expert in driver.machine.own.switching.report())) < 1e-9
-    assert driver.machine.rows == driver.machine.own.metrics.rows == 220
-
-
 @few
-@every_mapping
-def test_a_crash_in_any_phase_is_not_noticed(algorithm, task, classes, mapping):
-    """After every step the state as bytes and back goes on with the same bits."""
-    one, other = Driver(algorithm, task, classes), Driver(algorithm, task, classes)
-    steps = [lambda d: d.learn(30), lambda d: d.learn(3, SCHEMAS[0])]
-    for space in (1, 2):
-        steps += [
-            lambda d, space=space: d.begin(space, mapping),
-            lambda d: d.map(1),
-            lambda d: d.learn(20),
-            lambda d, space=space: d.learn(5, SCHEMAS[space - 1]),
-            lambda d: d.map(3),
-            lambda d: d.complete(),
-            lambda d: d.learn(15),
-            lambda d, space=space: d.learn(5, SCHEMAS[space - 1]),
-            lambda d: d.learn(7),
-        ]
-    for step in steps:
-        step(one)
-        step(other.reborn())
-        assert save.to_bytes(one.machine) == save.to_bytes(other.machine)
-    assert_array_equal(one.predict().value, other.predict().value)
-
-
 @every_mapping
 def test_how_requests_are_cut_does_not_matter(algorithm, task, classes, mapping):
     """Rows of both phases in one block, in several segments of one entry, or one by one: the same bits."""
@@ -108,6 +53,7 @@ def test_the_state_does_not_grow_with_switches(algorithm, task, classes):
     assert 1 >= max(map(len, sizes.values()))
 
 
+@few
 @every_case
 def test_the_old_model_answers_until_the_switch_is_complete(algorithm, task, classes):
     """In the overlap predictions and reported ones are those of a twin that never heard of a change."""
@@ -123,6 +69,7 @@ def test_the_old_model_answers_until_the_switch_is_complete(algorithm, task, cla
     assert_array_equal(twin.learn(20).predictions, driver.learn(20).predictions)
 
 
+@few
 @every_case
 def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
     """The old model stays as it is; the mapping does not."""
@@ -138,6 +85,7 @@ def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
     assert 30 == driver.machine.own.switching.overlap_rows
 
 
+@few
 @every_case
 @pytest.mark.parametrize("phase", ["overlap", "ensemble"])
 def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes, phase):
@@ -322,40 +270,3 @@ def test_a_restored_state_brings_its_phase(phase):
     assert driver.learn(10).refusal is None
     twin.learn(10)
     assert_array_equal(twin.predict().probabilities, driver.predict().probabilities)
-
-
-@few
-@every_case
-@pytest.mark.parametrize("missing", ["zero", "mean"])
-def test_missing_values_go_through_a_switch(algorithm, task, classes, missing):
-    """In every phase, and a kept column's mean goes on where the old space left it."""
-    driver = Driver(algorithm, task, classes, missing=missing)
-    driver.learn(60)
-    driver.live(1)
-    driver.reborn().live(2)
-    assert finite(driver.predict(30))
-
-
-WILD = np.array([0.0, 1.0, -1.0, 1e308, -1e308, 1e155, 1e-155, 5e-324, 1e75])
-
-
-@few
-@every_mapping
-@pytest.mark.filterwarnings("error")
-def test_no_finite_row_makes_any_phase_non_finite(algorithm, task, classes, mapping):
-    """Extremes, constants and copies of columns through two switches leave predictions and state finite."""
-    driver = Driver(algorithm, task, classes)
-    rng = np.random.default_rng(1)
-    X, day = driver.values, NAMES.index("day")
-    days = X[:, day].copy()
-    wild = rng.random(X.shape) < 0.2
-    X[wild] = rng.choice(WILD, wild.sum())
-    X[:, 1], X[:, 2], X[:, day] = X[:, 0], 0.1, days
-    driver.learn(60)
-    for space in (1, 2, 3):
-        driver.live(space, mapping)
-        assert finite(driver.predict(50))
-        assert all(np.isfinite(array).all() for array in driver.machine.pipeline.to_arrays()[0].values())
-        weights = read.weights(driver.machine.own)
-        assert weights is None or all(np.isfinite(part).all() for part in weights)
-    driver.reborn()
