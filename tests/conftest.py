@@ -1,7 +1,11 @@
 """For all tests."""
 
+from collections import Counter
+from collections.abc import Generator
 from fnmatch import fnmatchcase
 from pathlib import Path
+from time import process_time
+from typing import Any
 
 import pytest
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
@@ -16,6 +20,10 @@ for phase in ("connect", "read", "write", "pool"):
 TESTS = Path(__file__).parent
 LONG_FILES = ("simulator", "faults", "", "core/life", "core/switching")
 """Folders of the longest files: with them first, all processes have work until the end."""
+MODULE_SHARE_MAX, WHOLE = 0.05, 200
+"""The largest share of CPU time that one module of ``make test`` may take, judged where so many modules ran."""
+cpu_s: Counter[str] = Counter()
+"""CPU time of each module, here and in the processes of pytest-xdist that have ended."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -35,3 +43,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     gone = sorted(f"{name}: {each}" for (_, name), left in unmet.items() for each in left)
     if gone and not any("::" in given for given in config.args):  # a test that is named may be one case alone
         raise pytest.UsageError(f"no case has an id that slow_but names: {'; '.join(gone)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Measure the CPU time of each module."""
+    before = process_time()
+    try:
+        return (yield)
+    finally:
+        cpu_s[item.location[0]] += process_time() - before
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a process of pytest-xdist has measured."""
+    cpu_s.update(getattr(node, "workeroutput", {}).get("cpu_s", {}))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where one module takes more than its share: what is slow by nature belongs to ``make test-all``."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["cpu_s"] = dict(cpu_s)
+    elif "not slow" in session.config.option.markexpr and len(cpu_s) >= WHOLE:
+        large = {name: spent for name, spent in cpu_s.items() if spent > MODULE_SHARE_MAX * cpu_s.total()}
+        for name, spent in large.items():
+            print(f"\n{name} takes {spent:.0f} of {cpu_s.total():.0f} s of CPU time: mark slow cases, or ask for less")
+        if large and session.exitstatus == 0:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -105,6 +105,7 @@ def test_the_port_of_the_page(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> 
     assert (1, True) == (status, f"Port {taken} is taken, so the demo is on port " in said)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_all_happens(url: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fed fast, a running service has drifts, switches and a promotion; at the end the demo's models are gone."""
