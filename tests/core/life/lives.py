@@ -69,19 +69,29 @@ SPARSE = (
 
 
 def cases(family):
-    """Every task of the algorithms of a family."""
-    return [(algorithm, task) for algorithm in FAMILIES[family] for task in ALGORITHMS[algorithm].tasks]
+    """Every task of the algorithms of a family: the life that meets everything with each action, and a random one."""
+    return [
+        (algorithm, task, kind)
+        for algorithm in FAMILIES[family]
+        for task in ALGORITHMS[algorithm].tasks
+        for kind in ("report", "reset", *(["forget"] if ALGORITHMS[algorithm].forgets else []), "random")
+    ]
 
 
-def live(algorithm, task, counts):
-    """Let models of an algorithm live."""
+def live(algorithm, task, kind, counts):
+    """Let a model of an algorithm live: through everything with an action on drift, or at random."""
     entry = ALGORITHMS[algorithm]
-    for action in ("report", "reset", "forget") if entry.forgets else ("report", "reset"):
-        life = Life(plain_body(entry, task, action), True, counts)
+    if kind == "random":
+        _live_at_random(entry, task, counts)
+    else:
+        life = Life(plain_body(entry, task, kind), True, counts)
         for step in WHOLE_LIFE:
             life.take(step)
         life.end()
+    counts["lives"] += 1
 
+
+def _live_at_random(entry, task, counts):
     class Model(RuleBasedStateMachine):
         life = None
 
@@ -106,6 +116,5 @@ def live(algorithm, task, counts):
     )
     if not EXAMPLES:
         limits = settings(limits, database=None)
-        seed(f"{algorithm} {task}")(Model)
+        seed(f"{entry.id} {task}")(Model)
     run_state_machine_as_test(Model, settings=limits)
-    counts["models"] += 1
