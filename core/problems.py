@@ -1,14 +1,14 @@
-"""What can be wrong with what a client sent, said field by field.
+"""What can be wrong with a client's input, field by field.
 
 Invalid    the values themselves are wrong: unknown name, out of range, not a number
 Conflict   the values are fine, but the model's state does not allow them now
 
-``Checked`` values are checked by pydantic, and refused in our words:
+Pydantic validates ``Checked`` values; the messages are ours:
 
     lags: Annotated[int, Field(ge=0, le=10), Says("must be an integer", ">= 0 and <= 10")] = 0
 
-A ``Param`` also documents what it checks. Where one sentence is not enough, a validator raises ``Invalid``: fields in
-it that are empty, or begin with a dot or a bracket, continue its own path.
+A ``Param`` also documents what it checks. Where one sentence is not enough, a validator raises ``Invalid``; a field in
+it that is empty, or begins with a dot or a bracket, continues the validator's own path.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,35 +22,35 @@ from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, WrapValid
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 PROBLEMS_MAX = 20
-"""Problems named in one refusal."""
+"""Most problems in one error."""
 LISTED_MAX = 100
-"""Names or categories listed in one refusal."""
+"""Most names or categories listed in one error."""
 NAMED_MAX = 10
-"""Features named in its text."""
+"""Most features named in its text."""
 SUGGESTED_MAX = 3
-"""Unknown names of one refusal for which a known one is suggested: each is compared with up to ``LISTED_MAX``."""
+"""Most unknown names in one error that get a suggestion: each is compared with up to ``LISTED_MAX`` known names."""
 SUGGESTED_LENGTH_MAX = 60
-"""Characters of a name that is compared."""
+"""Longest name that is compared, in characters."""
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong."""
+    """One problem with one field."""
 
     field: str  # its path as the client wrote it, e.g. params.forgetting_rate or data[3][1]
-    problem: str  # without echoing the value
-    allowed: object = None  # what would be right (a range, a list of names); None where nothing short says it
+    problem: str  # never repeats the value
+    allowed: object = None  # what is allowed (a range, a list of names); None where it is too long to say
 
 
 def unknown_feature(field: str, names: Sequence[str], given: object = "", count: int = 0) -> Problem:
-    """A name in a row, or a column of a table, that none of the features of these names has; see ``suggestion``."""
+    """The problem of a name in a row, or a column of a table, that is no feature; see ``suggestion``."""
     way_out = suggestion(given, names, count) or PASSED_OVER
     return Problem(field, f"is not a feature of this model{way_out}", list(names[:LISTED_MAX]))
 
 
 def suggestion(given: object, names: Sequence[str], count: int = 0) -> str:
-    """``; did you mean load?`` where one of the first names is like a given one but for a few letters, else nothing.
+    """``; did you mean load?`` if one of the first names differs from the given one by a few letters, else "".
 
-    ``count``: problems named before it; after ``SUGGESTED_MAX`` nothing is suggested.
+    ``count`` is the number of earlier problems; after ``SUGGESTED_MAX`` there are no more suggestions.
     """
     if count >= SUGGESTED_MAX or not isinstance(given, str) or not 0 < len(given) <= SUGGESTED_LENGTH_MAX:
         return ""
@@ -60,27 +60,27 @@ def suggestion(given: object, names: Sequence[str], count: int = 0) -> str:
 
 
 PASSED_OVER = '; declare it in "ignore" to have it passed over'
-"""The way out for a name that is like none of the features."""
+"""The advice for a name that resembles no feature."""
 FILLED = 'declare "missing": "mean" or "zero" to have missing values filled'
-"""The way out for a value that is not there."""
+"""The advice for a missing value."""
 
 
 def lacking(field: str, names: Sequence[str], way_out: str = "") -> Problem:
-    """Features that a row or a table should have and does not: the first are named, more stand in ``allowed``."""
+    """The problem of features that a row or table lacks: names the first few; ``allowed`` lists more."""
     shown, more = ", ".join(names[:NAMED_MAX]), len(names) - NAMED_MAX
     named = f"lacks features: {shown}{f' and {more} more' if more > 0 else ''}"
     return Problem(field, f"{named}; {way_out}" if way_out else named, list(names[:LISTED_MAX]))
 
 
 class Invalid(ValueError):
-    """The input is refused as it stands, for at least one problem; nothing has changed."""
+    """The input is wrong in at least one field; nothing has changed."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
         self.problems: Sequence[Problem] = problems
 
     def __reduce__(self) -> tuple[type["Invalid"], tuple[Problem, ...]]:
-        """A copy, also one in another process, is made of the problems."""
+        """Copies, also those in other processes, are built from the problems."""
         return type(self), tuple(self.problems)
 
     @classmethod
@@ -90,7 +90,7 @@ class Invalid(ValueError):
 
 
 class Conflict(ValueError):
-    """The input would be fine in another state of the model; nothing has changed."""
+    """The model's state does not allow the input, which is valid in itself; nothing has changed."""
 
 
 def refuse(problems: Sequence[Problem]) -> None:
@@ -101,13 +101,13 @@ def refuse(problems: Sequence[Problem]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """One problem instead of all that pydantic would say of a field; of a list of allowed words one is suggested."""
+    """Replaces pydantic's messages about a field by one problem; suggests one of the allowed words if it is a list."""
 
     problem: str
     allowed: object = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """The schema of what is annotated, with this error."""
+        """The schema of the annotated type, with this error."""
         context: dict[str, Any] = {"allowed": self.allowed}
         return core_schema.custom_error_schema(
             handler(source), "refused", custom_error_message=self.problem, custom_error_context=context
@@ -126,18 +126,18 @@ class Param:
     maximum: float | None = None
     exclusive_minimum: bool = False  # whether the minimum itself is refused
     exclusive_maximum: bool = False
-    choices: tuple[str, ...] = ()  # allowed words of a "choice"; for a number, words allowed, too (e.g. "auto")
-    refusal: str = ""  # words added to the message when the range is broken
+    choices: tuple[str, ...] = ()  # allowed words of a "choice"; words that a number may also be (e.g. "auto")
+    refusal: str = ""  # added to the message for a value out of range
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A field that is annotated with it is checked and described by it."""
+        """Lets a pydantic field use it as an annotation, for validation and for the JSON Schema."""
         shown = {name: value for name, value in self.schema().items() if name != "default"}
         return core_schema.no_info_plain_validator_function(
             self.check, metadata={"pydantic_js_functions": [lambda _schema, _handler: shown]}
         )
 
     def check(self, value: object, name: str = "") -> Any:
-        """The value in its canonical type (1 -> 1.0 for numbers); raises ``Invalid`` for others, at ``name``."""
+        """The value in its canonical type (1 -> 1.0 for numbers); raises ``Invalid`` at ``name`` for a wrong one."""
         if isinstance(value, str) and value in self.choices:
             return value
         if self.kind == "boolean" and isinstance(value, bool):
@@ -163,7 +163,7 @@ class Param:
 
     @property
     def allowed(self) -> object:
-        """What values are allowed, in words or as a list."""
+        """The allowed values, in words or as a list."""
         if self.kind == "boolean":
             return [True, False]
         if self.kind == "choice":
@@ -189,18 +189,18 @@ class Param:
 
 
 def by(check: Callable[[Any], Any]) -> WrapValidator:
-    """A function alone checks the field; its type documents what clients send."""
+    """Let a function alone validate the field; the field's type is only documentation."""
     return WrapValidator(lambda value, _: check(value))
 
 
 def optional(schema: dict[str, Any]) -> None:
-    """Descriptions say what a field left out means: generators of clients require what has a ``default``."""
+    """Remove the defaults from a schema: client generators require fields that have one; descriptions name them."""
     for field in schema.get("properties", {}).values():
         field.pop("default", None)
 
 
 def showing(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Show these fields of a model alone, as ``optional`` does."""
+    """Show only these fields of a model, without defaults (``optional``)."""
 
     def show(schema: dict[str, Any]) -> None:
         schema["properties"] = {name: schema["properties"][name] for name in names}
@@ -210,20 +210,20 @@ def showing(*names: str) -> Callable[[dict[str, Any]], None]:
 
 
 class Checked(BaseModel, extra="forbid", strict=True, frozen=True, json_schema_extra=optional):
-    """A value made of a client's JSON object with the fields it names and no others; a number is a number."""
+    """A value read from a client's JSON object: no unknown fields, no conversion between types."""
 
     strange: ClassVar[str] = "is not a field of this request"
-    """What is said of a field too many."""
+    """The message for an unknown field."""
 
     @classmethod
     @cache
     def names(cls) -> list[str]:
-        """The fields, as clients name them."""
+        """The names of the fields, as clients write them."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """A client's object, checked, with all defaults; raises ``Invalid`` for the first field that is wrong."""
+        """Validate a client's object and fill in defaults; raises ``Invalid`` for the first wrong field."""
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
@@ -240,12 +240,12 @@ class Checked(BaseModel, extra="forbid", strict=True, frozen=True, json_schema_e
 
 
 def refusal(error: ValidationError) -> Invalid:
-    """The problems of the first field that is wrong."""
+    """The problems of the first wrong field."""
     return Invalid(*_problems(error.errors(include_url=False)[0]))
 
 
 def problems_of(error: ValidationError, count: int) -> list[Problem]:
-    """The problems of all fields, by paths that begin with a dot; ``count``: as of ``suggestion``."""
+    """The problems of all fields; their paths begin with a dot. ``count`` is as for ``suggestion``."""
     found = [problem for one in error.errors(include_url=False) for problem in _problems(one, count)]
     return [one._replace(field=f".{one.field}") for one in found]
 

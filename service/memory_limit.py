@@ -50,9 +50,9 @@ def budget_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
         return min(wanted_mb, max(limit_mb - RESERVED_MB, limit_mb // 4))
     if wanted_mb + REST_MB > limit_mb:
         raise TooSmall(
-            f"ONEPASS_MEMORY_BUDGET_MB: {wanted_mb} MB for models do not fit into the memory limit of this container "
-            f"or unit, {limit_mb} MB; raise the limit to {wanted_mb + RESERVED_MB} MB, or leave the setting out: the "
-            "limit decides then"
+            f"ONEPASS_MEMORY_BUDGET_MB: {wanted_mb} MB for models exceeds what the memory limit of this container or "
+            f"unit, {limit_mb} MB, leaves for them; raise the limit to {wanted_mb + RESERVED_MB} MB, or remove the "
+            "setting: the default fits the limit"
         )
     return wanted_mb
 

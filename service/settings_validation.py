@@ -42,7 +42,7 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     webhook_settings.key_of(settings.webhook_secret.get_secret_value())
     origins = origins_of(settings.cors_origins)
     if "*" in origins and not keys.required:
-        raise ValueError("ONEPASS_CORS_ORIGINS: without keys * would let every page change every model: name origins")
+        raise ValueError("ONEPASS_CORS_ORIGINS: without keys, * would let any page change every model: list origins")
     if settings.redis_url:
         Connection(
             settings.redis_url.get_secret_value(), settings.store_timeout_s

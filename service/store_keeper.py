@@ -48,18 +48,18 @@ class StoreKeeper:
             try:
                 await asyncio.to_thread(self._store.restart)
             except CannotStart as error:
-                self._say("the private store cannot be started again", str(error))
+                self._say("the private store cannot be restarted", str(error))
                 continue
             started = clock()
             self._stats.store_restarts += 1
 
     def _well(self, backoff: Backoff) -> None:
-        logger.info("the private store is well again")
+        logger.info("the private store works again")
         self._said.clear()
         backoff.reset()
 
     def _say(self, what: str, why: str) -> None:
         """Once for each of what happens, until the store is well: it may happen often, and in many words."""
         if what not in self._said:
-            logger.error("%s, and is tried again after pauses that grow up to %g s: %s", what, AGAIN_S_MAX, why)
+            logger.error("%s; retrying, with pauses of up to %g s: %s", what, AGAIN_S_MAX, why)
             self._said.add(what)

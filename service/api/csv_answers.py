@@ -1,8 +1,8 @@
 """Drift events and the history of metrics as CSV, for spreadsheets: ``?format=csv``.
 
 The first line names the columns. Text that spreadsheets would take for a formula (it begins with =, +, -, @, a tab or
-a carriage return) has an apostrophe in front; numbers are written as they are, what is null is empty. A list that goes
-on names its next ``cursor`` in the header ``Onepass-Next``.
+a carriage return) gets a leading apostrophe; numbers are unchanged, null is empty. A list that continues has its next
+``cursor`` in the header ``Onepass-Next``.
 """
 
 import csv
@@ -18,8 +18,8 @@ from service.api.http.media import CSV
 from service.runtime.threads import in_thread_if_large
 
 Format = Annotated[Literal["json", "csv"], Query(alias="format", include_in_schema=False)]
-"""How a list is answered. Clients that are generated from /openapi.json read JSON: a second media type would make the
-type of every answer a union with text. So the descriptions of the routes tell of it, and service/http.md."""
+"""The format of a list. /openapi.json only declares JSON: a second media type would turn the type of every answer in
+generated clients into a union with text. The descriptions of the routes and service/http.md mention CSV."""
 Row = Iterable[Any]
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NEXT = "Onepass-Next"
@@ -30,9 +30,9 @@ async def csv_answer(document: bytes, rows: Callable[[Any], Iterable[Row]], name
     """A document as a table.
 
     Args:
-        document: its JSON.
-        rows: the table of it: the names of the columns, then its rows.
-        name: of the file.
+        document: the document as JSON.
+        rows: its table: the names of the columns, then the rows.
+        name: the name of the file.
     """
     text, following = await in_thread_if_large(len(document), _table, document, rows)
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
@@ -49,7 +49,7 @@ def _table(document: bytes, rows: Callable[[Any], Iterable[Row]]) -> tuple[str, 
 
 
 def guarded(cell: Any) -> Any:
-    """A cell as it is written."""
+    """The text of a cell."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, dict | list):

@@ -1,8 +1,7 @@
 """A change of features: /models/{name}/features, /features/switch and /features/overlap.
 
-A switch and overlap rows, which teach how old features are recovered from new ones, are entries of the log like any
-feedback; a request that is sent again under the same id is answered as it was
-the first time.
+Switches and overlap rows are entries of the log like any feedback. The model learns the mapping from new to old
+features from overlap rows. A request that is sent again with the same id gets the first answer again.
 """
 
 from functools import partial
@@ -55,24 +54,24 @@ class SwitchBody(RequestBody):
     """A step in a change of features."""
 
     action: Literal["begin", "complete", "abort"] = Field(
-        description="`begin` an overlap in which rows carry both sets of features, `complete` it, or go back."
+        description="`begin` an overlap in which rows carry both sets of features, `complete` or `abort` it."
     )
-    features: Annotated[Features | None, SkipValidation] = Field(  # core.features names what is wrong with each
+    features: Annotated[Features | None, SkipValidation] = Field(  # core.features reports what is wrong with each
         None,
-        description="`begin`: the whole new space. Names that the model has are kept; a bare one as it was declared, "
-        "others of the same type with other categories or bounds.",
+        description="`begin`: the whole new space. Names that the model already has are kept: a bare name with its "
+        "present declaration, an object of the same type with new categories or bounds.",
     )
     mapping: Literal["linear", "kernel"] | None = Field(
-        None, description="`begin`: how old features are recovered from new ones; left out: linear."
+        None, description="`begin`: how to recover old features from new ones. Default: linear."
     )
-    force: bool = Field(False, description="`complete`: also with fewer than five rows that teach the mapping.")
+    force: bool = Field(False, description="`complete`: even with fewer than five rows for the mapping.")
     id: Annotated[ClientId | None, Says(NO_IDENTITY)] = Field(
-        None, description="Your own id of this step; sent again within a day it is done once."
+        None, description="Your own id of this step; a step sent again within a day is executed once."
     )
 
 
 class Expert(BaseModel):
-    """A model of the ensemble that a change of features leaves."""
+    """A model of the ensemble that predicts after a change of features."""
 
     expert: Literal["recovered", "new", "carried"] = Field(
         description="`recovered`: the old model, on old features recovered from the new ones; `new`: trained on the "
@@ -83,39 +82,43 @@ class Expert(BaseModel):
 
 
 class FeatureSpaces(BaseModel):
-    """Where a model stands in a change of features."""
+    """The state of a model's change of features."""
 
     phase: Literal["steady", "overlap", "ensemble"] = Field(examples=["overlap"])
-    current: ShownFeatures = Field(examples=[["load", "price"]], description="What a prediction needs now.")
-    next: ShownFeatures | None = Field(examples=[["load", "wind"]], description="In an overlap: what it will need.")
+    current: ShownFeatures = Field(
+        examples=[["load", "price"]], description="The features that a prediction needs now."
+    )
+    next: ShownFeatures | None = Field(
+        examples=[["load", "wind"]], description="During an overlap: the features it will need afterwards."
+    )
     overlap_rows: int = Field(
-        ge=0, examples=[0], description="Rows that have taught how to recover old features from new ones."
+        ge=0, examples=[0], description="Rows from which the mapping from new to old features was learned."
     )
     mapping_error: float | None = Field(
         examples=[None],
-        description="How well old features are recovered now: the squared error of the latest rows (a quarter of few, "
-        "some 50 of many), each recovered before it was learned. 0 is perfect, 1 no better than the mean.",
+        description="How badly old features are recovered: the squared error over the latest rows (a quarter of them, "
+        "at most about 50), each recovered before it was learned. 0 is perfect, 1 no better than the mean.",
     )
     ensemble: list[Expert] | None = Field(
-        examples=[None], description="The experts that predict since a change was completed."
+        examples=[None], description="The experts that predict after a completed change."
     )
     means: dict[str, float] | None = Field(
         None,
         examples=[{"load": 0.42, "price": 0.05}],
-        description="`means=true`: of the numeric and boolean features, over the rows that the drift test of class "
-        "means compares; empty without that test.",
+        description="With `means=true`: means of the numeric and boolean features over the rows that the drift test of "
+        "class means compares; empty without that test.",
     )
     version: Version
     incarnation: Incarnation
 
 
 class SwitchedSpaces(FeatureSpaces):
-    """Where the model stood after this step."""
+    """The state after this step."""
 
     rows: RowsLearned
-    duplicate: bool = Field(description="The same step, sent again: it was done once.")
+    duplicate: bool = Field(description="True if this step was sent before; it was executed once.")
     durability: DurabilityShown
-    warning: str | None = Field(None, description="Where the step may not have been what was wanted.")
+    warning: str | None = Field(None, description="Set if predictions may be poor after this step.")
 
 
 router = APIRouter(route_class=Route, tags=["features"])
@@ -126,13 +129,13 @@ _encode = msgspec.json.Encoder().encode
 async def show_features(
     request: Request,
     replica: ReadModel,
-    means: Annotated[bool, Query(description="Tell the means of the features as well.")] = False,
+    means: Annotated[bool, Query(description="Include the means of the features.")] = False,
 ) -> Response:
-    """Where a change of features stands.
+    """State of a change of features.
 
-    After a change the experts `recovered` (the old model, on old features recovered from the new ones), `new` (trained
-    on the new features in the overlap) and, for linear models, `carried` (a copy of the old one in the new features)
-    predict together until the next change is complete, each weighted by how well it does.
+    After a change, the experts `recovered` (the old model, on old features recovered from the new ones), `new` (trained
+    on the new features in the overlap) and, for linear models, `carried` (a copy of the old model in the new features)
+    predict together until the next change is complete, each weighted by its performance.
     """
     return await conditional(request, replica, partial(documents.features, means=means))
 
@@ -147,14 +150,14 @@ async def switch_features(
 ) -> SwitchedSpaces:
     """Begin, complete or abort a change of features.
 
-    `begin` declares the whole new space. From then on feedback carries the features of both spaces, predictions need
-    the old ones (new ones are ignored), and the mapping between them is learned; feedback that holds none of the new
-    names is learned by the old model, and answered with `"mapped": false`. After `complete` only the new features
-    are sent: the old model goes on, on recovered features, beside new ones, each weighted by how well it does. `abort`
-    drops the overlap and leaves the model as it was. `complete` with fewer than five rows that have taught the mapping
-    is 409, unless `force` is true. Names in both spaces are kept; one that is declared with other categories or bounds
-    is sent once, and read by each side as it declares it. Any number of changes, one at a time. `id` or
-    Idempotency-Key make a retry safe.
+    `begin` declares the whole new space. From then on, feedback carries the features of both spaces, predictions need
+    the old ones (new ones are ignored), and the model learns the mapping between them. Feedback without any of the new
+    names is learned by the old model, and the answer has `"mapped": false`. After `complete`, rows have only the new
+    features: the old model continues on recovered features next to new models, each weighted by its performance.
+    `abort` drops the overlap and leaves the model as it was. `complete` with fewer than five rows for the mapping is
+    409, unless `force` is true. Names in both spaces are kept; if the spaces declare different categories or bounds for
+    a name, rows carry it once, and each space reads it by its own declaration. There can be any number of changes, one
+    at a time. `id` or Idempotency-Key make a retry safe.
     """
     identity = _identity(ask, key, await request.body())
 
@@ -168,7 +171,7 @@ async def switch_features(
 
 
 def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
-    """What a switch is remembered by: its own id stands for what it asks for."""
+    """The id and digest of a switch, by which a retry is recognised."""
     identity = identity_of(key, None if ask.id is None else [ask.id], SWITCH, (b"switch\n", body))
     asked = _encode((ask.action, ask.features, ask.mapping, *([ask.force] if ask.force else [])))
     return Identity(identity.ids, identity.digests or (digest(asked),) * len(identity.ids))
@@ -204,9 +207,9 @@ async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response
     """Unlabelled rows with both sets of features.
 
     Used only to learn the mapping from new to old features. One row by name, or several by column or by name; also
-    `application/x-ndjson` (one row by name a line), `text/csv` with a header (`?id=`, `?drop=`, `?delimiter=`),
+    `application/x-ndjson` (one row by name per line), `text/csv` with a header (`?id=`, `?drop=`, `?delimiter=`),
     and `application/x-npy`, a file of `numpy.save` (float64, old features in their order, then the new names). Every
-    name of both spaces has to be there.
+    name of both spaces is required.
     """
     replica, table, body = await read_batch(ctx, request, name, OVERLAP_ROWS)
     identity = await identity_of_batch(request, body, table, OVERLAP, b"overlap\n")

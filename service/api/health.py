@@ -1,4 +1,4 @@
-"""The catalogue, whether the service is alive and ready, what it is, and the counters for Prometheus."""
+"""The catalogue of algorithms, health and readiness, the version, and the metrics for Prometheus."""
 
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ class AlgorithmEntry(BaseModel):
     id: str = Field(examples=["rls"])
     tasks: list[str] = Field(examples=[["regression", "classification"]])
     summary: str = Field(examples=["recursive least squares: never forgets"])
-    use_when: str = Field(description="For which streams to take it, measured.", examples=["Nothing drifts."])
+    use_when: str = Field(description="When to choose it, with measured results.", examples=["Nothing drifts."])
     paper: str = Field(examples=["Haykin, Adaptive Filter Theory, chapter 10"])
     equation: str = Field(examples=["min Σᵢ (yᵢ − wᵀxᵢ)² + |w|² / p₀ over w, exactly, row by row"])
     params: dict[str, Any] = Field(
@@ -46,25 +46,25 @@ class Alive(BaseModel):
 
 
 class Ready(BaseModel):
-    """Whether the service takes traffic."""
+    """Whether the service is ready for traffic."""
 
     ready: bool = Field(examples=[True])
     store: str = Field(examples=["up"])
     durability: DurabilityShown
-    lag: int = Field(ge=0, examples=[0], description="Entries that the replica furthest behind has yet to apply.")
+    lag: int = Field(ge=0, examples=[0], description="Entries not yet applied by the model furthest behind.")
     checks: dict[str, bool | None] = Field(examples=[{"store": True, "tasks": True}])
 
 
 class VersionInfo(BaseModel):
-    """What runs here."""
+    """The version of the running service."""
 
-    version: str = Field(examples=["0.1.0"], description="Of Onepass.")
+    version: str = Field(examples=["0.1.0"], description="Version of Onepass.")
     state_format: int = Field(
-        examples=[4], description="Of the states that it writes. States and logs of a higher one are refused."
+        examples=[4], description="Format of the states it writes. States and logs of a higher format are refused."
     )
     commit: str | None = Field(
         examples=["9fceb02d0ae598e95dc970b74767f19372d61af8"],
-        description="What it was built from: `ONEPASS_COMMIT`, else the commit of the checkout; null: not known.",
+        description="The commit it was built from: `ONEPASS_COMMIT`, else that of the checkout; null: unknown.",
     )
 
 
@@ -72,24 +72,24 @@ class VersionInfo(BaseModel):
 async def list_algorithms() -> AlgorithmList:
     """The catalogue of algorithms.
 
-    With the tasks, when to use it, the paper, the equation and the parameters of each.
+    Each with its tasks, when to use it, the paper, the equation and the parameters.
     """
     return AlgorithmList(algorithms=[AlgorithmEntry(**own.describe()) for own in ALGORITHMS.values()])
 
 
 class KeyShown(BaseModel):
-    """What a key allows."""
+    """The permissions of a key."""
 
-    name: str | None = Field(examples=["ops"], description="As configured; null: no keys are configured.")
+    name: str | None = Field(examples=["ops"], description="The key's name; null: no keys are configured.")
     scope: Literal["read", "learn", "admin"] = Field(examples=["admin"], description="The highest of the key's scopes.")
-    models: list[str] = Field(examples=[["shop-*"]], description="Patterns of names; empty: every model.")
+    models: list[str] = Field(examples=[["shop-*"]], description="Name patterns of the models it covers; empty: all.")
 
 
 @router.get("/key", dependencies=[READ])
 async def show_key(caller: Caller) -> KeyShown:
-    """What the key of this request allows.
+    """The permissions of this request's key.
 
-    So that a page or a tool can leave out what it cannot do. Without keys configured everybody may do everything.
+    Pages and tools use it to hide what they may not do. If no keys are configured, everything is allowed.
     """
     if caller is None:
         return KeyShown(name=None, scope="admin", models=[])
@@ -100,27 +100,26 @@ async def show_key(caller: Caller) -> KeyShown:
 async def alive() -> Alive:
     """Whether the process is alive.
 
-    Says nothing about the store.
+    This does not check the store.
     """
     return Alive(alive=True)
 
 
 @router.get(
     "/readyz",
-    responses={503: {"model": Ready, "description": "The store does not answer, or a background task is down"}},
+    responses={503: {"model": Ready, "description": "One of the checks that decide readiness fails"}},
 )
 async def ready(ctx: Ctx, response: Response) -> Ready:
-    """Whether the service takes traffic.
+    """Whether the service is ready for traffic.
 
-    503 while the store does not answer (`store`), a background task is down (`tasks`), half of the loaded models or
-    more are ten seconds behind their logs (`lag`), the store lacks models that are held here (`store_data`), or the
-    service was told to stop and answers on for a while (`stays`, see `ONEPASS_DRAIN_S`). `durability` is what the store
-    was found to do: `always`, `everysec`, `none`, or `unknown` where it may not be asked.
+    503 while the store does not answer (`store`), a background task is down (`tasks`), at least half of the loaded
+    models are ten seconds behind their logs (`lag`), the store lacks models that this service has in memory
+    (`store_data`), or the service is about to stop and still answers for a while (`stays`, see `ONEPASS_DRAIN_S`).
+    `durability` is how the store writes to disk: `always`, `everysec`, `none`, or `unknown` if the service may not ask.
 
-    The other checks are reported only: `hints` (notices of appends are received; false until the first model
-    is loaded, and where the store lets nobody subscribe: what other services append is found by a sweep then, some
-    seconds later), `eviction` (the store evicts
-    nothing), `room` (it has room), `log` (false for an hour after a log has lost its tail).
+    The other checks are only reported: `hints` (append notices arrive; false until the first model is loaded, and if
+    the store does not allow subscriptions: a sweep then finds appends of other services some seconds later), `eviction`
+    (the store evicts nothing), `room` (it has room), `log` (false for an hour after a log has lost its tail).
     """
     fine, checks = ctx.engine.ready()
     if not fine:
@@ -132,9 +131,9 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
 
 @router.get("/version", dependencies=[READ])
 async def show_version(ctx: Ctx, request: Request) -> VersionInfo:
-    """What runs here.
+    """The version of the running service.
 
-    The version, the format of the states that it writes, and the commit.
+    With the format of the states that it writes, and its commit.
     """
     return VersionInfo(version=request.app.version, state_format=STATE_VERSION, commit=ctx.commit)
 
@@ -149,9 +148,9 @@ async def show_version(ctx: Ctx, request: Request) -> VersionInfo:
 async def prometheus(ctx: Ctx, caller: Caller) -> Response:
     """Metrics for Prometheus.
 
-    In its text format: of the service, of the `ONEPASS_METRICS_MODELS` loaded models that learn most
-    (`onepass_model_...`), and of all loaded ones by tag (`onepass_tag_...`). A key of some models only sees its own
-    models and whether the service and its store can be used: sums of requests, rows or memory would tell of others.
+    In the Prometheus text format: for the service, for the `ONEPASS_METRICS_MODELS` loaded models that learn most
+    (`onepass_model_...`), and for all loaded models by tag (`onepass_tag_...`). A key for some models only sees those,
+    and whether the service and its store work: totals of requests, rows or memory would reveal other models.
     """
     body, kind = await ctx.telemetry.render(None if caller is None or not caller.models else caller.allows)
     return Response(body, media_type=kind)

@@ -1,8 +1,8 @@
 """The bodies of rows, as the contract names them, and the fields that many answers share.
 
-Rows are decoded and encoded by msgspec, an order of magnitude faster than by pydantic. The same structs describe
-themselves to pydantic, so that /openapi.json shows them like every other model. What msgspec is told to take as ``Any``
-is checked against the model's features and labels; what stands beside it is documentation.
+msgspec decodes and encodes rows an order of magnitude faster than pydantic. The same structs describe themselves to
+pydantic, so that /openapi.json shows them like every other model. Fields of type ``Any`` are checked later, against the
+model's features and labels; their annotations are documentation.
 """
 
 from typing import Annotated, Any, get_type_hints
@@ -20,20 +20,20 @@ ClientId = Annotated[
     Annotated[str, Field(min_length=1, max_length=200)] | int,
     Field(description='1 to 200 printable characters, or an integer; 17 and "17" are one id.'),
 ]
-Version = Annotated[int, Field(ge=0, examples=[18], description="Entries of the model's log; its creation is 0.")]
-RowsLearned = Annotated[int, Field(ge=0, examples=[18], description="Rows the model has learned.")]
+Version = Annotated[int, Field(ge=0, examples=[18], description="Number of entries in the model's log; 0 at creation.")]
+RowsLearned = Annotated[int, Field(ge=0, examples=[18], description="Number of rows the model has learned.")]
 Incarnation = Annotated[
     str,
     Field(
         examples=["5f3a9c0d1e2b4a68"],
-        description="Another one after the model was deleted and created again.",
+        description="Changes when the model is deleted and created again.",
     ),
 ]
 DurabilityShown = Annotated[
-    str, Field(examples=["everysec"], description="What the store does: always, everysec, none.")
+    str, Field(examples=["everysec"], description="When the store writes to disk: always, everysec, none.")
 ]
 Time = Annotated[str, Field(examples=["2026-01-31T12:00:00.000Z"], json_schema_extra={"format": "date-time"})]
-Predictable = Annotated[Label | float | None, Field(examples=["UP"], description="Null where no label is known yet.")]
+Predictable = Annotated[Label | float | None, Field(examples=["UP"], description="Null while no label is known.")]
 Loss = Annotated[float | None, Field(examples=[0.0], description="0 or 1, or the squared error; null: not scored.")]
 Probability = Annotated[float, Field(gt=0, lt=1)]
 
@@ -63,7 +63,7 @@ LabelList = Annotated[list[TrueLabel], Field(min_length=1, description="One per 
 Level = Annotated[
     Any,
     _ANY_LEVEL,
-    Field(description="Regression: the share of labels that the intervals beside the predictions are to cover."),
+    Field(description="Regression: add intervals that cover this share of the labels."),
 ]
 _BOUNDS: dict[str, Any] = {
     "anyOf": [{"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}, {"type": "null"}]
@@ -73,11 +73,11 @@ LowAndHigh = Annotated[
     WithJsonSchema(_BOUNDS),
     Field(
         examples=[[58.2, 66.1]],
-        description="Where `interval` was asked for: low and high; null until the model has learned rows enough.",
+        description="If `interval` was given: low and high; null until the model has learned enough rows.",
     ),
 ]
 Ids = Annotated[
-    list[ClientId] | None, Field(description="Your own id of each row; sent again within a day it is learned once.")
+    list[ClientId] | None, Field(description="Your own id of each row; a row sent again within a day is learned once.")
 ]
 Discounts = Annotated[
     list[Annotated[Any, WithJsonSchema(_DISCOUNT)]] | None,
@@ -85,16 +85,16 @@ Discounts = Annotated[
 ]
 RowWeights = Annotated[
     list[Annotated[Any, WithJsonSchema(_WEIGHT)]] | None,
-    Field(description="How many times each row counts in what is learned; only for algorithms that take weights."),
+    Field(description="How many times each row counts in learning; only for algorithms that take weights."),
 ]
 
 
 class Body(msgspec.Struct):
-    """A struct that describes itself to pydantic; it is neither checked nor encoded there."""
+    """A struct that describes itself to pydantic, which neither checks nor encodes it."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """As a typed dictionary of its fields."""
+        """The schema of a typed dictionary with its fields."""
         hints = get_type_hints(cls, include_extras=True)
         fields = {
             own.encode_name: core_schema.typed_dict_field(
@@ -114,12 +114,12 @@ class PredictRow(Body, forbid_unknown_fields=True):
 
     features: Values
     track: Annotated[
-        bool, Field(description="Keep the prediction until its label comes; the answer then carries a prediction_id.")
+        bool, Field(description="Keep the prediction until its label arrives; the answer then has a prediction_id.")
     ] = False
     explain: Annotated[
         bool,
         Field(
-            description="Add contributions of the features (linear models), what each expert says (`auto`) or the "
+            description="Add contributions of the features (linear models), the experts' predictions (`auto`) or the "
             "densities per class (VIGO)."
         ),
     ] = False
@@ -127,21 +127,21 @@ class PredictRow(Body, forbid_unknown_fields=True):
 
 
 class Predicted(Body, omit_defaults=True, kw_only=True):
-    """A prediction. Nothing has changed."""
+    """A prediction. The model has not changed."""
 
     prediction: Predictable
     probabilities: Annotated[
         dict[str, Probability] | None,
         Field(
             examples=[{"UP": 0.83, "DOWN": 0.17}],
-            description="Classification: of each label, declared or seen; never 0 or 1.",
+            description="Classification: the probability of each label, declared or seen; never 0 or 1.",
         ),
     ] = None
-    std: Annotated[float | None, Field(description="Regression: the standard deviation, where there is one.")] = None
+    std: Annotated[float | None, Field(description="Regression: the standard deviation, if there is one.")] = None
     interval: LowAndHigh = msgspec.UNSET
     version: Version
-    prediction_id: Annotated[str | None, Field(description="Where it is tracked: what its label is sent with.")] = None
-    explanation: Annotated[dict[str, Any] | None, Field(description="Where it was asked for.")] = None
+    prediction_id: Annotated[str | None, Field(description="If tracked: the id to send the label with.")] = None
+    explanation: Annotated[dict[str, Any] | None, Field(description="If `explain` was set.")] = None
     incarnation: Incarnation
 
 
@@ -149,51 +149,55 @@ class FeedbackRow(Body, forbid_unknown_fields=True):
     """One labelled row: either its features, or the id of a tracked prediction."""
 
     label: Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
-    features: Annotated[dict[str, Value] | None, Field(description="As in predict; without prediction_id.")] = None
-    prediction_id: Annotated[ClientId | None, Field(description="Of a tracked prediction; without features.")] = None
+    features: Annotated[dict[str, Value] | None, Field(description="As in predict; omit with prediction_id.")] = None
+    prediction_id: Annotated[
+        ClientId | None, Field(description="The id of a tracked prediction; omit with features.")
+    ] = None
     id: Annotated[
-        ClientId | None, Field(description="Your own id of this row; sent again within a day it is learned once.")
+        ClientId | None, Field(description="Your own id of this row; a row sent again within a day is learned once.")
     ] = None
     discount: Annotated[
         Any,
         _ANY_DISCOUNT,
-        Field(description="Weight of the past at this row; only for algorithms that take one."),
+        Field(description="Factor on the weight of all earlier rows; only for algorithms that take a discount."),
     ] = None
     weight: Annotated[
         Any,
         _ANY_WEIGHT,
-        Field(description="How many times the row counts in what is learned; not in the metrics. Not for VIGO."),
+        Field(description="How many times the row counts in learning, not in the metrics. Not for VIGO."),
     ] = None
 
 
 NewLabels = Annotated[
     list[Label] | None,
     Field(
-        description="Only where labels are not declared and the request added some: the new classes. A mistyped label "
-        "shows here.",
+        description="Only if labels are not declared and this request added some: the new classes. A mistyped label "
+        "shows up here.",
         examples=[["DWON"]],
     ),
 ]
 Mapped = Annotated[
     bool,
     Field(
-        description="In a change of features, only where it is false: rows of the old features alone, which the old "
-        "model learned; they have not taught how old features are recovered from new ones."
+        description="Only during a change of features, and only if false: the row has only the old features. The old "
+        "model learned it; the mapping from new to old features did not."
     ),
 ]
 
 
 class Learnt(Body, omit_defaults=True):
-    """What the model said before it learned the row, and where it stands now."""
+    """The model's prediction before it learned the row, and its state afterwards."""
 
     prediction: Predictable
     loss: Loss
     version: Version
     rows: RowsLearned
     duplicate: Annotated[
-        bool, Field(examples=[False], description="Its id had been seen: this is the first answer again.")
+        bool, Field(examples=[False], description="The id was sent before: this is the first answer again.")
     ]
-    learned: Annotated[bool, Field(description="False: it was scored only, its features are not in use any more.")]
+    learned: Annotated[
+        bool, Field(description="False: the row was only scored, because its features are no longer in use.")
+    ]
     durability: DurabilityShown
     incarnation: Incarnation
     mapped: Mapped = True
@@ -212,7 +216,7 @@ class PredictColumns(Body, forbid_unknown_fields=True):
 
 
 class FeedbackColumns(Body, forbid_unknown_fields=True):
-    """Labelled rows, by column; each is tested, then trained, in order."""
+    """Labelled rows, by column; each is predicted, then learned, in order."""
 
     columns: ColumnNames
     data: Data
@@ -233,12 +237,14 @@ class FeedbackRecord(Body, forbid_unknown_fields=True):
 
     features: Values
     label: Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
-    id: Annotated[ClientId | None, Field(description="Your own id of this row; of every row, or of none.")] = None
+    id: Annotated[ClientId | None, Field(description="Your own id of this row; give one to all rows or to none.")] = (
+        None
+    )
     discount: Annotated[
-        Any, _ANY_DISCOUNT, Field(description="Weight of the past at this row; of every row, or of none.")
+        Any, _ANY_DISCOUNT, Field(description="Factor on the weight of all earlier rows; for all rows or for none.")
     ] = None
     weight: Annotated[
-        Any, _ANY_WEIGHT, Field(description="How many times the row counts in what is learned; of every row, or none.")
+        Any, _ANY_WEIGHT, Field(description="How many times the row counts in learning; for all rows or for none.")
     ] = None
 
 
@@ -250,17 +256,17 @@ class PredictRecords(Body, forbid_unknown_fields=True):
 
 
 class FeedbackRecords(Body, forbid_unknown_fields=True):
-    """Labelled rows, each by name; each is tested, then trained, in order."""
+    """Labelled rows, each by name; each is predicted, then learned, in order."""
 
     rows: Annotated[list[FeedbackRecord], Field(min_length=1)]
 
 
 class SparseRow(Body, forbid_unknown_fields=True):
-    """One row of a model that takes named sparse rows; a name left out is 0."""
+    """One row of a model of named sparse rows; an absent name is 0."""
 
-    names: Annotated[list[Name], Field(description="Each once, 1 to 200 printable characters.")]
+    names: Annotated[list[Name], Field(description="Distinct names of 1 to 200 printable characters.")]
     values: Annotated[
-        list[Annotated[Any, WithJsonSchema({"type": "number"})]], Field(description="A number for every name.")
+        list[Annotated[Any, WithJsonSchema({"type": "number"})]], Field(description="One number per name.")
     ]
 
 
@@ -275,7 +281,7 @@ class PredictSparse(Body, forbid_unknown_fields=True):
 
 
 class FeedbackSparse(Body, forbid_unknown_fields=True):
-    """Labelled sparse rows; each is tested, then trained, in order."""
+    """Labelled sparse rows; each is predicted, then learned, in order."""
 
     rows: SparseRows
     labels: LabelList
@@ -290,18 +296,23 @@ class PredictedBatch(Body, omit_defaults=True, kw_only=True):
     predictions: Annotated[list[Predictable], Field(examples=[["UP", "DOWN"]])]
     classes: Annotated[
         list[Label] | None,
-        Field(examples=[["UP", "DOWN"]], description="Classification: the declared labels, else those seen."),
+        Field(examples=[["UP", "DOWN"]], description="Classification: the declared labels, or else those seen so far."),
     ] = None
     probabilities: Annotated[
         list[list[Probability]] | None,
-        Field(examples=[[[0.83, 0.17], [0.31, 0.69]]], description="Classification: of each row, of each class."),
+        Field(
+            examples=[[[0.83, 0.17], [0.31, 0.69]]],
+            description="Classification: the probability of each class, row by row.",
+        ),
     ] = None
-    std: Annotated[list[float] | None, Field(description="Regression: of each row, where there is one.")] = None
+    std: Annotated[
+        list[float] | None, Field(description="Regression: the standard deviation of each row, if there is one.")
+    ] = None
     intervals: Annotated[
         list[LowAndHigh] | None,
         Field(
             examples=[[[58.2, 66.1], [60.4, 68.3]]],
-            description="Where `interval` was asked for: low and high of each row.",
+            description="If `interval` was given: low and high of each row.",
         ),
     ] = None
     version: Version
@@ -315,9 +326,11 @@ class LearntBatch(Body, omit_defaults=True):
     losses: Annotated[list[Loss], Field(examples=[[0.0, 1.0]])]
     version: Version
     rows: RowsLearned
-    metrics: Annotated[dict[str, int | float | None], Field(description="Of this batch.", examples=[{"accuracy": 0.5}])]
-    duplicate: Annotated[bool, Field(examples=[False], description="Every id of it had been seen.")]
-    duplicates: Annotated[int, Field(ge=0, examples=[0], description="Rows whose ids had been seen.")]
+    metrics: Annotated[
+        dict[str, int | float | None], Field(description="Scores over this batch.", examples=[{"accuracy": 0.5}])
+    ]
+    duplicate: Annotated[bool, Field(examples=[False], description="All ids of the batch were sent before.")]
+    duplicates: Annotated[int, Field(ge=0, examples=[0], description="Number of rows whose ids were sent before.")]
     learned: bool
     durability: DurabilityShown
     incarnation: Incarnation
@@ -332,7 +345,9 @@ class OverlapRecord(Body, forbid_unknown_fields=True):
     """One row of several, with both sets of features."""
 
     features: Annotated[dict[str, Value], Field(description="A value for every old and new name.")]
-    id: Annotated[ClientId | None, Field(description="Your own id of this row; of every row, or of none.")] = None
+    id: Annotated[ClientId | None, Field(description="Your own id of this row; give one to all rows or to none.")] = (
+        None
+    )
 
 
 class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):
@@ -343,15 +358,17 @@ class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):
     )
     columns: Annotated[list[Name] | None, Field(description="Several rows: every old and new name.")] = None
     data: Annotated[list[list[Value]] | None, Field(description="Their values.")] = None
-    id: Annotated[ClientId | None, Field(description="Of the one row; sent again within a day it teaches once.")] = None
-    ids: Annotated[list[ClientId] | None, Field(description="Of each of several rows, by column.")] = None
+    id: Annotated[
+        ClientId | None, Field(description="Id of the single row; a row sent again within a day is learned once.")
+    ] = None
+    ids: Annotated[list[ClientId] | None, Field(description="Ids of several rows given by column.")] = None
     rows: Annotated[list[OverlapRecord] | None, Field(description="Several rows, each by name.")] = None
 
 
 class Taught(Body, kw_only=True):
-    """Rows that have taught how to recover old features from new ones; nothing else was learned from them."""
+    """Rows from which the mapping from new to old features was learned; they teach nothing else."""
 
-    overlap_rows: Annotated[int, Field(ge=0, examples=[1], description="All that have taught it so far.")]
+    overlap_rows: Annotated[int, Field(ge=0, examples=[1], description="Total overlap rows so far.")]
     version: Version
     rows: RowsLearned
     duplicate: bool

@@ -42,7 +42,7 @@ class OrphanedAlarms:
             try:
                 await self.look()
             except Unavailable as error:
-                logger.info("unpublished alarms of other processes are not looked for: %s", error.detail)
+                logger.info("cannot look for unpublished alarms of other processes: %s", error.detail)
                 await backoff.wait()
                 continue
             backoff.reset()
@@ -76,8 +76,8 @@ class OrphanedAlarms:
             await replica.inbox.sync()
             await self._publish(replica)
         except Unavailable as error:
-            logger.info("alarms of model %s are looked for again: %s", name, error.detail)
+            logger.info("model %s: will look for its alarms again: %s", name, error.detail)
         except OnepassError as error:
             self._passed_over[name] = version
-            logger.info("model %s was passed over in the search for alarms: %s", name, error.detail)
+            logger.info("model %s: skipped in the search for alarms: %s", name, error.detail)
         await asyncio.sleep(clock() - began)

@@ -71,7 +71,7 @@ class Publisher:
         async with replica.held():
             drifts, total = replica.model.outbox.after(after), replica.model.outbox.total
         if len(drifts) == KEPT < total and after != NOTHING:
-            logger.warning("model %s: alarms came faster than they were published; some may be lost", replica.name)
+            logger.warning("model %s: alarms came faster than they could be published; some may be lost", replica.name)
         return [each for each in items(replica.name, replica.incarnation, drifts) if each.alarm > after]
 
     # ---------------------------------------------------------------- replicas that notify
@@ -106,7 +106,7 @@ class Publisher:
                     return  # what a failed apply has left is no state
                 except Unavailable as error:
                     if backoff.first:
-                        logger.warning("model %s: its drift events wait: %s", replica.name, error.detail)
+                        logger.warning("model %s: cannot publish its drift events yet: %s", replica.name, error.detail)
                     await backoff.wait()
         except Exception:
             logger.exception("model %s: its drift events could not be published", replica.name)

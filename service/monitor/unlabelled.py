@@ -89,4 +89,4 @@ class Unlabelled:
         try:
             self.published += await self._stream.add_unlabelled(*found)
         except Unavailable as error:
-            logger.info("model %s: a drift of its unlabelled rows is not told: %s", found[0], error.detail)
+            logger.info("model %s: could not report a drift of its unlabelled rows: %s", found[0], error.detail)

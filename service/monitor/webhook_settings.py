@@ -20,7 +20,7 @@ def parse(text: str) -> list[str]:
         if not _is_http(url):
             raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} is not http:// or https:// with a host")
         if url in urls[:at]:
-            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} stands there twice")
+            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} is listed twice")
     if len(urls) > URLS_MAX:
         raise ValueError(f"ONEPASS_WEBHOOKS: {len(urls)} URLs; at most {URLS_MAX}")
     return urls
@@ -48,4 +48,4 @@ def key_of(secret: str) -> bytes:
     try:
         return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
-        raise ValueError("ONEPASS_WEBHOOK_SECRET: what follows whsec_ is not base64") from None
+        raise ValueError("ONEPASS_WEBHOOK_SECRET: the text after whsec_ is not base64") from None

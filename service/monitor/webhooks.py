@@ -117,11 +117,11 @@ class Webhook:
             again = not backoff.first
             rest_s = backoff.next_s()
             if clock() + rest_s > deadline:
-                logger.warning("webhook %d: event %s is dropped: %s", self.number, event.id, why)
+                logger.warning("webhook %d: dropped event %s: %s", self.number, event.id, why)
                 self.outcomes["dropped"] += 1
                 return True
             if not again:
-                logger.info("webhook %d: event %s is tried again: %s", self.number, event.id, why)
+                logger.info("webhook %d: will retry event %s: %s", self.number, event.id, why)
             if not await self._rest(event, rest_s):
                 return False
         self.outcomes["delivered"] += 1

@@ -71,7 +71,7 @@ async def llms_txt(request: Request) -> Response:
 def _found(pages: Mapping[str, Document], slug: str) -> Document:
     page = pages.get(slug.removesuffix(SUFFIX))
     if page is None:
-        raise NotFound("there is no such page; /guide and /problems list them")
+        raise NotFound("there is no such page; /guide and /problems list all pages")
     return page
 
 

@@ -86,10 +86,10 @@ class Broadcast:
             StreamsFull: there are as many as there may be, or the service stops.
         """
         if self._stopping or self.open >= STREAMS_MAX:
-            raise StreamsFull("the service stops" if self._stopping else "as many streams are open as may be")
+            raise StreamsFull("the service is stopping" if self._stopping else "the maximum number of streams is open")
         owner = OWNER.get()
         if owner is not None and [*self._followers.values()].count(owner) >= max(1, STREAMS_MAX // 2):
-            raise StreamsFull(f"as many streams of key {owner} are open as one key may have")
+            raise StreamsFull(f"key {owner} has the maximum number of streams open")
         subscription = EventSubscription()
         self._followers[subscription] = owner
         return subscription

@@ -175,7 +175,7 @@ class Engine:
                     await self.models.summaries.flush()
                     await self.snapshotter.flush()
         except TimeoutError:
-            logger.warning("the grace period ended before every snapshot was written; the log has what they lack")
+            logger.warning("the grace period ended before every snapshot was written; the log has the rest")
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -194,7 +194,7 @@ class Engine:
             except asyncio.CancelledError:
                 raise
             except Exception:
-                logger.exception("the task %s died; it is started again", name)
+                logger.exception("the task %s died; restarting it", name)
             self._dead.add(name)
             await asyncio.sleep(RESTART_S)
             self._dead.discard(name)
@@ -210,7 +210,7 @@ class Engine:
 
     def _missed(self, error: StoreDown) -> None:
         if self.store_ok is not False:
-            logger.warning("the store does not answer, feedback gets 503 until it does: %s", error.detail)
+            logger.warning("the store does not answer; feedback gets 503 until it does: %s", error.detail)
         self.store_ok = False
 
     async def _look(self) -> None:
@@ -218,11 +218,11 @@ class Engine:
         await connection.ping()
         durability, eviction_ok = await connection.durability(), await connection.eviction_ok()
         if durability == "none" and self.durability != "none":
-            logger.warning("the store keeps nothing on disk: set 'appendonly yes', or its crash loses every model")
+            logger.warning("the store writes nothing to disk: set 'appendonly yes', or a crash loses every model")
         if eviction_ok is False and self.eviction_ok is not False:
-            logger.warning("the store may evict models when memory is short: set 'maxmemory-policy noeviction'")
+            logger.warning("the store may evict models when it runs out of memory: set 'maxmemory-policy noeviction'")
         if connection.full and not self._full:
-            logger.warning("the store has no room and refuses writes; feedback gets 503, predictions go on")
+            logger.warning("the store is full and refuses writes; feedback gets 503, predictions still work")
         self._full = connection.full
         if self.store_ok is False:
             logger.info("the store answers; durability is %s", durability)

@@ -114,7 +114,7 @@ class Snapshotter:
         try:
             await self.take(replica, guard=True)
         except RequestConflict as error:
-            raise Unavailable(f"nothing was changed, since no snapshot could be written: {error.detail}") from error
+            raise Unavailable(f"nothing was changed, because no snapshot could be written: {error.detail}") from error
 
     async def take(self, replica: Replica, *, guard: bool = False) -> SnapshotInfo:
         """Write a snapshot of the replica's present version; ``guard`` as in ``Snapshots.write``.
@@ -139,12 +139,12 @@ class Snapshotter:
             if written.held:
                 self._stats.snapshots += 1
                 replica.saved.record(info, size)
-                logger.debug("model %s: snapshot of version %d is written: %d bytes", replica.name, info.version, size)
+                logger.debug("model %s: wrote the snapshot of version %d: %d bytes", replica.name, info.version, size)
                 replica.drop_answers(info.version)
             elif not replica.gone:
                 await replica.inbox.sync()
                 raise RequestConflict(
-                    f"version {info.version} is older than the snapshots kept, or not on the log any more"
+                    f"version {info.version} is older than the kept snapshots, or no longer on the log"
                 )
             return info
 

@@ -53,9 +53,9 @@ def refuse_hours(flops: float, rows: int) -> None:
     if flops > WORK_FLOPS_MAX:
         fewer = max(1, int(WORK_FLOPS_MAX / flops * rows))
         raise TooLarge(
-            f"{rows} rows take {flops:.2g} floating-point operations with a model of this width, of at most "
-            f"{WORK_FLOPS_MAX:.2g} in one request: send fewer rows at once",
-            [Problem("data", "holds too many rows for a model of this width", f"<= {fewer} rows")],
+            f"{rows} rows take {flops:.2g} floating-point operations with a model of this width; the limit is "
+            f"{WORK_FLOPS_MAX:.2g} per request: send fewer rows at once",
+            [Problem("data", "has too many rows for a model of this width", f"<= {fewer} rows")],
         )
 
 
@@ -99,7 +99,7 @@ class BodyReader:
             BodiesFull: ``WAITING_MAX`` bodies are being read or wait.
         """
         if self._waiting >= WAITING_MAX:
-            raise BodiesFull(f"{self._waiting} large bodies are being read or wait for it")
+            raise BodiesFull(f"{self._waiting} large bodies are being read or waiting to be read")
         loop = asyncio.get_running_loop()
         self._waiting += 1
         try:

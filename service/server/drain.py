@@ -30,7 +30,7 @@ class Drain:
             return False
         self._until = self._clock() + self._seconds
         self._begun()
-        text = "a stop was asked for: serving on for %g s while balancers move the traffic"
+        text = "stopping: still serving for %g s while load balancers move the traffic"
         Context().run(logger.info, text, self._seconds)  # a signal comes amid any request, which is not what it is of
         return True
 

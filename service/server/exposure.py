@@ -37,7 +37,7 @@ def refuse_open(host: str, keys: bool, insecure: bool) -> None:
     """
     if not (keys or insecure or is_local(host)):
         raise ValueError(
-            f"ONEPASS_HOST: {host} can be reached from other machines, and no keys are configured: anybody could read, "
+            f"ONEPASS_HOST: {host} can be reached from other machines, and no keys are configured: anyone could read, "
             "change and delete every model. Set ONEPASS_API_KEYS or ONEPASS_API_KEYS_FILE; or ONEPASS_INSECURE=1 where "
             "something else keeps others out, such as a port published to 127.0.0.1 only"
         )

@@ -82,10 +82,10 @@ class Gate:
         if self._clock() >= self._silent_until:
             self._silent_until = self._clock() + WARN_S
             logger.warning(
-                "%d connections are open, as many as may be (ONEPASS_CONNECTIONS_MAX, ulimit -n); more get 503",
+                "%d connections are open, which is the limit (ONEPASS_CONNECTIONS_MAX, ulimit -n); more get 503",
                 self.connections_max,
             )
-        return ConnectionsFull("as many connections are open as may be; nothing was read of this request")
+        return ConnectionsFull("the maximum number of connections is open; this request was not read")
 
 
 def bounded(gate: Gate) -> type[asyncio.Protocol]:
@@ -162,7 +162,7 @@ class _Bounded(BoundedPipeline):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
         """Answer what the parser, or one of the callbacks below, does not take."""
         if not self.deaf:
-            self._refuse(self._refusal or BadHead("this is not a request of HTTP/1.1"))
+            self._refuse(self._refusal or BadHead("this is not an HTTP/1.1 request"))
 
     # ---------------------------------------------------------------- what the parser finds
 
@@ -208,10 +208,10 @@ class _Bounded(BoundedPipeline):
         if self.flow.read_paused:  # the endpoint is behind, or requests wait before this one
             self._body.begin()
         else:
-            self._refuse(TooLate(f"the body did not come in time: next to nothing in {STALL_S:g} s"))
+            self._refuse(TooLate(f"the body arrived too slowly: almost nothing in {STALL_S:g} s"))
 
     def _answer_stalled(self) -> None:
-        logger.info("a slow reader was disconnected: it took next to nothing of its answer in %g s", STALL_S)
+        logger.info("disconnected a slow reader: it took almost nothing of its answer in %g s", STALL_S)
         self.transport.abort()
 
     # ---------------------------------------------------------------- the end
@@ -223,8 +223,7 @@ class _Bounded(BoundedPipeline):
     @staticmethod
     def _too_large() -> HeadTooLarge:
         return HeadTooLarge(
-            f"the request line and headers, or the trailers, are more than {HEAD_LINES_MAX} lines or "
-            f"{HEAD_BYTES_MAX} bytes"
+            f"the request line and headers, or the trailers, exceed {HEAD_LINES_MAX} lines or {HEAD_BYTES_MAX} bytes"
         )
 
     def _refuse(self, error: OnepassError) -> None:
@@ -271,9 +270,9 @@ def _ambiguous(headers: list[tuple[bytes, bytes]], version: str) -> str:
         elif name == b"transfer-encoding":
             codings.append(value.lower())
     if hosts > 1 or (not hosts and version == "1.1"):
-        return "a request of HTTP/1.1 has one line Host"
+        return "an HTTP/1.1 request needs exactly one Host header"
     if codings and (codings != [b"chunked"] or version != "1.1"):
-        return "the only Transfer-Encoding that is read is chunked, in HTTP/1.1"
+        return "the only supported Transfer-Encoding is chunked, in HTTP/1.1"
     return ""
 
 

@@ -58,7 +58,7 @@ class BoundedPipeline(HttpToolsProtocol):
             self.in_work = self.cycle
         elif len(self.pipeline) >= WAITING_MAX:
             self.last_answer()
-            raise OverflowError("as many requests wait as may")
+            raise OverflowError("the maximum number of requests is waiting")
 
     def last_answer(self) -> None:
         """Close behind the answer to the last request that was read."""

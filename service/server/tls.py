@@ -22,7 +22,7 @@ def options(certificate: Path | None, key: Path | None, clients: Path | None) ->
     given = {"ONEPASS_TLS_CERT": certificate, "ONEPASS_TLS_KEY": key, "ONEPASS_TLS_CA": clients}
     for name, file in given.items():
         if file is not None and certificate is None:
-            raise ValueError(f"{name}: there is no certificate: set ONEPASS_TLS_CERT as well")
+            raise ValueError(f"{name}: there is no certificate; set ONEPASS_TLS_CERT as well")
         if file is not None:
             _check_readable(name, file)
     if certificate is None:
@@ -32,14 +32,14 @@ def options(certificate: Path | None, key: Path | None, clients: Path | None) ->
         context.load_cert_chain(certificate, key, _no_password)
     except ssl.SSLError as error:
         at = f"ONEPASS_TLS_CERT, ONEPASS_TLS_KEY: {certificate} and {key or 'the key in it'}"
-        raise ValueError(f"{at} are no PEM certificate and its private key ({error.reason or 'not PEM'})") from None
+        raise ValueError(f"{at} are not a PEM certificate and its private key ({error.reason or 'not PEM'})") from None
     found = {"ssl_certfile": certificate, "ssl_keyfile": key}
     if clients is None:
         return found
     try:
         context.load_verify_locations(clients)
     except ssl.SSLError:
-        raise ValueError(f"ONEPASS_TLS_CA: {clients} holds no PEM certificate") from None
+        raise ValueError(f"ONEPASS_TLS_CA: {clients} contains no PEM certificate") from None
     return {**found, "ssl_ca_certs": str(clients), "ssl_cert_reqs": ssl.CERT_REQUIRED}
 
 
@@ -53,5 +53,5 @@ def _check_readable(name: str, file: Path) -> None:
 def _no_password() -> str:
     """What OpenSSL calls for a key that is encrypted; it would ask the terminal."""
     raise ValueError(
-        "ONEPASS_TLS_KEY: the private key is encrypted; write it without a password, readable by its owner"
+        "ONEPASS_TLS_KEY: the private key is encrypted; store it without a password, readable only by its owner"
     )

@@ -55,7 +55,7 @@ async def test_a_page_fits_a_phone(visits, path):
 async def test_a_refusal_on_a_page_leads_to_what_to_do(visits, api, url):
     """Below what was said, in a tab of its own, to the page of the problem that the service named."""
     assert api.put("/models/guided", json={"task": "regression", "features": ["load"]}).is_success
-    problem = {"type": "/problems/store-full", "title": "No", "status": 503, "detail": "the store has no memory left"}
+    problem = {"type": "/problems/store-full", "title": "No", "status": 503, "detail": "the store is out of memory"}
     page = await visits.open("/ui/models/guided", statuses=[503])
     refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps({**problem, "errors": []})}
     await page.route(

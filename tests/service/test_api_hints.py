@@ -51,7 +51,7 @@ async def test_a_large_body_is_not_read_again():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'{"features": {"a": 1', "it ends before it is complete (byte 20)"),
+        (b'{"features": {"a": 1', "it ends too early (byte 20)"),
         (b'{"features":\n  {"a": 1,}}', "trailing comma in object (line 2, column 11, byte 23)"),
         (b'{"features": {"\xc3\xa4": tru}}', "(byte 24)"),
         (b"", "is empty"),
@@ -68,7 +68,7 @@ async def test_what_is_not_json_is_told_with_its_place(api, content, said):
     [
         ("label=clas", "label", "names no column; did you mean class?"),
         ("label=twice", "label", "names several columns"),
-        ("lable=class", "lable", "is not a query parameter here; did you mean label?"),
+        ("lable=class", "lable", "is not a parameter of this route; did you mean label?"),
         ("label=class&drop=noet", "drop", "did you mean note?"),
     ],
 )

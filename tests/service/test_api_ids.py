@@ -309,7 +309,7 @@ async def test_ids_are_capped_and_say_so(start):
     answer = await small.ask("POST", f"{path}/feedback", json={**ROW, "label": "UP", "id": "one too many"})
     problem(answer, 503)
     assert "3600" == answer.headers["retry-after"]
-    detail = "3 ids; ONEPASS_IDS_MAX allows 3, and those of this request find no room: the first leaves in 86"
+    detail = "3 ids; ONEPASS_IDS_MAX allows 3, and this request's do not fit: the oldest expires in 86"
     assert detail in answer.json()["detail"]
     tracked = await small.ask("POST", f"{path}/predict", json={**ROW, "track": True})
     assert detail in problem(tracked, 503)["detail"]

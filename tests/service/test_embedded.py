@@ -154,7 +154,7 @@ def test_what_others_could_write_is_theirs_no_longer(start, directory, caplog):
     start()
     assert 0o755 == stat.S_IMODE(data.stat().st_mode)
     assert 0 == (data / "store.log").stat().st_mode & 0o077
-    assert [f"others could write into the data directory {data}; its mode is 755 now"] == caplog.messages
+    assert [f"others could write to the data directory {data}; its mode is now 755"] == caplog.messages
 
 
 @pytest.mark.parametrize("name", ["lock", "store.log"])
@@ -326,7 +326,7 @@ def test_corrupt_data_are_refused_with_the_servers_own_words(start, directory):
     store.stop()
     whole = _aof(directory).read_bytes()
     _aof(directory).write_bytes(b"#" + whole)
-    with pytest.raises(CannotStart, match="(?s)ended at once.*Bad file format"):
+    with pytest.raises(CannotStart, match="(?s)exited immediately.*Bad file format"):
         start()
     _aof(directory).write_bytes(whole)
     with client(start()) as redis:

@@ -94,4 +94,4 @@ def test_a_start_keeps_to_the_limit(
     assert [512, 600] == budgets
     capsys.readouterr()
     assert 2 == app.main(["serve", "--memory-budget-mb", "1024"])
-    assert "do not fit into the memory limit" in capsys.readouterr().err
+    assert "exceeds what the memory limit" in capsys.readouterr().err

@@ -77,7 +77,7 @@ async def is_down(api, path):
         await api.ask("POST", f"{path}/feedback", json=AFTER),
     ):
         assert problem(answer, 503, "name")["type"].endswith("/model-down")
-        assert "restart with code that mends it" in answer.json()["errors"][0]["allowed"]
+        assert "fix the code and restart" in answer.json()["errors"][0]["allowed"]
 
 
 async def test_a_model_that_a_bug_took_out_serves_again_once_it_is_mended(store_url):

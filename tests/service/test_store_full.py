@@ -41,7 +41,7 @@ async def test_a_full_store_refuses_writes_and_nothing_else(start, store_url):
     async with without_memory(store_url):
         for _ in range(10):
             refused = await api.ask("POST", f"{path}/feedback", json={**ROW, "id": "once"})
-            assert "no memory left" in problem(refused, 503)["detail"]
+            assert "out of memory" in problem(refused, 503)["detail"]
             assert "/problems/store-full" == refused.json()["type"]
             assert "10" == refused.headers["retry-after"]
             await api.post(f"{path}/predict", {"features": features(1)})

@@ -84,7 +84,7 @@ def test_a_store_that_cannot_be_started_is_tried_on(kept, caplog):
     """With the same pauses; it is said once, and no start is counted that was none."""
     store, stats = kept([None] * 8 + [10_000], 600)
     assert (1, 1) == (stats.store_restarts, len(store.starts))
-    assert 1 == sum("cannot be started again" in line for line in caplog.messages)
+    assert 1 == sum("cannot be restarted" in line for line in caplog.messages)
 
 
 def test_what_a_store_died_of_is_told(monkeypatch, tmp_path: Path):

@@ -77,7 +77,7 @@ def test_files_that_cannot_be_used_are_named(ca, pem, tmp_path):
     ca.issue_cert("localhost").private_key_pem.write_to_path(str(other))
     with pytest.raises(ValueError, match="ONEPASS_TLS_CERT: .*gone.pem cannot be read: No such file"):
         options(gone, None, None)
-    with pytest.raises(ValueError, match="ONEPASS_TLS_CERT, ONEPASS_TLS_KEY: .* are no PEM certificate and its"):
+    with pytest.raises(ValueError, match="ONEPASS_TLS_CERT, ONEPASS_TLS_KEY: .* are not a PEM certificate and its"):
         options(text, None, None)
     with pytest.raises(ValueError, match="private key .KEY_VALUES_MISMATCH"):
         options(pem, other, None)

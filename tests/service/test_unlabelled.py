@@ -105,7 +105,7 @@ async def test_a_hint_that_the_store_does_not_take_is_dropped(start, monkeypatch
         await track(api, path, 40, 5.0)
     await track(api, path, 60, -5.0)
     assert 1 == len((await api.get(f"{path}/drift"))["events"])
-    assert "is not told" in caplog.text
+    assert "could not report" in caplog.text
 
 
 async def refusing(_):

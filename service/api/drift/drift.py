@@ -52,58 +52,64 @@ class DriftWindows(BaseModel):
 
 
 class JoinedAlarm(BaseModel):
-    """An alarm of an event."""
+    """One alarm of an event."""
 
     kind: str = Field(examples=["class_mean"], description="Which test fired: class_mean, error_rate or unlabelled.")
     label: Label | float | None = Field(
         alias="class", examples=["UP"], description="The class whose rows were compared; null for regression."
     )
-    row: int = Field(examples=[1204], description="The row that raised it; the first one learned is 1.")
-    features: list[DriftFeature] = Field(description="class_mean: the features that moved, most first.")
+    row: int = Field(
+        examples=[1204], description="Number of the row that raised the alarm; the first row learned is 1."
+    )
+    features: list[DriftFeature] = Field(description="class_mean: the features that moved, largest change first.")
 
 
 class DriftEvent(JoinedAlarm):
-    """One drift: its first alarm, and what has joined it."""
+    """One drift: its first alarm, and the later alarms that joined it."""
 
     id: str = Field(
         examples=["5f3a9c0d1e2b4a68-1204-0"],
-        description="Incarnation, version and index: the same however often it is sent.",
+        description="Incarnation, version and index; the same each time the event is sent.",
     )
     model: str = Field(examples=["demo"])
-    time: Time = Field(description="When the row that raised it was committed.")
-    version: int = Field(examples=[1204], description="The entry that raised it.")
+    time: Time = Field(description="When the row that raised the alarm was committed.")
+    version: int = Field(examples=[1204], description="The log entry that raised it.")
     before: float | None = Field(
         examples=[None],
-        description="error_rate: the share of wrong rows before; for regression those whose squared error is above the "
-        "0.9 quantile of a reference batch. Null otherwise.",
+        description="error_rate: the share of wrong rows before; in regression a row is wrong if its squared error is "
+        "above the 0.9 quantile of a reference batch. Null for other kinds.",
     )
-    after: float | None = Field(examples=[None], description="error_rate: that share after; null otherwise.")
+    after: float | None = Field(examples=[None], description="error_rate: that share after; null for other kinds.")
     epsilon_cut: float = Field(
         examples=[0.018],
-        description="The threshold that was passed: for the rise of that share, or for the mean that moved most, in "
+        description="The threshold that was exceeded: by the rise of that share, or by the mean that moved most, in "
         "units of its feature's range.",
     )
     windows: DriftWindows
     action: Literal["report", "reset", "forget"] = Field(
-        description="What the model did; reset where vigod has started the class again."
+        description="What the model did; reset also if vigod restarted the class."
     )
-    challenger: str | None = Field(examples=[None], description="The challenger that raised it; null: the model.")
+    challenger: str | None = Field(
+        examples=[None], description="The challenger that raised the alarm; null: the model itself."
+    )
     held_back: bool = Field(
-        description="Whether it came in the `watch.cooldown_rows` rows after another event: `on_drift` did not act "
-        "upon it, and no webhook is sent it."
+        description="True if it came within `watch.cooldown_rows` rows after another event: `on_drift` did not act on "
+        "it, and it is not sent to webhooks."
     )
     alarms: list[JoinedAlarm] = Field(
-        description="Later alarms, in the `watch.episode_rows` rows after it; the first 20. Streams and webhooks send "
-        "an event at its first alarm, when there is none."
+        description="The first 20 later alarms, within `watch.episode_rows` rows after it. Empty in streams and "
+        "webhooks, which send an event at its first alarm."
     )
-    alarm_count: int = Field(ge=0, examples=[3], description="How many later alarms there are by now.")
+    alarm_count: int = Field(ge=0, examples=[3], description="Number of later alarms so far.")
 
 
 class DriftList(BaseModel):
     """Drift events of all models, in the order in which they became known."""
 
     events: list[DriftEvent]
-    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
+    next: str | None = Field(
+        examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last."
+    )
 
 
 class ModelDriftList(DriftList):
@@ -115,11 +121,11 @@ class ModelDriftList(DriftList):
 
 router = APIRouter(route_class=Route, tags=["drift"])
 MS_MIN = 10**12
-"""A whole number from here on (September 2001 in ms) that no version of the model has reached is a time."""
+"""A whole number of at least this (September 2001 in ms) that the model's version has not reached is a time."""
 EventOrder = Literal["oldest", "newest"]
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 _encode = msgspec.json.Encoder().encode
-TIMES = "a time (`2026-01-31T12:00:00Z`), and events at or after it"
+TIMES = "a time (`2026-01-31T12:00:00Z`) for events at or after it"
 
 
 @router.get("/models/{name}/drift", dependencies=[READ], response_model=ModelDriftList)
@@ -130,8 +136,8 @@ async def list_model_drift(
     since: Annotated[
         Text | None,
         Query(
-            description="A whole number is a version, and events after it are shown; one of 10^12 or more that the "
-            f"model has not reached is a time in ms since 1970. Otherwise {TIMES}."
+            description="A version for events after it; a whole number of 10^12 or more that the model has not reached "
+            f"is a time in ms since 1970. Otherwise {TIMES}."
         ),
     ] = None,
     order: Annotated[
@@ -141,12 +147,12 @@ async def list_model_drift(
 ) -> Response:
     """Drift events of a model.
 
-    Oldest first unless `order` says else, up to the `version` told. Includes every alarm raised by rows acknowledged
-    before this request (on another replica, pass `min_version`). The newest 256 are kept, and 100 of kind `unlabelled`.
-    An event is an episode: its first alarm, and in `alarms` those of any test and class in the `watch.episode_rows`
-    rows after it.
+    Oldest first unless `order` is `newest`, up to the `version` in the answer. Includes every alarm raised by rows
+    acknowledged before this request (on another replica, pass `min_version`). The newest 256 are kept, and 100 of kind
+    `unlabelled`. An event is an episode: its first alarm, and in `alarms` those of any test and class within
+    `watch.episode_rows` rows after it.
 
-    `?format=csv` answers with a table.
+    `?format=csv` returns a table.
     """
     asked, from_ms = (0, 0) if since is None else _since_version(since)
     if asked >= MS_MIN and asked > replica.version:
@@ -173,19 +179,19 @@ async def list_drift(
     page: Paging,
     since: Annotated[
         Text | None,
-        Query(description=f"A whole number is a time in ms since 1970; otherwise {TIMES}. The event's `time` counts."),
+        Query(description=f"A whole number is a time in ms since 1970; otherwise {TIMES}. Compared to `time`."),
     ] = None,
-    consistency: Annotated[  # noqa: ARG001  what the store has is what is answered
-        Literal["eventual", "strong"], Query(description="Always strong: the store is read.")
+    consistency: Annotated[  # noqa: ARG001  the answer always comes from the store
+        Literal["eventual", "strong"], Query(description="Has no effect: the answer always comes from the store.")
     ] = "strong",
     form: Format = "json",
 ) -> Response:
     """Drift events of all models.
 
-    Of every model the key may touch, in the order in which they became known; those of one model are in order. They
-    stay when the model is deleted. The newest 10 000 are kept.
+    Of every model that the key covers, in the order in which they became known; the events of one model are in order.
+    They stay when the model is deleted. The newest 10 000 are kept.
 
-    `?format=csv` answers with a table.
+    `?format=csv` returns a table.
     """
     from_ms = 0 if since is None else _time_ms(since, "a time")
     wanted, limited = wanted_by(caller), is_limited(caller)
@@ -210,43 +216,43 @@ async def list_drift(
     dependencies=[READ],
     status_code=200,
     response_class=EventStream,
-    response_description="Events for as long as the client stays",
+    response_description="Events until the client disconnects",
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}}}},
 )
 async def stream_drift(
     ctx: Ctx,
     caller: Caller,
-    model: Annotated[str | None, Query(description="Only the events of this model, which has to exist.")] = None,
+    model: Annotated[str | None, Query(description="Only the events of this model, which must exist.")] = None,
     last: Annotated[
         str | None,
         Header(
             alias="Last-Event-ID",
-            description="The last `id` that was received; what follows it is sent first. A position that is yet to "
-            "come is answered by `start`.",
+            description="The last `id` you received; the stream resumes after it. For a position in the future, the "
+            "stream begins with `start`.",
         ),
     ] = None,
 ) -> Response:
     """Drift events, live.
 
-    Server-sent events: `start` where the stream begins; `drift` with an event as it was at its first alarm, or with a
-    later alarm (`{"id", "model", "kind": "joined", "alarms"}`, the id being that of its event); `gap`
-    (`{"after", "first", "missed"}`) where events that should follow are no longer kept. The `id` of each is a
-    position; sent as `Last-Event-ID` (browsers do so by themselves) it resumes after it, at any replica. A key of some
-    models only is told the times of positions, and of a `gap` no numbers: those would count the events of others. A
-    comment is sent after 15 s without an event. A client that is slow is waited for; one that does not read for ten
-    seconds is disconnected and may come back.
+    Server-sent events: `start` at the beginning; `drift` with an event as it was at its first alarm, or with a later
+    alarm (`{"id", "model", "kind": "joined", "alarms"}` with the id of its event); `gap`
+    (`{"after", "first", "missed"}`) if some of the following events are no longer kept. The `id` of each is a position;
+    send it as `Last-Event-ID` to resume after it, on any replica (browsers do this automatically). A key for some
+    models only sees the times of positions, and no numbers in a `gap`: they would reveal how many events other models
+    have. After 15 s without an event the service sends a comment. Slow clients are waited for; a client that does not
+    read for ten seconds is disconnected and may reconnect.
     """
     if model is not None:
         if NAME.fullmatch(model) is None:
             raise Invalid.of("model", "is not a model name", NAME.pattern)
         if caller is not None and not caller.allows(model):
-            raise Forbidden(f"key {caller.name} may not touch this model")
+            raise Forbidden(f"key {caller.name} may not use this model")
         if ctx.engine.models.peek(model) is None and await ctx.engine.store.catalog.read(model) is None:
             raise no_model(model, "model")
     limited = is_limited(caller)
     resume = located(last, limited) if last else None
     if last and resume is None:
-        raise Invalid.of("Last-Event-ID", "is not the id of an event", "an id of this stream")
+        raise Invalid.of("Last-Event-ID", "is not an event id", "an id of this stream")
     wanted = wanted_by(caller) if model is None else lambda name: name == model
     newest = await ctx.drift.newest()
     subscription = ctx.broadcast.subscribe()
@@ -255,7 +261,7 @@ async def stream_drift(
 
 
 class _Listed(NamedTuple):
-    """An event of a model: its version and index, the time of its entry, its JSON."""
+    """An event of a model: its version and index, the time of its entry, and its JSON."""
 
     key: StreamPosition
     time_ms: int
@@ -277,7 +283,7 @@ async def _of_model(replica: Replica, stream: DriftStream) -> tuple[int, list[_L
 
 
 async def _answer(shown: Sequence[bytes], form: str, name: str, more: dict[str, Any]) -> Response:
-    """Events and what else is told, as JSON or as a table."""
+    """Events and the other fields, as JSON or as a table."""
     body = _encode({"events": [*map(msgspec.Raw, shown)], **more})
     return Response(body, media_type=JSON) if form == "json" else await csv_answer(body, drift_table, name)
 
@@ -289,14 +295,14 @@ def _cursor(found: StreamPosition | None) -> StreamPosition:
 
 
 def _since_version(text: str) -> tuple[int, int]:
-    """A version, whose own events are not wanted any more, or a time, whose events are; the other one is 0."""
+    """``(version, 0)`` for events after a version, or ``(0, time)`` for events at or after a time."""
     if (found := whole(text)) is not None:
         return found, 0
     return 0, _time_ms(text, "a version or a time", digits=False)
 
 
 def _time_ms(text: str, what: str, *, digits: bool = True) -> int:
-    """A time in ms; a plus sign of the zone may have come as a blank."""
+    """A time in ms; the plus sign of a zone may arrive as a blank."""
     if digits and (found := whole(text)) is not None:
         return found
     allowed = (

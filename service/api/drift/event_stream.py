@@ -1,15 +1,14 @@
 """Drift events as they become known, as server-sent events.
 
-    event: start   once, where the client did not say where to go on, or named a place that is yet to come:
-                   data {"position"}
+    event: start   once, if the client sent no position or one in the future: data {"position"}
     event: drift   data: an event as it was at its first alarm, or a later alarm of one (kind ``joined``)
-    event: gap     data {"after", "first", "missed"}: what was asked for is no longer kept
+    event: gap     data {"after", "first", "missed"}: some of the requested events are no longer kept
 
-The ``id`` of each is its position in the stream, and the header Last-Event-ID resumes behind it, at whichever replica.
-Positions count, so that gaps are found and told. A key of some models is shown their times alone (``TIME-0``), since
-numbers would count the events of the others. It is told where its stream begins by the newest event of its own that is
-kept, or, where none is, by a time before which it has none; and of a gap no more than that there may be one. Where
-nothing comes a comment keeps the connection open.
+The ``id`` of each is its position in the stream; the header Last-Event-ID resumes after it, on any replica. Positions
+are numbered, so gaps can be detected and reported. A key for some models only sees the times of positions (``TIME-0``),
+because the numbers would reveal how many events the other models have. Its stream starts at the newest kept event of
+its own models or, if there is none, at a time before which it has none; of a gap it only learns that there may be one.
+A comment keeps an idle connection open.
 """
 
 import asyncio
@@ -34,17 +33,17 @@ from service.store.drift.events import START, StreamPosition, position
 logger = logging.getLogger(__name__)
 
 SKEW_MS = 60_000
-"""Servers of a cluster may disagree so much about the time."""
+"""Most that the clocks of a cluster's servers may differ."""
 NUMBER_MAX = 10**16 - 1
-"""Behind every entry of one time, of which there is one."""
+"""Larger than the number of every entry; no two entries have the same time."""
 KEEP_ALIVE_S = 15.0
-"""How often something is sent where there is no event."""
+"""How often a comment is sent while there is no event."""
 PAGE = 100
 """Events read in one round trip while a client catches up."""
 AGAIN_S = 1.0
-"""Pause before a store that did not answer is asked again."""
+"""Pause before the store is asked again after it did not answer."""
 LAST_WORD_S = 1.0
-"""How long the end of a stream may take to be written."""
+"""How long writing the end of a stream may take."""
 EXAMPLE = (
     'event: start\ndata: {"position":"1769860800000-16"}\nid: 1769860800000-16\n\n'
     'event: drift\ndata: {"id":"5f3a9c0d1e2b4a68-1204-0","model":"demo",...}\nid: 1769860801234-17\n\n'
@@ -55,22 +54,22 @@ EXAMPLE = (
 
 
 def is_limited(caller: Key | None) -> bool:
-    """Whether a key is one of some models only."""
+    """Whether a key covers only some models."""
     return caller is not None and bool(caller.models)
 
 
 def wanted_by(caller: Key | None) -> Callable[[str], bool]:
-    """Whether the request's key may know of a model."""
+    """A test whether the request's key covers a model."""
     return (lambda _: True) if caller is None else caller.allows
 
 
 def address(at: StreamPosition, limited: bool) -> str:
-    """A position as a key is shown it."""
+    """A position in the form that a key may see."""
     return f"{at.time_ms}-0" if limited else str(at)
 
 
 def located(text: str, limited: bool) -> StreamPosition | None:
-    """The position that a key was shown, or made up; None: the text is none."""
+    """The position in a text that a client sent; None if it is not a position."""
     found = position(text)
     return found._replace(number=NUMBER_MAX) if found is not None and limited else found
 
@@ -86,18 +85,18 @@ async def events(
     after: StreamPosition | None,
     limited: bool,
 ) -> AsyncIterator[bytes]:
-    """What a client is sent, until the subscription is over: what it has missed, then what comes.
+    """The events for a client until its subscription ends: first those it missed, then new ones.
 
     Args:
-        stream: what is read.
-        subscription: says that there is more.
-        wanted: whether the client is to hear of a model.
-        newest: where the stream is.
-        after: where the client goes on; None: there.
-        limited: whether it may not count the events of others.
+        stream: the stream to read.
+        subscription: signals new entries.
+        wanted: whether the client gets the events of a model.
+        newest: the stream's newest position.
+        after: the position to resume after; None: ``newest``.
+        limited: whether the key covers only some models, and so must not learn how many events others have.
     """
     if after is None or (after.time_ms > time() * 1000 + SKEW_MS if limited else after > newest):
-        after = newest  # what is yet to come begins here; a limited key is not told how far the stream is
+        after = newest  # new events begin here; a limited key does not see this position
         begin = await _begin(stream, wanted, newest) if limited else str(newest)
         yield _event("start", begin, msgspec.json.encode({"position": begin}))
     elif limited and await _may_have_missed(stream, after):
@@ -119,20 +118,20 @@ async def events(
 
 
 async def _begin(stream: DriftStream, wanted: Callable[[str], bool], newest: StreamPosition) -> str:
-    """Behind the newest event of these models, or at a time that is past for every server."""
+    """After the newest event of these models, or at a time that is in the past for every server."""
     known = await stream.last(lambda event: wanted(event.model), str(newest))
     before = StreamPosition(int(time() * 1000) - SKEW_MS, 0)
     return address(before if known is None else known.position, limited=True)
 
 
 async def _may_have_missed(stream: DriftStream, after: StreamPosition) -> bool:
-    """Whether entries have left the stream that may have come after a time."""
+    """Whether entries that may be later than a time have left the stream."""
     oldest = await stream.after(START, 1)
     return bool(oldest) and oldest[0].position.number > 1 and oldest[0].position > after
 
 
 def _gap(after: StreamPosition, first: StreamPosition | None, limited: bool) -> bytes:
-    """What is no longer kept between two positions; of a stream that has begun again nobody knows how much that is."""
+    """The gap between two positions; its size is unknown if the stream was started again."""
     if limited or first is None:
         return _event("gap", None, msgspec.json.encode({"after": None, "first": None, "missed": None}))
     missed = first.number - after.number - 1
@@ -145,7 +144,7 @@ def _event(kind: str, where: str | None, data: bytes) -> bytes:
 
 
 async def _while_allowed(frames: AsyncIterable[Any], keys: Keys, sent: Mapping[bytes, bytes]) -> AsyncIterator[Any]:
-    """What is sent while the key of the request is what it was: one that is gone, or of other models, ends it."""
+    """Pass events on until the key of the request is removed or covers other models."""
     with suppress(Unauthorized):
         begun = keys.caller(sent)
         async for frame in frames:
@@ -155,14 +154,14 @@ async def _while_allowed(frames: AsyncIterable[Any], keys: Keys, sent: Mapping[b
 
 
 class EventStream(StreamingResponse):
-    """The response; it ends when the client leaves, loses its key, or is too slow, and when the service stops.
+    """The response; it ends when the client disconnects, loses its key or is too slow, and when the service stops.
 
-    What FastAPI does for generators that yield events has no way to cut off a client that does not read.
+    FastAPI's own support for event generators cannot disconnect a client that does not read.
 
     Args:
-        body: what is sent.
-        over: set when the stream has to end: then the body has little time left to say so.
-        leave: called in the end.
+        body: the events.
+        over: set when the stream has to end; the body then has little time to write its last event.
+        leave: called at the end.
     """
 
     media_type = "text/event-stream"
@@ -172,7 +171,7 @@ class EventStream(StreamingResponse):
         self._over, self._leave = over, leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until it is over; a client that does not read the end is hung up on without."""
+        """Send until the stream is over; a client that does not read the end is disconnected without it."""
         self.body_iterator = _while_allowed(self.body_iterator, scope["app"].context.keys, lines_of(scope))
         sending = asyncio.create_task(super().__call__(scope, receive, send))
         over = asyncio.create_task(self._over.wait())
@@ -180,7 +179,7 @@ class EventStream(StreamingResponse):
             await asyncio.wait([sending, over], return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait([sending], timeout=LAST_WORD_S)
             if not sending.done():
-                logger.warning("a stream of events was cut: its client does not read")
+                logger.warning("an event stream was closed: its client does not read")
         finally:
             self._leave()
             for task in (sending, over):

@@ -53,7 +53,7 @@ class BodyBudget:
         for others, most, whose in ((held - own, most, whose) for held, most, whose in shares):
             if others and others + size > most:
                 raise BodiesFull(
-                    f"{others} bytes of other bodies are being read; with the {size} of this one it would be more than "
+                    f"{others} bytes of other bodies are being read; together with this one's {size} they would exceed "
                     f"{most}{whose} (ONEPASS_BODIES_MB)"
                 )
         self.used += size - own
@@ -176,7 +176,7 @@ async def require_empty(request: Request, limit: int) -> None:
     if request.headers.get("content-type") is not None and is_browser(request.scope):
         media_type(request, (JSON,))
     if (await read_body(request, limit)).strip() not in (b"", b"{}"):
-        raise Invalid.of("body", "has nothing to say here", "no body, or {}")
+        raise Invalid.of("body", "is not used by this route", "no body, or {}")
 
 
 GZIP = "gzip"
@@ -201,8 +201,8 @@ def is_gzip(coding: str) -> bool:
         return False
     if kind in (GZIP, "x-gzip"):
         return True
-    problem = Problem("Content-Encoding", "is not an encoding that is read here", [GZIP])
-    raise WrongEncoding("send the body as it is, or with Content-Encoding: gzip", [problem])
+    problem = Problem("Content-Encoding", "is not a supported encoding", [GZIP])
+    raise WrongEncoding("no Content-Encoding, or gzip", [problem])
 
 
 def gunzip(packed: bytes, most: int) -> Iterator[bytes]:
@@ -220,7 +220,7 @@ def gunzip(packed: bytes, most: int) -> Iterator[bytes]:
             try:
                 found = member.decompress(given, min(size, most))
             except zlib.error:
-                raise NotGzip(f"the body is not gzip, or damaged (behind byte {at})") from None
+                raise NotGzip(f"the body is not gzip, or it is damaged (after byte {at})") from None
             ended = member.eof
             at += len(given) - len(member.unused_data if ended else member.unconsumed_tail)
             if found:
@@ -229,7 +229,7 @@ def gunzip(packed: bytes, most: int) -> Iterator[bytes]:
                 if not most:
                     return
             elif not (given or ended):
-                raise NotGzip("the body is not whole: its gzip data end too early")
+                raise NotGzip("the body is incomplete: its gzip data end too early")
         rest = view[at:]
         if not rest or (rest[0] == 0 and not bytes(rest).strip(b"\0")):  # zeros may fill up a block
             return

@@ -129,7 +129,7 @@ async def fresh_enough(
         Literal["eventual", "strong"], Query(description="`strong` reads the head of the log first.")
     ] = "eventual",
     incarnation: Annotated[
-        str | None, Query(description="The incarnation that `min_version` belongs to; another one is 409.")
+        str | None, Query(description="The incarnation that `min_version` belongs to; any other is 409.")
     ] = None,
 ) -> Freshness:
     """How fresh a read of one model has to be."""
@@ -170,8 +170,8 @@ def no_cursor() -> Invalid:
 
 
 async def paging(
-    limit: Annotated[int, Whole(1, LIMIT_MAX), Query(description="Most items in the answer.")] = LIMIT,
-    cursor: Annotated[Text | None, Query(description="The `next` of the page before.")] = None,
+    limit: Annotated[int, Whole(1, LIMIT_MAX), Query(description="Maximum number of items in the answer.")] = LIMIT,
+    cursor: Annotated[Text | None, Query(description="The `next` of the previous page.")] = None,
 ) -> Page:
     """The page that a list's query asks for."""
     return Page(limit, cursor)
@@ -182,8 +182,8 @@ async def idempotency_key(
         Text | None,
         Header(
             alias="Idempotency-Key",
-            description="Your own id of this request; sent again within a day it is learned or done once. Ids in the "
-            "body count instead.",
+            description="Your own id of this request; a request sent again within a day is learned or executed once. "
+            "Ids in the body take precedence.",
         ),
     ] = None,
 ) -> str | None:
@@ -205,6 +205,6 @@ def known_queries(request: Request, *names: str) -> None:
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
         if name not in names:
-            raise Invalid.of(name[:200], f"is not a query parameter here{suggestion(name, names)}", list(names))
+            raise Invalid.of(name[:200], f"is not a parameter of this route{suggestion(name, names)}", list(names))
         if given.count(name) > 1:
             raise Invalid.of(name, "is given twice")

@@ -23,9 +23,9 @@ from service.errors import Forbidden
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITE = frozenset({b"same-origin", b"none"})
-"""What a browser says of a request of our own pages, and of one that its user has made."""
+"""What a browser sends with a request of our own pages, and with one that its user made directly."""
 KNOWN_MAX = 1000
-"""Hosts whose verdict is remembered."""
+"""Most hosts whose verdict is cached."""
 _HOST, _SITE, _ORIGIN, _CLIENTS = b"host", b"sec-fetch-site", b"origin", b"x-forwarded-for"
 _WANTED = frozenset({_HOST, _SITE, _ORIGIN})
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -42,7 +42,7 @@ def origins_of(text: str) -> tuple[str, ...]:
     found = tuple(own.strip().lower().removesuffix("/") for own in text.split(",") if own.strip())
     for own in found:
         if own != "*" and _ORIGIN_FORM.fullmatch(own) is None:
-            raise ValueError(f"ONEPASS_CORS_ORIGINS: {own!r} is no origin such as https://app.example:8443")
+            raise ValueError(f"ONEPASS_CORS_ORIGINS: {own!r} is not an origin such as https://app.example:8443")
     return found
 
 
@@ -80,12 +80,12 @@ class Guard:
         sent = {name: value for name, value in scope["headers"] if name in _WANTED}
         host = sent.get(_HOST, b"")
         if not is_known(host, self._hosts):
-            problem = Problem("Host", "is a name that is not known to be this service's", "ONEPASS_ALLOWED_HOSTS")
-            raise Forbidden("without keys the service answers to addresses and to names it knows", [problem])
+            problem = Problem("Host", "is not a known name of this service", "ONEPASS_ALLOWED_HOSTS")
+            raise Forbidden("without keys, Host must be an address or a known name of the service", [problem])
         if (_SITE in sent or _ORIGIN in sent) and scope["method"] not in SAFE and not self._own_site(sent):
             field = "Sec-Fetch-Site" if _SITE in sent else "Origin"
             problem = Problem(field, "is another site's", "this service's own pages, or ONEPASS_CORS_ORIGINS")
-            raise Forbidden("without keys pages of other sites may change nothing", [problem])
+            raise Forbidden("without keys, pages of other sites may not change anything", [problem])
 
     def _own_site(self, sent: Mapping[bytes, bytes]) -> bool:
         origin, host = (sent.get(name, b"").decode("latin-1").lower() for name in (_ORIGIN, _HOST))

@@ -23,9 +23,9 @@ from core.problems import PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, suggest
 from service.api.http import json_pieces
 from service.errors import NotJson
 
-TOO_DEEP = "the body is not JSON that can be read: it is nested too deep"
+TOO_DEEP = "the body cannot be read as JSON: it is nested too deeply"
 PATH_MAX = 200
-"""Characters of a path, or a name, that an error repeats."""
+"""Most characters of a path or a name that an error repeats."""
 KINDS = {
     "object": "an object",
     "array": "a list",
@@ -34,7 +34,7 @@ KINDS = {
     "float": "a number",
     "bool": "true or false",
 }
-"""The decoder's words for types, and ours."""
+"""The decoder's names of types, and ours."""
 T = TypeVar("T")
 
 
@@ -68,7 +68,7 @@ def large(body: bytes, decoder: "msgspec.json.Decoder[T]", most: int) -> T:
         NotJson, Invalid: as ``decode``, or there are more.
     """
     if body.count(b",") > most and json_pieces.count(body, b",") > most:
-        raise Invalid.of("body", "holds too many names and values", f"<= {most}")
+        raise Invalid.of("body", "contains too many names and values", f"<= {most}")
     return decode(body, decoder)
 
 
@@ -154,7 +154,7 @@ def _wrong_shape(body: bytes, shape: Any, error: msgspec.ValidationError) -> Exc
         return Invalid.of(missing[1], "is required")
     if message.startswith("Expected "):
         return Invalid.of(field, _words(message))
-    return Invalid.of(field, "has another form than this request's")
+    return Invalid.of(field, "does not have the form that this request needs")
 
 
 def _words(message: str) -> str:
@@ -170,17 +170,17 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         return NotJson(f"the body is not UTF-8 (byte {wrong.start})")
     try:
         parsed = json.loads(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have
-        problems = _odd(parsed, "is NaN or infinite; JSON has no such number")
+        problems = _odd(parsed, "is NaN or infinite, which JSON cannot express")
     except (ValueError, RecursionError):
         problems = []
     if problems:
-        return NotJson("the body is not JSON: it holds NaN or Infinity", problems)
+        return NotJson("the body is not JSON: it contains NaN or Infinity", problems)
     if isinstance(error, RecursionError):
         return NotJson(TOO_DEEP)
     if not text.strip():
-        return NotJson("the body is empty; it is to be JSON")
+        return NotJson("the body is empty; it must be JSON")
     found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
-    why, at = (found[1], int(found[2])) if found else ("it ends before it is complete", len(body))
+    why, at = (found[1], int(found[2])) if found else ("it ends too early", len(body))
     return NotJson(f"the body is not JSON: {why} ({_place(body, at)})")
 
 
@@ -193,7 +193,7 @@ def _place(body: bytes, at: int) -> str:
 
 def _unrepresentable(body: bytes) -> Invalid:
     problems = _odd(_parsed(body, parse_int=_integer), "is too large for a floating-point number")
-    return Invalid(*(problems or [Problem("body", "holds a number that is too large", "finite numbers")]))
+    return Invalid(*(problems or [Problem("body", "contains a number that is too large", "finite numbers")]))
 
 
 def _parsed(body: bytes, **how: Any) -> Any:
@@ -268,7 +268,7 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 UNKNOWN_FIELD = "is not a field of this request"
 LOOKED_AT_BYTES = 65_536
-"""Largest body that is read again for its other fields; of a larger one the first is told."""
+"""Largest body that is read again to report all wrong fields; for a larger one only the first is reported."""
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

@@ -35,10 +35,10 @@ SCOPES = {"read": 0, "learn": 1, "admin": 2}
 
 
 HASHED = "sha256$"
-"""What a secret begins with that stands there as its digest."""
+"""Prefix of a secret that is given as its digest."""
 SETTING = "ONEPASS_API_KEYS"
 FILE_SETTING = f"{SETTING}_FILE"
-HOW_SENT = "send one of this service as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'"
+HOW_SENT = "send one as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'"
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class Keys:
             except ValueError as error:
                 raise ValueError(f"{where}: {error}") from None
             if digest in found:
-                raise ValueError(f"{where}: has the secret of a key before it")
+                raise ValueError(f"{where}: repeats the secret of an earlier key")
             full = Bucket(max(1.0, self._rate_per_s), self._clock())
             key.bucket = self._buckets.setdefault(key.name, full)
             found[digest] = key
@@ -128,7 +128,7 @@ class Keys:
         """
         found = self._parsed(text)
         if not found:
-            raise ValueError(f"{FILE_SETTING if self._from_file else SETTING}: there are no keys any more")
+            raise ValueError(f"{FILE_SETTING if self._from_file else SETTING}: there are no keys left")
         self._keys = found
         return len(found)
 
@@ -146,9 +146,7 @@ class Keys:
     def warn_expired(self) -> None:
         """Say it where nobody gets in any more, as all keys have expired."""
         if self._keys and self.expired == len(self._keys):
-            logger.warning(
-                "all keys have expired (%d): every request is refused until there is another one", self.expired
-            )
+            logger.warning("all %d keys have expired: every request is refused until a new key is added", self.expired)
 
     @property
     def expiries(self) -> dict[str, float]:
@@ -193,7 +191,7 @@ class Keys:
         if key is None:
             raise Unauthorized(f"{'this key is not known' if secret else 'no key was sent'}: {HOW_SENT}")
         if key.expires is not None and self._now() >= key.expires:
-            raise Unauthorized("this key has expired: another one has to be made for you")
+            raise Unauthorized("this key has expired: ask for a new one")
         return key
 
     def allow(self, sent: Mapping[bytes, bytes], scope: str, model: str | None) -> None:
@@ -212,7 +210,7 @@ class Keys:
         bucket.tokens = min(burst, bucket.tokens + (now - bucket.refilled_at) * self._rate_per_s)
         bucket.refilled_at = now
         if bucket.tokens < 1:
-            raise TooManyRequests(f"key {key.name} is over its rate", (1 - bucket.tokens) / self._rate_per_s)
+            raise TooManyRequests(f"key {key.name} is over its rate limit", (1 - bucket.tokens) / self._rate_per_s)
         bucket.tokens -= 1
 
 
@@ -220,7 +218,7 @@ def _require(key: Key, scope: str, model: str | None) -> None:
     if key.level < SCOPES[scope]:
         raise Forbidden(f"key {key.name} lacks the scope {scope}")
     if model is not None and not key.allows(model):
-        raise Forbidden(f"key {key.name} may not touch this model")
+        raise Forbidden(f"key {key.name} may not use this model")
 
 
 def _members(text: str, from_file: bool) -> Iterator[tuple[str, str]]:
@@ -262,7 +260,7 @@ def _digest_of(secret: str) -> bytes:
         return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
     digits = secret.removeprefix(HASHED)
     if re.fullmatch(r"[0-9a-fA-F]{64}", digits) is None:
-        raise ValueError(f"after {HASHED} come the 64 hexadecimal digits of a SHA-256")
+        raise ValueError(f"{HASHED} must be followed by the 64 hexadecimal digits of a SHA-256")
     return bytes.fromhex(digits)
 
 
@@ -273,7 +271,7 @@ def _end_of(text: str) -> float | None:
     try:
         last = date.fromisoformat(text)
     except ValueError:
-        raise ValueError("the last day is a date such as 2027-01-31") from None
+        raise ValueError("EXPIRES is a date such as 2027-01-31") from None
     return datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC).timestamp()
 
 
@@ -283,7 +281,7 @@ def _secret(sent: Mapping[bytes, bytes]) -> bytes:
 
 
 LOOK_S = 2.0
-"""How often the file is read; its content tells whether it has changed, since a mounted one is a link that moves."""
+"""How often the file is read; changes show in its content, because a mounted file is a link that moves."""
 BYTES_MAX = 2**20
 
 
@@ -327,15 +325,15 @@ class KeyFile:
     def _take(self, text: str) -> None:
         if text != self._known:
             if self._path.stat().st_mode & stat.S_IROTH:
-                logger.warning("everybody on this machine may read the keys: chmod o-r %s", self._path)
+                logger.warning("every user of this machine can read the keys: chmod o-r %s", self._path)
             count = self._keys.replace(text)
             if self._known is not None:
                 expired = self._keys.expired
-                logger.info("keys were read again: %d secrets are valid, %d have expired", count - expired, expired)
+                logger.info("keys reloaded: %d secrets are valid, %d have expired", count - expired, expired)
                 self._keys.warn_expired()
             self._known = text
 
     def _say(self, why: str) -> None:
         if why != self._failed:
-            logger.error("the keys in %s cannot be used, those before stay valid: %s", self._path, why)
+            logger.error("cannot use the keys in %s, the previous ones stay valid: %s", self._path, why)
         self._failed = why

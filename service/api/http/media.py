@@ -10,12 +10,12 @@ SVMLIGHT = "text/x-svmlight"
 NDJSON = "application/x-ndjson"
 DENSE_TABLES = (JSON, NDJSON, CSV, NPY)
 SPARSE_TABLES = (JSON, NDJSON, SVMLIGHT)
-"""What batches of models with features come as, and those of models of named sparse rows."""
+"""Media types of batches for models with features, and for models of named sparse rows."""
 
 
 def wrong_media(allowed: tuple[str, ...]) -> WrongMedia:
     """The error for a media type that a route does not read."""
-    problem = Problem("Content-Type", "is not a media type this route reads", list(allowed))
+    problem = Problem("Content-Type", "is not a media type that this route accepts", list(allowed))
     return WrongMedia(f"send one of {', '.join(allowed)}", [problem])
 
 

@@ -67,43 +67,43 @@ CONFLICT = "clash"
 """The type of every 409, as clients know it."""
 MEDIA = "application/problem+json"
 ROOT_PATH: ContextVar[str] = ContextVar("root_path", default="")
-"""Root path of the service that answers: the types of problems are references to pages of this service."""
+"""Root path of this service: the types of problems are links to its own pages."""
 DETAIL_MAX, FIELD_MAX = 2000, 300
-"""Characters; a field is named as the client wrote it, and clients write what they like."""
+"""In characters. A field is named as the client wrote it, which may be of any length."""
 
 
 OTHERS = {
     ("http", 400): """The request cannot be served.
 
-    The framework refused the request before it reached a route. Nothing was done.
-    - Look at the status and at the request as it was sent (``curl -v``).
+    The framework refused the request before it reached a route. The request was not executed.
+    - Look at the status, and at the request as it was sent (``curl -v``).
     """,
-    ("no-route", 404): """There is no such path.
+    ("no-route", 404): """No route has this path.
 
-    No route has this path. Paths are exact: they do not end with a slash, and nothing is redirected.
+    Paths are exact: they do not end with a slash, and there are no redirects.
     - Compare the path with ``/docs``.
-    - Behind a proxy check that the path arrives as the client wrote it.
+    - Behind a proxy, check that the path arrives as the client sent it.
     """,
-    ("no-method", 405): """The path has no such method.
+    ("no-method", 405): """The method is not allowed.
 
-    The path exists, but not with this method. The header ``Allow`` lists those it has.
+    The path exists, but not with this method. The header ``Allow`` lists the methods it has.
     - Models are created with ``PUT /models/NAME``, changed with ``PATCH``, and taught with ``POST .../feedback``.
-    - curl sends POST with ``-d`` and ``--json``, else GET: add ``-X PUT`` where the route says so.
+    - curl sends POST with ``-d`` and ``--json``, otherwise GET: add ``-X PUT`` or ``-X PATCH`` if the route needs it.
     """,
-    ("invalid", 422): """The request does not fit.
+    ("invalid", 422): """The request is invalid.
 
     The body or the query could be read, but a value is wrong: an unknown name, a missing feature, a number out of
     range. A request is accepted or refused as a whole, so nothing has changed.
     - Read ``errors``: each entry has the ``field`` as you wrote it, what is wrong with it, and what is ``allowed``. In
-      a table the field is the place: ``data[3][1]``, or ``line 4, features.load``. At most 20 are named.
+      a table the field is the cell: ``data[3][1]``, or ``line 4, features.load``. At most 20 are listed.
     - A feature is missing: set ``"missing": "mean"`` at creation or with ``PATCH`` (``/guide/strings-and-gaps``).
     - A name is unknown: correct it, or list it in ``"ignore"``. A label is unknown: ``PATCH`` with ``"add_labels"``.
     """,
     ("internal-error", 500): """The service failed.
 
-    This is a defect of the service. The row may or may not have been learned.
+    This is a bug in the service. The row may or may not have been learned.
     - Send the row again with the same ``id`` or ``Idempotency-Key``: it is learned once.
-    - Please report the error and traceback from the service's log, with what ``onepass --version`` prints.
+    - Please report the error and traceback from the service's log, with the output of ``onepass --version``.
     """,
 }
 """Pages of problems that no error of ``service.errors`` documents, by slug and status."""
@@ -113,7 +113,7 @@ AGAIN = """
 
 
 class Kind(NamedTuple):
-    """A kind of problem, and its page in Markdown: a title, what has happened, and a list of what to do."""
+    """A kind of problem, and its page in Markdown: a title, what happened, and a list of what to do."""
 
     slug: str
     status: int
@@ -121,7 +121,7 @@ class Kind(NamedTuple):
 
 
 def kinds() -> tuple[Kind, ...]:
-    """Every kind of problem that is answered; errors without a status of their own only group others."""
+    """Every kind of problem that is returned; errors without a status of their own only group others."""
     raised = [kind for _, kind in getmembers(errors, isclass) if issubclass(kind, OnepassError)]
     ours = [(kind, _status(kind), cleandoc(kind.__doc__ or "")) for kind in raised]
     return (
@@ -131,7 +131,7 @@ def kinds() -> tuple[Kind, ...]:
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status an error becomes; 500 for what nobody foresaw."""
+    """The HTTP status of an error; 500 if it is unexpected."""
     return _status(type(error)) or 500
 
 
@@ -145,12 +145,12 @@ def problem(error: Exception) -> Response:
 
 
 def inference_problem(error: Exception) -> Response:
-    """An error of the Open Inference Protocol, ``{"error": "..."}``, of the same status and headers."""
+    """The same as an error of the Open Inference Protocol, ``{"error": "..."}``, with the same status and headers."""
     return _sentence(_refusal(error))
 
 
 class Refusal(NamedTuple):
-    """What an answer says of an error; ``more`` are other members of a problem document."""
+    """The content of an error answer; ``more`` holds further members of the problem document."""
 
     status: int
     slug: str
@@ -165,7 +165,7 @@ def _refusal(error: Exception) -> Refusal:
         error = invalid(error.errors())
     status = status_of(error)
     if status == 500:
-        detail = "the service failed on this request; nothing is known to be learned"
+        detail = "the service failed on this request; it may or may not have been learned"
         return Refusal(500, "internal-error", detail)
     more = {"version": error.version} if isinstance(error, NotReached) else {}
     headers: dict[str, str] = {}
@@ -183,11 +183,11 @@ def _refusal(error: Exception) -> Refusal:
 
 
 PLACES = ("path", "query", "header", "body")
-"""Where FastAPI says that a field stands; clients know."""
+"""FastAPI's name for the place of a field, which answers leave out."""
 WORDS = {
     "missing": "is required",
     "extra_forbidden": UNKNOWN_FIELD,
-    "unexpected_keyword_argument": "is not a query parameter here",
+    "unexpected_keyword_argument": "is not a parameter of this route",
     "literal_error": "is not one of the choices",
     "int_type": "must be an integer",
     "bool_type": "must be true or false",
@@ -198,15 +198,15 @@ WORDS = {
     "string_too_long": "is not 1 to 200 printable characters",
     "greater_than_equal": "is out of range",
 }
-"""Pydantic's kinds of errors in our words; its own sentences could repeat the input."""
+"""Our messages for pydantic's error types; pydantic's own messages may repeat the input."""
 
 
 def invalid(errors: Sequence[Any], shape: Any = None) -> Invalid:
-    """Pydantic's errors as those of everything else.
+    """Turn pydantic's errors into ``Invalid``.
 
     Args:
-        errors: as FastAPI has them.
-        shape: the model of the body; None: fields that it has are not told.
+        errors: as FastAPI passes them.
+        shape: the model of the body; None: its fields are not listed.
     """
     return Invalid(*(_translated(error, getattr(shape, "model_fields", {})) for error in errors[:PROBLEMS_MAX]))
 
@@ -214,7 +214,7 @@ def invalid(errors: Sequence[Any], shape: Any = None) -> Invalid:
 def _translated(error: Mapping[str, Any], fields: Mapping[str, Any]) -> Problem:
     place, kind, more = error["loc"], error["type"], error.get("ctx", {})
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place if part not in PLACES)
-    words = WORDS.get(kind, "has another form than this request's")
+    words = WORDS.get(kind, "does not have the form that this request needs")
     if kind == "extra_forbidden" and place[0] == "body" and len(place) == 2 and fields:
         return unknown(path[1:], str(place[1]), [*fields])
     if kind == "whole":
@@ -238,7 +238,7 @@ def _document(refusal: Refusal) -> Response:
 
 
 def _sentence(refusal: Refusal) -> Response:
-    """One sentence: what is wrong, and of the first field what would be right."""
+    """One sentence: what is wrong, and what the first field allows."""
     text, allowed = refusal.detail, refusal.problems[0].allowed if refusal.problems else None
     if allowed is not None:
         text = f"{text[:DETAIL_MAX]} (allowed: {_listed(allowed)})"
@@ -250,7 +250,7 @@ def _listed(allowed: object) -> str:
 
 
 def type_of(slug: str) -> str:
-    """The type of a problem: a reference to its page, relative to wherever the service is."""
+    """The type of a problem: a link to its page, relative to the service."""
     return f"{ROOT_PATH.get()}/problems/{slug}"
 
 
@@ -266,16 +266,16 @@ def _slug(kind: type[Exception]) -> str:
 
 
 def disconnected() -> Response:
-    """What is counted for a client that went away before its body was read; nobody sees it."""
+    """The answer that is counted for a client that disconnected before its body was read; it is never sent."""
     return Response(status_code=400)
 
 
 def install_handlers(app: Starlette, shown: Callable[[Request, Response], Response]) -> None:
-    """Answer unknown routes and methods, pages' errors, and what nobody foresaw, like every other error.
+    """Answer unknown routes and methods, pages' errors and unexpected errors like every other error.
 
     Args:
-        app: whose errors.
-        shown: an answer that no route of the API gives, as the client of the request reads it.
+        app: the application.
+        shown: adapts an answer that comes from no route of the API to the client of the request.
     """
 
     async def of_no_route(request: Request, error: Exception) -> Response:
@@ -292,13 +292,13 @@ def install_handlers(app: Starlette, shown: Callable[[Request, Response], Respon
 def _http_problem(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     slug = {404: "no-route", 405: "no-method"}.get(status, "http")
-    detail = "there is no such route; see /docs" if status == 404 else "the request cannot be served"
+    detail = "no route has this path; see /docs" if status == 404 else "the request cannot be served"
     headers, problems = None, []
     if status == 405:
         methods = _methods(request)
         headers = {"Allow": ", ".join(methods)}
-        detail = f"this route takes {', '.join(methods)} only; see /docs"
-        problems = [Problem("method", "is not one of this route", methods)]
+        detail = f"this route only allows {', '.join(methods)}; see /docs"
+        problems = [Problem("method", "is not allowed on this route", methods)]
     if INFERENCE.match(route_path(request.scope)):
         return _sentence(Refusal(status, slug, detail, headers=headers))
     return _document(Refusal(status, slug, detail, problems, headers))
@@ -309,7 +309,7 @@ INFERENCE = re.compile(r"/v2(?:/|$)")
 
 
 def _methods(request: Request) -> list[str]:
-    """The methods that the path has, whichever route they are of."""
+    """The methods of all routes that the path has."""
     found = [own.route for own in iter_route_contexts(request.app.routes)]
     fitting = [route for route in found if route.matches(request.scope)[0] != Match.NONE]
     methods = {method for route in fitting for method in getattr(route, "methods", None) or ()}

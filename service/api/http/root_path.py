@@ -25,10 +25,10 @@ def parse(text: str, taken: Iterable[str]) -> str:
     root = text.rstrip("/")
     if FORM.fullmatch(root) is None or {".", ".."} & {*root.split("/")}:
         raise ValueError(
-            f"ONEPASS_ROOT_PATH: {text!r} is no path such as /ml: letters, digits and _ . ~ - between slashes"
+            f"ONEPASS_ROOT_PATH: {text!r} is not a path such as /ml: letters, digits and _ . ~ - between slashes"
         )
     if root and _first(root) in {_first(path) for path in taken}:
-        raise ValueError(f"ONEPASS_ROOT_PATH: /{_first(root)} is a path of the service itself; take another one")
+        raise ValueError(f"ONEPASS_ROOT_PATH: /{_first(root)} is a path of the service itself; choose another one")
     return root
 
 

@@ -84,7 +84,7 @@ def let_in(context: Context, asked: Scope, rights: str, model: str | None) -> No
 def _bad_name(method: str) -> Exception:
     if method == "PUT":
         return Invalid.of("name", "is not a model name", NAME.pattern)
-    return NotFound("there is no model of this name: it is not one a model can have")
+    return NotFound("there is no such model: models cannot have this name")
 
 
 READ, LEARN, ADMIN = Depends(Needs("read")), Depends(Needs("learn")), Depends(Needs("admin"))
@@ -216,9 +216,9 @@ def refused(
     if isinstance(error, ClientDisconnect):
         return disconnected()
     if not isinstance(error, Exception):  # cancelled by the server: the grace period ends before the request does
-        return refusal(Unavailable("the service stops; nothing is known to be learned: send the request again"))
+        return refusal(Unavailable("the service is stopping; the request may have been learned: send it again"))
     if status_of(error) == 500:
         logger.error("%s %s failed", method, path, exc_info=error)
     else:
-        logger.debug("%s %s is refused: %s", method, path, slug_of(error))
+        logger.debug("%s %s was refused: %s", method, path, slug_of(error))
     return refusal(error)

@@ -1,4 +1,4 @@
-"""/models/{name}/challengers: learners beside a model's own, for the same rows, one of which may become the model."""
+"""/models/{name}/challengers: learners that compete with a model on the same rows and may replace it."""
 
 from typing import Annotated, Any, Literal
 
@@ -29,49 +29,49 @@ from service.runtime.threads import load_algorithm
 class Promotion(RequestBody):
     """How a challenger is promoted."""
 
-    force: bool = Field(False, description="Also one that has not been shown to be better.")
+    force: bool = Field(False, description="Promote it even if it is not proven to be better.")
 
 
 class Difference(BaseModel):
-    """The paired difference of losses, model minus challenger: above 0 the challenger is better. Null before a row."""
+    """The paired difference of losses, model minus challenger: above 0, the challenger is better. Null without rows."""
 
     mean: float | None = Field(
         examples=[0.021],
-        description="Of the rows that both have predicted, since the later of the two began or the last promotion. "
-        "Losses are 0 or 1, with `class_costs` what the answer cost; squared errors count as at most `bound`.",
+        description="Over the rows that both have predicted since the later of the two started, or since the last "
+        "promotion. Losses are 0 or 1, or costs with `class_costs`; squared errors are capped at `bound`.",
     )
     low: float | None = Field(
         examples=[0.004],
-        description="The interval holds at all rows at once (a confidence sequence): it may be looked at at any time.",
+        description="The interval holds at all rows at once (a confidence sequence): you may look at it at any time.",
     )
     high: float | None = Field(examples=[0.038])
-    confidence: float = Field(examples=[0.95], description="1 - 0.05 / k with k challengers, `previous` included.")
-    rows: int = Field(ge=0, examples=[2400], description="Rows that were compared.")
+    confidence: float = Field(examples=[0.95], description="1 - 0.05 / k with k challengers, including `previous`.")
+    rows: int = Field(ge=0, examples=[2400], description="Number of rows compared.")
     bound: float | None = Field(
-        None, description="Regression: the largest squared error that counts, four times the variance of the labels."
+        None, description="Regression: the cap on squared errors, four times the variance of the labels."
     )
 
 
 class ChallengerEntry(BaseModel):
-    """A challenger: a learner beside the model's own, on the same rows."""
+    """A challenger: a second learner on the model's rows."""
 
     name: str = Field(examples=["candidate"])
     config: dict[str, Any] = Field(
         examples=[{"algorithm": "vigod", "params": {"batch_size": 200}, "promote": "never"}],
-        description="What it has by itself, complete; all else is the model's.",
+        description="Its own settings, complete; all others are the model's.",
     )
     promote: Literal["never", "auto"]
-    since_version: int = Field(ge=0, examples=[18], description="The entry that put it there.")
+    since_version: int = Field(ge=0, examples=[18], description="The log entry that added it.")
     rows: RowsLearned
     metrics: Metrics = Field(
-        description="Of the rows that it has learned; `history` and `marks` have the row numbers of the model."
+        description="Over the rows it has learned; `history` and `marks` use the model's row numbers."
     )
-    info: dict[str, Any] = Field(examples=[{"classes_seen": 2}], description="What its learner reports.")
+    info: dict[str, Any] = Field(examples=[{"classes_seen": 2}], description="Its learner's own report.")
     difference: Difference
 
 
 class Champion(BaseModel):
-    """The learner whose predictions the model answers with."""
+    """The learner whose predictions the model returns."""
 
     algorithm: str = Field(examples=["dfop"])
     score: float | None = Field(
@@ -80,7 +80,7 @@ class Champion(BaseModel):
 
 
 class ChallengerList(BaseModel):
-    """The challengers of a model, in the order in which they were put beside it."""
+    """The challengers of a model, in the order in which they were added."""
 
     champion: Champion
     challengers: list[ChallengerEntry]
@@ -93,14 +93,14 @@ deletion = APIRouter(route_class=Route, tags=["deletion"])
 CHALLENGER = f"^{NAME.pattern}$"
 ChallengerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "candidate"}})]
 FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "previous"}})]
-"""Of one to delete: in the documented story the model that ``candidate`` has replaced."""
+"""The name of a challenger to delete; in the examples, the model that ``candidate`` has replaced."""
 
 
 @router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList, responses=NOT_MODIFIED)
 async def list_challengers(request: Request, replica: ReadModel) -> Response:
     """List challengers.
 
-    With their metrics and the paired difference of their losses to the model's.
+    With their metrics and the paired differences between the model's losses and theirs.
     """
     return await conditional(request, replica, documents.challenger_list)
 
@@ -110,8 +110,8 @@ async def list_challengers(request: Request, replica: ReadModel) -> Response:
     dependencies=[ADMIN],
     status_code=201,
     response_model=ChallengerEntry,
-    response_description="It learns every row from here on",
-    responses={200: {"model": ChallengerEntry, "description": "It is there already; at most `promote` has changed"}},
+    response_description="Added; it learns every row from now on",
+    responses={200: {"model": ChallengerEntry, "description": "It already exists; at most `promote` has changed"}},
 )
 async def put_challenger(
     ctx: Ctx,
@@ -121,12 +121,12 @@ async def put_challenger(
     request: Request,
     key: IdempotencyKey,
 ) -> Response:
-    """Put a challenger beside a model.
+    """Add a challenger to a model.
 
-    From the next row on it learns every row that the model learns, in the same order, on every replica: it begins with
-    nothing learned, in the features in force. Each row is predicted by both before it is learned, and their losses are
-    compared; the model's answers stay its own. Features, labels and what is said of missing values, categories and
-    costs are the model's. The same body again is 200, and may change `promote`; another one is 409.
+    It starts untrained, with the features in use, and from the next row on learns every row that the model learns, in
+    the same order, on every replica. Both predict each row before learning it, and their losses are compared; the
+    service still returns the model's predictions. Features, labels and the settings for missing values, categories and
+    costs are the model's. The same body again is 200, and may change `promote`; a different one is 409.
     """
     await load_algorithm(body)
     most, admit = ctx.engine.bounds.challengers_max, ctx.engine.models.admit
@@ -146,15 +146,15 @@ async def put_challenger(
     "/models/{name}/challengers/{challenger}",
     dependencies=[ADMIN],
     status_code=204,
-    response_description="It is gone, with what it has learned",
+    response_description="Deleted, with everything it has learned",
 )
 async def delete_challenger(
     ctx: Ctx, name: ModelName, challenger: FormerName, request: Request, key: IdempotencyKey
 ) -> None:
-    """Take a challenger away.
+    """Delete a challenger.
 
-    A snapshot is written first, which stays in `GET /models/{name}/snapshots` until the next deletion or promotion; if
-    it cannot be, the answer is 503 and nothing changes.
+    The service first writes a snapshot, which stays in `GET /models/{name}/snapshots` until the next deletion or
+    promotion; if it cannot, the answer is 503 and nothing changes.
     """
     await _commit(ctx, name, request, key, lambda model, ids: changes.withdraw(model, challenger, ids))
 
@@ -163,7 +163,7 @@ async def delete_challenger(
     "/models/{name}/challengers/{challenger}/promote",
     dependencies=[ADMIN],
     response_model=Model,
-    response_description="The model as it is now",
+    response_description="The model after the promotion",
 )
 async def promote_challenger(
     ctx: Ctx,
@@ -175,14 +175,14 @@ async def promote_challenger(
 ) -> Response:
     """Make a challenger the model.
 
-    409 unless `force` is true if fewer than 200 rows were compared or `difference.low` is not above 0; `previous` needs
-    no force. A snapshot is written first, which stays in `GET /models/{name}/snapshots` until the next promotion or
-    deletion; if it cannot be, the answer is 503 and nothing changes.
+    409 if fewer than 200 rows were compared or `difference.low` is not above 0, unless `force` is true; `previous`
+    needs no force. The service first writes a snapshot, which stays in `GET /models/{name}/snapshots` until the next
+    promotion or deletion; if it cannot, the answer is 503 and nothing changes.
 
-    An entry of the log: every replica promotes at the same row. The model's rows, ids, drift events and marks count on
-    (the promotion is a mark); its metrics are those of the challenger, over the rows that it has learned. The former
-    model goes on learning as the challenger `previous`, in place of an older one, and is never promoted by itself;
-    promoting it swaps the two. All differences start anew. An Idempotency-Key makes a retry safe.
+    The promotion is an entry of the log: every replica promotes at the same row. The model's rows, ids, drift events
+    and marks continue (the promotion is a mark); its metrics are those of the challenger, over the rows it has learned.
+    The former model keeps learning as the challenger `previous`, replaces an earlier `previous`, and is never promoted
+    automatically; promoting it swaps the two. All differences start again. An Idempotency-Key makes a retry safe.
     """
     force = body is not None and body.force
 
@@ -193,7 +193,7 @@ async def promote_challenger(
 
 
 async def _commit(ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b"") -> Replica:
-    """Commit what a request asks for, after a snapshot if it takes a learner away; the model as it is after it."""
+    """Commit a request, after writing a snapshot if it removes a learner; returns the model afterwards."""
     asked = f"{request.method} {route_path(request.scope)}\n".encode()
     _, reply = await commit_change(ctx, name, identity_of(key, None, REQUEST, (asked, body)), plan)
     return await after(ctx, name, reply)

@@ -1,7 +1,7 @@
-"""What there is to see of one model, as JSON.
+"""The documents about one model, as JSON.
 
-Nobody may be changing the model meanwhile: ``replica.held``. ``in_parts`` says what is done elsewhere than on the event
-loop. The schemas beside the routes describe these documents.
+The model must not change while a document is built: hold ``replica.held``. ``in_parts`` decides which work leaves the
+event loop. The schemas next to the routes describe these documents.
 """
 
 from collections.abc import Callable
@@ -22,27 +22,27 @@ from service.runtime.threads import in_thread_if_large
 
 T = TypeVar("T")
 FEATURE_BYTES = 100
-"""What a feature, in a document, is taken to be worth in bytes read."""
+"""Assumed cost of one feature in a document, in bytes of a body."""
 LEARNER_BYTES = 50_000
-"""What the metrics of a learner are taken to be worth: they are bounded, about a millisecond."""
+"""Assumed cost of a learner's metrics, in bytes of a body: they are bounded, about a millisecond."""
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} has no place in a document")
+    raise TypeError(f"{type(value).__name__} cannot be part of a document")
 
 
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def json_of(document: bytes, status: int = 200) -> Response:
-    """An answer with a document."""
+    """The answer that carries a document."""
     return Response(document, status, media_type=JSON)
 
 
 async def of_model(replica: Replica, make: Callable[[Replica], T]) -> T:
-    """Documents of a model, made while it is held still; in a thread where they are large.
+    """Documents of a model, built while it is held still; large ones in a thread.
 
     Raises:
         ModelDown: it is out of service.
@@ -69,7 +69,7 @@ def columns_of(model: Model) -> int:
 
 
 def _size(model: Model) -> int:
-    """What the documents of a model are taken to be worth in bytes read."""
+    """Assumed cost of a model's documents, in bytes of a body."""
     return FEATURE_BYTES * columns_of(model) + LEARNER_BYTES * (1 + len(model.challengers))
 
 
@@ -101,7 +101,7 @@ def metrics(replica: Replica) -> bytes:
 
 
 def features(replica: Replica, *, means: bool = False) -> bytes:
-    """``GET /models/{name}/features``, with ``means`` those of the features as well."""
+    """``GET /models/{name}/features``; ``means`` adds the means of the features."""
     known = {"means": read.feature_means(replica.model.own)} if means else {}
     return _encode({**changes.feature_state(replica.model), **known, **_stamp(replica)})
 
@@ -115,7 +115,7 @@ def challenger_list(replica: Replica) -> bytes:
 
 
 def challenger(model: Model, name: str) -> bytes:
-    """One of them."""
+    """One challenger in that list."""
     return _encode(changes.challenger_shown(model, name))
 
 

@@ -1,4 +1,4 @@
-"""The metrics in answers, as the contract names them; their examples are those of ``demo`` after 18 rows."""
+"""The metrics in answers; the examples show ``demo`` after 18 rows."""
 
 from typing import Any
 
@@ -68,11 +68,11 @@ HISTORY: list[dict[str, Any]] = [
 
 Score = int | float | None
 RowCount = int | float
-"""Rows; in ``fading`` a sum of weights."""
+"""A number of rows; in ``fading``, a sum of weights."""
 
 
 class BaselineScore(BaseModel):
-    """The score of a baseline: of classes its accuracy, of numbers both errors."""
+    """The score of a baseline: accuracy for classification, both errors for regression."""
 
     accuracy: float | None = Field(None, examples=[0.82])
     mse: float | None = None
@@ -83,58 +83,60 @@ Baselines = dict[str, BaselineScore]
 
 
 class ClassScores(BaseModel):
-    """The scores of one class; null where it has no rows, or was never the answer."""
+    """The scores of one class; null if it has no rows or was never predicted."""
 
-    support: RowCount = Field(examples=[512], description="Rows of this label.")
-    precision: float | None = Field(examples=[0.81], description="Of the rows answered with it, the share that are it.")
-    recall: float | None = Field(examples=[0.86], description="Of its rows, the share answered with it.")
-    f1: float | None = Field(examples=[0.83], description="The harmonic mean of both.")
+    support: RowCount = Field(examples=[512], description="Number of rows with this label.")
+    precision: float | None = Field(examples=[0.81], description="Share of rows predicted as this label that have it.")
+    recall: float | None = Field(
+        examples=[0.86], description="Share of rows with this label that were predicted as it."
+    )
+    f1: float | None = Field(examples=[0.83], description="Harmonic mean of precision and recall.")
 
 
 class Confusion(BaseModel):
-    """Rows by label and answer."""
+    """Rows by label and predicted label."""
 
     labels: list[Label] = Field(
         examples=[["UP", "DOWN"]],
-        description="Up to 50 classes; of more, 50 of the most frequent, and `other` for the rest behind them.",
+        description="Up to 50 classes; if there are more, 50 of the most frequent, then `other` for the rest.",
     )
     counts: list[list[RowCount]] = Field(
-        examples=[[[440, 72], [84, 404]]], description="A list per label that came, with a number per answer."
+        examples=[[[440, 72], [84, 404]]], description="One list per true label, with one number per predicted label."
     )
 
 
 class ReliabilityBin(BaseModel):
-    """The rows whose answers had about the same probability: what was promised, and what came of it."""
+    """Rows whose predictions had about the same probability: that probability, and how many were right."""
 
-    mean: float = Field(examples=[0.93], description="The mean probability of the answers.")
-    share: float = Field(examples=[0.91], description="The share of right ones.")
+    mean: float = Field(examples=[0.93], description="Mean probability of the predictions.")
+    share: float = Field(examples=[0.91], description="Share of correct predictions.")
     rows: RowCount = Field(examples=[611])
 
 
 class Costs(BaseModel):
-    """What answers cost a row by `class_costs`, beside the cheapest constant answer; null without rows."""
+    """Mean cost per row by `class_costs`, and that of the cheapest constant prediction; null without rows."""
 
-    mean: float | None = Field(examples=[0.16], description="The cost of the model's misses, over the rows.")
+    mean: float | None = Field(examples=[0.16], description="The cost of the model's errors, per row.")
     constant: float | None = Field(
-        examples=[0.34], description="The same if `label` had been the answer to every row: the least for these rows."
+        examples=[0.34], description="The cost of predicting `label` for every row, the cheapest constant prediction."
     )
-    label: Label | None = Field(examples=["UP"], description="The label of which that is told.")
+    label: Label | None = Field(examples=["UP"], description="The label of the cheapest constant prediction.")
 
 
 class PairedScore(BaseModel):
-    """The errors of a regression on the rows for which `last_value` had a number: what the two are compared by.
+    """The errors of a regression on the rows for which `last_value` had a prediction, for comparing the two.
 
-    The first row is none of them: the model predicts it before it has learned anything, and where labels are far from 0
-    its error would outweigh those of thousands of rows.
+    The first row is excluded: the model predicts it before it has learned anything, and if labels are far from 0, this
+    one error would outweigh those of thousands of rows.
     """
 
-    rows: RowCount = Field(examples=[999], description="Those rows.")
+    rows: RowCount = Field(examples=[999], description="Number of these rows.")
     mse: float | None = Field(examples=[1.02], description="Mean squared error.")
     mae: float | None = Field(examples=[0.81], description="Mean absolute error.")
 
 
 class PairedScores(BaseModel):
-    """The same in each span."""
+    """The paired scores of each span."""
 
     overall: PairedScore
     window: PairedScore
@@ -142,58 +144,58 @@ class PairedScores(BaseModel):
 
 
 class Scores(BaseModel):
-    """The scores of some rows; undefined numbers are null."""
+    """Scores over a set of rows; undefined numbers are null."""
 
-    size: int | None = Field(None, examples=[1000], description="`window`: its length.")
-    rows: int | None = Field(None, examples=[1000], description="`window`: rows in it.")
-    factor: float | None = Field(None, examples=[0.999], description="`fading`: the weight of a row beside the next.")
-    accuracy: float | None = Field(None, examples=[0.84], description="Classification: the share of right answers.")
-    balanced_accuracy: float | None = Field(None, examples=[0.84], description="The mean of the recalls.")
-    kappa: float | None = Field(None, examples=[0.68], description="Accuracy beyond what the class shares would give.")
-    kappa_temporal: float | None = Field(None, examples=[0.11], description="Accuracy beyond `no_change`.")
+    size: int | None = Field(None, examples=[1000], description="`window`: its maximum length in rows.")
+    rows: int | None = Field(None, examples=[1000], description="`window`: number of rows in it.")
+    factor: float | None = Field(None, examples=[0.999], description="`fading`: weight of a row relative to the next.")
+    accuracy: float | None = Field(None, examples=[0.84], description="Classification: share of correct predictions.")
+    balanced_accuracy: float | None = Field(None, examples=[0.84], description="Mean recall over the classes.")
+    kappa: float | None = Field(None, examples=[0.68], description="Accuracy relative to chance agreement.")
+    kappa_temporal: float | None = Field(None, examples=[0.11], description="Accuracy relative to `no_change`.")
     log_loss: float | None = Field(
         None,
         examples=[0.41],
-        description="Mean of -ln of the probability given to the true label.",
+        description="Mean of -ln of the probability of the true label.",
     )
     brier: float | None = Field(
         None,
         examples=[0.13],
-        description="Squared error of the probabilities: of the second of two classes, else summed over all.",
+        description="Squared error of the probabilities: with two classes that of the second, else summed over all.",
     )
     ece: float | None = Field(
         None,
         examples=[0.02],
-        description="Expected calibration error: how far answers' probabilities are from the share of right ones.",
+        description="Expected calibration error: distance of the probabilities from the share of correct predictions.",
     )
     roc_auc: float | None = Field(
-        None, examples=[0.91], description="With two classes: of the second one's probability."
+        None, examples=[0.91], description="With two classes: ROC AUC of the second one's probability."
     )
-    average_precision: float | None = Field(None, examples=[0.9], description="With two classes: for the second one.")
+    average_precision: float | None = Field(None, examples=[0.9], description="With two classes: of the second.")
     unscored: RowCount | None = Field(
-        None, examples=[0], description="Rows for which nothing could have been said: no label was known."
+        None, examples=[0], description="Rows that could not be predicted because no label was known yet."
     )
-    per_class: dict[str, ClassScores] | None = Field(None, description="By label, those of the confusion.")
+    per_class: dict[str, ClassScores] | None = Field(None, description="By label; the classes of `confusion`.")
     confusion: Confusion | None = None
     reliability: list[ReliabilityBin] | None = Field(
-        None, description="By the probability of the answer, in steps of 0.1; steps without rows are left out."
+        None, description="By probability of the prediction, in steps of 0.1; steps without rows are omitted."
     )
     mse: float | None = Field(None, description="Regression: mean squared error.")
     mae: float | None = Field(None, description="Mean absolute error.")
     r2: float | None = Field(None, description="1 - mse / variance of the labels.")
     bias: float | None = Field(None, description="Mean of prediction minus label.")
     median_ae: float | None = Field(
-        None, description="Median absolute error: exact in `window`, elsewhere within 3.2 percent."
+        None, description="Median absolute error: exact in `window`, otherwise within 3.2 percent."
     )
     coverage: dict[str, float | None] | None = Field(
         None,
         examples=[{"0.5": 0.503, "0.9": 0.897}],
-        description="Regression: by level, the share of labels within the intervals made before they came; null where "
-        "there was none yet.",
+        description="Regression: by level, the share of labels inside the intervals predicted for them; null if there "
+        "were none yet.",
     )
-    costs: Costs | None = Field(None, description="Of a model with `class_costs`.")
+    costs: Costs | None = Field(None, description="Only with `class_costs`.")
     baselines: Baselines | None = Field(
-        None, description="Of the same rows; `last_value` of those for which it had a number."
+        None, description="Over the same rows; `last_value` over those for which it had a prediction."
     )
 
 
@@ -204,42 +206,46 @@ class Metrics(BaseModel):
     overall: Scores = Field(examples=[OVERALL], description="Over all rows.")
     window: Scores = Field(examples=[WINDOW], description="Over the latest `size` rows.")
     fading: Scores = Field(
-        examples=[FADING], description="Over all rows, each counted `factor` times less than the next."
+        examples=[FADING], description="Over all rows; each row counts `factor` times as much as the next."
     )
     baselines: Baselines = Field(
         examples=[BASELINES],
-        description="What repeating the last label and saying the most frequent one would have scored over all rows; "
-        "for regression `last_value`. Each is asked when the model is: before the label of a tracked row has come.",
+        description="Scores over all rows of repeating the last label (`no_change`; for regression `last_value`) and "
+        "of predicting the most frequent one (`majority`). Baselines predict when the model does: for a tracked row, "
+        "before its label arrives.",
     )
     paired: PairedScores | None = Field(
-        None, description="Regression: the model on the rows that `baselines` are of, to be compared with them."
+        None, description="Regression: the model's scores on the rows of `baselines`, for comparison with them."
     )
-    unscored: int = Field(examples=[0], description="Of all rows, those for which nothing could have been said.")
+    unscored: int = Field(examples=[0], description="Rows that could not be predicted.")
     history: list[dict[str, Score]] = Field(
         examples=[HISTORY],
-        description="The window's scores at every so many rows: `accuracy`, `kappa`, and the accuracies of `no_change` "
-        "and `majority`; for regression `mse`, `mae`, and the `mse` of `last_value`. `overall` is the first one over "
-        "all rows until then. `paired` and `paired_overall` are `mse` and `overall` on the rows for which `last_value` "
-        "had a number.",
+        description="Scores of the window every `history_every` rows: `accuracy`, `kappa`, and the accuracies of "
+        "`no_change` and `majority`; for regression `mse`, `mae`, and the `mse` of `last_value`. `overall` is the "
+        "accuracy or `mse` over all rows so far. `paired` and `paired_overall` are `mse` and `overall` on the rows for "
+        "which `last_value` had a prediction.",
     )
     history_every: int = Field(
         examples=[10],
-        description="Rows between two points of `history`; it doubles, and every other point goes, at 512 of them.",
+        description="Rows between two points of `history`; at 512 points it doubles and every other point is dropped.",
     )
-    marks: list[dict[str, Any]] = Field(examples=[[]], description="Rows after which something happened, and what.")
+    marks: list[dict[str, Any]] = Field(
+        examples=[[]], description="Events such as drifts, with the row after which they happened."
+    )
     marks_thinned: int = Field(
         ge=0,
         examples=[0],
-        description="Marks left out: from the 101st on, where they are closest, drifts before anything else.",
+        description="Number of marks dropped: of more than 100, those closest together, drifts first.",
     )
 
 
 class ModelMetrics(Metrics):
-    """Scores beside their baselines, and what the learner reports."""
+    """Scores with their baselines, and the learner's own report."""
 
-    learner: dict[str, Any] = Field(examples=[LEARNER], description="What the learner tells of itself.")
+    learner: dict[str, Any] = Field(examples=[LEARNER], description="The learner's own report.")
     unknown: dict[str, int] = Field(
-        examples=[{}], description="Categories learned that were not declared, by feature with declared ones."
+        examples=[{}],
+        description="Number of undeclared categories in learned rows, by feature with declared categories.",
     )
     version: Version
     incarnation: Incarnation

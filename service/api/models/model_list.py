@@ -20,16 +20,16 @@ from service.store.catalog import Listed, Wanted
 router = APIRouter(route_class=Route)
 _encode = msgspec.json.Encoder().encode
 CURSOR = re.compile(rf"~([a-z]+):(-?[0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?):({NAME.pattern})")
-"""A cursor of another order than by name: the place of the last model of the page before."""
+"""A cursor of an order other than by name: the position of the last model of the previous page."""
 
 ListedPhase = Literal["steady", "overlap", "ensemble", "down"]
 Sort = Literal["name", "rows", "updated", "worst"]
 
 
 class DriftSummary(Body):
-    """The newest drift event of a model; `GET /models/{name}/drift` has all of it."""
+    """The newest drift event of a model; `GET /models/{name}/drift` shows it in full."""
 
-    row: Annotated[int, Field(ge=0, examples=[1204], description="The row that raised its first alarm.")]
+    row: Annotated[int, Field(ge=0, examples=[1204], description="Number of the row that raised its first alarm.")]
     time: Time
     kind: Annotated[str, Field(examples=["class_mean"])]
     label: Annotated[Label | None, Field(examples=["UP"], description="The class compared; null for regression.")] = (
@@ -38,40 +38,40 @@ class DriftSummary(Body):
 
 
 class ModelSummary(Body):
-    """A model in the list; all of it but `rows_per_s` is of one version."""
+    """A model in the list; all fields except `rows_per_s` belong to one version."""
 
     name: Annotated[str, Field(examples=["demo"])]
     algorithm: Annotated[str, Field(examples=["dfop"])]
     task: Annotated[str, Field(examples=["classification"])]
     version: Annotated[int, Field(ge=0, examples=[18])]
-    rows: Annotated[int | None, Field(examples=[18], description="Rows the model has learned; null: not known yet.")]
+    rows: Annotated[int | None, Field(examples=[18], description="Rows the model has learned; null: not yet known.")]
     score: Annotated[
         float | None, Field(examples=[0.83], description="Overall accuracy, or mean squared error; null: no rows yet.")
     ]
     baseline: Annotated[
         float | None,
-        Field(examples=[0.82], description="The same of the best baseline: `no_change`, `majority` or `last_value`."),
+        Field(examples=[0.82], description="Score of the best baseline: `no_change`, `majority` or `last_value`."),
     ]
     paired_score: Annotated[
         float | None,
-        Field(examples=[None], description="Regression: the score on the rows of `baseline`, which misses the first."),
+        Field(examples=[None], description="Regression: the score on the rows of `baseline`, which lacks the first."),
     ]
     mean_cost: Annotated[
-        float | None, Field(examples=[None], description="With `class_costs`: the mean cost of the answers so far.")
+        float | None, Field(examples=[None], description="With `class_costs`: mean cost of the predictions so far.")
     ]
     baseline_cost: Annotated[
-        float | None, Field(examples=[None], description="The same of the constant answer that costs least.")
+        float | None, Field(examples=[None], description="Mean cost of the cheapest constant prediction.")
     ]
     phase: Annotated[
         ListedPhase, Field(examples=["steady"], description="`down`: out of service, or lost by the store.")
     ]
     updated: Time
     drift: Annotated[DriftSummary | None, Field(examples=[None], description="The newest drift event, if any.")]
-    challengers: Annotated[int, Field(ge=0, examples=[2], description="Learners beside the model's own.")]
-    ahead: Annotated[int, Field(ge=0, examples=[1], description="Those of them whose `difference.low` is above 0.")]
+    challengers: Annotated[int, Field(ge=0, examples=[2], description="Number of challengers.")]
+    ahead: Annotated[int, Field(ge=0, examples=[1], description="Challengers whose `difference.low` is above 0.")]
     rows_per_s: Annotated[
         float | None,
-        Field(examples=[12.5], description="Over the last 5 to 10 seconds; null where this replica cannot tell."),
+        Field(examples=[12.5], description="Over the last 5 to 10 seconds; null if this replica does not know."),
     ]
 
 
@@ -79,15 +79,19 @@ class ModelList(Body, omit_defaults=True):
     """A page of models."""
 
     models: list[ModelSummary]
-    next: Annotated[str | None, Field(examples=[None], description="The `cursor` of the next page.")]
+    next: Annotated[
+        str | None,
+        Field(examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last."),
+    ]
     age_s: Annotated[
-        float | None, Field(examples=[1.25], description="Age of the table that the page is from; by name: none.")
+        float | None,
+        Field(examples=[1.25], description="Age of the table used for sorting; absent when sorted by name."),
     ] = None
     total: Annotated[
-        int | None, Field(examples=[1], description="With `totals`: the models that the key may touch.")
+        int | None, Field(examples=[1], description="With `totals`: number of models that the key covers.")
     ] = None
     rows_per_s: Annotated[
-        float | None, Field(examples=[12.5], description="With `totals`: what they learn on this replica.")
+        float | None, Field(examples=[12.5], description="With `totals`: rows per second they learn on this replica.")
     ] = None
 
 
@@ -99,11 +103,11 @@ async def list_models(
     sort: Annotated[
         Sort,
         Query(
-            description="`name`; `rows`: most rows first; `updated`: latest first; `worst`: by the ratio of the "
-            "model's error to that of its baseline, largest first, the error being 1 - `score` for a classification, "
-            "`mean_cost` for one with `class_costs`, and `paired_score` for a regression (a baseline that is never "
-            "wrong is the hardest, two errors of 0 are equal). Models of which that is not known come last, and those "
-            "of fewer than 30 rows, which say too little. Equals are in the order of their names."
+            description="`name`; `rows`: most rows first; `updated`: latest first; `worst`: largest ratio of the "
+            "model's error to its baseline's first. The error is 1 - `score` for classification, `mean_cost` with "
+            "`class_costs`, `paired_score` for regression (a baseline without errors counts as the hardest to beat; "
+            "two errors of 0 are equal). Models with an unknown ratio or fewer than 30 rows come last. Ties are sorted "
+            "by name."
         ),
     ] = "name",
     search: Annotated[
@@ -111,20 +115,20 @@ async def list_models(
         Query(
             min_length=1,
             max_length=64,
-            description="Only models whose names contain this, upper or lower case.",
+            description="Only models whose names contain this text, ignoring case.",
             openapi_examples={"all": {"value": None}},
         ),
     ] = None,
-    totals: Annotated[bool, Query(description="Tell how many models there are, and the rows a second of all.")] = False,
+    totals: Annotated[bool, Query(description="Include the number of models and their total rows per second.")] = False,
 ) -> Response:
     """List models.
 
-    Those that the key may touch, each as its summary shows it: at most some two seconds behind the model's last row,
-    whichever replica answers. Nothing is loaded, and nothing is waited for.
+    Those that the key covers, each with its summary, which is at most about two seconds behind the model's last row,
+    whichever replica answers. No model is loaded.
 
-    Orders other than by name come from a table of all summaries, which each replica reads once in 0.5 to 5 s at most,
-    by how long that takes; `age_s` tells its age. Between two tables models may change places: then one may be on two
-    pages, or on none.
+    Orders other than by name come from a table of all summaries, which each replica reads at most every 0.5 to 5 s,
+    depending on how long that takes; `age_s` is its age. Models may change places between two tables: one may then be
+    on two pages, or on none.
     """
     listing, wanted = ctx.engine.listing, names_wanted(caller, search)
     age_s: float | None = None
@@ -147,7 +151,7 @@ async def list_models(
 
 
 def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
-    """The models that a key may know of, and that are searched for; None: all."""
+    """A test whether a key covers a model and the search matches its name; None: all do."""
     allowed = caller.allows if caller is not None and caller.models else None
     if search is None:
         return allowed
@@ -174,10 +178,10 @@ def _cursor(sort: Order, place: ListPosition) -> str:
 
 
 def _place(sort: Order, cursor: str | None) -> ListPosition:
-    """The place that a cursor of an order names; without one, that before all models.
+    """The position that a cursor of an order names; without a cursor, the one before all models.
 
     Raises:
-        Invalid: naming ``cursor``: it is not one of this order.
+        Invalid: for ``cursor``, if it is not one of this order.
     """
     if cursor is None:
         return ListPosition()

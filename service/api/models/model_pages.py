@@ -1,4 +1,4 @@
-"""Lists of one model: the entries of its log, and the predictions that wait for labels."""
+"""Lists of one model: the entries of its log, and the predictions that are waiting for labels."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
@@ -16,19 +16,20 @@ log, pending = APIRouter(route_class=Route), APIRouter(route_class=Route)
 class LogEntry(BaseModel):
     """An entry of the log: everything that was committed together."""
 
-    version: Version = Field(description="The version that it made.")
+    version: Version = Field(description="The version after this entry.")
     time: Time = Field(description="When it was committed, by the store's clock.")
     kind: str = Field(
         examples=["rows"],
         description="rows, overlap, switch begin, switch complete, switch abort, reset, configure, challenger put, "
-        "challenger delete, challenger promote, restore or import. Of an entry with "
-        "requests of several kinds all of them, joined by ` + `.",
+        "challenger delete, challenger promote, restore or import. For an entry with requests of several kinds, all "
+        "of them joined by ` + `.",
     )
     rows: int | None = Field(
-        ge=0, examples=[1], description="Rows that it holds, but for those whose ids had been seen; null: no rows."
+        ge=0, examples=[1], description="Number of rows, except those whose ids were sent before; null: no rows."
     )
     writer: str = Field(
-        examples=["9c0d1e2b4a685f3a"], description="The service process that committed it; each start has another name."
+        examples=["9c0d1e2b4a685f3a"],
+        description="The service process that committed it; the name changes at each start.",
     )
 
 
@@ -36,7 +37,9 @@ class LogPage(BaseModel):
     """Entries of the log, newest first."""
 
     entries: list[LogEntry]
-    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
+    next: str | None = Field(
+        examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last."
+    )
     incarnation: Incarnation
 
 
@@ -44,9 +47,9 @@ class LogPage(BaseModel):
 async def list_log(ctx: Ctx, replica: ReadModel, page: Paging) -> LogPage:
     """The log.
 
-    Its entries that are still kept, newest first: everything that was committed together is one entry, and makes one
-    version. Snapshots let the log be trimmed: entries before the oldest snapshot kept (`ONEPASS_SNAPSHOTS_KEPT`) are
-    gone. What entries hold is not shown, nor whether a request in them was refused by the state that it met.
+    The kept entries, newest first. Everything that is committed together is one entry and makes one version. Snapshots
+    allow the log to be trimmed: entries before the oldest kept snapshot (`ONEPASS_SNAPSHOTS_KEPT`) are gone. The answer
+    does not show the content of entries, nor whether the model refused a request when the entry was applied.
     """
     newest = WHOLE_MAX if page.cursor is None else (whole(page.cursor) or 0) - 1
     if newest < 0:
@@ -63,7 +66,7 @@ async def list_log(ctx: Ctx, replica: ReadModel, page: Paging) -> LogPage:
 
 
 class PendingEntry(BaseModel):
-    """A tracked prediction that waits for its label."""
+    """A tracked prediction that is waiting for its label."""
 
     prediction_id: str = Field(examples=["1U_YueguCgy6HMQRlrBf"])
     prediction: Predictable
@@ -72,20 +75,22 @@ class PendingEntry(BaseModel):
 
 
 class PendingList(BaseModel):
-    """Tracked predictions that wait for their labels."""
+    """Tracked predictions that are waiting for their labels."""
 
     pending: list[PendingEntry]
-    expired: int = Field(ge=0, examples=[0], description="How many have expired without a label.")
-    next: str | None = Field(examples=[None], description="The `cursor` of the next page.")
-    waiting: int = Field(ge=0, examples=[1], description="How many wait, on all pages.")
+    expired: int = Field(ge=0, examples=[0], description="Number of predictions that expired without a label.")
+    next: str | None = Field(
+        examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last."
+    )
+    waiting: int = Field(ge=0, examples=[1], description="Number of waiting predictions, on all pages.")
     incarnation: Incarnation
 
 
 @pending.get("/models/{name}/pending", tags=["one row"], dependencies=[READ])
 async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingList:
-    """Tracked predictions that wait for their labels.
+    """Tracked predictions that are waiting for their labels.
 
-    A prediction is tracked by `"track": true`. It waits until its label comes or it expires
+    `"track": true` makes a prediction tracked. It waits until its label arrives or it expires
     (`ONEPASS_PREDICTION_TTL_S`).
     """
     try:

@@ -1,4 +1,4 @@
-"""Models: create, show, change, delete, and how well one does."""
+"""Models: create, show, change and delete them, and show their metrics."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -29,16 +29,16 @@ from service.runtime.threads import in_thread_if_large, load_algorithm
 
 
 def sent_as(model: type[Checked]) -> WrapValidator:
-    """The body as it was sent, described by a model: it is parsed where that may take its time."""
+    """The raw body, documented by a model: it is parsed later, where that may take time."""
     return WrapValidator(lambda body, _: body, json_schema_input_type=model)
 
 
 class ModelBody(Config):
-    """A model to create. Only ``task`` is needed, and not even that where the algorithm has one only."""
+    """A model to create. Only ``task`` is required, unless the algorithm has a single task."""
 
 
 class RequestBody(BaseModel, extra="forbid", strict=True, json_schema_extra=optional):
-    """A body with the fields it names and no others; a number is a number."""
+    """A body without unknown fields and without conversion between types."""
 
 
 class Model(BaseModel):
@@ -48,13 +48,13 @@ class Model(BaseModel):
     incarnation: Incarnation
     config: dict[str, Any] = Field(
         examples=[CONFIG],
-        description="Complete, with every default.",
+        description="The complete configuration, with every default.",
     )
     version: Version
     rows: RowsLearned
     phase: Literal["steady", "overlap", "ensemble"]
     metrics: Metrics
-    info: dict[str, Any] = Field(examples=[INFO], description="What the model tells of itself.")
+    info: dict[str, Any] = Field(examples=[INFO], description="The model's own report.")
     created: Time
     updated: Time
 
@@ -71,7 +71,7 @@ async def _written_model(ctx: Ctx, name: ModelName) -> Replica:
 
 
 ReadModel = Annotated[Replica, Depends(_read_model)]
-"""The model that is read, as fresh as the query asks for."""
+"""The model that is read, as fresh as the query requires."""
 WrittenModel = Annotated[Replica, Depends(_written_model)]
 """The model that is about to be changed."""
 
@@ -82,17 +82,19 @@ WrittenModel = Annotated[Replica, Depends(_written_model)]
     dependencies=[ADMIN],
     status_code=201,
     response_model=Model,
-    response_description="It did not exist and was created; its configuration is complete",
-    responses={200: {"model": Model, "description": "It exists with the same configuration; nothing has changed"}},
+    response_description="Created; the answer has the complete configuration",
+    responses={
+        200: {"model": Model, "description": "It already exists with the same configuration; nothing has changed"}
+    },
 )
 async def create_model(
     ctx: Ctx, name: ModelName, body: Annotated[dict[str, Any], sent_as(ModelBody), Body(openapi_examples=MODELS)]
 ) -> Response:
     """Create a model.
 
-    Only `task` is needed: the algorithm is then `auto`. Features left out are fixed by the first feedback row; labels
-    left out appear as they come. The same body again is 200, as is the present configuration; another one is 409, whose
-    `errors` names the fields that differ, and which of them PATCH changes.
+    Only `task` is required: the default algorithm is `auto`. Without `features`, the first feedback row determines
+    them; without `labels`, they appear as they arrive. The same body again is 200, as is the model's present
+    configuration; any other is 409, and `errors` lists the fields that differ and which of them PATCH can change.
     """
     await load_algorithm(body)
     config = await in_thread_if_large(FEATURE_BYTES * _features(body), Config.parse, body)
@@ -109,14 +111,14 @@ def _features(body: Mapping[str, Any]) -> int:
 async def show_model(request: Request, replica: ReadModel) -> Response:
     """Show a model.
 
-    `config` is the present configuration, features excepted; `GET /models/{name}/features` shows the features currently
+    `config` is the present configuration, except the features; `GET /models/{name}/features` shows those currently
     in use.
     """
     return await conditional(request, replica, documents.model)
 
 
 async def shown(replica: Replica, status: int = 200) -> Response:
-    """A model as GET shows it.
+    """The document of a model that GET returns.
 
     Raises:
         ModelDown: it is out of service.
@@ -134,13 +136,13 @@ async def shown(replica: Replica, status: int = 200) -> Response:
 async def show_metrics(request: Request, replica: ReadModel, form: Format = "json") -> Response:
     """Prequential metrics.
 
-    Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` says the most
-    frequent one (`last_value` for regression): the last and the most frequent one that were known when the model made
-    its prediction, also where the label of a tracked row comes late. A row for which nothing could have been said, as
-    no label was known, is `unscored`: neither right nor a miss, for the model and for the baselines alike. `coverage`
-    is, by level, the share of the labels of a regression that lay within the intervals made before they came.
+    Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` predicts the most
+    frequent one (for regression: `last_value`), each among the labels that were known when the model made its
+    prediction, even if the label of a tracked row arrives late. A row that could not be predicted because no label was
+    known is `unscored`: neither right nor wrong, for the model and for the baselines. `coverage` is, by level, the
+    share of the labels of a regression that lay inside the intervals predicted for them.
 
-    `?format=csv` answers with a table of the history.
+    `?format=csv` returns a table of the history.
     """
     answer = await conditional(request, replica, documents.metrics)
     if form == "json" or answer.status_code != 200:
@@ -154,12 +156,12 @@ async def show_metrics(request: Request, replica: ReadModel, form: Format = "jso
     tags=["deletion"],
     dependencies=[ADMIN],
     status_code=204,
-    response_description="It is gone, with its log, snapshots and ids",
+    response_description="Deleted, with its log, snapshots and ids",
 )
 async def delete_model(ctx: Ctx, name: ModelName) -> None:
     """Delete a model.
 
-    With its log, its snapshots, its ids and its tracked predictions. Its drift events stay in `GET /drift`.
+    Together with its log, snapshots, ids and tracked predictions. Its drift events stay in `GET /drift`.
     """
     await ctx.engine.models.delete(name)
 
@@ -169,7 +171,7 @@ async def delete_model(ctx: Ctx, name: ModelName) -> None:
     tags=["models"],
     dependencies=[ADMIN],
     response_model=Model,
-    response_description="The model as it is now",
+    response_description="The model after the change",
 )
 async def configure_model(
     ctx: Ctx,
@@ -180,12 +182,12 @@ async def configure_model(
 ) -> Response:
     """Change settings.
 
-    The fields that are named are replaced, the others stay; null gives a field's default back, and turns `watch` off.
-    The change is an entry of the log: it holds from one row on, on every replica, and is a mark in the metrics. A row
-    that is on its way is taken if it is valid before the change or after it. A model that has these values already
-    stays at its version, unless the request carries an Idempotency-Key. Labels and categories can be added; else
-    features are changed by a switch, and algorithm, parameters, task and seed never change. A reset keeps the present
-    configuration; a restore brings back the one of its version.
+    Replaces the fields in the body; the others stay. null restores a field's default, and turns `watch` off. The change
+    is an entry of the log: it applies from the same row on, on every replica, and is a mark in the metrics. A row that
+    is in flight is accepted if it is valid before or after the change. If the model already has these values, its
+    version stays, unless the request has an Idempotency-Key. Labels and categories can be added; any other change of
+    features needs a switch, and algorithm, parameters, task and seed never change. A reset keeps the present
+    configuration; a restore brings back the configuration of its version.
     """
     identity = identity_of(key, None, REQUEST, (b"configure\n", await request.body()))
 

@@ -59,7 +59,7 @@ class RestoreTo(RequestBody):
 
 
 class Replaced(BaseModel):
-    """The state was replaced; the version goes on."""
+    """The state was replaced; the version continues."""
 
     name: str = Field(examples=["demo"])
     incarnation: Incarnation
@@ -84,7 +84,7 @@ def _replaced(replica: Replica, reply: Reply) -> Replaced:
 async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> SnapshotEntry:
     """Take a snapshot now.
 
-    Snapshots are also taken by themselves as the log grows; the newest are kept (`ONEPASS_SNAPSHOTS_KEPT`).
+    Snapshots are also taken automatically as the log grows; the newest are kept (`ONEPASS_SNAPSHOTS_KEPT`).
     """
     return _snapshot(await ctx.engine.snapshotter.take(replica))
 
@@ -93,7 +93,7 @@ async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> SnapshotEntry:
 async def list_snapshots(ctx: Ctx, replica: ReadModel) -> SnapshotList:
     """List snapshots.
 
-    Any of them can be restored.
+    Each of them can be restored.
     """
     kept = await ctx.engine.store.snapshots.list(replica.name, replica.incarnation)
     return SnapshotList(snapshots=[_snapshot(info) for info in kept], incarnation=replica.incarnation)
@@ -109,8 +109,8 @@ async def restore_snapshot(
 ) -> Replaced:
     """Go back to a snapshot.
 
-    The model has the state, the rows, the metrics and the configuration of the snapshot; the version goes on, and ids
-    stay seen.
+    The model gets back the state, the rows, the metrics and the configuration of the snapshot; the version continues,
+    and ids stay remembered.
     """
     kept = await ctx.engine.store.snapshots.list(replica.name, replica.incarnation)
     info = next((info for info in kept if info.version == body.version), None)
@@ -128,7 +128,7 @@ async def restore_snapshot(
 
 
 def _config(state: Buffer, admit: Callable[[LearnerSpaces], None] = lambda _: None) -> Config:
-    """The configuration of a state that is checked whole; nothing else of it is kept."""
+    """Validate a whole state; keep only its configuration."""
     return save.from_bytes(state, admit)[0].config
 
 
@@ -136,13 +136,13 @@ def _config(state: Buffer, admit: Callable[[LearnerSpaces], None] = lambda _: No
     "/models/{name}/state",
     dependencies=[READ],
     response_class=Response,
-    response_description="The whole state",
+    response_description="The state",
     responses={200: {"content": FILE}},
 )
 async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
     """Export the state.
 
-    Everything that predictions and learning depend on, as a safetensors file.
+    A safetensors file with everything that predictions and learning depend on.
     """
     budget, size = ctx.engine.state_budget, replica.model.nbytes
     budget.take(size)
@@ -150,7 +150,7 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
         async with replica.held():
             stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
             state = await in_thread_if_large(size, save.to_bytes, replica.model, stamp)
-    except BaseException:  # cancelled, too
+    except BaseException:  # also when cancelled
         budget.give(size)
         raise
     headers = {
@@ -163,29 +163,29 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
 @router.put(
     "/models/{name}/state",
     dependencies=[ADMIN],
-    responses={201: {"model": Replaced, "description": "The model did not exist and was created from the state"}},
+    responses={201: {"model": Replaced, "description": "The model did not exist; it was created from the state"}},
     openapi_extra={"requestBody": {"required": True, "content": FILE}},
 )
 async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Response) -> Replaced:
     """Import a state.
 
-    A file that `GET /models/{name}/state` has given, by this version or an earlier one, of any size up to
-    `ONEPASS_MODEL_LIMIT_MB`. Everything is checked before anything changes. A model that does not exist is created with
-    the configuration that the state carries. One that exists goes on with it, too; algorithm, task, parameters, seed,
-    features and labels have to agree with its own, but for labels and categories that were added (409 names them).
-    While others transfer large states the answer may be 503.
+    A file from `GET /models/{name}/state` of this version or an earlier one, up to `ONEPASS_MODEL_LIMIT_MB`. Everything
+    is checked before anything changes. A model that does not exist is created with the configuration in the state. An
+    existing model takes over the configuration, too; algorithm, task, parameters, seed, features and labels must agree
+    with its own, except for labels and categories that were added (409 lists them). The answer may be 503 while other
+    clients transfer large states.
     """
     bodies.media_type(request, STATE_TYPES)
     bounds, models = ctx.engine.bounds, ctx.engine.models
-    body = await bodies.read_body(request, bounds.model_bytes_max + bounds.body_bytes_max)  # its arrays, and the rest
+    body = await bodies.read_body(request, bounds.model_bytes_max + bounds.body_bytes_max)  # the arrays, and the rest
     with ctx.engine.state_budget.held(len(body)):
         try:
-            # In a thread whatever its size: the state may be the first of its algorithm, whose kernels are loaded then.
+            # Always in a thread: if the state is the first one of its algorithm, reading it loads the kernels.
             config = await asyncio.to_thread(_config, body, lambda found: models.admit(admission.of_state(found)))
         except Invalid:
             raise
         except ValueError as error:
-            raise Invalid.of("body", f"is not a state that can be taken over: {error}") from error
+            raise Invalid.of("body", f"is not a state that can be imported: {error}") from error
         try:
             replica = await ctx.engine.replica(name)
         except NotFound:
@@ -197,7 +197,7 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
 
 
 def _other_configuration(name: str, own: Config, given: Config) -> RequestConflict:
-    """The error for a state that a model cannot go on with, with the fields that would have to agree."""
+    """The error for a state that does not fit a model, with the fields that differ."""
     problems = [
         Problem(one.field, "is not the model's value: import the state under another name", one.allowed)
         for one in differences(own, given)
@@ -205,7 +205,7 @@ def _other_configuration(name: str, own: Config, given: Config) -> RequestConfli
     ][:PROBLEMS_MAX]
     fields = ", ".join(one.field for one in problems)
     return RequestConflict(
-        f"the state is of a model with another configuration than {name} ({fields}); import it under another name",
+        f"the configuration of the state differs from that of {name} ({fields}); import it under another name",
         problems,
     )
 
@@ -214,17 +214,17 @@ def _other_configuration(name: str, own: Config, given: Config) -> RequestConfli
 async def reset_model(replica: WrittenModel) -> Replaced:
     """Reset a model to its first state.
 
-    Rows and metrics start at 0; the version goes on, ids stay seen. The present configuration stays, and after a change
+    Rows and metrics start at 0; the version continues, ids stay remembered. The configuration stays, and after a change
     of features the new ones.
     """
     return _replaced(replica, await replica.inbox.submit(Reset()))
 
 
 class CopyBody(RequestBody):
-    """What a copy is called."""
+    """The name of a copy."""
 
     name: str = Field(
-        description="Of the copy; no model has it yet.", json_schema_extra={"pattern": f"^{NAME.pattern}$"}
+        description="Name of the copy; it must not be taken.", json_schema_extra={"pattern": f"^{NAME.pattern}$"}
     )
 
 
@@ -244,11 +244,11 @@ async def copy_model(
 ) -> Response:
     """Copy a model.
 
-    The copy is a new incarnation at version 0, with the rows, the state, the metrics and the configuration that the
-    model has at the head of its log; it learns by itself from then on. Remembered ids, tracked predictions and drift
-    events are not copied. A name that is taken is 409, unless the same request, by its Idempotency-Key, has made that
-    copy: then it is shown. To rename a model, stop its clients, copy it and DELETE it; predictions that it has tracked
-    go with it. The key needs `admin` on both names.
+    The copy is a new incarnation at version 0, with the rows, state, metrics and configuration that the model has at
+    the head of its log; from then on it learns independently. Remembered ids, tracked predictions and drift events are
+    not copied. A name that is taken is 409, unless the same request (by its Idempotency-Key) made that copy: then the
+    answer shows it. To rename a model, stop its clients, copy it and DELETE it; its tracked predictions are lost. The
+    key needs `admin` on both names.
     """
     ctx.keys.allow(lines_of(request.scope), "admin", body.name)
     if NAME.fullmatch(body.name) is None:

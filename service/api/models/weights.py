@@ -1,4 +1,4 @@
-"""GET /models/{name}/weights: the linear model in use, read off, or recovered where rows are projected."""
+"""GET /models/{name}/weights: the weights of a linear model, read directly, or recovered if rows are projected."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ router = APIRouter(route_class=Route, tags=["models"])
 
 
 class WeightsAnswer(BaseModel):
-    """Prediction = bias + sum of weight x feature: one set for each class; for a regression one, named `value`."""
+    """Prediction = bias + sum of weight x feature: one set per class; for a regression one set, named `value`."""
 
     weights: dict[str, dict[str, float]] = Field(
         examples=[{"UP": {"load": 0.4, "price": -1.2}, "DOWN": {"load": -0.4, "price": 1.2}}]
@@ -42,14 +42,14 @@ class WeightsAnswer(BaseModel):
     incarnation: Incarnation
     residual: dict[str, float] | None = Field(
         None,
-        description="Models of sparse rows: the share of the weights, 0 to 1, that those shown do not explain.",
+        description="Models of sparse rows: the share of the weights, 0 to 1, that the weights shown do not explain.",
     )
     share: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="After a change of features: the weight of the experts that these weights are the mean of. Those "
-        "whose old features a kernel recovers are not linear in the present ones, and left out.",
+        description="After a change of features: the total weight of the experts averaged here. Experts whose old "
+        "features are recovered by a kernel are not linear in the present features, and are left out.",
     )
 
 
@@ -60,16 +60,16 @@ async def show_weights(
     replica: ReadModel,
     names: Annotated[Text | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
     sparsity: Annotated[
-        int | None, Whole(1), Query(description="Only so many weights of each output, the largest.")
+        int | None, Whole(1), Query(description="Only this many weights per output, the largest.")
     ] = None,
 ) -> Response:
-    """Weights of a linear model; one that is not linear in its columns, as with random features, has none (409).
+    """Weights of a linear model; 409 if it is not linear in its columns, as with random features.
 
-    `names` picks columns, `sparsity` the largest of each output. After a change of features they are the mean of the
-    experts' weights over the present columns, by what each of them counts for; `share` says how much of that is linear.
-    Of a model of named sparse rows the weights are
-    recovered from those of their projection over the `names` given (required; a URL holds 64 KB); `residual` is the
-    share of the model that they leave unexplained. What cannot be recovered is 422.
+    `names` picks columns, `sparsity` the largest weights per output. After a change of features, they are the experts'
+    weights over the present columns, averaged by the experts' shares in the predictions; `share` says how much of them
+    is linear. For a model of named sparse rows, the weights over the given `names` (required; a URL holds 64 KB) are
+    recovered from those of the projection; `residual` is the share of the model that they leave unexplained. 422 if
+    they cannot be recovered.
     """
     async with replica.held():
         schema, same, tag = replica.model.prediction_schema, not_modified(request, replica), tag_of(replica)
@@ -77,7 +77,7 @@ async def show_weights(
             answer = WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
         elif not isinstance(schema, SparseSchema):
             answer = _read_off(replica, names, sparsity)
-    if isinstance(schema, SparseSchema):  # the space of a sparse model stays as it is
+    if isinstance(schema, SparseSchema):  # the space of a sparse model never changes
         wanted = _names(names, schema)
         if same is None:
             answer, tag = await _recovered(ctx, replica, schema, wanted, sparsity)
@@ -164,7 +164,7 @@ def _recover(schema: SparseSchema, names: Sequence[str], linear: Weights, sparsi
 
 def _names(given: str | None, schema: SparseSchema) -> list[str]:
     if given is None:
-        problem = "is required: no list is kept of the names that rows have held"
+        problem = "is required: the model does not keep the names that its rows had"
         raise Invalid.of("names", problem, "the names to recover over, separated by commas")
     names = given.split(",")
     most = names_bound(schema.width)
@@ -176,15 +176,15 @@ def _names(given: str | None, schema: SparseSchema) -> list[str]:
 
 @asynccontextmanager
 async def _turn(ctx: Context) -> AsyncIterator[None]:
-    """One RECOVER at a time: the threads are there for learning.
+    """Allow one recovery at a time, because learning needs the threads.
 
     Raises:
-        Busy: others took longer than a request may wait.
+        Busy: earlier ones took longer than a request may wait.
     """
     try:
         await asyncio.wait_for(ctx.recovering.acquire(), ctx.engine.bounds.wait_timeout_s)
     except TimeoutError:
-        raise Busy("weights of other models are being recovered") from None
+        raise Busy("the weights of another model are being recovered") from None
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""From the body of an inference request, JSON with binary data behind it, to rows that one model can predict.
+"""Turns the body of an inference request (JSON, then binary data) into rows that a model can predict.
 
-Binary data are little-endian, row by row, in the native size of the datatype; NaN is a missing value. What elements of
-JSON may be is the model's to say, as in ``/predict/batch``.
+Binary data are little-endian, row by row, in the native size of the datatype; NaN is a missing value. The model decides
+which JSON values are valid, as in ``/predict/batch``.
 """
 
 import math
@@ -27,7 +27,7 @@ from service.errors import NotTable
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table
 
-LISTS_OF_INPUT = 5  # and objects that one input takes, at most, beside its rows
+LISTS_OF_INPUT = 5  # most lists and objects of one input, in addition to its rows
 TensorValues = list[Any] | NDArray[Any]
 
 
@@ -42,21 +42,21 @@ class ToInfer(NamedTuple):
 
 
 def read_tensors(json_bytes: int | None, sent: Sent, model: Model) -> ToInfer:
-    """A request to a model, so many bytes of which are JSON; None: all."""
+    """Read a request to a model; ``json_bytes`` is the length of its JSON, None: all of the body."""
     space = model.prediction_schema
     ask, blobs = _read(json_bytes, sent, space)
     values, size = _values(ask.inputs, blobs), ask.inputs[0].shape[0]
     check_size(size, rows_most(sent, space), ask.inputs[0].name)
     if odd := [own.name for own in ask.inputs if own.shape[0] != size]:
-        raise Invalid.of(odd[0], "has another number of rows", f"{size}, as {ask.inputs[0].name}")
+        raise Invalid.of(odd[0], "has the wrong number of rows", f"{size}, as {ask.inputs[0].name}")
     track, outputs = _flag(ask.parameters, "track", "parameters"), _outputs(ask, model.config.task)
     if track and size != 1:
-        raise Invalid.of("parameters.track", "is for one row", "a request of one row")
+        raise Invalid.of("parameters.track", "is only for one row", "a request of one row")
     return ToInfer(ask.inputs, values, printable(ask.id, "id") if ask.id else None, track, outputs)
 
 
 def _read(json_bytes: int | None, sent: Sent, space: Space | None) -> tuple[v2.InferRequest, memoryview]:
-    """The JSON, and the binary data behind it."""
+    """The JSON, and the binary data after it."""
     if json_bytes is not None and json_bytes > len(sent.body):
         raise NotTable(f"the body has {len(sent.body)} bytes; {v2.LENGTH_HEADER} says {json_bytes}")
     header = sent.body if json_bytes is None else sent.body[:json_bytes]
@@ -65,7 +65,7 @@ def _read(json_bytes: int | None, sent: Sent, space: Space | None) -> tuple[v2.I
         check_size(sent.rows_max + 1, sent.rows_max, "inputs")
     ask = json_body.decode(header, v2.decoder)
     if not ask.inputs or len({own.name for own in ask.inputs}) < len(ask.inputs):
-        raise Invalid.of("inputs", "hold no tensor, or a name twice", "one input, or one for each feature")
+        raise Invalid.of("inputs", "are empty, or contain a name twice", "one input, or one for each feature")
     return ask, memoryview(sent.body)[len(header) :]
 
 
@@ -74,7 +74,7 @@ def _outputs(ask: v2.InferRequest, task: str) -> Mapping[str, bool]:
     names = [v2.PREDICTION] if task == "regression" else [v2.PREDICTION, v2.PROBABILITIES]
     asked = {own.name: _flag(own.parameters, "binary_data", own.name, binary) for own in ask.outputs or ()}
     if not asked.keys() <= {*names}:
-        raise Invalid.of("outputs", "name one that is none of this model's", names)
+        raise Invalid.of("outputs", "contain a name that this model does not have", names)
     return asked or dict.fromkeys(names, binary)
 
 
@@ -86,20 +86,20 @@ def _flag(given: Mapping[str, Any] | None, name: str, field: str, default: bool 
 
 
 def _values(inputs: Sequence[v2.InputTensor], blobs: memoryview) -> list[TensorValues]:
-    """The elements of each input; the binary data are all that stands behind the JSON."""
+    """The elements of each input; everything after the JSON is binary data."""
     found, at = list[TensorValues](), 0
     for own in inputs:
         if len(own.shape) not in (1, 2) or min(own.shape) < 0:
             raise Invalid.of(f"{own.name}.shape", "is not the shape of rows", "[rows] or [rows, columns]")
         if own.datatype not in v2.DATATYPES:
-            raise Invalid.of(f"{own.name}.datatype", "is not one that is read here", v2.DATATYPES)
+            raise Invalid.of(f"{own.name}.datatype", "is not a supported datatype", v2.DATATYPES)
         size = (own.parameters or {}).get(v2.BINARY_SIZE)
         if size is not None and (type(size) is not int or size < 0 or own.data is not None):
-            raise Invalid.of(f"{own.name}.parameters.{v2.BINARY_SIZE}", "is no number of bytes, in place of data")
+            raise Invalid.of(f"{own.name}.parameters.{v2.BINARY_SIZE}", "is not a number of bytes that replaces data")
         found.append(_from_json(own) if size is None else _from_binary(own, blobs[at : at + size], size))
         at += size or 0
     if at < len(blobs):
-        raise NotTable(f"{len(blobs) - at} bytes behind the JSON belong to no input ({v2.BINARY_SIZE})")
+        raise NotTable(f"{len(blobs) - at} bytes after the JSON belong to no input ({v2.BINARY_SIZE})")
     return found
 
 
@@ -108,7 +108,7 @@ def _from_json(own: v2.InputTensor) -> list[Any]:
     if isinstance(data, list) and {list} == {*map(type, data)} and {own.shape[-1]} == {*map(len, data)}:
         data = [*chain.from_iterable(data)]
     if not isinstance(data, list) or len(data) != size:
-        raise Invalid.of(f"{own.name}.data", "is no list of its elements", f"{size} of them, or rows of them")
+        raise Invalid.of(f"{own.name}.data", "is not a list of its elements", f"{size} of them, or rows of them")
     return data
 
 
@@ -118,12 +118,12 @@ def _from_binary(own: v2.InputTensor, blob: memoryview, announced: int) -> Tenso
     with suppress(ValueError, struct.error):
         found = _texts(blob, size) if kind is None else np.frombuffer(blob, kind)
     if len(found) != size or len(blob) != announced:
-        raise NotTable(f"{own.name}: {len(blob)} bytes of binary data are no {own.datatype} of shape {own.shape}")
+        raise NotTable(f"{own.name}: {len(blob)} bytes of binary data are not {own.datatype} of shape {own.shape}")
     return found
 
 
 def _texts(blob: memoryview, size: int) -> list[str]:
-    """Texts, each with its length before it."""
+    """Texts, each preceded by its length."""
     found, at = list[str](), 0
     for _ in range(size):
         (length,) = struct.unpack_from("<I", blob, at)
@@ -133,7 +133,7 @@ def _texts(blob: memoryview, size: int) -> list[str]:
 
 
 def rows_of(asked: ToInfer, validator: RowValidator) -> tuple[Space, Floats, dict[str, Any]]:
-    """The space that rows are read in, their raw values (n, F), and the first row by name."""
+    """The feature space of the rows, their raw values (n, F), and the first row by name."""
     own, space, names = asked.inputs[0], validator.space, [each.name for each in asked.inputs]
     flat, width = asked.values[0], own.shape[-1]
     matrix = names == [v2.MATRIX] and len(own.shape) == 2 and not isinstance(space, SparseSchema)
@@ -141,16 +141,16 @@ def rows_of(asked: ToInfer, validator: RowValidator) -> tuple[Space, Floats, dic
         known = [each for each in (space, validator.union) if isinstance(each, Schema)]
         names = next(([*each.names] for each in known if each.raw_width == width), [])
         if known and not names:
-            raise Invalid.of(f"{v2.MATRIX}.shape", "has not the columns of the model", [*known[0].names])
+            raise Invalid.of(f"{v2.MATRIX}.shape", "does not have the columns of the model", [*known[0].names])
         plain = {bool} if own.datatype == v2.BOOL else {int, float}
         if all(each.numeric for each in known) and (isinstance(flat, np.ndarray) or plain.issuperset(map(type, flat))):
-            with suppress(Invalid, OverflowError):  # which is told cell by cell, below
+            with suppress(Invalid, OverflowError):  # reported cell by cell below
                 table = Table(np.array(flat, np.float64).reshape(own.shape))
                 return *validator.prediction(table), dict(zip(names, _listed(flat[:width]), strict=True))
         listed = _listed(flat)
         rows: Any = [listed[at : at + width] for at in range(0, len(listed), max(1, width))]
     elif wide := [each.name for each in asked.inputs if each.shape[1:] not in ([], [1])]:
-        raise Invalid.of(f"{wide[0]}.shape", "is not a value for each row", f"[{own.shape[0]}]")
+        raise Invalid.of(f"{wide[0]}.shape", "does not have one value per row", f"[{own.shape[0]}]")
     else:
         rows = zip(*map(_listed, asked.values), strict=True)
         absent = (

@@ -1,6 +1,6 @@
 """The routes of the Open Inference Protocol: /v2, its health, and the models' metadata, readiness and inference.
 
-What a model's tensors are, and its predictions as those of an answer, in JSON or as binary data behind it, stand below.
+The functions at the end describe a model's tensors and encode predictions, in JSON or as binary data after it.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class InferenceRoute(Route):
-    """A route whose errors are those of the protocol; one of a version has a name of its own."""
+    """A route whose errors have the protocol's form; routes of a version have names of their own."""
 
     refusal = staticmethod(inference_problem)
     error_form = "Inference"
@@ -59,17 +59,17 @@ class InferenceRoute(Route):
 router = APIRouter(route_class=InferenceRoute, tags=["open inference protocol"], prefix="/v2")
 
 
-PresentVersion = Annotated[str, Path(description="The present version.", openapi_examples={"demo": {"value": "10"}})]
+PresentVersion = Annotated[str, Path(description="The current version.", openapi_examples={"demo": {"value": "10"}})]
 
 
 async def _present_version(replica: ReadModel, version: PresentVersion) -> None:
     if version != str(replica.version):
-        there = [Problem("version", "is not the present version", [str(replica.version)])]
-        raise NotFound(f"model {replica.name} has moved on, or is not there yet", there)
+        there = [Problem("version", "is not the current version", [str(replica.version)])]
+        raise NotFound(f"model {replica.name} has moved on, or has not reached this version yet", there)
 
 
 SERVER = {"name": "onepass", "version": version_of("onepass"), "extensions": ["binary_tensor_data"]}
-NO_LABEL = "knows no label yet: the first feedback row has one, or declare labels"
+NO_LABEL = "knows no label yet: send a feedback row, or declare labels"
 READY = {"name": "demo", "ready": True}
 MODEL, AT, PRESENT = "/models/{name}", "/models/{name}/versions/{version}", [READ, Depends(_present_version)]
 
@@ -86,9 +86,9 @@ async def inference_live() -> Annotated[dict[str, bool], Field(examples=[{"live"
     return {"live": True}
 
 
-@router.get("/health/ready", response_description="The service takes traffic")
+@router.get("/health/ready", response_description="The service is ready for traffic")
 async def inference_ready(ctx: Ctx) -> Annotated[dict[str, bool], Field(examples=[{"ready": True}])]:
-    """Whether the service takes traffic (Open Inference Protocol)."""
+    """Whether the service is ready for traffic (Open Inference Protocol)."""
     fine, checks = ctx.engine.ready()
     if not fine:
         raise NotReady(f"the service is not ready: {', '.join(name for name, good in checks.items() if good is False)}")
@@ -98,19 +98,21 @@ async def inference_ready(ctx: Ctx) -> Annotated[dict[str, bool], Field(examples
 @router.get(AT, dependencies=PRESENT, response_model_exclude_none=True)
 @router.get(MODEL, dependencies=[READ], response_model_exclude_none=True)
 async def inference_model(replica: ReadModel) -> v2.ModelMetadata:
-    """The tensors that a model takes and gives."""
+    """The input and output tensors of a model."""
     return await metadata_of(replica)
 
 
-@router.get(f"{AT}/ready", dependencies=PRESENT, response_description="The model can be asked")
-@router.get(f"{MODEL}/ready", dependencies=[READ], response_description="The model can be asked")
+@router.get(f"{AT}/ready", dependencies=PRESENT, response_description="The model is ready for requests")
+@router.get(f"{MODEL}/ready", dependencies=[READ], response_description="The model is ready for requests")
 async def inference_model_ready(replica: ReadModel) -> Annotated[dict[str, Any], Field(examples=[READY])]:
-    """Whether a model can be asked."""
+    """Whether a model is ready for requests."""
     async with replica.held():
         return READY | {"name": replica.name}
 
 
-JsonLength = Annotated[int | None, Header(alias=v2.LENGTH_HEADER, ge=0, description="Bytes of the JSON before them.")]
+JsonLength = Annotated[
+    int | None, Header(alias=v2.LENGTH_HEADER, ge=0, description="Length in bytes of the JSON before the binary data.")
+]
 _HOW: dict[str, Any] = {"response_model": v2.InferResponse, "openapi_extra": raw_body(v2.InferRequest, shown=INFER)}
 
 
@@ -119,13 +121,14 @@ _HOW: dict[str, Any] = {"response_model": v2.InferResponse, "openapi_extra": raw
 async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: JsonLength = None) -> Response:
     """Predict rows that come as tensors.
 
-    One input `features` of shape [rows, columns] in the order of the model, or one for each feature of shape [rows],
-    named as the feature, where some are not numbers. Numbers are FP, INT or UINT; categories BYTES, INT or BOOL, times
-    BYTES or numbers. Outputs are `prediction`, FP64 of a regression, BYTES of a classification, then `probabilities`, a
-    column for each of `classes`. Tensors may be binary data behind the JSON, whatever the media type of the body.
+    One input `features` of shape [rows, columns] in the model's order; or, if some features are not numbers, one input
+    of shape [rows] per feature, with the feature's name. Numbers are FP, INT or UINT; categories BYTES, INT or BOOL;
+    times BYTES or numbers. The outputs are `prediction` (FP64 for regression, BYTES for classification) and
+    `probabilities`, with a column for each of `classes`. Tensors may be binary data after the JSON, whatever the media
+    type of the body.
 
-    With `"parameters": {"track": true}` the prediction of one row is kept until its label comes, under the `id` of the
-    request or one that is made; that needs the scope `learn`. An id that is pending or was seen is 409.
+    With `"parameters": {"track": true}` the prediction of one row is kept until its label arrives, under the `id` of
+    the request or a generated one; that needs the scope `learn`. An id that is waiting or was used is 409.
     """
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     bounds = ctx.engine.bounds
@@ -133,7 +136,7 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
     asked = await ctx.reader.call_if_large(len(body), read_tensors, json_length, sent, replica.model)
     if asked.track:
         ctx.keys.allow(lines_of(request.scope), "learn", replica.name)
-    while True:  # until the rows are read in the features that the model has when it predicts them
+    while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw, first = await read_rows(ctx, replica, len(body), partial(rows_of, asked))
         if asked.track:
             return await _tracked(ctx, replica, asked, first, len(body))
@@ -145,7 +148,7 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
 
 
 async def _tracked(ctx: Context, replica: Replica, asked: ToInfer, row: dict[str, Any], size: int) -> Response:
-    """Predict one row and keep it until its label comes."""
+    """Predict one row and keep it until its label arrives."""
     if replica.model.config.task == "classification" and not replica.model.own.answers.labels.labels:
         raise RequestConflict(f"model {replica.name} {NO_LABEL}")
     answer = await predict.predict_asked(ctx, replica, PredictRow(features=row, track=True), size, asked.id)
@@ -159,14 +162,14 @@ async def _tracked(ctx: Context, replica: Replica, asked: ToInfer, row: dict[str
 
 
 async def metadata_of(replica: Replica) -> v2.ModelMetadata:
-    """The metadata of a model as it is now; ModelDown where it is out of service."""
+    """The current metadata of a model; raises ModelDown if it is out of service."""
     async with replica.held():
         own = {"inputs": _inputs(replica.model), "outputs": _outputs(replica.model)}
         return v2.ModelMetadata(name=replica.name, versions=[str(replica.version)], platform="onepass", **own)
 
 
 def _inputs(model: Model) -> list[v2.NamedTensor]:
-    """One matrix where all features are numbers, else one input for each; none where rows hold any names."""
+    """One matrix if all features are numbers, else one input each; none for models of named sparse rows."""
     space = model.prediction_schema
     if isinstance(space, SparseSchema):
         return []
@@ -195,7 +198,7 @@ def _tensor(name: str, datatype: str, *width: int, **more: Any) -> v2.NamedTenso
 
 
 def rendered(model: str, batch: PredictedBatch, asked: ToInfer, prediction_id: str | None = None) -> Response:
-    """The predictions of a model, by its name; ``prediction_id`` of one that is tracked."""
+    """The predictions of a model as an answer; ``prediction_id`` if one is tracked."""
     tracked = {} if prediction_id is None else {"prediction_id": prediction_id}
     named = {} if (identity := prediction_id or asked.id) is None else {"id": identity}
     parameters = {"incarnation": batch.incarnation, **tracked}

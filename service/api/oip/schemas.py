@@ -1,4 +1,4 @@
-"""Bodies and answers as the Open Inference Protocol names them."""
+"""Bodies and answers of the Open Inference Protocol."""
 
 from typing import Annotated, Any
 
@@ -10,8 +10,8 @@ from service.api.schemas import Body, Name
 
 BINARY_SIZE, LENGTH_HEADER = "binary_data_size", "Inference-Header-Content-Length"
 MATRIX, PREDICTION, PROBABILITIES = "features", "prediction", "probabilities"
-"""The input that holds all features of a row (another name is that of one feature); the outputs."""
-BOOL, BYTES, LENGTH_BYTES = "BOOL", "BYTES", 4  # of the length before an element of BYTES
+"""The input with all features of a row (any other name is that of one feature), and the outputs."""
+BOOL, BYTES, LENGTH_BYTES = "BOOL", "BYTES", 4  # size of the length before an element of BYTES
 NUMBERS = {BOOL: np.dtype("?")} | {
     f"{name}{8 * size}": np.dtype(f"<{kind}{size}")
     for name, kind, sizes in (("FP", "f", (8, 4, 2)), ("INT", "i", (1, 2, 4, 8)), ("UINT", "u", (1, 2, 4, 8)))
@@ -19,12 +19,14 @@ NUMBERS = {BOOL: np.dtype("?")} | {
 }
 DATATYPES = [BYTES, *NUMBERS]
 _SHAPE = WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "maxItems": 2})
-_DATA = WithJsonSchema({"type": "array", "items": {}, "description": "Row by row, nested or not; none of binary data."})
-Parameters = Annotated[dict[str, Any] | None, Field(examples=[{}], description="Unknown ones are passed over.")]
+_DATA = WithJsonSchema(
+    {"type": "array", "items": {}, "description": "Row by row, nested or flat; absent for binary data."}
+)
+Parameters = Annotated[dict[str, Any] | None, Field(examples=[{}], description="Unknown parameters are ignored.")]
 
 
 class InputTensor(Body, forbid_unknown_fields=True):
-    """An input: `features`, a row of numbers for each row of it, or one feature by its name, a value for each row."""
+    """An input: `features` with all numbers of each row, or one feature by its name with one value per row."""
 
     name: Name
     shape: Annotated[list[int], _SHAPE, Field(examples=[[1, 2]])]
@@ -34,7 +36,7 @@ class InputTensor(Body, forbid_unknown_fields=True):
 
 
 class RequestedOutput(Body, forbid_unknown_fields=True):
-    """An output that is asked for; `binary_data` among its parameters says how it is to come."""
+    """A requested output; its parameter `binary_data` selects the encoding."""
 
     name: Name
     parameters: Parameters = None
@@ -44,15 +46,15 @@ class InferRequest(Body, forbid_unknown_fields=True):
     """Rows to predict, as tensors; `track` and `binary_data_output` are parameters."""
 
     inputs: Annotated[list[InputTensor], Field(min_length=1)]
-    id: Annotated[str | None, Field(description="Echoed; with `track` the prediction id.")] = None
+    id: Annotated[str | None, Field(description="Returned unchanged; with `track`, the prediction id.")] = None
     parameters: Parameters = None
-    outputs: Annotated[list[RequestedOutput] | None, Field(description="Where not all are wanted.")] = None
-    model_name: Annotated[str | None, Field(description="Sent by some clients; the path counts.")] = None
+    outputs: Annotated[list[RequestedOutput] | None, Field(description="The wanted outputs; all by default.")] = None
+    model_name: Annotated[str | None, Field(description="Ignored; the path names the model.")] = None
     model_version: Annotated[str | None, Field(description="Likewise.")] = None
 
 
 class NamedTensor(BaseModel):
-    """An output with its data, or what an input or output of a model is: there -1 stands for any length."""
+    """An output with its data, or the description of an input or output, where -1 stands for any length."""
 
     name: str
     datatype: str
@@ -62,17 +64,17 @@ class NamedTensor(BaseModel):
 
 
 class InferResponse(BaseModel):
-    """Predictions, as tensors; `prediction` first. Nothing has changed."""
+    """Predictions as tensors, `prediction` first. The model has not changed."""
 
     model_name: str = Field(examples=["demo"])
     model_version: str = Field(examples=["18"])
-    id: str | None = Field(None, description="As it was sent; or the one that a tracked prediction was given.")
+    id: str | None = Field(None, description="The id of the request, or the generated one of a tracked prediction.")
     parameters: dict[str, Any] | None = None
     outputs: list[NamedTensor] = Field(examples=[[{"name": "prediction", "datatype": "BYTES", "shape": [1]}]])
 
 
 class ModelMetadata(BaseModel):
-    """What a model's inputs and outputs are; the present version alone can be asked."""
+    """A model's inputs and outputs; only the current version answers requests."""
 
     name: str = Field(examples=["demo"])
     versions: list[str] = Field(examples=[["18"]])

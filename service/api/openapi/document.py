@@ -1,4 +1,4 @@
-"""/openapi.json as a whole: what FastAPI derives from the routes, with keys, raw bodies and shared error answers."""
+"""/openapi.json: what FastAPI derives from the routes, plus keys, raw bodies and shared error answers."""
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -22,47 +22,47 @@ A prediction service that learns from every label, one row at a time, while the 
 The [guide](guide) explains it in eight short pages.
 
 **Try it, top to bottom.** `PUT /models/demo` creates a model; `POST /models/demo/feedback` sends a labelled row, which
-is first predicted, then learned; `POST /models/demo/predict` predicts; `GET /models/demo/metrics` shows how good the
-predictions were, beside simple baselines. The examples shown first work as they stand, each executed once, in the order
-of this page; only an import needs a file, which the export before it gives. Those called `mail` need a model of that
-name, created from the example `mail` (named sparse rows).
+is first predicted, then learned; `POST /models/demo/predict` predicts; `GET /models/demo/metrics` compares the
+predictions with simple baselines. The first example of each request works as it is if you execute each once, in the
+order of this page; only the import needs a file, which comes from the export before it. Examples called `mail` need a
+model of that name, created from the example `mail` (named sparse rows).
 
 Errors are `application/problem+json` and name the field; their `type` is the address of a [page](problems) that says
-what to do. Feedback with an `id` can be sent again safely. Every body may be sent with `Content-Encoding: gzip`.
+what to do. Feedback with an `id` can safely be sent again. Every body may be sent with `Content-Encoding: gzip`.
 """
 TAGS = [
     {"name": "one row", "description": "Create a model, then the test-then-train loop."},
-    {"name": "batches", "description": "Rows in order, each predicted, then learned."},
+    {"name": "batches", "description": "Several rows, each predicted, then learned, in order."},
     {"name": "models", "description": "Models, their metrics and their weights."},
-    {"name": "challengers", "description": "Learners beside a model's own, compared with it on every row."},
+    {"name": "challengers", "description": "Learners that compete with a model's own on every row."},
     {"name": "drift", "description": "Changes in the data: events, listed and live."},
-    {"name": "features", "description": "A change of features: both sets for a while, then the new one."},
+    {"name": "features", "description": "A change of features: both sets for a while, then only the new one."},
     {"name": "state", "description": "Snapshots, export and import, reset."},
     {
         "name": "open inference protocol",
         "description": "The same predictions for clients of KServe, Triton and MLServer.",
     },
-    {"name": "deletion", "description": "The end of a challenger, and of a model."},
-    {"name": "service", "description": "The catalogue, health and metrics."},
+    {"name": "deletion", "description": "Delete a challenger, and a model."},
+    {"name": "service", "description": "Algorithms, health and metrics."},
 ]
 ERRORS = {
-    400: ("not-json", "The body is not what its media type says, or not UTF-8, or not gzip where it is announced so"),
+    400: ("not-json", "The body does not match its media type or content encoding, or is not UTF-8"),
     401: ("unauthorized", "No key, or an unknown one"),
     403: ("forbidden", "The key's scopes or models do not allow it"),
     404: ("not-found", "Unknown model, prediction id or snapshot version"),
-    408: ("too-late", "The body did not come in time"),
-    409: ("clash", "In conflict with the model's state, or the same id with another label"),
+    408: ("too-late", "The body arrived too slowly"),
+    409: ("clash", "In conflict with the model's state, or the same id with a different label"),
     413: ("too-large", "The body or the batch is too large"),
-    415: ("wrong-media", "A media type, or a content encoding, this route does not read"),
-    422: ("invalid", "Semantically wrong; the fields are named"),
-    429: ("too-many-requests", "Over the key's rate"),
+    415: ("wrong-media", "A media type or content encoding that this route does not accept"),
+    422: ("invalid", "Invalid values; ``errors`` names the fields"),
+    429: ("too-many-requests", "Over the key's rate limit"),
     503: ("store-down", "A queue is full, or the store is full or down; Retry-After says when to try again"),
     504: ("not-reached", "min_version was not reached in time"),
 }
 
 
 class FieldProblem(BaseModel):
-    """One thing that is wrong."""
+    """One problem with one field."""
 
     field: str
     problem: str
@@ -92,17 +92,17 @@ SCHEMES = {
 }
 """The two ways to send a key."""
 STREAM = "x-stream"
-"""Marks an operation whose answer goes on for as long as its client wants: Swagger UI would wait for its end."""
-STREAM_NOTE = "A stream, and so not for *Try it out*, which waits for the end of an answer: use `curl -N`."
+"""Marks an operation whose answer does not end: Swagger UI would wait for the end."""
+STREAM_NOTE = "A stream, so use `curl -N`: *Try it out* waits for the end of an answer."
 
 
 def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, Any]:
     """The document.
 
     Args:
-        app: with the routes installed.
-        routes: those that are documented.
-        keys: whether the service asks for keys.
+        app: the application, with its routes installed.
+        routes: the routes to document.
+        keys: whether the service requires keys.
     """
     found = get_openapi(
         title=app.title,
@@ -115,7 +115,11 @@ def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, 
     problem = TypeAdapter(ProblemDocument).json_schema(ref_template=REF)
     schemas = {**found["components"]["schemas"], **documented(), **problem.pop("$defs"), "ProblemDocument": problem}
     schemas["InferenceError"] = TypeAdapter(InferenceError).json_schema()
-    for unused in ("HTTPValidationError", "ValidationError", "Feature"):  # of errors and values that nobody gets here
+    for unused in (
+        "HTTPValidationError",
+        "ValidationError",
+        "Feature",
+    ):  # schemas of errors and values that no answer has
         schemas.pop(unused, None)
     found["components"] = {
         "schemas": dict(sorted(schemas.items())),
@@ -131,7 +135,7 @@ def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, 
 
 
 def _complete(operation: dict[str, Any], route: Route, *, keys: bool) -> None:
-    """Errors by reference, no key for public routes, parameters that are texts, and what is a stream."""
+    """Add errors by reference, remove the key from public routes, fix text parameters, and mark streams."""
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     if keys and route.scope == "public":
@@ -148,7 +152,7 @@ def _complete(operation: dict[str, Any], route: Route, *, keys: bool) -> None:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter is left out or a text; it cannot be null."""
+    """Remove null from a parameter: it is a text or absent."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
     return schema if len(kinds) != 1 else {**{k: v for k, v in schema.items() if k != "anyOf"}, **kinds[0]}
 
@@ -161,7 +165,9 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     if "requestBody" in operation:
         codes |= {400, 408, 413, 415, 422, 503}
     if "name" in given:
-        whole = route.method == "DELETE" and "challenger" not in given  # whose end no earlier request can forbid
+        whole = (
+            route.method == "DELETE" and "challenger" not in given
+        )  # its deletion cannot conflict with an earlier request
         codes |= {404, 503} if whole else {404, 409, 422, 503}
     if given - {"name"}:
         codes |= {422, 503}
@@ -214,16 +220,16 @@ def raw_body(
     npy: str = "",
     svmlight: bool = False,
 ) -> dict[str, Any]:
-    """What FastAPI is told of a body that it does not read (``openapi_extra``).
+    """The documentation of a body that FastAPI does not read (``openapi_extra``).
 
     Args:
-        kinds: what its JSON may be.
-        shown: examples of that.
-        record: what its JSON may be a list of, and a line of NDJSON; None where the endpoint reads neither.
+        kinds: the models that its JSON may follow.
+        shown: examples of the JSON.
+        record: the model of an item of a JSON list and of a line of NDJSON; None if the endpoint reads neither.
         lines: an example of NDJSON.
-        csv: an example; "" where the endpoint reads none.
-        npy: what the columns of an array are; "" where the endpoint reads none.
-        svmlight: whether the endpoint reads that.
+        csv: an example of CSV; "" if the endpoint does not read it.
+        npy: the meaning of an array's columns; "" if the endpoint does not read arrays.
+        svmlight: whether the endpoint reads SVMlight.
     """
     _documented.extend(kinds)
     references: list[dict[str, Any]] = [{"$ref": REF.format(model=kind.__name__)} for kind in kinds]

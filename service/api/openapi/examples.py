@@ -1,8 +1,8 @@
 """The request bodies of /openapi.json: the story of ``demo``, from creating to deleting it, and ``mail``.
 
-``mail`` is a model of named sparse rows; what is an example for it says so in its summary. Every example works where
-it stands in the story. The first example of every route, each executed once in the order of /docs, works as it stands,
-too; the version to restore is the one that the model has then.
+``mail`` is a model of named sparse rows; the summaries of its examples mention it. Every example works at its place in
+the story. So do the first examples of all routes, each executed once in the order of /docs; the version to restore is
+the one that the model has then.
 """
 
 from typing import Any
@@ -49,26 +49,29 @@ def _examples(**shown: tuple[str, Any]) -> dict[str, Example]:
 
 
 MODELS = _examples(
-    demo=("Two classes; the rest of the story goes with this one", DEMO),
-    regression=("The shortest: a number to predict, by the default algorithm", {"task": "regression"}),
-    full=("With features of every kind, parameters, drift tests and what an alarm does", FULL),
+    demo=("Two classes; the later examples use this model", DEMO),
+    regression=("The shortest: predict a number with the default algorithm", {"task": "regression"}),
+    full=("All kinds of features, parameters, drift tests and the response to alarms", FULL),
     vigod=("A learner that tests for drift itself", {"algorithm": "vigod", "features": ["load"]}),
-    mail=("Named sparse rows; call it mail", {"algorithm": "sparse_dfop", "task": "classification"}),
+    mail=("Named sparse rows; name it mail", {"algorithm": "sparse_dfop", "task": "classification"}),
 )
 CHANGES = _examples(
-    drift=("An alarm resets the learner from now on; a note on why", {"on_drift": "reset", "description": "since May"}),
-    tests=("Another test; null gives a default back", {"watch": {"error_rate": {"delta": 0.01}}, "description": None}),
-    tags=("Names to find it by", {"tags": {"team": "pricing"}}),
+    drift=("Alarms reset the learner from now on; a note says why", {"on_drift": "reset", "description": "since May"}),
+    tests=(
+        "Another drift test; null restores a default",
+        {"watch": {"error_rate": {"delta": 0.01}}, "description": None},
+    ),
+    tags=("Tags to find it by", {"tags": {"team": "pricing"}}),
     labels=("A third class", {"add_labels": ["SAME"]}),
 )
 CHALLENGERS = _examples(
-    candidate=("Another algorithm, to be compared", {"algorithm": "vigod"}),
-    automatic=("Promoted by itself once it is surely better", {"algorithm": "vigod", "promote": "auto"}),
+    candidate=("Compare another algorithm", {"algorithm": "vigod"}),
+    automatic=("Promoted automatically once it is proven to be better", {"algorithm": "vigod", "promote": "auto"}),
 )
-PROMOTIONS = _examples(forced=("Also one that has not been shown to be better", {"force": True}))
+PROMOTIONS = _examples(forced=("Promote it even if it is not proven to be better", {"force": True}))
 PREDICT = _examples(
     row=("One row", {"features": ROW}),
-    tracked=("Kept until its label comes", {"features": ROW, "track": True}),
+    tracked=("Kept until its label arrives", {"features": ROW, "track": True}),
     mail=(OF_SPARSE, {"features": {"cheap": 1, "pills": 2}}),
 )
 INFER = _examples(
@@ -77,7 +80,7 @@ INFER = _examples(
         {"inputs": [{"name": "features", "datatype": "FP64", "shape": [2, 2], "data": [0.31, 0.056, 0.44, 0.061]}]},
     ),
     tracked=(
-        "One input for each feature; kept until its label comes",
+        "One input per feature; kept until its label arrives",
         {
             "parameters": {"track": True},
             "inputs": [
@@ -89,14 +92,14 @@ INFER = _examples(
     ),
 )
 FEEDBACK = _examples(
-    row=("One row; sent again it is a duplicate", {"features": ROW, "label": "UP", "id": "order-1137"}),
+    row=("One row; the second time it is a duplicate", {"features": ROW, "label": "UP", "id": "order-1137"}),
     bare=("Without an id: learned each time", {"features": {**ROW, "load": 0.44}, "label": "DOWN"}),
     mail=(OF_SPARSE, {"features": {"cheap": 1, "pills": 2}, "label": "spam"}),
 )
 OTHER_ROW = {**ROW, "load": 0.44}
 PREDICT_BATCH = _examples(
     columns=("By column", ROWS),
-    records=("By name; the list alone will do as well", {"rows": [{"features": ROW}, {"features": OTHER_ROW}]}),
+    records=("By name; the bare list works as well", {"rows": [{"features": ROW}, {"features": OTHER_ROW}]}),
     mail=(OF_SPARSE, {"rows": SPARSE_ROWS}),
 )
 FEEDBACK_BATCH = _examples(
@@ -112,14 +115,14 @@ FEEDBACK_BATCH = _examples(
 )
 RESTORE = _examples(
     version=(
-        "The snapshot taken before, each example executed once; else a version of GET .../snapshots",
+        "The snapshot taken above if each example ran once; otherwise a version from GET .../snapshots",
         {"version": 7},
     )
 )
-COPY = _examples(copy=("The same again, under another name", {"name": "demo-2"}))
+COPY = _examples(copy=("A copy under another name", {"name": "demo-2"}))
 SWITCHES = _examples(
-    begin=("begin: load stays, price goes, wind comes", {"action": "begin", "features": ["load", "wind"]}),
-    abort=("abort: back, and the overlap is dropped", {"action": "abort"}),
+    begin=("begin: keep load, replace price by wind", {"action": "begin", "features": ["load", "wind"]}),
+    abort=("abort: go back and drop the overlap", {"action": "abort"}),
     complete=("complete: only the new features from now on", {"action": "complete", "force": True}),
 )
 OVERLAP = _examples(

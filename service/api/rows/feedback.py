@@ -132,7 +132,7 @@ def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") ->
         if ask.id is not None:
             raise Invalid(Problem("id", "excludes prediction_id"), Problem("prediction_id", "excludes id"))
         if ask.features is not None:
-            raise Invalid.of("features", "go without prediction_id: the row was kept when it was predicted")
+            raise Invalid.of("features", "cannot be sent with prediction_id: the row was stored when it was predicted")
         return Identity((PREDICTION + printable(ask.prediction_id, "prediction_id"),))
     if ask.features is None:
         raise Invalid.of("features", "is required", "features, or prediction_id")
@@ -178,7 +178,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     """The label of a tracked prediction: the row as it was kept, scored by the prediction that was served."""
     blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, prediction_id, ids[0])
     if blob is None and seen is None:
-        problem = Problem("prediction_id", "is not waiting: unknown, expired, or never tracked", "GET .../pending")
+        problem = Problem("prediction_id", "is unknown, expired, or already has its label", "GET .../pending")
         raise NotFound("there is no such tracked prediction", [problem])
     validator = validator_of(ctx, replica)
     identity = Identity(ids, digests_of(validator.bare_labels(row)))

@@ -6,7 +6,7 @@ from core.contract import LEVEL_MAX
 from core.problems import Invalid
 
 QUERY = "interval"
-"""The query parameter of a batch, for bodies that have no place for a level."""
+"""The query parameter of a batch, for bodies that cannot hold a level."""
 ALLOWED = f"a number > 0 and <= {LEVEL_MAX}"
 
 
@@ -23,14 +23,14 @@ def level_of(given: object, task: str, text: str | None = None) -> float | None:
     """
     if text is not None:
         if given is not None:
-            raise Invalid.of(QUERY, "stands both in the body and in the query", ALLOWED)
+            raise Invalid.of(QUERY, "is given both in the body and in the query", ALLOWED)
         given = text
         with suppress(ValueError):
             given = float(text)
     if given is None:
         return None
     if task != "regression":
-        raise Invalid.of(QUERY, "goes with regression only: a classification answers probabilities")
+        raise Invalid.of(QUERY, "is for regression only: a classification returns probabilities")
     if not (isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= LEVEL_MAX):
-        raise Invalid.of(QUERY, "is not a level of coverage", ALLOWED)
+        raise Invalid.of(QUERY, "is not a coverage level", ALLOWED)
     return float(given)

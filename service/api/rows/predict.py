@@ -278,10 +278,10 @@ async def _track(
         raise no_model(replica.name)
     if outcome == "known":
         raise RequestConflict(
-            "a prediction of this id waits for its label, or has had it", [Problem("id", "is in use", "another id")]
+            "a prediction with this id is waiting for its label or has it", [Problem("id", "is in use", "another id")]
         )
     if outcome == "full":
-        raise PendingFull(f"model {replica.name} has as many tracked predictions waiting as it may")
+        raise PendingFull(f"model {replica.name} has the maximum number of tracked predictions waiting")
     if isinstance(outcome, RememberedIds):
         raise IdsFull(replica.name, ids_max, outcome.count, outcome.wait_ms)
     if outcome is not None:

@@ -19,12 +19,10 @@ _READ_ELSEWHERE = {
     "id": Query(description="text/csv only: the column of the id."),
     "discount": Query(description="text/csv only: the column of the discount."),
     "weight": Query(description="text/csv only: the column of the weight."),
-    "delimiter": Query(
-        description="text/csv only: one character between cells, or `tab`; a comma where nothing is said."
-    ),
-    "drop": Query(description="text/csv only: columns to pass over, separated by commas (names with one: quoted)."),
+    "delimiter": Query(description="text/csv only: the character between cells, or `tab`. Default: a comma."),
+    "drop": Query(description="text/csv only: columns to ignore, separated by commas (quote names that contain one)."),
     interval.QUERY: Query(
-        description=f"Intervals of a regression, {interval.ALLOWED}; for bodies that have no place for `interval`."
+        description=f"Intervals of a regression, {interval.ALLOWED}; for bodies that cannot hold `interval`."
     ),
 }
 

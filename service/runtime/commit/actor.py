@@ -344,7 +344,7 @@ class Actor:
             elif appended.code == "gone":
                 self.lost(await self._shared.reader.gone(self._replica, appended.head))
             elif appended.code == "foreign":
-                self.lost(self._replica.quarantine("its log holds an entry that is not ours"))
+                self.lost(self._replica.quarantine("its log has an entry that Onepass did not write"))
             elif appended.code == "other":
                 self.lost(self._replica.quarantine(OTHER))
             elif appended.code == "fenced":
@@ -390,4 +390,4 @@ class Actor:
                 self._fail_waiting(error)
             resolve(syncs, error)
         except Exception as error:  # noqa: BLE001 - likewise
-            resolve(syncs, self._broken("it could not read on", error))
+            resolve(syncs, self._broken("it could not read its log", error))

@@ -32,7 +32,7 @@ UNREPLICATED = (
 )
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The field that an id came in, by the prefix it is stored under."""
-OTHER = "has been sent before with another label or body"
+OTHER = "was sent before with a different label or body"
 """What is said of an id that is not taken for another one."""
 
 Seen = Sequence[tuple[int, SeenId]]
@@ -113,7 +113,7 @@ class Answerer:
             count, wait_ms = (0, 0) if ids is None else (ids.count, ids.wait_ms)
             job.reject(IdsFull(replica.name, commit.append.id_cap, count, wait_ms))
         elif out.status == "stateless":
-            job.reject(StoreDown("the pieces of the request are not all in the store: send it again"))
+            job.reject(StoreDown("parts of the request are missing in the store: send it again"))
         elif out.status == "added" and now is None:
             job.reject(StoreDown(DOWN))
         elif out.seen:
@@ -149,8 +149,8 @@ class Answerer:
         except OnepassError as error:
             job.reject(error)
         except Exception as error:
-            logger.exception("model %s: the answer to a repeated id could not be found", replica.name)
-            job.reject(ModelDown(f"model {replica.name}: the first answer cannot be found: {error!r}"))
+            logger.exception("model %s: could not find the answer to a repeated id", replica.name)
+            job.reject(ModelDown(f"model {replica.name}: cannot find the first answer: {error!r}"))
         else:
             if not job.reply.done():
                 self._stats.duplicates += reply.duplicates
@@ -175,7 +175,7 @@ class Answerer:
                 found[at] = answer
         answers = [answer for answer in found if answer is not None]
         if len(answers) < len(again):
-            raise ModelDown(f"the answers of {len(again) - len(answers)} ids of {replica.name} cannot be found again")
+            raise ModelDown(f"cannot find the first answers to {len(again) - len(answers)} ids of {replica.name}")
         return answers
 
     async def _stored(self, replica: Replica, again: Again) -> list[Outcome | None]:

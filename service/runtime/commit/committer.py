@@ -30,7 +30,7 @@ from service.store.redis.node import LARGE_BYTES_PER_S
 
 logger = logging.getLogger(__name__)
 
-DOWN = "the store does not answer; nothing is known to be learned: send the request again with the same id"
+DOWN = "the store does not answer; the request may or may not have been learned: send it again with the same id"
 PROBE_S = 0.2
 """How often a store that is down is pinged."""
 BACKOFF_S = 0.02

@@ -93,7 +93,7 @@ def challenger_of(model: Model, name: str) -> Challenger:
         NotFound: there is none of that name.
     """
     if name not in model.challengers:
-        problem = Problem("challenger", "is none of this model", [*model.challengers])
+        problem = Problem("challenger", "is not a challenger of this model", [*model.challengers])
         raise NotFound(f"there is no challenger {name}", [problem])
     return model.challengers[name]
 
@@ -117,7 +117,7 @@ def promote(model: Model, name: str, ids: tuple[str, ...], force: bool) -> Promo
     """
     challenger_of(model, name)
     if not force and (why := plans.unproven(model, name)) is not None:
-        raise RequestConflict(why, [Problem("force", "is needed to promote it nevertheless", True)])
+        raise RequestConflict(why, [Problem("force", "is required to promote it anyway", True)])
     return Promote(name, ids, force)
 
 
@@ -189,10 +189,10 @@ def switch(
 
 def _check_fields(action: str, features: object, mapping: str | None, force: bool) -> None:
     if force and action != "complete":
-        raise Invalid.of("force", "goes with complete only")
+        raise Invalid.of("force", "is for complete only")
     if action == "begin" and features is None:
         raise Invalid.of("features", "is required: the whole new space")
     if action != "begin":
         superfluous = [name for name, value in (("features", features), ("mapping", mapping)) if value is not None]
         if superfluous:
-            raise Invalid(*(Problem(name, "goes with begin only") for name in superfluous))
+            raise Invalid(*(Problem(name, "is for begin only") for name in superfluous))

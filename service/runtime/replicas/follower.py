@@ -60,8 +60,8 @@ class LostModels:
             self._stats.lost_models += 1
             replica.progress.refuse(error)
             logger.error(
-                "the store has lost model %s (incarnation %s, version %d), which nobody has deleted; it is kept in "
-                "memory, predicts, and learns nothing until the store is restored or the model is deleted",
+                "the store has lost model %s (incarnation %s, version %d), which was not deleted; it stays in "
+                "memory and predicts, but does not learn until the store is restored or the model is deleted",
                 replica.name,
                 replica.incarnation,
                 replica.version,
@@ -74,8 +74,8 @@ class LostModels:
         elif not replica.gone:
             self._stats.lost_models += 1
             logger.error(
-                "the store has lost model %s (incarnation %s, version %d), and its name is another model's by now: it "
-                "is dropped",
+                "the store has lost model %s (incarnation %s, version %d), and another model has its name now: it is "
+                "dropped",
                 replica.name,
                 replica.incarnation,
                 replica.version,

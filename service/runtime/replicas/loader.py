@@ -91,7 +91,7 @@ class Loader:
             logger.exception("model %s could not be loaded", name)
             raise ModelDown(f"model {name}: it could not be loaded: {error!r}") from error
         self._stats.loads += 1
-        logger.debug("model %s is loaded: version %d, %d bytes", name, replica.version, replica.nbytes)
+        logger.debug("loaded model %s: version %d, %d bytes", name, replica.version, replica.nbytes)
         return replica
 
     async def reload(self, replica: Replica) -> None:

@@ -50,7 +50,7 @@ class LogReader:
         Raises:
             ModelDown: there is none; the model is out of service.
         """
-        logger.warning("model %s is reloaded: %s", replica.name, lost)
+        logger.warning("reloading model %s: %s", replica.name, lost)
         try:
             await self._loader.reload(replica)
         except ModelDown as error:
@@ -67,7 +67,7 @@ class LogReader:
             if more.code == "other":
                 raise replica.quarantine(OTHER)
             if more.code != "ok" or not more.entries:
-                raise StoreDown(f"the log of {replica.name} could not be read on: {more.code}")
+                raise StoreDown(f"the log of {replica.name} could not be read further: {more.code}")
             await self.apply(replica, more.entries, last)
 
     async def to_head(self, replica: Replica) -> bool:

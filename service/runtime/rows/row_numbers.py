@@ -27,7 +27,7 @@ class _Factor(NamedTuple):
 
 _FACTORS = {
     "discount": _Factor("row_discounts", "gdfop does", DISCOUNT_MIN, 1),
-    "weight": _Factor("row_weights", "all algorithms but vigo, vigod and vigow do", WEIGHT_MIN, WEIGHT_MAX),
+    "weight": _Factor("row_weights", "all algorithms except vigo, vigod and vigow do", WEIGHT_MIN, WEIGHT_MAX),
 }
 
 

@@ -118,7 +118,7 @@ class RowValidator:
         """
         if self.phase != "overlap":
             raise RequestConflict(
-                f"no overlap is under way: the phase is {self.phase}; begin a change of features first"
+                f"no overlap is in progress: the phase is {self.phase}; begin a change of features first"
             )
         space = self._existing(self.union)
         _refuse_incomplete(space, table)
@@ -145,7 +145,7 @@ class RowValidator:
         return space
 
     def _no_features(self) -> RequestConflict:
-        return RequestConflict(f"model {self.name} has no features yet: the first feedback row fixes them")
+        return RequestConflict(f"model {self.name} has no features yet: the first feedback row determines them")
 
     def _proposed(self, table: Table) -> Schema:
         """The schema that the names and values of the first row propose."""

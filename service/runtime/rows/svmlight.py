@@ -14,7 +14,7 @@ from core.contract import Floats
 from core.features import SparseSchema
 from core.problems import Problem, refuse
 
-_PAIR, _QUERY = ("is no name with a value", "name:value"), ("is a qid; rankings are not learned", "name:value")
+_PAIR, _QUERY = ("is not a name with a value", "name:value"), ("is a qid; ranking is not supported", "name:value")
 _CELL = re.compile(r"\S+")
 
 

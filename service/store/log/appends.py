@@ -268,7 +268,7 @@ def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavaila
     if result[0] == b"crowded":
         return WritersFull(
             f"{WRITERS_MAX} processes have appended to model {request.name} in the last "
-            f"{WRITER_LIFE_MS // 60_000} minutes, and no more can be told apart: nothing was learned"
+            f"{WRITER_LIFE_MS // 60_000} minutes, which is the limit: nothing was learned"
         )
     try:
         return _appended(request, result)

@@ -195,7 +195,7 @@ def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
         return "overlap", FORMAT, segment.space, len(segment.X), float_bytes(segment.X), segment.ids
     if isinstance(segment, Restore):
         if not segment.digest:
-            raise ValueError("the log names a state by its digest")
+            raise ValueError("the log refers to a state by its digest")
         return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
     record: PlainRecord = _PLAIN[type(segment)](FORMAT, *structs.astuple(segment))
     return record

@@ -18,7 +18,7 @@ from core.model import STATE_VERSION
 
 Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "other", "foreign"]
 OTHER = (
-    f"its log was written by a version of Onepass with another format of states; this one reads {STATE_VERSION} only"
+    f"its log was written by a version of Onepass with a different state format; this one reads {STATE_VERSION} only"
 )
 """Why a model is out of service on a replica that meets the code "other"."""
 

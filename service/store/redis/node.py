@@ -70,7 +70,7 @@ class Node:
         try:
             self._where()
         except TypeError:
-            raise ValueError("the store's URL holds an option that is not known") from None
+            raise ValueError("the store's URL has an unknown option") from None
         self._timeout_s = timeout_s
         self._lines: WeakSet[Line] = WeakSet()
         self._quick: Line | None = None

@@ -9,23 +9,23 @@ from redis import exceptions
 from service.errors import StoreDown, StoreFull
 
 _FULL = {
-    "OOM": "the store has no memory left: it takes no writes, reading goes on; raise its maxmemory or delete models",
-    "MISCONF": "the store cannot write to its disk: it takes no writes, reading goes on; make room on that disk",
+    "OOM": "the store is out of memory: writes fail, reads still work; raise its maxmemory or delete models",
+    "MISCONF": "the store cannot write to its disk: writes fail, reads still work; make room on that disk",
 }
 _CANNOT = {
     "READONLY": "the store is a read-only replica",
     "LOADING": "the store is loading its data",
     "NOREPLICAS": "the store has too few replicas to write",
     "BUSY": "the store is busy",
-    "DENIED": "the store is in protected mode: it has no password and takes connections from its own machine only",
+    "DENIED": "the store is in protected mode: it has no password and only accepts connections from its own machine",
     "CLUSTERDOWN": "the store's cluster is down",
     "TRYAGAIN": "the store is moving its data",
     "MASTERDOWN": "the store has lost its primary",
     "MOVED": "the store is part of a cluster",
     "ASK": "the store is moving its data",
     "NOAUTH": "the store asks for credentials",
-    "WRONGPASS": "the store refuses the credentials",
-    "ERR AUTH": "the store refuses the credentials",
+    "WRONGPASS": "the store rejects the credentials",
+    "ERR AUTH": "the store rejects the credentials",
     "NOPERM": "the store's user lacks a permission",
     "NOSCRIPT": "the store does not keep its scripts",
 }

@@ -30,7 +30,7 @@ LOOK_S = 0.1
 """Least time between two look-ups."""
 TRIES = 4
 """Sentinels, or nodes of a cluster, that one look-up has time to ask though most do not answer."""
-UNKNOWN = "the store's servers are being looked for"
+UNKNOWN = "looking up the store's servers"
 _FAILED = (exceptions.RedisError, exceptions.RedisClusterException, OSError)
 
 Slots = list[ServerAddress | None]
@@ -128,7 +128,7 @@ class Topology:
                 async with asyncio.timeout(self._timeout_s):
                     slots = await self._find([*self._known])
             except _FAILED as error:
-                logger.debug("the store's servers could not be found: %r", error)
+                logger.debug("could not find the store's servers: %r", error)
         self._slots = slots
         servers = {server for server in slots if server is not None}
         for server in {*self._known} - servers:

@@ -56,7 +56,7 @@ def parse(url: str) -> StoreUrl:
     """
     parts = urlsplit(url)
     if parts.scheme not in (*_SINGLE, *_MANY):
-        raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) names no kind of store that is known: write {_FORMS}")
+        raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) is not of a known kind: write {_FORMS}")
     try:
         return StoreUrl("single", dict(parse_url(url))) if parts.scheme in _SINGLE else _many(parts)
     except ValueError:
@@ -71,7 +71,7 @@ def _many(parts: SplitResult) -> StoreUrl:
     own = {name: options.pop(f"sentinel_{name}") for name in ("username", "password") if f"sentinel_{name}" in options}
     service, _, db = parts.path.strip("/").partition("/")
     if bool(service) is (kind == "cluster"):
-        raise ValueError("a cluster has no database, and Sentinels have to be asked for a service")
+        raise ValueError("a cluster has no database number, and a Sentinel URL needs a service name")
     read: list[dict[str, Any]] = [
         dict(parse_url(f"{plain}://{user}{at}{host}/{db}?{urlencode(options)}")) for host in hosts.split(",")
     ]

@@ -57,5 +57,5 @@ class States:
         """
         state = await pieces.gather(self._connection, ModelKeys(name, incarnation).state(digest), "", size)
         if state is None or await asyncio.to_thread(pieces.digest, state) != digest:
-            raise StateLost(f"the state {digest} of {name} is not in the store as it was written")
+            raise StateLost(f"the state {digest} of {name} is missing or damaged in the store")
         return state

@@ -161,7 +161,7 @@ def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, s
         assert shown == found[2]
         assert httpx.get(f"{found[1]}/readyz").json()["ready"]
         child.terminate()
-        assert re.fullmatch(r"In another terminal, .*: onepass demo\n", child.stdout.read())
+        assert re.fullmatch(r"To see models that learn and drift, .*: onepass demo\n", child.stdout.read())
 
 
 @pytest.mark.parametrize("how", ["--host", "--fd"])

@@ -14,12 +14,12 @@ from service.errors import NotTable
 from service.runtime.rows.table import RowPlace, Table
 
 BESIDE_QUERIES = ("label", "id", "discount", "weight")
-"""Query parameters that name columns which are no features."""
+"""Query parameters that name columns other than features."""
 CSV_QUERIES = ("delimiter", "drop")
 """Query parameters that say how CSV is read."""
 DELIMITERS = 'one character that is no letter, digit, quote, ".", "+", "-" or line end; or "tab"'
 DELIMITERS_FOUND = (";", "\t", "|", ",")
-"""Looked for in a header that is one column."""
+"""Delimiters to look for in a header of one column."""
 HEADER_SHOWN = 100
 
 
@@ -40,7 +40,7 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
     header, rows = _rows(body, delimiter, most)
     _refuse_other_delimiter(header, rows, delimiter, query)
     if labelled and "label" not in query:
-        problem = "is required as a query parameter: the column that holds the label"
+        problem = "is required as a query parameter: the label's column"
         raise Invalid.of("label", problem, header[:HEADER_SHOWN])
     beside: dict[str, Any] = {f"{name}s": _pop_column(header, rows, query.get(name), name) for name in BESIDE_QUERIES}
     if "drop" in query:
@@ -55,7 +55,7 @@ def _delimiter(given: str | None) -> str:
     if given == "tab":
         return "\t"
     if len(given) != 1 or given.isalnum() or given in "\"'.+-\r\n":
-        raise Invalid.of("delimiter", "is no delimiter", DELIMITERS)
+        raise Invalid.of("delimiter", "is not a delimiter", DELIMITERS)
     return given
 
 
@@ -129,7 +129,7 @@ def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list
     if not dropped.issubset(header) or not dropped:
         absent = [name for name in given.split(",") if name not in header]
         meant = suggestion(absent[0], header) if len(absent) == 1 else ""
-        problem = "names a column that the header does not have, or that is a label, an id, a discount or a weight"
+        problem = "names a column that is not in the header, or that is the label, id, discount or weight"
         raise Invalid.of("drop", problem + meant, header[:HEADER_SHOWN])
     _check_lengths(header, rows)
     kept = [name not in dropped for name in header]

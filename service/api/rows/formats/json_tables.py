@@ -33,7 +33,7 @@ from service.runtime.rows.table import RowPlace, Table, alone
 
 Names = tuple[str, ...]
 REQUIRED = ("columns", "data", "rows", "labels")
-"""Fields of an object that have to be there, where they go with its rows."""
+"""Fields that an object with rows must have."""
 
 
 class RowFormat(NamedTuple):

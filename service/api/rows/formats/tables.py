@@ -63,7 +63,7 @@ def read_table(form: RowFormat, sent: Sent, space: Space | None) -> Table:
     body, kind, most, sparse = sent.body, sent.kind, rows_most(sent, space), isinstance(space, SparseSchema)
     media.check_media_type(kind, sparse)
     if kind != media.CSV and (misplaced := [name for name in TABLE_QUERIES if name in sent.query]):
-        raise Invalid.of(misplaced[0], f"is a query parameter of {media.CSV}, which this body is not", [])
+        raise Invalid.of(misplaced[0], f"is a query parameter for {media.CSV}, which this body is not", [])
     of = "" if most == sent.rows_max else OF_WIDTH
     if kind in (media.JSON, media.NDJSON) and json_body.nested_more_than(body, NESTED_IN_ROW * most + NESTED_BESIDE):
         check_size(most + 1, most, "data" if b'"data"' in body else "rows", of)
@@ -104,10 +104,10 @@ def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
         TooLarge: too many rows (413).
     """
     if rows == 0:
-        raise Invalid.of(field, "holds no rows", ">= 1 row")
+        raise Invalid.of(field, "has no rows", ">= 1 row")
     if rows > most:
         raise TooLarge(
-            f"the batch holds more than {most} rows{of}", [Problem(field, "holds too many rows", f"<= {most} rows")]
+            f"the batch has more than {most} rows{of}", [Problem(field, "has too many rows", f"<= {most} rows")]
         )
 
 
@@ -134,10 +134,10 @@ def _array(body: bytes) -> NDArray[Any]:
     if kind.kind not in "fiu":
         raise Invalid.of("body", f"has type {kind.name}", "float64")
     if not all(type(length) is int and length >= 0 for length in shape):
-        raise NotTable("the body is not an .npy array: its header holds a length that is none")
+        raise NotTable("the body is not an .npy array: the length in its header is wrong")
     size = math.prod(shape)
     if size * kind.itemsize != len(body) - stream.tell():
-        raise NotTable("the body is not as long as its .npy header says")
+        raise NotTable("the body's length differs from its .npy header")
     try:
         return np.frombuffer(body, kind, size, stream.tell()).reshape(shape, order="F" if by_columns else "C")
     except (ValueError, OverflowError):  # an empty array whose other length is beyond 64 bits
@@ -154,5 +154,5 @@ def _svmlight(body: bytes, labelled: bool, most: int) -> Table:
         return Table(lines, texts=True)
     labels = [line.label for line in lines]
     places = [line.place(-1) for line in lines if line.label is None]
-    refuse([Problem(place, "is no label", "label name:value ...") for place in places])
+    refuse([Problem(place, "is not a label", "label name:value ...") for place in places])
     return Table(lines, lambda row, _: lines[row].place(-1), texts=True, labels=labels)
