@@ -19,34 +19,34 @@ from core.problems import Invalid, showing, suggestion
 
 PromotionPolicy = Literal["never", "auto"]
 OWN = ("algorithm", "params", "seed", "lags", "watch", "on_drift")
-"""Fields that a challenger has by itself."""
+"""Fields of a challenger's own configuration."""
 CHALLENGER_FIELDS = (*OWN, "promote")
-"""Fields of the body that puts one beside a model; others of a model's may be there if they are the model's."""
+"""Fields of a challenger's body; it may repeat a model's other fields if their values are the model's."""
 
 
 class ChallengerBody(Config, json_schema_extra=showing(*CHALLENGER_FIELDS)):
-    """A challenger to put beside a model. What rows and labels are is the model's, and may be left out."""
+    """A challenger to add to a model. Features and labels are the model's; the body may omit them."""
 
     promote: PromotionPolicy = Field(
         "never",
-        description="`auto`: it becomes the model by itself once `difference.low` is above 0, after 1000 compared rows "
-        "at the earliest, unless the sum of its squared errors is larger. Left out: never.",
+        description="`auto`: promote it automatically once `difference.low` is above 0, after at least 1000 compared "
+        "rows, unless its sum of squared errors is larger than the model's. Default: never.",
     )
 
 
 def own_fields(config: Config) -> dict[str, Any]:
-    """What a configuration says of its learner, as a body."""
+    """The fields of a configuration that concern its learner, as a body."""
     body = config.without_features
     return {name: body[name] for name in OWN if name in body}
 
 
 def own_text(config: Config) -> str:
-    """``own_fields`` as text, equal for challengers of one model that are configured alike; 0 is not False."""
+    """``own_fields`` as text, equal for challengers of one model with equal configurations; 0 is not False."""
     return as_text(own_fields(config))
 
 
 def promote_of(raw: Mapping[str, Any]) -> PromotionPolicy:
-    """Whether a challenger is promoted by itself; raises ``Invalid`` for what is not one of the choices."""
+    """Whether a challenger is promoted automatically; raises ``Invalid`` for a value that is not a choice."""
     value: PromotionPolicy = raw.get("promote", "never")
     if value not in (choices := get_args(PromotionPolicy)):
         raise Invalid.of("promote", "is not one of the choices" + suggestion(value, choices), list(choices))
@@ -54,7 +54,7 @@ def promote_of(raw: Mapping[str, Any]) -> PromotionPolicy:
 
 
 def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
-    """The configuration of a challenger to a model, from the challenger's body; ``promote`` is passed over.
+    """The configuration of a challenger to a model, from the challenger's body; ``promote`` is ignored.
 
     Raises:
         Invalid: naming the field that is wrong.
@@ -72,23 +72,23 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
         own = {"seed": model.seed, **own, "params": {**read_by, **(own.get("params") or {})}}
     found = Config.parse({**shared, **own}).model_copy(update={"features": model.features})
     if model.algorithm.sparse and found.space != model.space:
-        raise Invalid.of("params", "have to read rows as the model: same compressed_dim, projection and seed")
+        raise Invalid.of("params", "must read rows as the model does: same compressed_dim, projection and seed")
     return found
 
 
 def _check_algorithm(model: Config, own: Algorithm) -> None:
-    """Refuse an algorithm that does not learn the model's rows and labels."""
+    """Refuse an algorithm that cannot learn the model's rows and labels."""
     fine = [one.id for one in ALGORITHMS.values() if one.sparse == model.algorithm.sparse and model.task in one.tasks]
     if own.sparse != model.algorithm.sparse:
-        rows = "named sparse rows" if model.algorithm.sparse else "of declared features"
-        why = f"{own.id} cannot challenge {model.algorithm_id}: this model's rows are {rows}"
+        rows = "named sparse rows" if model.algorithm.sparse else "rows of declared features"
+        why = f"{own.id} cannot challenge {model.algorithm_id}: this model takes {rows}"
         raise Invalid.of("algorithm", why, fine)
     if own.id not in fine:
         raise Invalid.of("algorithm", f"{own.id} is not for a {model.task}", fine)
 
 
 def _check_shared(model: Config, name: str, value: object, shared: Mapping[str, Any]) -> None:
-    """Refuse a field that a model does not have, or has otherwise."""
+    """Refuse a field that models do not have, or whose value differs from the model's."""
     if name not in Config.names():
         meant = suggestion(name, CHALLENGER_FIELDS)
         raise Invalid.of(name, f"is not a field of a challenger{meant}", [*CHALLENGER_FIELDS])

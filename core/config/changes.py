@@ -22,63 +22,65 @@ from core.features.labels import LabelSet, clashes, distinct, same
 from core.problems import Checked, Invalid, Problem, refuse, suggestion
 
 LABELS, CATEGORIES = "add_labels", "add_categories"
-"""What is added to a field: to ``labels``, and to features in force."""
+"""Fields that add values: to ``labels``, and to the categories of features in use."""
 
 
 class ModelChanges(Checked):
-    """What is to change of a configuration: the fields that are named, each as a whole; null gives its default back."""
+    """A change of a configuration: replaces each field that is present; null restores the default."""
 
     watch: Watch | None = Field(
         None,
-        description="The drift tests from now on; null: none. Tests with a `batch_size` as before keep their windows.",
+        description="The drift tests from now on; null: none. Tests whose `batch_size` stays keep their windows.",
     )
-    on_drift: OnDrift | None = Field(None, description="What an alarm does from now on.")
+    on_drift: OnDrift | None = Field(None, description="The response to alarms from now on.")
     missing: Missing | None = Field(
-        None, description="What a missing value becomes from now on; the means of `mean` begin with the next row."
+        None, description="How missing values are filled from now on; the means for `mean` start with the next row."
     )
-    unknown: Unknown | None = Field(None, description="What becomes of a category that is not declared from now on.")
-    ignore: Ignored | None = Field(None, description="Names that are passed over from now on, and no others.")
+    unknown: Unknown | None = Field(None, description="How undeclared categories are treated from now on.")
+    ignore: Ignored | None = Field(
+        None, description="The names that are ignored from now on, instead of the earlier ones."
+    )
     class_costs: ClassCosts | None = Field(
-        None, description="What missing a class costs from now on, by its label; null: 1 for all."
+        None, description="Cost of missing a class from now on, by label; null: 1 for all."
     )
     description: Description | None = None
     tags: Tags | None = None
     add_labels: list[GivenLabel] | None = Field(
-        None, description="Labels behind those that are declared; those that are there already are fine."
+        None, description="Labels to append to the declared ones; those that exist already are ignored."
     )
     add_categories: dict[str, list[GivenLabel]] | None = Field(
         None,
-        description="Categories by feature, behind those that are declared. What was learned goes on, as if the new "
-        "ones had never come. 422 where a learner cannot: a switch can.",
+        description="Categories to append to the declared ones, by feature. The model keeps what it has learned, as if "
+        "the new categories had never occurred. 422 if the learner cannot do this: use a switch instead.",
     )
 
 
 CHANGEABLE = ModelChanges.names()
-"""What a change may name."""
+"""The fields that a change may have."""
 REPLACEABLE = tuple(name for name in CHANGEABLE if name not in {LABELS, CATEGORIES})
-"""Fields that are replaced as a whole."""
+"""The fields that are replaced as a whole."""
 SHOWN_MAX = 100
-"""Characters of a value that is shown."""
+"""Longest value that an error shows, in characters."""
 _INSTEAD = {
     **dict.fromkeys(
         ("algorithm", "task", "params", "seed", "lags"),
-        "belongs to the learner's mathematics: create another model with it",
+        "cannot be changed after creation: create another model with it",
     ),
-    "features": "are changed by a switch, POST /models/{name}/features/switch; add_categories adds categories to some",
-    "labels": "stay as they are declared: add_labels adds some",
+    "features": "need a switch, POST /models/{name}/features/switch; add_categories adds categories to some",
+    "labels": "cannot be replaced: add_labels adds some",
 }
-"""What to do about the fields that cannot be changed."""
+"""What to do instead, for fields that cannot be changed."""
 
 
 def changed(config: Config, asked: Mapping[str, Any]) -> Config:
-    """The configuration that a change makes; ``asked``: new values by field, as they were sent.
+    """The configuration after a change; ``asked``: new values by field, as the client sent them.
 
-    What is added to features is left to the model, which knows those in force (core.model.plans).
+    Categories are added by the model, which knows the features in use (core.model.plans).
 
     Raises:
-        Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
+        Invalid: names each field that cannot be changed, with what to do instead, or the one that is wrong.
     """
-    other = "is not a field of a model that can be changed"
+    other = "is not a field that can be changed"
     strange = {name: _INSTEAD.get(name, other + suggestion(name, CHANGEABLE)) for name in {*asked} - {*CHANGEABLE}}
     refuse([Problem(name, strange[name], CHANGEABLE) for name in asked if name in strange])
     body = config.without_features
@@ -94,22 +96,22 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
 
 
 def _with_labels(config: Config, added: object) -> list[Label]:
-    """The declared labels, and behind them those that are new."""
+    """The declared labels, followed by the new ones."""
     declared, field = config.labels, LABELS
     if config.lags:
         raise Invalid.of(
-            field, "are not for a model with lags, which has a column for each label: create another model"
+            field, "cannot be added to a model with lags, which has a column per label: create another model"
         )
     if declared is None:
-        what = "are numbers" if config.task == "regression" else "are not declared, and appear as they come"
-        raise Invalid.of(field, f"has no meaning: the labels of this model {what}")
+        what = "are numbers" if config.task == "regression" else "are not declared, but appear as they arrive"
+        raise Invalid.of(field, f"does not apply: the labels of this model {what}")
     if not isinstance(added, list | tuple):
         raise Invalid.of(field, "is not a list of labels")
     known = LabelSet(declared)
     new = [label for label in distinct(added, field) if known.index(label) < 0]
     for label in new:
         if (other := known.clash(label)) is not None:
-            raise Invalid.of(field, f"holds a label that {clashes(other, 'of the model')}")
+            raise Invalid.of(field, f"contains a label that {clashes(other, 'of the model')}")
     if len(declared) + len(new) > (bound := config.algorithm.class_bound):
         raise Invalid.of(field, f"makes {len(declared) + len(new)} labels", f"{config.algorithm_id}: at most {bound}")
     return [*declared, *new]
@@ -124,10 +126,10 @@ def fields_changed(before: Config, after: Config) -> list[str]:
 
 
 def differences(config: Config, asked: Config) -> list[Problem]:
-    """Where another configuration is asked for, for a model of the same name, than it has: what to do about each field.
+    """The differences between a model's configuration and the one a client asks for, with what to do about each.
 
-    What the body left out has its default. First come the fields that PATCH can change; parameters one by one, unless
-    the algorithm is another one. ``allowed`` is what the model has, where that is short.
+    Fields absent from the body have their defaults. Fields that PATCH can change come first; parameters are listed one
+    by one, unless the algorithm differs. ``allowed`` is the model's value, if it is short.
     """
     own, others = config.without_features, asked.without_features
     names = fields_changed(config, asked)
@@ -142,22 +144,22 @@ def differences(config: Config, asked: Config) -> list[Problem]:
 def _way(name: str, config: Config, asked: Config) -> str:
     """What to do about a field that differs."""
     if name in REPLACEABLE:
-        return "is not the model's value: PATCH changes it"
+        return "differs from the model's value: PATCH changes it"
     if name not in ("features", "labels"):
-        return f"is not the model's value, and {_INSTEAD[name.partition('.')[0]]}"
+        return f"differs from the model's value, and {_INSTEAD[name.partition('.')[0]]}"
     if getattr(asked, name) is None:
-        return "were declared at creation: name the same ones"
+        return "were declared at creation: list the same ones"
     if getattr(config, name) is None:
-        return "were not declared at creation, and follow from the rows: leave them out"
+        return "were not declared at creation, but follow from the rows: omit them"
     if name == "labels" and _extends(config.labels, asked.labels):
-        return f"differ: PATCH changes them by {LABELS}"
+        return f"differ: PATCH adds some with {LABELS}"
     if name == "features" and _alike(config.features, asked.features):
-        return f"differ in their categories: PATCH changes them by {CATEGORIES}"
+        return f"differ in their categories: PATCH adds some with {CATEGORIES}"
     return f"differ: they {_INSTEAD[name]}"
 
 
 def _short(value: object) -> object:
-    """A value that can be shown in a word; None for others."""
+    """The value if it is short enough to show, else None."""
     return value if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= SHOWN_MAX) else None
 
 

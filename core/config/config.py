@@ -29,32 +29,34 @@ _COSTS = "a finite number above 0"
 SEED_MAX = 2**53 - 1
 """Seeds stay exact in every JSON reader."""
 LAGS_MAX = 10
-"""Rows whose features and labels are columns of the next row."""
+"""Most earlier rows whose features and labels are columns of the next row."""
 LAG_CLASSES_MAX = 10
-"""Classes that have a column for every lag."""
+"""Most classes that have a column per lag."""
 IGNORED_MAX = 10_000
-"""Names of features that are passed over."""
+"""Most names that rows may have and that are ignored."""
 DESCRIPTION_MAX, TAGS_MAX, KEY_MAX, VALUE_MAX = 2000, 50, 100, 500
-"""Characters in a description; tags of one model; characters in the name and in the value of a tag."""
+"""Characters in a description; tags of a model; characters in the name and in the value of a tag."""
 _LATER = ("class_costs", "unknown", "ignore", "lags", "description", "tags")
-"""Fields that were added later: configurations written before are equal to those that leave them out."""
+"""Fields that were added later: configurations written before equal those without them."""
 ClassCosts = dict[str, Annotated[float, Field(gt=0)]]
 _Labels = Annotated[list[GivenLabel], Field(min_length=2)]
 Ignored = Annotated[list[Name], Field(max_length=IGNORED_MAX)]
 _DENSE: dict[str, tuple[str, object]] = {
-    "features": ("are not declared for {}: its rows may hold any names at any time", "null"),
-    "missing": ("has no meaning for {}: a name that is absent is 0", ["error"]),
-    "unknown": ("has no meaning for {}: its rows hold no categories", ["other"]),
-    "ignore": ("is not for {}: leave the names out of its rows", []),
-    "lags": ("are not for {}: its rows have names, not columns", [0]),
+    "features": ("cannot be declared for {}: its rows may have any names at any time", "null"),
+    "missing": ("does not apply to {}: an absent name is 0", ["error"]),
+    "unknown": ("does not apply to {}: its rows have no categories", ["other"]),
+    "ignore": ("does not apply to {}: leave the names out of its rows", []),
+    "lags": ("do not apply to {}: its rows have names, not columns", [0]),
 }
-"""Why a model of sparse rows has no such field, and what is allowed."""
+"""Why a model of sparse rows does not have the field, and what is allowed."""
 
 
 def _text(value: object, field: str = "", longest: int = DESCRIPTION_MAX) -> str:
     if not isinstance(value, str) or len(value) > longest:
-        raise Invalid.of(field, "is not a string, or too long", f"a string of at most {longest} characters")
-    if any("\ud800" <= character <= "\udfff" for character in value):  # half of a pair: no UTF-8 could carry it
+        raise Invalid.of(field, "is not a string, or is too long", f"a string of at most {longest} characters")
+    if any(
+        "\ud800" <= character <= "\udfff" for character in value
+    ):  # half a surrogate pair, which UTF-8 cannot encode
         raise Invalid.of(field, "is not valid Unicode", "a string")
     return value
 
@@ -62,9 +64,11 @@ def _text(value: object, field: str = "", longest: int = DESCRIPTION_MAX) -> str
 def _tags(raw: object) -> Mapping[str, str]:
     """Tags by name, in the order of their names."""
     if not isinstance(raw, Mapping) or len(raw) > TAGS_MAX:
-        raise Invalid.of("", "is not an object of so many tags", f"at most {TAGS_MAX}, each a string by its name")
+        raise Invalid.of(
+            "", "is not an object of tags, or has too many", f"at most {TAGS_MAX} names, each with a string"
+        )
     if not all(isinstance(name, str) and 1 <= len(name) <= KEY_MAX and name.isprintable() for name in raw):
-        raise Invalid.of("", "has a name that a tag cannot have", f"1 to {KEY_MAX} printable characters")
+        raise Invalid.of("", "has a name that is not allowed for tags", f"1 to {KEY_MAX} printable characters")
     return {name: _text(raw[name], f".{name}", VALUE_MAX) for name in sorted(raw)}
 
 
@@ -75,72 +79,76 @@ Tags = Annotated[Mapping[_TagName, _TagValue], Field(max_length=TAGS_MAX), by(_t
 
 
 class Config(Checked):
-    """A model's configuration; ``parse`` makes it of a client's body."""
+    """A model's configuration; ``parse`` reads it from a client's body."""
 
     strange: ClassVar[str] = "is not a field of a model"
 
     algorithm_id: Annotated[str, Says("must be a string")] = Field(
         DEFAULT,
         alias="algorithm",
-        description="An id of GET /algorithms. Left out: `auto`, experts of all families mixed row by row.",
+        description="An id from GET /algorithms. Default: `auto`, a mixture of experts of all families.",
     )
     task: Task = Field(
         cast("Task", None),
         validate_default=True,
-        description="What is predicted. Left out: the one task of the algorithm, if it has one.",
+        description="What to predict. Default: the algorithm's task, if it has only one.",
     )
     params: dict[str, Any] = Field(
-        cast("dict[str, Any]", None), validate_default=True, description="As GET /algorithms describes them."
+        cast("dict[str, Any]", None),
+        validate_default=True,
+        description="Parameters of the algorithm, see GET /algorithms.",
     )
     features: tuple[Feature, ...] | None = Field(
         None,
-        description="Left out: the first feedback row fixes them. A number is numeric, true and false are boolean, a "
-        "string is categorical, hashed.",
+        description="Default: the first feedback row determines them. A number is numeric, true and false are boolean, "
+        "a string is categorical (hashed).",
     )
-    labels: tuple[Label, ...] | None = Field(None, description="Classification. Left out: classes appear as they come.")
+    labels: tuple[Label, ...] | None = Field(
+        None, description="Classification. Default: classes appear as they arrive."
+    )
     missing: Annotated[Missing, Says("is not one of the choices", ["error", "zero", "mean"])] = Field(
-        "error", description="What a missing value becomes; `error`, the default, refuses it."
+        "error", description="How missing values are filled; `error`, the default, refuses them."
     )
     unknown: Annotated[Unknown, Says("is not one of the choices", ["other", "error"])] = Field(
         "other",
-        description="What becomes of a category that is not declared: `other`, the default, sets all columns of its "
-        "feature to 0; `error` refuses it.",
+        description="How undeclared categories are treated: `other`, the default, sets all columns of the feature to "
+        "0; `error` refuses them.",
     )
-    ignore: tuple[Name, ...] = Field((), description="Names that rows may hold and that are passed over.")
+    ignore: tuple[Name, ...] = Field((), description="Names that rows may have and that are ignored.")
     seed: Annotated[int, Field(ge=0, le=SEED_MAX), Says("must be an integer", f">= 0 and <= {SEED_MAX}")] = Field(
-        0, description="Of every random draw. Left out: 0."
+        0, description="Seed of all random draws. Default: 0."
     )
     lags: Annotated[
         int,
         Field(ge=0, le=LAGS_MAX),
-        Says("must be an integer: how many of the last rows are columns", f">= 0 and <= {LAGS_MAX}"),
+        Says("must be an integer: the number of last rows used as columns", f">= 0 and <= {LAGS_MAX}"),
     ] = Field(
         0,
-        description="How many of the last rows learned are columns of the next one, their features and their labels (a "
-        f"class as 0 and 1 in a column for each of the first {LAG_CLASSES_MAX}). Every row of a predict is predicted "
-        "as the next one; a tracked row is learned as it was predicted. Left out: 0.",
+        description="How many of the last learned rows, with their features and labels, are columns of the next row (a "
+        f"class as 0 and 1 in a column for each of the first {LAG_CLASSES_MAX}). Every row of a predict request is "
+        "predicted as the next one; a tracked row is learned as it was predicted. Default: 0.",
     )
     watch: Watch = Field(
-        cast("Watch", {"unlabelled": False}),  # says nothing of the tests, and so means them all
+        cast("Watch", {"unlabelled": False}),  # names no test, which means all of them
         validate_default=True,
-        description="Left out: both tests with their defaults. `null` and `{}`: none. "
-        "`vigod` tests class means by itself, as its `params` say.",
+        description="The drift tests. Default: both with their defaults. `null` and `{}`: none. `vigod` tests class "
+        "means by itself, see its `params`.",
     )
     on_drift: OnDrift = Field(
         "report",
-        description="What the first alarm of an event does besides being reported: nothing (the default), the learner "
-        "starts again, or it forgets most of its past. `vigod` restarts a class by itself.",
+        description="The response to the first alarm of an event: only report it (the default), reset the learner, or "
+        "make it forget most of its past. `vigod` restarts a class by itself.",
     )
     class_costs: Mapping[str, float] | None = Field(
         None,
         examples=[{"fraud": 20}],
-        description="Classification: what missing a class costs, by its label; 1 for one that is not named. The "
-        "prediction is then the label of least expected cost. Left out: the prediction is the most probable label. "
-        "With costs far from 1 the drift test `error_rate` fires without a drift, several times in 10 000 rows: the "
-        "answers move with the calibration. Keep `on_drift` at `report` then, or watch `class_mean` alone.",
+        description="Classification: cost of missing a class, by label; 1 for labels that are not listed. The "
+        "prediction is then the label of least expected cost. Default: the most probable label. With costs far from 1, "
+        "the drift test `error_rate` fires without a drift several times in 10 000 rows, because predictions move with "
+        "the calibration: keep `on_drift` at `report`, or watch only `class_mean`.",
     )
-    description: Description = Field("", description="A note for people.")
-    tags: Tags = Field({}, description="Names and values to find and group models by.")
+    description: Description = Field("", description="A note for human readers.")
+    tags: Tags = Field({}, description="Names and values for finding and grouping models.")
 
     @field_validator("task", mode="plain", json_schema_input_type=Task | None)
     @classmethod
@@ -160,7 +168,7 @@ class Config(Checked):
         if not isinstance(given, dict):
             raise Invalid.of("", "must be an object")
         if misplaced := [name for name in given if name in cls.names()]:
-            problem = 'is a field of the model: it stands beside "params"'
+            problem = 'is a field of the model: write it next to "params"'
             raise Invalid(*(Problem(f".{name}", problem) for name in misplaced))
         return _algorithm(info).complete(given)
 
@@ -175,7 +183,7 @@ class Config(Checked):
         if value is None:
             return None
         if _given("task", info) == "regression":
-            raise Invalid.of("", "go with classification only; a regression model's labels are numbers")
+            raise Invalid.of("", "are for classification only; a regression model's labels are numbers")
         return parse_declared(value, "", _algorithm(info).class_bound)
 
     @field_validator("ignore", mode="plain", json_schema_input_type=Ignored | None)
@@ -200,11 +208,11 @@ class Config(Checked):
             return None
         algorithm, labels = _algorithm(info), _given("labels", info)
         if _given("task", info) == "regression":
-            raise Invalid.of("", "go with classification only: a regression has no classes to miss")
+            raise Invalid.of("", "are for classification only")
         if not algorithm.probabilities:
-            raise Invalid.of("", f"need probabilities, and {algorithm.id} has none")
+            raise Invalid.of("", f"need probabilities, which {algorithm.id} does not have")
         if not isinstance(value, dict) or len(value) > algorithm.class_bound:
-            raise Invalid.of("", "must be an object of the costs of missing a class, by its label", _COSTS)
+            raise Invalid.of("", "must be an object: the cost of missing a class, by label", _COSTS)
         known = None if labels is None else [key(label) for label in labels]
         refuse([problem for name, cost in value.items() for problem in _wrong_cost(name, cost, known)])
         return {name: float(cost) for name, cost in value.items()} or None
@@ -212,7 +220,7 @@ class Config(Checked):
     @field_validator("features", "missing", "unknown", "ignore", "lags", mode="before")
     @classmethod
     def _dense(cls, value: object, info: ValidationInfo) -> object:
-        """A model of sparse rows takes every name, and none is ever missing."""
+        """Refuse these fields for models of sparse rows, which take every name and never miss one."""
         field = info.field_name or ""
         why, allowed = _DENSE[field]
         if value and value != cls.model_fields[field].default and (algorithm := _algorithm(info)).sparse:
@@ -307,11 +315,11 @@ def _algorithm(info: ValidationInfo) -> Algorithm:
 
 
 def _wrong_cost(name: str, cost: object, known: list[str] | None) -> list[Problem]:
-    """What is wrong with the cost of the label that has this JSON key; ``known``: the keys of the declared ones."""
+    """The problems with the cost of the label with this JSON key; ``known``: the keys of the declared labels."""
     if known is not None and name not in known:
         return [Problem(f".{name}", "is not one of the declared labels", known)]
     fine = not isinstance(cost, bool) and isinstance(cost, int | float) and 0 < cost <= sys.float_info.max
-    return [] if fine else [Problem(f".{name}", "is not what missing a class can cost", _COSTS)]
+    return [] if fine else [Problem(f".{name}", "is not a valid cost", _COSTS)]
 
 
 def as_text(value: object) -> str:
@@ -327,17 +335,17 @@ def _plain(value: Any) -> Any:
 
 
 def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore") -> tuple[str, ...]:
-    """The names of a body's ``ignore``, each once; null for none.
+    """The distinct names of a body's ``ignore``; null means none.
 
     Raises:
-        Invalid: not a list of names, or one of them is a declared feature; the first 20 of them.
+        Invalid: it is not a list of names, or some are declared features; lists the first 20.
     """
     if raw is None:
         return ()
     if not isinstance(raw, list | tuple) or len(raw) > IGNORED_MAX:
         raise Invalid.of(field, "is not a list of names", f"0 to {IGNORED_MAX} names")
     own = {feature.name for feature in features}
-    allowed = f"1 to {NAME_MAX} characters, of no declared feature"
+    allowed = f"1 to {NAME_MAX} characters, not a declared feature"
     problems = []
     for at, name in enumerate(raw):
         if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX:

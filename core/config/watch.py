@@ -20,23 +20,23 @@ from core.problems import Checked, Invalid, Param, suggestion
 KINDS = ("class_mean", "error_rate")
 ROWS_MAX = 1_000_000_000
 DELTA = Param(
-    "delta", "number", 0.05, "Bound on the chance of a false alarm. Left out: 0.05.", minimum=0.0, maximum=1.0,
+    "delta", "number", 0.05, "Bound on the chance of a false alarm. Default: 0.05.", minimum=0.0, maximum=1.0,
     exclusive_minimum=True, exclusive_maximum=True,
 )  # fmt: skip
 BATCH_SIZE = Param(
-    "batch_size", "integer", 200, "Rows of a class in a recent window. Left out: 200.", minimum=2, maximum=10_000
+    "batch_size", "integer", 200, "Rows of a class in a recent window. Default: 200.", minimum=2, maximum=10_000
 )
 EPISODE_ROWS = Param(
     "episode_rows", "integer", 1000,
-    "Alarms in so many rows after the first one of an event join it. Left out: 1000.", minimum=0, maximum=ROWS_MAX,
+    "Alarms within this many rows after an event's first one join it. Default: 1000.", minimum=0, maximum=ROWS_MAX,
 )  # fmt: skip
 COOLDOWN_ROWS = Param(
-    "cooldown_rows", "integer", 0, "Events in so many rows after an event are listed and streamed, but not acted upon "
-    "and not sent to webhooks. Left out: 0.", minimum=0, maximum=ROWS_MAX,
+    "cooldown_rows", "integer", 0, "Events within this many rows after an event are listed and streamed, but trigger "
+    "no action and no webhook. Default: 0.", minimum=0, maximum=ROWS_MAX,
 )  # fmt: skip
 UNLABELLED = Param(
-    "unlabelled", "boolean", False, "Whether features and predictions of tracked rows are tested before their labels "
-    "come: events of kind `unlabelled`, which may come twice or not at all. Left out: they are not.",
+    "unlabelled", "boolean", False, "Whether to test features and predictions of tracked rows before their labels "
+    "arrive. The events have kind `unlabelled` and may be repeated or lost. Default: false.",
 )  # fmt: skip
 
 
@@ -58,13 +58,13 @@ _Test = Annotated[WatchTest | None, BeforeValidator(_object)]
 
 
 class Watch(Checked):
-    """The drift tests, and which of their alarms are one event.
+    """The drift tests, and how their alarms are grouped into events.
 
-    Where a test is named, those that are named run and no others (null: not this one); with other keys only, all run.
+    If it names a test, only the named tests run (null: not this one); otherwise all run.
     """
 
-    class_mean: _Test = Field(None, description="The means of the features in each class.")
-    error_rate: _Test = Field(None, description="How often the model is wrong.")
+    class_mean: _Test = Field(None, description="Tests the means of the features in each class.")
+    error_rate: _Test = Field(None, description="Tests how often the model is wrong.")
     episode_rows: Annotated[int, EPISODE_ROWS] = EPISODE_ROWS.default
     cooldown_rows: Annotated[int, COOLDOWN_ROWS] = COOLDOWN_ROWS.default
     unlabelled: Annotated[bool, UNLABELLED] = UNLABELLED.default
@@ -75,7 +75,7 @@ class Watch(Checked):
         return {kind: test for kind in KINDS if (test := getattr(self, kind)) is not None}
 
     def to_json(self) -> dict[str, Any] | None:
-        """As clients send it; without what has its default, so that it reads as before there was more."""
+        """The JSON that clients send, without defaults, so that older configurations keep their form."""
         if not self.tests and not self.unlabelled:
             return None
         tests: dict[str, Any] = {kind: test.model_dump() for kind, test in self.tests.items()}
@@ -89,7 +89,7 @@ def kinds(algorithm: Algorithm) -> tuple[str, ...]:
 
 
 def with_tests(given: object, algorithm: Algorithm) -> dict[str, Any]:
-    """A body's ``watch``, with every test that it means; raises ``Invalid`` for a test or setting there is not."""
+    """A body's ``watch`` with every test that runs; raises ``Invalid`` for an unknown test or setting."""
     known = kinds(algorithm)
     allowed = [*known, *(name for name in Watch.names() if name not in KINDS)]
     if given is None:
@@ -98,21 +98,21 @@ def with_tests(given: object, algorithm: Algorithm) -> dict[str, Any]:
         raise Invalid.of("", "must be an object or null", allowed)
     for name in given:
         if name not in allowed:
-            problem = f"is not a test or setting that {algorithm.id} is watched with{suggestion(name, allowed)}"
+            problem = f"is not a drift test or setting of {algorithm.id}{suggestion(name, allowed)}"
             raise Invalid.of(f".{name}", problem, allowed)
     names_none = given and not any(kind in given for kind in known)
     return {**({kind: {} for kind in known} if names_none else {}), **given}
 
 
 def check_on_drift(action: OnDrift, tests: Mapping[str, WatchTest], algorithm: Algorithm) -> OnDrift:
-    """What happens at an alarm; raises ``Invalid`` for what there is not, or not with these tests and algorithm."""
+    """The response to alarms; raises ``Invalid`` if it does not exist, or not with these tests and algorithm."""
     allowed: list[OnDrift] = ["report"]
     if tests:
         allowed += ["reset", "forget"] if algorithm.forgets else ["reset"]
     if action in allowed:
         return action
     if action == "forget" and not algorithm.forgets:
-        raise Invalid.of("", f"is not something {algorithm.id} can do", allowed)
+        raise Invalid.of("", f"is not supported by {algorithm.id}", allowed)
     if action in ("reset", "forget"):
-        raise Invalid.of("", "has nothing to act on: the model is not watched for drift", allowed)
+        raise Invalid.of("", "has no effect: the model has no drift test", allowed)
     raise Invalid.of("", "is not one of the choices", allowed)

@@ -33,7 +33,7 @@ HASHES_MAX = 2**15
 Bools = NDArray[np.bool_]
 _LABELS = (str, int, float, bool)
 _TIME = 'RFC 3339 such as "2026-01-31T12:00:00Z", or seconds since 1970'
-_OUT_OF_YEARS = "is not a time of the years 1 to 9999: numbers are seconds, not milliseconds"
+_OUT_OF_YEARS = "is outside the years 1 to 9999: numbers are seconds, not milliseconds"
 
 
 class Column(ABC):
@@ -74,7 +74,7 @@ def column_of(feature: Feature, others: bool) -> Column:
 
 
 def _to_take_such(name: str, kind: str) -> str:
-    return f"; to take such values declare {declaration(name, kind)}"
+    return f"; to accept such values declare {declaration(name, kind)}"
 
 
 class _NumberColumn(Column):
@@ -167,7 +167,7 @@ class _CategoryColumn(_CodedColumn):
         self._codes = {(type(label), label): float(at) for at, label in enumerate(feature.categories)}
         texts = {key(label): code for (_, label), code in self._codes.items()}
         self.missing = {""} - texts.keys()
-        self.misfit = "is not an index of a category", f"0 to {feature.width - 1}"
+        self.misfit = "is not the index of a category", f"0 to {feature.width - 1}"
         super().__init__(self._codes, texts, feature.width)
 
     def _other(self, cell: Any, texts: bool) -> float:
@@ -181,7 +181,7 @@ class _CategoryColumn(_CodedColumn):
         if type(cell) not in _LABELS:
             raise Unfit("is not one of the categories", listed)
         any_value = declaration(self._feature.name, "categorical")
-        way_out = f'declare "unknown": "other" to pass over such values, or {any_value} to take any'
+        way_out = f'declare "unknown": "other" to ignore such values, or {any_value} to accept any'
         raise Unfit(f"is not one of the categories; {way_out}", listed)
 
 
@@ -212,7 +212,7 @@ class _HashedColumn(Column):
     """
 
     missing = ("",)
-    misfit = "is not an integer, which a category given as a number is", "an integer of 64 bits"
+    misfit = "is a number but not an integer; categories are strings, integers or booleans", "a 64-bit integer"
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
@@ -288,7 +288,7 @@ class Limits(NamedTuple):
             Invalid: numbers that are refused; the first 20 of them.
         """
         found: Floats = np.clip(raw, self.low, self.high)
-        problem = 'is outside the declared range; declare "outside": "clip" or "accept" to take such values'
+        problem = 'is outside the declared range; declare "outside": "clip" or "accept" to accept such values'
         problems = []
         for i, j in np.argwhere((found != raw) & ~np.isnan(raw) & self.refused)[:PROBLEMS_MAX].tolist():
             ends = [(">=", self.low[j]), ("<=", self.high[j])]

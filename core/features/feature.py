@@ -132,7 +132,7 @@ _TYPE_OF: dict[str, Type] = {
     "max": "numeric",
     "outside": "numeric",
 }
-"""The type of feature that a field is for."""
+"""The type of feature that each field belongs to."""
 
 
 def _printable(name: str) -> str:
@@ -157,39 +157,39 @@ class FeatureEntry(Checked):
     name: Annotated[Name, AfterValidator(_printable), Says("is not a feature name", _NAMES)]
     type: Annotated[Type, Says("is not a type of feature", [*get_args(Type)])] = Field(
         "numeric",
-        description="Left out: categorical with `categories` or `buckets`, else numeric. `boolean`: true, false, 0 or "
+        description="Default: categorical with `categories` or `buckets`, else numeric. `boolean`: true, false, 0 or "
         "1. `time`: RFC 3339 or seconds since 1970; the model sees hour, weekday and day of the year as sine and "
-        "cosine, and the days since 2026.",
+        "cosine, and the number of days since 2026.",
     )
     categories: Annotated[
         Annotated[list[GivenLabel], Field(min_length=2, max_length=CATEGORIES_MAX)] | None, by(_categories)
     ] = Field(
         None,
-        description="The values of a categorical feature, a column each. Left out: values are hashed into `buckets`.",
+        description="The values of a categorical feature, one column each. Default: values are hashed into `buckets`.",
     )
     buckets: Annotated[
         Annotated[int, Field(ge=2, le=CATEGORIES_MAX)] | None,
         Says("is not a number of buckets", f">= 2 and <= {CATEGORIES_MAX}"),
-    ] = Field(None, description=f"Columns that values without a declaration share. Left out: {BUCKETS}.")
+    ] = Field(None, description=f"Number of columns that undeclared values share. Default: {BUCKETS}.")
     minimum: Annotated[Annotated[float, Field(allow_inf_nan=False)] | None, Says("is not a finite number")] = Field(
-        None, alias="min", description="Where values usually begin."
+        None, alias="min", description="Usual minimum of the values."
     )
     maximum: Annotated[Annotated[float, Field(allow_inf_nan=False)] | None, Says("is not a finite number")] = Field(
-        None, alias="max", description="Where values usually end."
+        None, alias="max", description="Usual maximum of the values."
     )
     outside: Annotated[Outside | None, Says("is not one of the choices", [*get_args(Outside)])] = Field(
-        None, description="What becomes of a number outside `min` and `max`. Left out: it is accepted as it is."
+        None, description="How to treat a number outside `min` and `max`. Default: accept it unchanged."
     )
 
     @property
     def feature(self) -> Feature:
-        """What is declared; raises ``Invalid`` for fields that do not go together."""
+        """The declared feature; raises ``Invalid`` for fields that do not fit together."""
         if self.minimum is not None and self.maximum is not None and self.minimum >= self.maximum:
             raise Invalid.of(".max", "is not above min")
         if self.outside in {"refuse", "clip"} and self.minimum is None and self.maximum is None:
-            raise Invalid.of(".outside", "needs a range to be outside of", "min, max or both")
+            raise Invalid.of(".outside", "needs a declared range", "min, max or both")
         if self.categories is not None and self.buckets is not None:
-            raise Invalid.of(".buckets", "goes without categories: declared ones have a column each")
+            raise Invalid.of(".buckets", "cannot be combined with categories, which have one column each")
         buckets = (self.buckets or BUCKETS) if self.type == "categorical" and self.categories is None else 0
         categories, outside = tuple(self.categories or ()), self.outside or "accept"
         return Feature(self.name, self.type, categories, self.minimum, self.maximum, buckets, outside)
@@ -213,7 +213,7 @@ def parse_features(raw: object, field: str = "features") -> tuple[Feature, ...]:
 
 
 def _feature(item: object, field: str, problems: list[Problem]) -> Feature:
-    """A feature; where it is wrong and fewer than ``PROBLEMS_MAX`` problems are known, why."""
+    """A feature; adds its problems to ``problems`` while there are fewer than ``PROBLEMS_MAX``."""
     if isinstance(item, str) and 1 <= len(item) <= NAME_MAX and item.isprintable():
         return Feature(item)
     if not isinstance(item, Mapping) or len(problems) >= PROBLEMS_MAX:
@@ -238,10 +238,10 @@ def _feature(item: object, field: str, problems: list[Problem]) -> Feature:
 
 
 def _check_together(features: list[Feature], field: str, problems: list[Problem]) -> None:
-    """Refuse two features or two encoded columns of one name, and too many columns."""
+    """Refuse two features or encoded columns with the same name, and too many columns."""
     if width_of(features) > COLUMNS_MAX:
         allowed = f"at most {COLUMNS_MAX}"
-        problems.append(Problem(field, "gives too many columns, counting those of categories and times", allowed))
+        problems.append(Problem(field, "has too many columns, including those of categories and times", allowed))
         return
     names: dict[str, int] = {}
     owners: dict[str, int] = {}
@@ -250,7 +250,7 @@ def _check_together(features: list[Feature], field: str, problems: list[Problem]
         if feature.name and names.setdefault(feature.name, i) != i:
             problems.append(Problem(where, f"is the same as that of {field}[{names[feature.name]}]"))
         elif feature.name and any(owners.setdefault(column, i) != i for column in feature.columns):
-            problems.append(Problem(where, "gives a column named like one of another feature"))
+            problems.append(Problem(where, "has a column with the same name as another feature's"))
 
 
 def propose(

@@ -31,7 +31,7 @@ def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[F
     """
     features = parse_features(raw, field)
     if {feature.name for feature in features} == set(current.names) and _same(features, current.features):
-        raise Invalid.of(field, "holds the features in force, and no others")
+        raise Invalid.of(field, "has exactly the features in use: nothing changes")
     problems = [
         Problem(
             f"{field}[{i}]",
@@ -46,7 +46,7 @@ def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[F
     try:
         parse_features([feature.to_json() for feature in _joined(current, features)], field)
     except Invalid as refused:
-        raise Invalid.of(field, "cannot be sent together with the features in force: " + str(refused)) from None
+        raise Invalid.of(field, "cannot be sent together with the features in use: " + str(refused)) from None
     return features
 
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 def clashes(other: Label, whose: str) -> str:
     """What is wrong with a label that another one, of another type and ``whose`` set, would look like."""
     alike = f"looks in answers like the {_TYPES[type(other)]} {json.dumps(other)}, another label {whose}"
-    return f"{alike}: send it as that, or under another name"
+    return f"{alike}: send that one, or use another name"
 
 
 def canonical(value: object, field: str) -> Label:
@@ -54,7 +54,7 @@ def canonical(value: object, field: str) -> Label:
         return str(value)
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         if not _INT_MIN <= (number := int(value)) <= _INT_MAX:
-            raise Invalid.of(field, "is too large for a label", "integers of 64 bits")
+            raise Invalid.of(field, "is too large for a label", "64-bit integers")
         return number
     raise Invalid.of(field, "is not a label", _KINDS)
 
@@ -132,7 +132,7 @@ class LabelSet:
             return index
         text = key(label)
         if text in self._by_key:
-            raise ValueError("two labels would show under one key")
+            raise ValueError("two labels would have the same key")
         index = len(self.labels)
         self.labels.append(label)
         self.keys.append(text)
@@ -175,7 +175,7 @@ def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
     def join(item: object, where: str) -> None:
         label = canonical(item, where)
         if found.index(label) >= 0:
-            raise Invalid.of(where, "is there twice")
+            raise Invalid.of(where, "occurs twice")
         if (other := found.clash(label)) is not None:
             raise Invalid.of(where, clashes(other, "before it"))
         found.add(label)

@@ -51,7 +51,7 @@ def number(cell: Any, texts: bool = False) -> float:
     except OverflowError:
         found = math.inf
     except ValueError:
-        raise Unfit("is not a number; a decimal comma is not read" if "," in cell else "is not a number") from None
+        raise Unfit("is not a number; decimal commas are not supported" if "," in cell else "is not a number") from None
     if not math.isfinite(found):
         raise Unfit("is not a finite number")
     return found

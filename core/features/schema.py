@@ -157,9 +157,9 @@ class Schema:
                 ``missing_allowed``, or a number that is no value of its feature; by row and column.
         """
         if X.ndim != 2 or X.shape[1] != len(self.names):
-            raise Invalid.of(field, "has another shape", f"two dimensions, {len(self.names)} columns")
+            raise Invalid.of(field, "has the wrong shape", f"two dimensions, {len(self.names)} columns")
         if X.dtype.kind not in "fiu":
-            raise Invalid.of(field, "is not of a real number type", "float64")
+            raise Invalid.of(field, "does not have a real number type", "float64")
         with np.errstate(over="ignore", invalid="ignore"):
             raw = coded = np.ascontiguousarray(X, dtype=np.float64)
         bad = np.isinf(raw) if missing_allowed else ~np.isfinite(raw)
@@ -191,7 +191,7 @@ class Schema:
             if column < 0:
                 problems.append(unknown_feature(f"{field}[{position}]", self.names, name, len(problems)))
             elif order[column] >= 0:
-                problems.append(Problem(f"{field}[{position}]", "is there twice"))
+                problems.append(Problem(f"{field}[{position}]", "occurs twice"))
             else:
                 order[column] = position
         absent = [name for name, position in zip(self.names, order, strict=True) if position < 0]

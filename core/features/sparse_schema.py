@@ -110,7 +110,7 @@ class SparseSchema:
                 raise Invalid.of(field, f"row {row} has too many names", f"<= {NAMES_MAX} names in a row")
         if sum(counts) * self.width > WORK_MAX[self.kind]:
             most = int(WORK_MAX[self.kind] / self.width)
-            raise Invalid.of(field, "holds too many names for compressed_dim", f"<= {most} in one request")
+            raise Invalid.of(field, "has too many names for compressed_dim", f"<= {most} in one request")
         names = list(chain.from_iterable(rows.names))
         values = list(chain.from_iterable(rows.values))
         numbers = vectorised(values, rows.texts, missing_allowed=False) if _sound(rows, names) else None

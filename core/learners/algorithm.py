@@ -12,7 +12,7 @@ from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.problems import Invalid, Param, suggestion
 
 COSINE_COST = 20.0
-"""What a random feature costs beyond its inner product, in floating-point operations."""
+"""Cost of a random feature beyond its inner product, in floating-point operations."""
 LOADED: set[str] = set()
 """Ids of the algorithms that this process has loaded."""
 

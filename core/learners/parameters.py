@@ -8,19 +8,19 @@ SCALING = Param(
     "scaling",
     "choice",
     "robust",
-    "How columns are scaled before they are learned: by their running mean and deviation (standard), by winsorised "
-    "ones with a half-life of 2000 rows (robust), which outliers cannot move and which follow drift, or not at all.",
+    "How columns are scaled before learning: by their running mean and deviation (standard), by winsorised ones with a "
+    "half-life of 2000 rows (robust), which resist outliers and follow drift, or not at all (none).",
     choices=("none", "standard", "robust"),
 )
 BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
 UNSCALED = replace(SCALING, default="none")
-"""``scaling`` of learners that any scale suits."""
+"""``scaling`` of learners that work at any scale."""
 RANDOM_FEATURES = Param(
     "random_features",
     "integer",
     0,
-    "How many random Fourier features are added to the columns, for what is not linear in them; 100 are a good start. "
-    "They need columns of like scale: use scaling with them. There are no weights to show then.",
+    "Number of random Fourier features to add to the columns, for nonlinear effects; 100 is a good start. They need "
+    "columns of similar scale, so use scaling. The model then has no weights to show.",
     minimum=0,
     maximum=10_000,
 )

@@ -61,11 +61,11 @@ def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | Non
     """The features in force with further categories; None where they have them all."""
     schema = model.prediction_schema
     if schema is None:
-        raise Conflict("the model has no features yet: the first feedback row fixes them")
+        raise Conflict("the model has no features yet: the first feedback row determines them")
     if model.phase == "overlap":
         raise Conflict("a change of features is under way: complete or abort it first")
     if not isinstance(schema, Schema):
-        raise Invalid.of(CATEGORIES, f"{model.config.algorithm_id} takes rows of any names: none has categories")
+        raise Invalid.of(CATEGORIES, f"{model.config.algorithm_id} takes rows with any names: there are no categories")
     found = with_categories(schema.features, added, CATEGORIES)
     if found == schema.features:
         return None
@@ -93,8 +93,8 @@ def plan_switch(
         raise Conflict(problem)
     if action == "complete" and not force and switching.overlap_rows < OVERLAP_ROWS_MIN:
         raise Conflict(
-            f"{switching.overlap_rows} overlap rows have taught how old features are recovered from new ones: send at "
-            f'least {OVERLAP_ROWS_MIN} rows with both sets, or complete with "force": true'
+            f"{switching.overlap_rows} overlap rows are too few to recover old features from new ones: send at least "
+            f'{OVERLAP_ROWS_MIN} rows with both sets, or complete with "force": true'
         )
     if action != "begin":
         return Switch(action)
@@ -109,7 +109,7 @@ def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -
         Conflict: there is another one of that name, or already ``most``; or a change of features is under way.
     """
     if name == PREVIOUS:
-        raise Invalid.of("challenger", f"{PREVIOUS} is what the former model is called after a promotion")
+        raise Invalid.of("challenger", f"{PREVIOUS} is reserved for the former model after a promotion")
     config, promote = challenging(model.config, raw), promote_of(raw)
     known, count = model.challengers.get(name), len(model.challengers)
     if known is not None:
@@ -118,7 +118,7 @@ def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -
         if known.promote == promote:
             return None, config
     elif count >= most:
-        raise Conflict(f"the model has {count} challengers, of at most {most}: DELETE one first")
+        raise Conflict(f"the model has {count} challengers, and may have {most}: DELETE one first")
     elif model.phase == "overlap":
         raise Conflict("a change of features is under way: complete or abort it first")
     elif len(model.labels) > (bound := config.algorithm.class_bound):
@@ -134,8 +134,8 @@ def unproven(model: Model, name: str) -> str | None:
     if found["rows"] >= ASKED_ROWS_MIN and found["low"] > 0:
         return None
     known = "difference {mean:.4g}, interval {low:.4g} to {high:.4g}; ".format_map(found) if found["rows"] else ""
-    needed = f'{known}it takes {ASKED_ROWS_MIN} rows and an interval above 0, or "force": true'
-    return f"challenger {name} has not been shown to be better: {found['rows']} rows were compared; {needed}"
+    needed = f'{known}promotion needs {ASKED_ROWS_MIN} rows and an interval above 0, or "force": true'
+    return f"challenger {name} is not proven to be better: {found['rows']} rows were compared; {needed}"
 
 
 def difference_report(model: Model, name: str) -> Header:

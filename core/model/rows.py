@@ -105,7 +105,7 @@ def check_space(rows: Rows, schema: Space | None) -> Space | str:
     if schema is None and rows.features is not None:
         schema = Schema(rows.features)
     if schema is None or rows.space != schema.id:
-        return "the model's features are no longer those the rows were sent with"
+        return "the model's features have changed since the rows were sent"
     return schema
 
 
@@ -121,12 +121,12 @@ def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str |
         if at in skip or joined.index(label) >= 0:
             continue
         if declared is not None and declared.index(label) < 0:  # it was before the model went back to an older state
-            return "a label is not one of the declared labels any more"
+            return "a label is no longer one of the declared labels"
         if joined.clash(label) is not None:
-            return "a label shows under the same JSON key as another label of the model"
+            return "a label has the same JSON key as another label of the model"
         least = min((one.algorithm for one in configs), key=lambda algorithm: algorithm.class_bound)
         if len(joined.labels) >= least.class_bound:
-            return f"the model has as many classes as {least.id} learns: {least.class_bound}"
+            return f"the model has the maximum number of classes for {least.id}: {least.class_bound}"
         joined.add(label)
     return None
 

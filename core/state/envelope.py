@@ -58,7 +58,9 @@ def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
     arrays, header = _read(memoryview(data).toreadonly())
     digest, written = header.pop("digest", None), header.get("format")
     if written in DEVELOPMENT_FORMATS:
-        raise ValueError(f"this state has format {written} of a development version; only format {FORMAT} can be read")
+        raise ValueError(
+            f"this state has format {written} of a development version; this one reads format {FORMAT} only"
+        )
     if type(written) is not int or written != FORMAT:
         raise ValueError(f"state has format {written!r}, this version reads {FORMAT}")
     if digest != _digest(arrays, header):
@@ -107,7 +109,7 @@ def _read(view: memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"not a state: {error!r}") from error
     if not isinstance(header, dict) or view[:end] != head or len(view) != at:
-        raise ValueError("not a state: it is not as it was written")
+        raise ValueError("not a state: it has been modified")
     return arrays, header
 
 
@@ -121,7 +123,7 @@ def flatten(parts: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:
 def unflatten(parts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
     """Load named parts from what ``flatten`` gave; raises ``ValueError`` for what is not the state of these parts."""
     if any(name.partition(".")[0] not in parts for name in arrays):
-        raise ValueError("the state has parts that this model has not")
+        raise ValueError("the state has parts that this model does not have")
     for part, holder in parts.items():
         start = f"{part}."
         own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

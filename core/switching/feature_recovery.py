@@ -166,9 +166,9 @@ class FeatureRecovery(Holder, ABC):
         if not self.d1:
             return None
         if self.count < ROWS_ENOUGH:
-            return f"{self.count} overlap rows are too few to recover the old features from ({ROWS_ENOUGH} or more)"
+            return f"{self.count} overlap rows are too few to recover the old features ({ROWS_ENOUGH} or more)"
         if self.error is not None and self.error >= ERROR_POOR:
-            error = f"mapping_error {self.error:.2g}; 1 is a mean"
+            error = f"mapping_error {self.error:.2g}; 1 is as bad as the mean"
             return f"the old features are recovered poorly from the new ones ({error})"
         return None
 

@@ -156,23 +156,23 @@ class Switching:
         if (problem := self.obstacle(action)) is not None or action != "begin":
             return problem
         if features is None or not fits(features, self._current):
-            return "the features in force have changed meanwhile: these cannot follow them"
+            return "the features have changed meanwhile: this change no longer fits"
         return None
 
     def refusal_of_overlap(self, space: str) -> str | None:
         """Why rows of a union, by its id, cannot train the mapping as the model stands now, or None."""
         if not isinstance(self.now, OverlapPeriod):
-            return "no change of features is under way: overlap rows are taken between begin and complete"
+            return "no change of features is under way: overlap rows are accepted between begin and complete"
         if space != self.now.feedback_schema.id:
-            return "the features of both spaces are no longer those the rows were sent with"
+            return "the features of both spaces have changed since the rows were sent"
         return None
 
     def obstacle(self, action: SwitchAction) -> str | None:
         """Why the action cannot be taken in this phase, or None."""
         if self.config.algorithm.sparse:
-            return f"{self.config.algorithm_id} takes rows of any names at any time: there are no features to change"
+            return f"{self.config.algorithm_id} takes rows with any names at any time: there are no features to change"
         if self.now is None:
-            return "the model has no features yet: the first feedback row fixes them"
+            return "the model has no features yet: the first feedback row determines them"
         if not isinstance(self.now, OverlapPeriod):
             no_change = f"there is no change of features to {action}: the phase is {self.now.phase}; begin one first"
             return None if action == "begin" else no_change
@@ -199,10 +199,10 @@ class Switching:
             return None
         by_switch = "declare the feature with all its categories in a switch, POST /models/{name}/features/switch"
         if self.config.lags:
-            return f"have no place among the lag columns of rows that wait for their labels: {by_switch}"
+            return f"do not fit the lag columns of rows that are waiting for labels: {by_switch}"
         if now is not None and now.recovery is not None:
-            return f"have no place in the models that the last change of features has left: {by_switch}"
-        return f"have no place in what {self.config.algorithm_id} has learned: {by_switch}"
+            return f"do not fit the models from the last change of features: {by_switch}"
+        return f"cannot be added to what {self.config.algorithm_id} has learned: {by_switch}"
 
     def extend(self, features: tuple[Feature, ...], classes: int) -> None:
         """Go over to features with further categories, which nothing stands against, with all classes seen."""

@@ -294,4 +294,4 @@ def test_a_field_among_the_parameters_is_sent_back_to_its_place():
     """Parameters are the algorithm's; what is beside them is said to be."""
     found = refusal(params={"class_costs": {"UP": 2}, "missing": "mean", "bias": True})
     assert {"params.class_costs", "params.missing"} == {*found}
-    assert 'is a field of the model: it stands beside "params"' == found["params.missing"].problem
+    assert 'is a field of the model: write it next to "params"' == found["params.missing"].problem

@@ -131,20 +131,20 @@ MORE_DAYS = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "
 @pytest.mark.parametrize(
     ("change", "said", "allowed"),
     [
-        ({"missing": "mean"}, {"missing": "is not the model's value: PATCH"}, "error"),
-        ({"class_costs": {"UP": 2}}, {"class_costs": "is not the model's value: PATCH"}, None),
-        ({"labels": ["UP", "DOWN", "SAME"]}, {"labels": "differ: PATCH changes them by add_labels"}, None),
+        ({"missing": "mean"}, {"missing": "differs from the model's value: PATCH"}, "error"),
+        ({"class_costs": {"UP": 2}}, {"class_costs": "differs from the model's value: PATCH"}, None),
+        ({"labels": ["UP", "DOWN", "SAME"]}, {"labels": "differ: PATCH adds some with add_labels"}, None),
         ({"labels": ["DOWN", "UP"]}, {"labels": "differ: they stay as they are declared"}, None),
         ({"labels": None}, {"labels": "were declared at creation"}, None),
-        ({"features": MORE_DAYS}, {"features": "differ in their categories: PATCH changes them by add_cat"}, None),
+        ({"features": MORE_DAYS}, {"features": "differ in their categories: PATCH adds some with add_cat"}, None),
         ({"features": ["a"]}, {"features": "differ: they are changed by a switch"}, None),
         (
             {"params": {"forgetting_rate": 0.25}},
-            {"params.forgetting_rate": "is not the model's value, and belongs"},
+            {"params.forgetting_rate": "differs from the model's value, and belongs"},
             "auto",
         ),
-        ({"algorithm": "rls"}, {"algorithm": "is not the model's value, and belongs"}, "dfop"),
-        ({"seed": 7}, {"seed": "is not the model's value, and belongs"}, 0),
+        ({"algorithm": "rls"}, {"algorithm": "differs from the model's value, and belongs"}, "dfop"),
+        ({"seed": 7}, {"seed": "differs from the model's value, and belongs"}, 0),
     ],
 )
 def test_where_another_configuration_is_asked_for(change, said, allowed):
@@ -159,7 +159,7 @@ def test_what_a_change_can_name_comes_first():
     """A model whose features and labels follow from its rows says so."""
     found = differences(Config.parse({"task": "classification"}), Config.parse({**BODY, "on_drift": "reset"}))
     assert ["on_drift", "algorithm", "features", "labels"] == [problem.field for problem in found]
-    assert {"were not declared at creation, and follow from the rows: leave them out"} == {
+    assert {"were not declared at creation, but follow from the rows: omit them"} == {
         problem.problem for problem in found[2:]
     }
     assert [] == differences(CONFIG, Config.parse(BODY))

@@ -102,7 +102,7 @@ async def test_a_decimal_comma_is_not_read(api, cell):
     """And the answer says so."""
     path = await api.learnt()
     found = await api.refuses(f"{path}/predict/batch", 422, "row 1, column b", content=f"a,b\n1,{cell}\n", headers=CSV)
-    assert "a decimal comma is not read" in found["errors"][0]["problem"]
+    assert "decimal commas are not supported" in found["errors"][0]["problem"]
 
 
 @pytest.mark.parametrize(("delimiter", "named"), [(";", ";"), ("\t", "tab"), ("|", "|")])

@@ -27,7 +27,7 @@ _RATE_OR_AUTO = replace(
     _RATE,
     default=AUTO,
     meaning=(
-        f'{_RATE.meaning} "{AUTO}": 10 rates from 0 to 0.5 side by side, at 10 times the cost, weighed by how well '
+        f'{_RATE.meaning} "{AUTO}": 10 rates from 0 to 0.5 in parallel, at 10 times the cost, weighted by how well '
         "they predict."
     ),
     choices=(AUTO,),
@@ -45,8 +45,8 @@ _COMPRESSED_DIM = Param(
     "compressed_dim",
     "integer",
     100,
-    "d, the columns that the names of a row are projected onto (Algorithm 2); a row costs d^2, however many names. "
-    "Rare classes need more columns, and class_costs.",
+    "d, the number of columns that the names of a row are projected onto (Algorithm 2); a row costs d^2, however many "
+    "names it has. Rare classes need more columns, and class_costs.",
     minimum=1,
     maximum=10_000,
 )
@@ -54,14 +54,14 @@ _PROJECTION = Param(
     "projection",
     "choice",
     "sign",
-    "Entries of M: signs +-1/sqrt(d), or the paper's Gaussian, which costs some hundred times as much per name.",
+    "Entries of M: signs +-1/sqrt(d), or the paper's Gaussian, which costs about a hundred times as much per name.",
     choices=("sign", "gaussian"),
 )
 _SPARSITY = Param(
     "sparsity",
     "integer",
     10,
-    "s, how many weights RECOVER keeps per output where the request says nothing (Definition 2).",
+    "s, how many weights RECOVER keeps per output unless the request sets it (Definition 2).",
     minimum=1,
     maximum=10_000,
 )
@@ -77,20 +77,20 @@ _family = partial(
 ALGORITHMS = (
     _family(
         id="dfop",
-        summary="Least squares that forgets exponentially, at a rate it finds by itself; no drift need be announced.",
+        summary="Least squares with exponential forgetting, at a rate it finds itself; needs no drift alarms.",
         use_when=(
-            "A row may take 4 us, or weights are to be read: 91.7 % on drifting streams (rls 89.3); numbers to .171 "
-            "of their variance, with lags .055 (auto .054)."
+            "You have about 4 us per row, or want to read the weights: 91.7 % on drifting streams (rls 89.3); in "
+            "regression, squared errors of .171 of the variance, with lags .055 (auto .054)."
         ),
         equation="min Σᵢ (1 − μ)^(t − i) (yᵢ − wᵀxᵢ)² over w, exactly, row by row",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
     ),
     _family(
         id="gdfop",
-        summary="DFOP with a discount per row: a feedback row can say how much of the past to keep.",
+        summary="DFOP with a discount per row: a feedback row can set how much of the past to keep.",
         use_when=(
-            "A row can say how much of the past still counts; without discounts it is dfop at one fixed "
-            "rate, 2 points behind where classes drift."
+            "Your rows can say how much of the past still counts. Without discounts it is dfop with a fixed rate, 2 "
+            "points less accurate when classes drift."
         ),
         equation="min Σᵢ (λᵢ₊₁ ⋯ λₜ) (yᵢ − wᵀxᵢ)² over w, exactly; λⱼ = 1 − μ where none is given",
         params=(_RATE, _VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
@@ -98,20 +98,20 @@ ALGORITHMS = (
     ),
     _family(
         id="rls",
-        summary="Recursive least squares: all rows count alike; the best one where nothing drifts.",
+        summary="Recursive least squares: all rows count equally; best if nothing drifts.",
         use_when=(
-            "Nothing drifts: as good as dfop on shuffled files (75.9 and 76.4 %) in less than half the time, but 10 "
-            "points behind where classes turn."
+            "Nothing drifts: about as good as dfop on shuffled files (75.9 and 76.4 %) in less than half the time, "
+            "but 10 points less accurate when classes rotate."
         ),
         equation="min Σᵢ (yᵢ − wᵀxᵢ)² + |w|² / p₀ over w, exactly, row by row",
         params=(_VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
     ),
     _family(
         id="sparse_dfop",
-        summary="DFOP on a random projection: rows of any number of named features, of which most are absent.",
+        summary="DFOP on a random projection: rows with any number of named features, most of them absent.",
         use_when=(
-            "Rows have named features of which most are absent, such as words: no other algorithm takes "
-            "them. The rarer a class, the more compressed_dim it needs."
+            "Rows have named features, most of them absent, such as words: the only algorithm that takes them. The "
+            "rarer a class, the larger compressed_dim must be."
         ),
         paper=f"{_PAPER}, Algorithm 2",
         equation="dfop on ψ = M x, M (d × D) hashed from the names; weights: min |x|₁ where M x = v, the s largest",

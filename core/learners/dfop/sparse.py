@@ -85,7 +85,7 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
     d, D = M.shape
     bound = sparsity_bound(d, D)
     if sparsity > bound:
-        problem = f"cannot be recovered from {d} projected columns among {D} names"
+        problem = f"is too large to recover from {d} projected columns among {D} names"
         raise Invalid.of(_SPARSITY, problem, f"<= {bound} for compressed_dim {d} and {D} names")
     size = math.sqrt(float(np.square(v / max(np.abs(v).max(), 1e-300)).sum())) * float(np.abs(v).max())
     if size == 0.0:
@@ -99,7 +99,7 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
     if residual > RESIDUAL_MAX:
         problem = (
             f"does not explain the model: {sparsity} of these {D} names leave {100 * residual:.0f} % of its weights; "
-            "they are not that sparse, or live on other names"
+            "they are less sparse, or belong to other names"
         )
         raise Invalid.of(_SPARSITY, problem, f"<= {100 * RESIDUAL_MAX:.0f} % left; sparsity may go up to {bound}")
     return Recovered(largest * size, residual)
@@ -131,7 +131,7 @@ def _least_sum(M: Floats, v: Floats) -> Floats:
         options={"time_limit": SOLVE_S_MAX},
     )
     if found.status == 1:
-        raise Invalid.of("names", f"are too many to recover over within {SOLVE_S_MAX:g} s", "fewer names")
+        raise Invalid.of("names", f"are too many to recover weights for within {SOLVE_S_MAX:g} s", "fewer names")
     if found.status != 0 or found.x is None:
-        raise Invalid.of("names", "cannot be recovered over: no weights of these names give the model's")
+        raise Invalid.of("names", "cannot explain the model: no weights of these names reproduce its projection")
     return np.asarray(found.x[:D] - found.x[D:], dtype=np.float64)

@@ -1,7 +1,7 @@
-"""What the catalogue lists of FESL: ``fesl_c`` and ``fesl_s``; parameters and costs.
+"""The catalogue entries of FESL: ``fesl_c`` and ``fesl_s``, with their parameters.
 
-Between two switches both are online gradient descent (kernels.py); they differ in how an ensemble that a switch
-leaves behind predicts (core.switching.mixture): combined, or one expert drawn per row.
+Between two switches both are online gradient descent (kernels.py); they differ in how the ensemble after a switch
+predicts (core.switching.mixture): combined, or by one expert drawn per row.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ _PARAMS = (
         "mapping",
         "choice",
         "linear",
-        "How old features are recovered from new ones where a switch does not say it itself ((2) and (3)).",
+        "How to recover old features from new ones, unless a switch sets its own mapping ((2) and (3)).",
         choices=("linear", "kernel"),
     ),
     Param(
@@ -50,10 +50,10 @@ _PARAMS = (
 _COMBINED = Algorithm(
     id="fesl_c",
     tasks=("classification", "regression"),
-    summary="Gradient descent made for features that change: after a switch its experts' predictions are combined.",
+    summary="Gradient descent for features that change: after a switch, it combines the experts' predictions.",
     use_when=(
         "A class is rare and class_costs say what missing it costs: it finds .74 of the frauds, auto .69, dfop .62. "
-        "After a change of features dfop mostly errs less."
+        "After a change of features, dfop is usually more accurate."
     ),
     paper=_PAPER,
     equation="p = Σₖ aₖ pₖ, aₖ ∝ exp(−Σₜ lossₖₜ), over the recovered, the new and the carried model",
@@ -64,8 +64,8 @@ _COMBINED = Algorithm(
 _SELECTED = replace(
     _COMBINED,
     id="fesl_s",
-    summary="As fesl_c, but after a switch one expert, drawn by its weight, predicts each row.",
-    use_when="As fesl_c, where after a change of features each answer is to be one expert's own and not a mixture.",
+    summary="Like fesl_c, but after a switch, one expert drawn by weight predicts each row.",
+    use_when="Like fesl_c, if each prediction after a change of features must come from one expert, not a mixture.",
     equation="p = pₖ with probability aₖ, over the recovered, the new and the carried model",
     selects=True,
 )

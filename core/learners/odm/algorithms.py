@@ -1,4 +1,4 @@
-"""What the catalogue lists of optimal margin distribution machines: ``odm`` and ``dynamic_odm``; parameters, costs."""
+"""The catalogue entries of optimal margin distribution machines: ``odm`` and ``dynamic_odm``."""
 
 from functools import partial
 
@@ -55,7 +55,7 @@ _ODM_VARIANT = Param(
     "variant",
     "choice",
     "anytime",
-    'Implicit steps, or with "paper" the explicit ones of Algorithm 1 (its sign put right).',
+    'Implicit steps, or with "paper" the explicit ones of Algorithm 1 (with its sign corrected).',
     choices=("anytime", "paper"),
 )
 _VARIANT = Param(
@@ -70,7 +70,7 @@ _CANDIDATES = Param(
     "candidates",
     "integer",
     AUTO,
-    'How many restarted learners there are; "auto": they double their epochs as rows come, or the paper\'s N.',
+    'Number of restarted learners; "auto": it grows with the rows, by doubling epochs, or is the paper\'s N.',
     minimum=1,
     maximum=COUNT_MAX,
     choices=(AUTO,),
@@ -83,11 +83,11 @@ _VOTE = Param(
     choices=("weighted", "majority"),
 )
 _HORIZON = Param(
-    "horizon", "number", 1e4, 'T in Theorem 1, rows; used in the variant "paper" only.', minimum=1.0, maximum=1e15
+    "horizon", "number", 1e4, 'T in Theorem 1, rows; only used in the variant "paper".', minimum=1.0, maximum=1e15
 )
-_BOUND = Param("bound", "number", 40.0, 'C with |f| <= C; used in the variant "paper" only.', minimum=1e-3, maximum=1e9)
+_BOUND = Param("bound", "number", 40.0, 'C with |f| <= C; only used in the variant "paper".', minimum=1e-3, maximum=1e9)
 _VARIATION = Param(
-    "variation", "number", 1.0, 'V_T in (3); used in the variant "paper" only.', minimum=1e-9, maximum=1e15
+    "variation", "number", 1.0, 'V_T in (3); only used in the variant "paper".', minimum=1e-9, maximum=1e15
 )
 _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
@@ -100,20 +100,20 @@ _family = partial(
 ALGORITHMS = (
     _family(
         id="odm",
-        summary="A linear classifier that shapes its whole margin distribution; one learner, which never forgets.",
+        summary="A linear classifier that optimises its whole margin distribution; one learner that never forgets.",
         use_when=(
-            "One boundary holds for good: level with dynamic_odm on shuffled files (74.3 and 73.9 %), 2 "
-            "points behind where classes drift."
+            "The boundary never moves: as good as dynamic_odm on shuffled files (74.3 and 73.9 %), 2 points less "
+            "accurate when classes drift."
         ),
         equation="min |w|²/2 + λ meanᵢ([1 − θ − mᵢ]₊² + μ [mᵢ − 1 − θ]₊²) / (1 − θ)² over w, mᵢ = yᵢ wᵀxᵢ",
         params=(*_CANDIDATE, _ODM_VARIANT, *_STEPS, *_INPUTS),
     ),
     _family(
         id="dynamic_odm",
-        summary="ODM learners that start again every 8, 16, 32 ... rows, weighed by how well they do: follows drift.",
+        summary="ODM learners that restart every 8, 16, 32 ... rows, weighted by performance: follows drift.",
         use_when=(
-            "Classes drift and rows may be measured wrongly: 91.8 %, and 91.3 with 1 % of the rows times 1e4 (dfop "
-            "91.7 and 82.9, robustly scaled 90.4)."
+            "Classes drift and some rows are measured wrongly: 91.8 %, and 91.3 with 1 % of the rows multiplied by "
+            "1e4 (dfop 91.7 and 82.9, with robust scaling 90.4)."
         ),
         equation="Σₖ bₖ wₖᵀx; wₖ: odm since its last restart; bₖ ← share(bₖ exp(−3 min(fₖ / (4 λ), 1)))",
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),

@@ -1,4 +1,4 @@
-"""What the catalogue lists of the VIGO family: ``vigo``, ``vigod`` and ``vigow``; parameters, costs."""
+"""The catalogue entries of the VIGO family: ``vigo``, ``vigod`` and ``vigow``, with their parameters."""
 
 from functools import partial
 
@@ -14,15 +14,15 @@ _VARIANT = Param(
     "variant",
     "choice",
     "default",
-    '"paper": W_0 = I without a floor, nu one larger per update, one building step for all classes, a reset of beta '
-    "alone, a covariance that VIGOw does not forget.",
+    '"paper": W_0 = I without a floor, nu grows by one per update, one building step for all classes, a reset of only '
+    "beta, and VIGOw does not forget the covariance.",
     choices=("default", "paper"),
 )
 _BATCH = Param(
     "batch_size",
     "integer",
     200,
-    "|B|: rows of a class that are learned together, and that the recent window holds.",
+    "|B|: rows of a class that are learned together, and the size of its recent window.",
     minimum=2,
     maximum=1_000_000,
 )
@@ -30,7 +30,7 @@ _KEPT = Param(
     "batch_size",
     "integer",
     200,
-    "Rows that a class counts for after a drift that is answered by forgetting; without one it has no effect.",
+    "How many rows the past of a class counts for after it forgets at a drift; has no effect otherwise.",
     minimum=2,
     maximum=1_000_000,
 )
@@ -55,7 +55,7 @@ _RESET_ON = Param(
     "reset_on",
     "choice",
     "class_mean",
-    'Which alarms reset: of moved class means (Algorithm 3), or "both" those and those of a risen error rate.',
+    'Which alarms reset a class: those of its means (Algorithm 3), or "both": also those of a higher error rate.',
     choices=("class_mean", "both"),
 )
 
@@ -64,10 +64,10 @@ _family = partial(Algorithm, tasks=("classification",), paper=_PAPER)
 ALGORITHMS = (
     _family(
         id="vigo",
-        summary="A Gaussian per class by variational Bayes: quadratic boundaries from few rows, where nothing drifts.",
+        summary="One Gaussian per class by variational Bayes: quadratic boundaries from few rows, if nothing drifts.",
         use_when=(
-            "Classes are clouds that stay where they are: 80.7 % on shuffled files (dfop 76.4), but 57.1 where 1 % "
-            "of the rows are outliers."
+            "Classes are clusters that do not move: 80.7 % on shuffled files (dfop 76.4), but 57.1 if 1 % of the rows "
+            "are outliers."
         ),
         equation="argmaxₖ cₖ N(x | mₖ, Σₖ), E[Λₖ] = νₖ Wₖ = Σₖ⁻¹; updated after mistakes",
         params=(_KEPT, _VARIANT, UNSCALED),
@@ -75,18 +75,18 @@ ALGORITHMS = (
     ),
     _family(
         id="vigod",
-        summary="VIGO that tests every |B| rows of a class against all before them, and restarts the class on a drift.",
-        use_when="As vigo, where classes jump now and then: 80.2 % on streams that turn at once, vigo 72.8.",
+        summary="VIGO that tests every |B| rows of a class against all earlier ones, and resets the class at a drift.",
+        use_when="Like vigo, if classes sometimes jump: 80.2 % on streams with abrupt changes, vigo 72.8.",
         equation="drift in class k: |mᵢ − x̄ᵢ| / Rᵢ ≥ √(ln(4 D / δ) / (2 nₕ)) for a column i",
         params=(_BATCH, _DELTA, _RESET, _RESET_ON, _VARIANT, UNSCALED),
         learner="core.learners.vigo.learner:Vigod",
     ),
     _family(
         id="vigow",
-        summary="VIGO that weighs the last |B| rows of a class as much as all before them; no drift need be announced.",
+        summary="VIGO that weights the last |B| rows of a class as much as all earlier ones; needs no drift alarms.",
         use_when=(
-            "As vigod, where classes move slowly: 87.2 % on drifting streams (vigod 86.9), but 78.6 on those that "
-            "turn at once."
+            "Like vigod, if classes move slowly: 87.2 % on drifting streams (vigod 86.9), but 78.6 on streams with "
+            "abrupt changes."
         ),
         equation="mₖ ← (mₖ + x̄ₖ) / 2 every |B| rows of class k",
         params=(_BATCH, _VARIANT, UNSCALED),

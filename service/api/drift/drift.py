@@ -141,7 +141,7 @@ async def list_model_drift(
         ),
     ] = None,
     order: Annotated[
-        EventOrder, Query(description="Whether the list begins with the oldest or the newest event.")
+        EventOrder, Query(description="Whether the list starts with the oldest or the newest event.")
     ] = "oldest",
     form: Format = "json",
 ) -> Response:

@@ -118,7 +118,7 @@ class RowValidator:
         """
         if self.phase != "overlap":
             raise RequestConflict(
-                f"no overlap is in progress: the phase is {self.phase}; begin a change of features first"
+                f"no overlap is under way: the phase is {self.phase}; begin a change of features first"
             )
         space = self._existing(self.union)
         _refuse_incomplete(space, table)

@@ -209,7 +209,7 @@ def test_another_format_is_refused_by_name(written):
 @pytest.mark.parametrize("written", range(2, 8))
 def test_a_format_of_development_is_refused_as_such(written):
     """Whatever digest those versions gave it."""
-    sentence = f"this state has format {written} of a development version; only format {FORMAT} can be read"
+    sentence = f"this state has format {written} of a development version; this one reads format {FORMAT} only"
     with pytest.raises(ValueError, match=f"^{sentence}$"):
         load(_resealed(lambda _, header: header.update(format=written)))
 

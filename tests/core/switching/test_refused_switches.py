@@ -24,7 +24,7 @@ def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
     assert "under way, to p, day, q, r" in driver.begin(2).refusal
     with pytest.raises(Conflict, match="under way, to p, day, q, r"):
         plan_switch(driver.machine, "begin", ["x"])
-    assert "no longer those" in driver.apply(overlap)[0].refusal
+    assert "have changed since" in driver.apply(overlap)[0].refusal
     new_only = Rows(SCHEMAS[1].id, None, driver.raw(SCHEMAS[1], 0, 1), ["class 0"])
     assert driver.apply(new_only)[0].refusal is not None
     assert before == save.to_bytes(driver.machine)
@@ -44,7 +44,7 @@ def test_a_model_without_features_has_nothing_to_change():
     with pytest.raises(Conflict, match="no features yet"):
         plan_switch(empty, "begin", ["x"])
     sparse = Model.first(Config.parse({"algorithm": "sparse_dfop", "task": "classification"}))
-    with pytest.raises(Conflict, match="rows of any names at any time"):
+    with pytest.raises(Conflict, match="rows with any names at any time"):
         plan_switch(sparse, "begin", ["x"])
 
 

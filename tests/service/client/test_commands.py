@@ -167,9 +167,10 @@ def test_refusals_say_what_the_service_says(shell: Shell, url: str) -> None:
     assert "  features.c: " in complained
     status, _, complained = shell("create", "strict", "--task", "regression", "--missing", "mean")
     assert 1 == status
-    assert "  missing: is not the model's value: PATCH changes it (error)" in complained
+    assert "  missing: differs from the model's value: PATCH changes it (error)" in complained
     assert (
-        "  task: is not the model's value, and belongs to the learner's mathematics: create another model" in complained
+        "  task: differs from the model's value, and belongs to the learner's mathematics: create another model"
+        in complained
     )
 
 

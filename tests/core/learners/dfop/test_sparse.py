@@ -91,7 +91,7 @@ def test_rows_of_another_projection_are_refused():
     assert SparseSchema(0, d, "sign") == spaces[0] != Schema
     model = machine()
     rows = Rows(spaces[1].id, None, np.zeros((1, d)), np.zeros(1))
-    assert "no longer those" in apply(model, Entry(1, 0, (rows,)))[0].refusal
+    assert "have changed since" in apply(model, Entry(1, 0, (rows,)))[0].refusal
 
 
 @pytest.mark.parametrize(
