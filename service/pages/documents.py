@@ -25,11 +25,11 @@ GUIDE = (
 )
 """In the order in which they are read."""
 GUIDE_TEXT = """\
-Eight pages, each read in a few minutes. Every call works as it stands against your own service, in the order of
-the pages. In answers ... stands for what is left out or differs each time."""
+Eight pages of a few minutes each. Every call works unchanged against your own service, in the order of
+the pages. In answers, ... marks parts that are left out or differ each time."""
 PROBLEMS_TEXT = """\
 Every error is an application/problem+json document (RFC 9457). Its type is the address of one of these pages; its
-errors name the fields that are wrong, and what is allowed."""
+errors list the wrong fields and what is allowed."""
 
 ADDRESS = re.compile(r"<code>/((?:docs|guide|problems|ui/models)\b[^<\s]*)</code>")
 """An address of this service in a page."""

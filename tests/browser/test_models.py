@@ -135,7 +135,7 @@ async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
 async def test_the_first_calls_stay_within_reach(visits, listed, axe, dark):
     """Below the list, folded; by keyboard as well."""
     page = await visits.open("/?search=list-", dark=dark)
-    calls = page.get_by_text("Calls that create a model, teach it and ask it")
+    calls = page.get_by_text("Calls that create a model, teach it and predict with it")
     await expect(page.get_by_text("-X PUT")).to_have_count(0)
     await expect(calls).to_be_visible()  # what is hidden takes no focus
     await calls.focus()
@@ -171,7 +171,7 @@ async def test_keys_are_asked_for(visits, locked_url, secrets):
     """Without one, and with a wrong one, which is said; the right one is kept in this tab."""
     page = await visits.open("/", url=locked_url, statuses=[401])
     dialog = page.get_by_role("dialog")
-    await expect(dialog).to_contain_text("This service asks for a key.")
+    await expect(dialog).to_contain_text("This service needs a key.")
     await expect(page.get_by_label("Key", exact=True)).to_be_focused()
     await page.get_by_label("Key", exact=True).fill("wrong")
     await page.keyboard.press("Enter")
@@ -191,7 +191,7 @@ async def test_who_gives_no_key_is_told_so(visits, axe, locked_url):
     await expect(page.get_by_role("dialog")).to_be_visible()
     await axe(page)
     await page.keyboard.press("Escape")
-    await expect(page.get_by_role("alert")).to_contain_text("those who have a key")
+    await expect(page.get_by_role("alert")).to_contain_text("You need a key")
     await page.get_by_role("button", name="Enter a key").click()
     await expect(page.get_by_role("dialog")).to_be_visible()
 
@@ -204,7 +204,7 @@ async def test_a_key_shows_its_own_models_and_what_it_may_do(visits, locked_url,
     await expect(page.locator("tbody th a")).to_have_text(["shop-1"])
     for name in ("shop-1", "bank-1"):
         locked_api.delete(f"/models/{name}")
-    await expect(page.get_by_text("No model that this key may see")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("This key covers no models yet")).to_be_visible(timeout=20_000)
     await expect(page.get_by_text("curl")).to_have_count(0)
 
 

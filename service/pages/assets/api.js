@@ -63,7 +63,7 @@ export async function request(path, { method = "GET", body, query, headers = {},
         const all = { ...json, ...headers, ...(used !== null && { Authorization: `Bearer ${used}` }) };
         const response = await reach(address(path, query), { ...sent, headers: all });
         if (response.ok || response.status === 304) return response;
-        const reason = used === null ? "This service asks for a key." : UNKNOWN;
+        const reason = used === null ? "This service needs a key." : UNKNOWN;
         const again = response.status === 401 && (key() !== used || (await askForKey(reason)));
         if (!again) throw await problemOf(response);
     }

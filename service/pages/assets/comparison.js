@@ -21,7 +21,7 @@ export function judged({ task, score, baseline, mean_cost: cost = null, baseline
 }
 
 /**
- * An error beside its baseline's, of so many rows: shares of wrong answers, costs, or mean squared errors. `part` goes
+ * An error compared with its baseline's: shares of wrong answers, costs, or mean squared errors. `part` goes
  * from -1 (much worse) over 0 (equal) to 1 (no error at all), and is null where the rows are too few.
  */
 export function comparison(own, other, rows) {

@@ -30,7 +30,7 @@ function themeSwitch() {
 function keyButton() {
     const show = () => { byId("key-button").hidden = key() === null; };
     byId("key-button").addEventListener("click", async () => {
-        if (await askForKey("Another key shows what that key may see.")) location.reload();
+        if (await askForKey("The page shows what the new key may see.")) location.reload();
     });
     document.addEventListener("onepass:key", show);
     show();

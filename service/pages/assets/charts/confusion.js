@@ -12,7 +12,7 @@ export function confusionTable({ labels, counts }) {
     const names = namesOf(labels, counts);
     const kind = `.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`;
     const rows = counts.map((row, at) => rowOf(names[at], row, at));
-    return scrolled("Confusion", tableOf("Rows by label and answer", [CORNER, ...names], rows, kind), ".tall");
+    return scrolled("Confusion", tableOf("Rows by label and prediction", [CORNER, ...names], rows, kind), ".tall");
 }
 
 export function confusionNumbers({ labels, counts }) {

@@ -39,8 +39,8 @@ export class ReliabilityChart {
         return {
             scales: { x: scale, y: scale },
             axes: [
-                axis({ ...ticks, label: "probability of the answer", size: 26, grid: { show: false } }),
-                axis({ ...ticks, label: "share of right ones", size: 34 }),
+                axis({ ...ticks, label: "probability of the prediction", size: 26, grid: { show: false } }),
+                axis({ ...ticks, label: "share correct", size: 34 }),
             ],
             series: [
                 {},
@@ -91,7 +91,7 @@ export class ReliabilityChart {
         const far = this.telling.reduce((worst, bin) => (gap(bin) > gap(worst) ? bin : worst));
         return (
             `${title}: ${this.telling.length} steps of probability; furthest from the diagonal ` +
-            `${number(far.mean)} said, ${number(far.share)} right, of ${rowsText(far.rows)}`
+            `${number(far.mean)} predicted, ${number(far.share)} correct, of ${rowsText(far.rows)}`
         );
     }
 

@@ -56,8 +56,8 @@ export function tell(said, text, kind = "good") {
 
 /** A problem as a notice: its detail, a line for each field, and the way to its page. */
 export function problemNotice(error) {
-    if (!(error instanceof Problem)) return h("div.notice.bad", "The page has failed; the console says where.");
-    const scope = error.status === 403 ? ["The key in use may not do this."] : [];
+    if (!(error instanceof Problem)) return h("div.notice.bad", "The page failed; see the browser's console.");
+    const scope = error.status === 403 ? ["Your key does not allow this."] : [];
     const link = () => h("a", { href: error.page.href, target: "_blank", rel: "noopener" }, "What to do");
     return h("div.notice.bad", [...scope, ...error.lines].map((line) => h("p", line)), error.page && h("p", link()));
 }

@@ -22,8 +22,8 @@ export function challengers(model, place) {
     const numbers = () => numbersAt(model.docs.challengers?.challengers ?? [], COLUMNS);
     const frame = new Frame({ title: "Paired difference", file: `${model.name}-challengers`, numbers });
     const chart = new LineChart({
-        title: "Score beside the challengers",
-        note: "Of the window, on the same rows.",
+        title: "Score compared with the challengers",
+        note: "Over the window, on the same rows.",
         file: `${model.name}-challengers-score`,
         height: 220,
     });
@@ -33,7 +33,7 @@ export function challengers(model, place) {
         const [first] = shown.challengers;
         const key = scoreOf(config.task);
         frame.note(first ? noteOf(config, first.difference) : "");
-        const none = h("p.muted", "No learner runs beside this one.");
+        const none = h("p.muted", "There are no challengers.");
         frame.show(first ? table(model, shown, metrics, { key, said }) : none);
         chart.element.hidden = !first;
         if (first) chart.update(linesOf(shown, key, metrics));
@@ -41,11 +41,11 @@ export function challengers(model, place) {
 }
 
 function noteOf({ task, class_costs: costs }, { confidence }) {
-    const loss = costs ? "cost a row" : task === "classification" ? "share of errors" : "mean squared error, clipped";
+    const loss = costs ? "cost per row" : task === "classification" ? "share of errors" : "mean squared error, clipped";
     return (
-        `The model's ${loss} minus the challenger's, on the rows both have predicted, with its ` +
-        `${percent(confidence)} interval: right of zero the challenger is better. The interval holds whenever ` +
-        "it is looked at."
+        `The model's ${loss} minus the challenger's, on the rows that both have predicted, with its ` +
+        `${percent(confidence)} interval: right of zero, the challenger is better. You may look at the interval at ` +
+        "any time."
     );
 }
 
@@ -56,7 +56,7 @@ function table(model, { champion, challengers: all }, metrics, { key, said }) {
     const ends = all.flatMap(({ difference: { low, high } }) => [Math.abs(low ?? 0), Math.abs(high ?? 0)]);
     const reach = Math.max(...ends, 1e-12);
     const scores = (own, name, tone) => [
-        h("td.num", number(own.window[key]), h("span.sub", `${number(own.overall[key])} of all rows`)),
+        h("td.num", number(own.window[key]), h("span.sub", `${number(own.overall[key])} over all rows`)),
         h("td", course(own, key, name, tone)),
     ];
     const within = ({ rows, low, high }) => (low === null ? rowsText(rows) : `${signed(low)} to ${signed(high)}`);
@@ -87,7 +87,7 @@ function course(metrics, key, name, tone) {
 }
 
 function promotes({ promote }) {
-    const title = "Becomes the model by itself once its interval is above zero";
+    const title = "Is promoted automatically once its interval is above zero";
     return promote === "auto" ? h("span.badge.accent", { title }, "promotes itself") : null;
 }
 
@@ -98,11 +98,11 @@ function promoteButton(model, { name }, said) {
         const { difference } = own;
         const force = name !== "previous" && (difference.rows < ROWS_MIN || !(difference.low > 0));
         const unproven =
-            `It has not been shown to be better: that takes ${ROWS_MIN} rows and an interval above zero. It has ` +
+            `It is not proven to be better: that takes ${ROWS_MIN} rows and an interval above zero. It has ` +
             `learned ${rowsText(own.rows)}.`;
         const then =
-            `${name} (${own.config.algorithm}) answers from then on; the present learner goes on as the ` +
-            'challenger "previous". All differences start again from zero. A snapshot is written first.';
+            `${name} (${own.config.algorithm}) answers from then on; the present learner continues as the ` +
+            'challenger "previous". All differences restart from zero. The service first writes a snapshot.';
         const text = [comparedText(difference), ...(force ? [unproven] : []), then];
         const label = force ? "Promote nevertheless" : "Promote";
         if (!(await confirmed({ title: `Promote ${name}?`, text, action: label, danger: force }))) return;
@@ -115,7 +115,7 @@ function promoteButton(model, { name }, said) {
 
 /** What has been compared, in words. */
 function comparedText({ rows, mean, low, high, confidence }) {
-    if (!rows) return "No row has been compared yet.";
+    if (!rows) return "No rows have been compared yet.";
     return (
         `Over ${number(rows)} compared ${rows === 1 ? "row" : "rows"} the difference is ${signed(mean)} ` +
         `(${percent(confidence)} interval: ${signed(low)} to ${signed(high)}).`
@@ -123,8 +123,8 @@ function comparedText({ rows, mean, low, high, confidence }) {
 }
 
 function deleteButton(model, { name }, said) {
-    const gone = "It is gone, with everything that it has learned.";
-    const back = "A snapshot is written first; a restore of it brings back the whole model as it was then.";
+    const gone = "This deletes everything it has learned.";
+    const back = "The service first writes a snapshot; restoring it brings back the whole model as it is now.";
     const action = async () => {
         const question = { title: `Delete challenger ${name}?`, text: [gone, back], action: "Delete" };
         if (!(await confirmed(question))) return;
@@ -173,12 +173,12 @@ function challengerForm(model, { properties }) {
         const shown = Object.values(entries).map(({ element }) => element);
         fill(place, h("div.form-grid", field("Name", name, { path: "name" }), shown));
     };
-    const submit = h("button.button.primary", { type: "submit" }, "Add the challenger");
+    const submit = h("button.button.primary", { type: "submit" }, "Add challenger");
     const send = async () => {
         const body = entered(Object.entries(entries));
         const to = model.path(`challengers/${encodeURIComponent(name.value)}`);
         if (!(await answered(form, said, to, { method: "PUT", body }))) return;
-        tell(said, `${name.value} learns every row from here on.`);
+        tell(said, `${name.value} learns every row from now on.`);
         name.value = "";
         draw();
         await model.refresh("challengers");

@@ -21,7 +21,7 @@ export function configuration(model, place) {
         const written = JSON.stringify([config, labels]);
         if (written === base) return;
         if (base !== null && form.dataset.touched === "yes") {
-            const kept = "The settings have changed meanwhile; what you have entered is kept, and only that is sent.";
+            const kept = "The settings have changed in the meantime. Only what you changed is sent.";
             tell(said, kept, "warn");
             return;
         }

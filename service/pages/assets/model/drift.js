@@ -6,7 +6,7 @@ import { fact, fill, h } from "../dom.js";
 import { ago, number, rowsText, when } from "../format.js";
 import { actionOf, eventSentence, markSentence } from "./words.js";
 
-const SAID = "Newest first. The model and each challenger test alone; a line is the model’s alarm if it has one.";
+const SAID = "Newest first. The model and each challenger test separately; a line shows the model’s alarm, if any.";
 const FOUND = ["row", "time", "kind", "class", "action", "challenger", "windows.before", "windows.after"];
 const COLUMNS = [...FOUND, "before", "after", "alarm_count"];
 const SHOWN_MAX = 50;
@@ -23,7 +23,7 @@ export function drift(model, place) {
         const { watch } = model.docs.model.config;
         const found = episodes(events, watch?.episode_rows);
         const lines = found.slice(0, SHOWN_MAX).map(episodeLine);
-        const none = watch ? "No drift has been found." : "Drift is not watched: the configuration's watch is off.";
+        const none = watch ? "No drift detected." : "Drift detection is off: the configuration has no watch.";
         frame.note(events.length ? SAID : "");
         const list = () => h("ol.events", { "aria-label": "Drift events, newest first" }, lines);
         frame.show(
@@ -55,7 +55,7 @@ export function episodes(events, rows = EPISODE_ROWS) {
 const leading = (episode) => episode.find(({ challenger }) => challenger === null) ?? episode[0];
 const finder = ({ challenger }) => (challenger === null ? "the model" : `challenger ${challenger}`);
 
-/** Who has found a drift: "the model, dfop and auto (row 1,171)"; a row is named where it is not the leading one's. */
+/** Which learners detected a drift: "the model, dfop and auto (row 1,171)"; rows that differ are named. */
 export function finders(episode) {
     const lead = leading(episode);
     const said = (event) => (event.row === lead.row ? finder(event) : `${finder(event)} (row ${rowText(event)})`);
@@ -66,7 +66,7 @@ export function finders(episode) {
 function episodeLine(episode) {
     const lead = leading(episode);
     const others = episode.filter((event) => event !== lead);
-    const by = others.length || lead.challenger !== null ? `Found by ${finders(episode)}` : null;
+    const by = others.length || lead.challenger !== null ? `Detected by ${finders(episode)}` : null;
     return h("li", { data: { key: lead.id } },
         h("details.event-line",
             h("summary",
@@ -87,7 +87,7 @@ function episodeLine(episode) {
 
 /** What another learner has found of the same drift. */
 function otherDetail(event) {
-    const said = `Found by ${finder(event)} at row ${rowText(event)}: ${eventSentence(event)}`;
+    const said = `Detected by ${finder(event)} at row ${rowText(event)}: ${eventSentence(event)}`;
     return h("details.folded", { data: { key: event.id } }, h("summary", said), eventDetail(event));
 }
 
@@ -109,7 +109,7 @@ function movedTable(features) {
     const cells = ({ name, before, after }) => [name, before, after, after - before];
     const rows = features.slice(0, DETAILS_MAX).map(cells);
     const heads = ["feature", "mean before", "mean after", "change"];
-    return scrolled("Features that moved", tableOf("Features that moved, most first", heads, rows));
+    return scrolled("Features that moved", tableOf("Features that moved, largest change first", heads, rows));
 }
 
 function alarmList({ alarm_count: count, alarms }) {

@@ -10,12 +10,12 @@ import { featureOf } from "./words.js";
 const SHOWN_MAX = 60;
 const EPISODES = 5;
 const COLUMNS = ["name", "kind", "weight", "moved.row", "moved.before", "moved.after"];
-const ANY = "Rows hold any names; no list of them is kept.";
-const UNKNOWN = "The first feedback row fixes the features.";
+const ANY = "Rows may have any names; the model keeps no list of them.";
+const UNKNOWN = "The first feedback row determines the features.";
 const NO_WEIGHTS = "This learner is not linear in the features: it has no weights to show.";
 const WEIGHTS =
     "Weight: the largest |weight| of the feature's columns in any output of the linear model, per unit " +
-    "of the column. Compare features of like spread only.";
+    "of the column. Only compare features of similar spread.";
 /** What stands behind the name of a feature in those of its columns: "name=category", "name#bucket", "name.part". */
 const SIGNS = ["=", "#", "."];
 
@@ -39,7 +39,7 @@ export function features(model, place) {
 function noteOf(weights) {
     if (!weights) return NO_WEIGHTS;
     const { share } = weights;
-    return share === undefined ? WEIGHTS : `${WEIGHTS} They stand for ${number(100 * share, 0)} % of the experts.`;
+    return share === undefined ? WEIGHTS : `${WEIGHTS} They represent ${number(100 * share, 0)} % of the experts.`;
 }
 
 /** The largest |weight| by feature. */
@@ -127,7 +127,7 @@ function kindText({ type, categories, buckets, min, max, outside }) {
 function changeOf({ phase, next, overlap_rows: rows, mapping_error: error }) {
     const overlap = "Overlap: rows carry both sets of features";
     const ensemble = "Ensemble: old and new learners predict together";
-    const mapping = error === null ? "not known yet" : `${number(error)} (0 is perfect, 1 no better than the mean)`;
+    const mapping = error === null ? "not known yet" : `${number(error)} (0 is perfect, 1 is no better than the mean)`;
     return h("div.notice",
         h("h3", "Change of features"),
         h("dl.facts",

@@ -177,7 +177,7 @@ function pairs(path, schema, value) {
             row.remove();
             list.dispatchEvent(new Event("change", { bubbles: true }));
         };
-        const how = { type: "button", "aria-label": "Take this one away", on: { click: remove } };
+        const how = { type: "button", "aria-label": "Remove", on: { click: remove } };
         const button = h("button.button.quiet.small", how, "×");
         const row = h("div.pair-row", input("name", name), input("value", text), button);
         list.append(row);

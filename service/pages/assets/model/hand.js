@@ -28,18 +28,18 @@ class Hand {
         this.level = h("select", h("option", { value: "" }, "None"), LEVELS.map(level));
         this.levelField = field("Interval", this.level, { path: "interval" });
         this.track = h("input", { type: "checkbox" });
-        this.call = h("pre", { tabindex: "0", role: "region", "aria-label": "The call for curl" });
+        this.call = h("pre", { tabindex: "0", role: "region", "aria-label": "The curl command" });
         const predict = h("button.button.primary", { type: "submit" }, "Predict");
         const asked = actionForm(".stack", predict, () => this.predict(), this.said,
-            h("div.row", h("span.muted.small.grow", "A row of the present features"), this.form.modes.element),
+            h("div.row", h("span.muted.small.grow", "A row with the current features"), this.form.modes.element),
             this.form.element,
             this.levelField,
-            h("label.check.needs-learn", this.track, "Keep it until its label comes"),
+            h("label.check.needs-learn", this.track, "Keep it until its label arrives"),
             h("div.row", predict),
         );
         asked.addEventListener("input", () => this.writeCall());
         const toggle = () => this.writeCall();
-        const call = h("details.folded", { on: { toggle } }, h("summary", "As a call"), h("div.code", this.call));
+        const call = h("details.folded", { on: { toggle } }, h("summary", "As a curl call"), h("div.code", this.call));
         this.element = h("div.stack", asked, this.said, this.shown, needing("learn", this.teaching), call);
     }
 
@@ -167,11 +167,11 @@ function newClasses(labels) {
 }
 
 function learned({ duplicate, mapped, new_labels: labels, learned: done, rows, prediction, loss }, task) {
-    if (duplicate) return "This row had been learned before; nothing has changed.";
-    const by = mapped === false ? " by the old features alone" : "";
+    if (duplicate) return "This row was learned before; nothing has changed.";
+    const by = mapped === false ? " with the old features only" : "";
     const fresh = labels?.length ? newClasses(labels) : "";
     const state = done === false ? "Scored, not learned." : `Learned${by}, as row ${whole(rows)}.`;
     if (prediction === null) return `${state} No label was known before it.${fresh}`;
-    const miss = task === "regression" ? ` (squared error ${number(loss)})` : loss ? ", a miss" : ", which is right";
-    return `${state} Before, the model said ${valueOf(prediction)}${miss}.${fresh}`;
+    const miss = task === "regression" ? ` (squared error ${number(loss)})` : loss ? ", wrong" : ", correct";
+    return `${state} Before that, the model predicted ${valueOf(prediction)}${miss}.${fresh}`;
 }

@@ -7,10 +7,10 @@ import { ago, bytes, number, when } from "../format.js";
 import { STATES } from "../poll.js";
 
 const PHASES = {
-    overlap: "A change of features has begun: rows carry the old and the new ones.",
-    ensemble: "After a change of features, experts on the old and the new ones answer together.",
+    overlap: "A change of features is under way: rows carry the old and the new features.",
+    ensemble: "After a change of features, experts on old and new features predict together.",
 };
-const KEYLESS = "This service asks for a key, and none was given. Reload the page to give one.";
+const KEYLESS = "This service needs a key. Reload the page to enter one.";
 const at = (name) => byId(`model-${name}`);
 
 export function head(model) {
@@ -48,9 +48,9 @@ function stats({ rows, version, created, incarnation, info }, updated, speed) {
     const own = info.learner_rows;
     return [
         stat("Rows", h("dd", { id: "model-rows" }, number(rows))),
-        own !== undefined && fact("Learned by its learner", number(own), "Rows that the present learner has learned"),
+        own !== undefined && fact("Learned by its learner", number(own), "Rows that the current learner has learned"),
         stat("Rows per second", speed),
-        fact("Version", number(version), "Entries of the model's log"),
+        fact("Version", number(version), "Number of entries in the model's log"),
         stat("Updated", updated),
         fact("Learner’s state", bytes(info.state_bytes ?? 0)),
         fact("Created", when(created).slice(0, 16), when(created)),
@@ -81,14 +81,14 @@ function noticeOf({ name, docs }, state, problem) {
     const bad = (...said) => h("p.notice.bad", said);
     const back = h("a", { href: root.href }, "All models");
     if (state === "ended" && (!problem || problem.status === 404)) {
-        const gone = `Model ${name} has been deleted. What is shown is the last that was seen of it. `;
+        const gone = `Model ${name} was deleted. This page shows its last known state. `;
         return bad(docs.model ? gone : `There is no model ${name}. `, back);
     }
     if (problem?.status === 401) return bad(KEYLESS);
-    if (problem?.status === 403) return bad(`The key in use may not see model ${name}: ${problem.message} `, back);
+    if (problem?.status === 403) return bad(`Your key does not cover model ${name}: ${problem.message} `, back);
     if (state === "ended") return bad(problem.message);
-    if (problem?.status === 503) return bad(`${problem.message.replace(/\.$/, "")}. The page tries again by itself.`);
+    if (problem?.status === 503) return bad(`${problem.message.replace(/\.$/, "")}. The page will try again.`);
     if (state !== "reconnecting" || !docs.model) return null;
-    const said = "The service is not reached; what is shown may be old. The page tries again by itself.";
+    const said = "The service cannot be reached; this page may be out of date. The page will try again.";
     return h("p.notice.warn", said);
 }

@@ -11,7 +11,7 @@ const LINES_MAX = 7;
 const [HEIGHT, HEIGHT_MAX, ROW_HEIGHT] = [240, 400, 24];
 const GAUSSIANS_MAX = 8;
 const SAMPLES_MAX = 512;
-const SINCE = "Since this page was opened.";
+const SINCE = "Since you opened this page.";
 const FACTS = {
     effective_window: "Effective window, rows",
     noise_std: "Noise, standard deviation",
@@ -25,27 +25,27 @@ const KINDS = [
         title: "Experts after the change of features",
         note:
             "Recovered: the old model on old features recovered from the new ones; new: trained in the overlap; " +
-            "carried: the old model rewritten.",
+            "carried: a copy of the old model in the new features.",
         members: ({ features: { ensemble } }) =>
             ensemble?.map((own) => ({ name: own.expert, value: own.weight, note: `loss ${number(own.loss, 1)}` })),
     },
     {
         title: "Experts of auto",
         note:
-            "Each expert's share in the predictions; one that rests learns no rows until it is tried again. " +
-            "An expert is scored by what it says when the label comes, the model by what it had served.",
+            "Each expert's share in the predictions; a resting expert learns no rows until it is tried again. " +
+            "Experts are scored by what they predict when the label arrives, the model by what it returned.",
         members: ({ model: { info } }) =>
             info.experts?.map(expertOf).sort((one, other) => other.value - one.value),
     },
     {
         title: "Bank of forgetting rates",
-        note: "One learner for each rate, weighed by how well it predicts. A high rate forgets fast; 0 never does.",
+        note: "One learner per rate, weighted by how well it predicts. A high rate forgets fast; 0 never forgets.",
         members: ({ model: { info } }) =>
             info.forgetting_rates?.map((rate, at) => ({ name: `rate ${rate}`, value: info.forgetting_weights[at] })),
     },
     {
         title: "Candidates of ODM",
-        note: "Learners that start again every so many rows, weighed by how well they do.",
+        note: "Learners that restart at regular intervals, weighted by how well they predict.",
         members: ({ model: { info } }) =>
             info.epochs?.map((epoch, at) => ({ name: `every ${rowsText(epoch)}`, value: info.epoch_weights[at] })),
     },
@@ -73,7 +73,7 @@ function expertOf({ expert, weight, resting, accuracy = null, mse = null }) {
 }
 
 function factsOf({ info }) {
-    const rows = ({ mean_rows: mean }, at) => fact(`Rows behind Gaussian ${at + 1}`, number(mean, 0));
+    const rows = ({ mean_rows: mean }, at) => fact(`Rows in Gaussian ${at + 1}`, number(mean, 0));
     const known = Object.entries(FACTS).filter(([key]) => typeof info[key] === "number");
     const gaussians = (info.gaussians ?? []).slice(0, GAUSSIANS_MAX).map(rows);
     return [...known.map(([key, name]) => fact(name, number(info[key]))), ...gaussians];
@@ -87,7 +87,7 @@ class Members {
         const file = `${model.name}-weights`;
         const rows = () => this.list.map(({ name, value }) => [name, value]);
         this.now = new Frame({ title, note, file, numbers: () => ({ columns: ["name", "weight"], rows: rows() }) });
-        this.course = new LineChart({ title: "As they move", note: SINCE, file: `${file}-over-rows`, height: HEIGHT });
+        this.course = new LineChart({ title: "Over time", note: SINCE, file: `${file}-over-rows`, height: HEIGHT });
         this.element = h("div.pair", this.now.element, this.course.element);
         place.append(this.element);
     }

@@ -7,13 +7,13 @@ import { number, percent } from "../format.js";
 
 const SHOWN_MAX = 12;
 
-/** Show an answer of predict; `before`: that for the same row before it was taught; `level`: of the interval. */
+/** Show an answer of predict; `before`: the answer for the same row before it was taught; `level`: of the interval. */
 export function predictionShown(answer, before, level) {
     const { prediction, probabilities: found, prediction_id: id, explanation: why } = answer;
     return h("div.prediction",
         h("p.prediction-value", valueOf(prediction)),
         found ? probabilities(found, before?.probabilities) : numberFacts(answer, before, level),
-        id ? h("p.small", "Waits for its label as ", h("code", id)) : null,
+        id ? h("p.small", "Waiting for its label as ", h("code", id)) : null,
         why ? h("details.folded", { open: true }, h("summary", "Why"), explanation(why)) : null,
     );
 }
@@ -32,7 +32,7 @@ function probabilities(found, before) {
 }
 
 function numberFacts({ std = null, interval }, before, level) {
-    const known = interval ? `${number(interval[0])} to ${number(interval[1])}` : "not before more rows are learned";
+    const known = interval ? `${number(interval[0])} to ${number(interval[1])}` : "after more rows are learned";
     return h("dl.facts",
         before && fact("Before", valueOf(before.prediction)),
         level !== null && fact(`Interval, ${percent(level, 0)}`, known),
@@ -65,7 +65,7 @@ function experts({ classes, experts: list }) {
     };
     const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, SHOWN_MAX);
     const shown = sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) }));
-    return [h("p.help", "What each expert says, by its weight."), bars(shown, { label: "Experts", most: 1 })];
+    return [h("p.help", "The experts' predictions, by weight."), bars(shown, { label: "Experts", most: 1 })];
 }
 
 function densities({ classes, share, ambiguity }) {
@@ -74,6 +74,6 @@ function densities({ classes, share, ambiguity }) {
     return [
         h("p.help", "The share of the row's density by class."),
         bars(shown, { label: "Density by class", most: 1 }),
-        odd !== null && h("p.help", `Typicality ${number(odd)}: near 0 the row is unlike all that were learned.`),
+        odd !== null && h("p.help", `Typicality ${number(odd)}: near 0, the row is unlike all learned rows.`),
     ];
 }

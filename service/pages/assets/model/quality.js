@@ -12,7 +12,7 @@ import { BASELINES, SCORES } from "./words.js";
 const VIEWS = [["window", "Window"], ["fading", "Fading"], ["overall", "All rows"]];
 const CLASSES_SHOWN = 50;
 const RELIABILITY =
-    "How often answers of about one probability were right; on the diagonal promises hold. " +
+    "How often predictions of about one probability were right; on the diagonal, probabilities are exact. " +
     "Rings have fewer than 10 rows, or less than 1 % of all.";
 
 export function quality(model, place) {
@@ -42,7 +42,7 @@ function scoreNumbers(metrics) {
     const row = (name, read) => [name, ...VIEWS.map(([view]) => read(metrics[view], view) ?? null)];
     const costs = [
         row("Cost per row", ({ costs: own }) => own?.mean),
-        row("Cost per row of the cheapest constant answer", ({ costs: own }) => own?.constant),
+        row("Cost per row of the cheapest constant prediction", ({ costs: own }) => own?.constant),
     ];
     const known = Object.keys(SCORES).filter((name) => all.some((own) => name in own));
     const scores = known.map((name) => row(SCORES[name], (own) => own[name]));
@@ -69,7 +69,7 @@ function classParts({ name }) {
     const frame = (title, file, numbers, note) => new Frame({ title, note, file: `${name}-${file}`, numbers });
     const classes = frame("Classes", "classes", () => classNumbers(shown.per_class ?? {}));
     const matrix = () => confusionNumbers(shown.confusion);
-    const confusion = frame("Confusion", "confusion", matrix, "Rows by label and answer.");
+    const confusion = frame("Confusion", "confusion", matrix, "Rows by label and prediction.");
     const reliability = new ReliabilityChart({ note: RELIABILITY, file: `${name}-reliability` });
     return {
         columns: [[classes.element], [confusion.element, reliability.element]],
@@ -90,7 +90,7 @@ function classNumbers(classes) {
 }
 
 function classTable(all) {
-    if (!all.length) return h("p.muted", "No class has come yet");
+    if (!all.length) return h("p.muted", "No classes yet");
     const whole = all.reduce((sum, [, own]) => sum + own.support, 0);
     const rows = all.slice(0, CLASSES_SHOWN).map(([name, { support, precision, recall, f1 }]) => [
         named(name),
@@ -113,7 +113,7 @@ function errorParts({ name }) {
     const levels = () => Object.entries(shown).map(([level, covered]) => [Number(level), covered]);
     const coverage = new Frame({
         title: "Coverage of intervals",
-        note: "The share of labels within the intervals made before they came; it should be the level itself.",
+        note: "The share of labels inside the intervals predicted for them; it should equal the level.",
         file: `${name}-coverage`,
         numbers: () => ({ columns: ["level", "covered"], rows: levels(), json: shown }),
     });

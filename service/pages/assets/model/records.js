@@ -23,7 +23,7 @@ function pendingFacts({ pending: all, waiting, expired }) {
 }
 
 function pendingList({ pending: all, waiting }) {
-    const none = 'Predictions asked for with "track": true wait here for their labels.';
+    const none = 'Predictions requested with "track": true wait here for their labels.';
     if (!all.length) return h("p.muted.small", none);
     const said = (value) => (typeof value === "number" ? number(value) : clipped(value ?? "–", 18));
     const item = ({ prediction_id: id, prediction }) =>
@@ -46,7 +46,7 @@ export function snapshots(model, place) {
 }
 
 function snapshotList(model, kept, said) {
-    if (!kept.length) return h("p.muted.small", "None is kept yet; they are taken by themselves as the log grows.");
+    if (!kept.length) return h("p.muted.small", "None yet; they are taken automatically as the log grows.");
     const item = (own) => {
         const facts = `${rowsText(own.rows)}, ${bytes(own.bytes)}, ${ago(own.time)}`;
         return h("li", { data: { key: own.version } },
@@ -62,7 +62,7 @@ function restoreButton(model, { version, rows }, said) {
     const action = async () => {
         const text =
             `The model gets the state, rows, metrics, configuration and challengers it had at version ${version} ` +
-            `(${rowsText(rows)}). What it has learned since is gone from it; the version goes on.`;
+            `(${rowsText(rows)}). It loses what it has learned since; the version continues.`;
         if (!(await confirmed({ title: `${title}?`, text, action: "Restore" }))) return;
         await json(model.path("restore"), { method: "POST", body: { version } });
         await model.refresh("model", "features", "challengers", "snapshots");
@@ -75,7 +75,7 @@ export function log(model, place) {
 }
 
 function latest(entries) {
-    if (!entries.length) return h("p.muted.small", "No entry is kept.");
+    if (!entries.length) return h("p.muted.small", "No entries are kept.");
     const cells = ({ version, kind, rows, time, writer }) => [
         version,
         h("td", { title: `Committed by the process ${writer}` }, kind, h("span.sub.mono", writer.slice(0, 8))),

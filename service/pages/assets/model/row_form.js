@@ -32,7 +32,7 @@ export class RowForm {
         const all = [...present, ...further];
         this.controls = all.length > CONTROLS_MAX ? [] : all.map(made);
         const fields = this.controls.map((own) => own.element);
-        const divide = further.length && fields.length ? h("p.label", "New features: they teach the mapping") : null;
+        const divide = further.length && fields.length ? h("p.label", "New features, for learning the mapping") : null;
         fill(this.fields, fields.slice(0, present.length), divide, fields.slice(present.length));
         this.modes.element.hidden = !fields.length;
         if (this.area.value === this.offered) this.area.value = this.offered = example(present, sparse);

@@ -23,7 +23,7 @@ const HISTORIES = {
 };
 const SAID = {
     no_change: "no change repeats the last label",
-    majority: "majority class says the most frequent one",
+    majority: "majority class predicts the most frequent label",
     last_value: "last value repeats the last label",
 };
 const BASE_TONES = ["tone-base", "tone-6"];
@@ -74,7 +74,7 @@ function wide(history, found) {
 
 function noteOf(metrics, { key, paired, baselines = [] }) {
     const said = baselines.map((name) => SAID[name]).join(", ");
-    const left = paired ? " Rows that they could not predict, as the first, are left out." : "";
+    const left = paired ? " Rows that they could not predict, such as the first, are left out." : "";
     const thinned = metrics.marks_thinned ? ` ${metrics.marks_thinned} marks are left out, evenly.` : "";
     return (
         `${SCORES[key]} of the last ${rowsText(metrics.window.size)}, each predicted before it was learned; ` +
@@ -189,6 +189,6 @@ function costsText(costs) {
     if (!costs) return null;
     const dearest = Object.entries(costs).sort(([, one], [, other]) => other - one);
     const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${label} ${number(cost)}`);
-    const past = "Earlier rows are counted at these costs, too.";
+    const past = "Earlier rows count at these costs, too.";
     return h("p.muted.small", `Cost of a miss: ${shown.join(", ")}, others 1. ${past}`);
 }

@@ -29,11 +29,11 @@ export const scoreOf = (task) => (task === "classification" ? "accuracy" : "mse"
 
 const ACTIONS = {
     report: "reported",
-    reset: "the learner started again",
+    reset: "the learner was reset",
     forget: "the learner forgot most of its past",
 };
 const STEPS = { begin: "begun", complete: "complete", abort: "aborted" };
-const TESTS = { class_mean: "Feature means have moved", error_rate: "Errors have become more frequent" };
+const TESTS = { class_mean: "Feature means moved", error_rate: "Errors became more frequent" };
 
 /** What a mark of the metrics says above a chart. */
 export function markLabel(mark) {
@@ -46,13 +46,13 @@ const SENTENCES = {
     drift: ({ test, label, action }) =>
         `${TESTS[test] ?? test}${inClass(label)}; ${ACTIONS[action] ?? action}.`,
     switch: ({ action }) => `A change of features was ${STEPS[action] ?? action}.`,
-    reset: () => "The model was set back to its first state.",
+    reset: () => "The model was reset to its first state.",
     promotion: ({ by, challenger, algorithm }) => {
-        const who = by === "auto" ? "by itself, as its interval left zero" : "by a request";
+        const who = by === "auto" ? "automatically, as its interval rose above zero" : "on request";
         return `Challenger ${challenger} (${algorithm}) became the model, ${who}.`;
     },
     configure: ({ fields = [] }) => `Settings were changed: ${fields.join(", ")}.`,
-    restore: () => "The state of a snapshot was restored.",
+    restore: () => "A snapshot was restored.",
     import: () => "A state was imported.",
 };
 
@@ -65,9 +65,9 @@ export function eventSentence(event) {
         const [before, after] = [number(event.before), number(event.after)];
         return `The share of errors${inClass(event.class)} rose from ${before} to ${after}.`;
     }
-    if (event.kind === "unlabelled") return "Features or predictions of rows without labels have moved.";
+    if (event.kind === "unlabelled") return "Features or predictions of unlabelled rows moved.";
     const moved = event.features.length;
-    return `The means of ${moved} ${moved === 1 ? "feature" : "features"}${inClass(event.class)} have moved.`;
+    return `The means of ${moved} ${moved === 1 ? "feature" : "features"}${inClass(event.class)} moved.`;
 }
 
 const inClass = (label) => (label === null || label === undefined ? "" : ` in class ${label}`);

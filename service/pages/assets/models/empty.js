@@ -7,24 +7,24 @@ import { key } from "../key.js";
 
 const TAUGHT = { features: { outside: 4.5, wind: 2.0 }, label: 61.5, id: "mon-1" };
 const CALLS = [
-    ["Create a model: what is to be predicted is enough", " -X PUT", "models/boiler", { task: "regression" }],
-    ["Teach it: a row with its label is predicted first, then learned", "", "models/boiler/feedback", TAUGHT],
+    ["Create a model: it only needs a task", " -X PUT", "models/boiler", { task: "regression" }],
+    ["Teach it: each labelled row is predicted first, then learned", "", "models/boiler/feedback", TAUGHT],
     ["Ask it", "", "models/boiler/predict", { features: { outside: 5.0, wind: 2.0 } }],
 ];
-const THREE = "Three calls make the first one. This page shows it as soon as it is there.";
-const DEMO = "A service of its own, with models on streams that drift and change their features:";
+const THREE = "Three calls make the first one. It appears on this page as soon as it exists.";
+const DEMO = "A separate service, with models on streams that drift and change their features:";
 
 /** The three calls, for a service without models; what a key may do decides whether they are shown. */
 export async function firstModel() {
     const { scope, models } = await json("key");
-    const none = models.length ? "No model that this key may see" : "No models yet";
+    const none = models.length ? "This key covers no models yet" : "No models yet";
     if (scope !== "admin") return notice(none, mayNot(scope));
     const card = (title, ...children) =>
         h("div.card.first", h("header", h("h2", title)), h("div.inside.stack", children));
-    const installed = h("p.muted.small", "Installed by make it is .venv/bin/onepass demo.");
+    const installed = h("p.muted.small", "If installed by make: .venv/bin/onepass demo.");
     return h("div.stack",
         card(none, h("p.muted", THREE), callList()),
-        card("Or look at some at work", h("p.muted", DEMO), code("onepass demo"), installed),
+        card("Or watch some models at work", h("p.muted", DEMO), code("onepass demo"), installed),
     );
 }
 
@@ -35,8 +35,8 @@ export async function calls() {
 }
 
 function mayNot(scope) {
-    const may = scope === "read" ? "look" : "look and teach";
-    return `This key may ${may}; models are made with a key of scope admin.`;
+    const may = scope === "read" ? "read" : "read and teach";
+    return `This key may ${may}; creating models needs a key with the scope admin.`;
 }
 
 /** A card in place of the list. */

@@ -86,7 +86,7 @@ function cell(label, kind, children, empty = false) {
 const sub = (text) => h("span.sub", text);
 const badge = (text, kind) => h(kind ? `span.badge.${kind}` : "span.muted", text);
 
-/** The model's error beside its baseline's: a bar from the middle, to the right where it is less, and in words. */
+/** The model's error compared with its baseline's: a bar from the middle, to the right if smaller, and in words. */
 function errorParts({ task, rows }, { errors, other, text }) {
     const found = comparison(...errors, rows);
     if (!found) return h("span.muted", NONE);

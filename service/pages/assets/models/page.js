@@ -13,7 +13,7 @@ const LIMIT = 50;
 const SEARCH_MS = 250;
 const TICK_MS = 1000;
 const SORTS = ["worst", "name", "rows", "updated"];
-const DURABILITY = { always: "With every write", everysec: "Every second" };
+const DURABILITY = { always: "At every write", everysec: "Every second" };
 /** The service in a line of figures: what each says, and whether that is wrong. */
 const FIGURES = [
     ["Service", ({ ready }) => (ready ? "Ready" : "Not ready"), ({ ready }) => !ready],
@@ -101,7 +101,7 @@ async function showEmpty(none) {
 
 /** What stands in place of a list without models. */
 function instead() {
-    if (view.cursor) return notice(null, "There are no more models on this page of the list.");
+    if (view.cursor) return notice(null, "This page of the list has no models any more.");
     if (view.search) return nothingFound(view.search, () => go({ search: "" }));
     return firstModel().catch(problemNotice);
 }
@@ -140,8 +140,8 @@ function showState(state, problem) {
 /** What is wrong; while it is tried again what was shown last stays, and may be old. */
 function problemNotice(problem, state) {
     const keyless = problem.status === 401;
-    const lines = keyless ? ["This service shows its models to those who have a key."] : problem.lines;
-    const click = () => askForKey("This service asks for a key.").then((given) => given && show());
+    const lines = keyless ? ["You need a key to see the models of this service."] : problem.lines;
+    const click = () => askForKey("This service needs a key.").then((given) => given && show());
     return h(`div.notice.row.${state === "reconnecting" ? "warn" : "bad"}`,
         h("span.grow", lines.map((line) => h("p", line))),
         keyless && h("button.button.small", { type: "button", on: { click } }, "Enter a key"),
