@@ -287,7 +287,7 @@ def test_costs_need_classes_and_probabilities(monkeypatch):
     assert {"class_costs"} == set(refusal(task="regression", class_costs={"a": 2}))
     silent = replace(ALGORITHMS["dfop"], id="silent", probabilities=False)
     monkeypatch.setitem(ALGORITHMS, "silent", silent)
-    assert "silent has none" in refusal(algorithm="silent", class_costs={"a": 2})["class_costs"].problem
+    assert "which silent does not have" in refusal(algorithm="silent", class_costs={"a": 2})["class_costs"].problem
 
 
 def test_a_field_among_the_parameters_is_sent_back_to_its_place():

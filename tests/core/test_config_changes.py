@@ -134,17 +134,17 @@ MORE_DAYS = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "
         ({"missing": "mean"}, {"missing": "differs from the model's value: PATCH"}, "error"),
         ({"class_costs": {"UP": 2}}, {"class_costs": "differs from the model's value: PATCH"}, None),
         ({"labels": ["UP", "DOWN", "SAME"]}, {"labels": "differ: PATCH adds some with add_labels"}, None),
-        ({"labels": ["DOWN", "UP"]}, {"labels": "differ: they stay as they are declared"}, None),
+        ({"labels": ["DOWN", "UP"]}, {"labels": "differ: they cannot be replaced"}, None),
         ({"labels": None}, {"labels": "were declared at creation"}, None),
         ({"features": MORE_DAYS}, {"features": "differ in their categories: PATCH adds some with add_cat"}, None),
-        ({"features": ["a"]}, {"features": "differ: they are changed by a switch"}, None),
+        ({"features": ["a"]}, {"features": "differ: they need a switch"}, None),
         (
             {"params": {"forgetting_rate": 0.25}},
-            {"params.forgetting_rate": "differs from the model's value, and belongs"},
+            {"params.forgetting_rate": "differs from the model's value, and cannot be changed"},
             "auto",
         ),
-        ({"algorithm": "rls"}, {"algorithm": "differs from the model's value, and belongs"}, "dfop"),
-        ({"seed": 7}, {"seed": "differs from the model's value, and belongs"}, 0),
+        ({"algorithm": "rls"}, {"algorithm": "differs from the model's value, and cannot be changed"}, "dfop"),
+        ({"seed": 7}, {"seed": "differs from the model's value, and cannot be changed"}, 0),
     ],
 )
 def test_where_another_configuration_is_asked_for(change, said, allowed):
