@@ -169,7 +169,7 @@ def test_refusals_say_what_the_service_says(shell: Shell, url: str) -> None:
     assert 1 == status
     assert "  missing: differs from the model's value: PATCH changes it (error)" in complained
     assert (
-        "  task: differs from the model's value, and belongs to the learner's mathematics: create another model"
+        "  task: differs from the model's value, and cannot be changed after creation: create another model"
         in complained
     )
 
