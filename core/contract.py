@@ -7,8 +7,8 @@ below is a rule that the conformance suite (tests/core/learners/test_conformance
 - ``predict`` changes nothing.
 - ``learn`` returns for every row the prediction made with the state *before* that row (a-priori), then learns it.
 - Learning a block gives the predictions and the state of learning its rows one at a time: bit for bit, or to round-off
-  where its algorithm says so (``Algorithm.row_exact``), as those do that learn many columns by matrix products. The
-  same calls give the same bits in any case; what a learner cuts by itself depends on absolute row numbers only.
+  where its algorithm declares it (``Algorithm.row_exact``), as do those that learn many columns by matrix products. The
+  same calls always give the same bits; a learner's own cuts depend on absolute row numbers only.
 - ``to_arrays`` followed by ``load_arrays`` on a fresh learner of the same spec restores the state bit for bit.
 - The same rows in the same order give the same bits.
 - No finite input makes a state non-finite; inputs are never mutated.
@@ -30,9 +30,9 @@ Label = str | int | bool
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROWS_IN, NUMBERS_IN, CLASSES_IN = (f"Array({kind}, 'C', readonly=True)" for kind in ("f8, 2", "f8, 1", "i8, 1"))
-"""Numba's names of arrays that a kernel only reads: rows (n, d), and a number or a class per row (n,)."""
+"""Numba's types of arrays that a kernel only reads: rows (n, d), and a number or a class per row (n,)."""
 CUBE, TABLE, VECTOR, CLASSES = "f8[:,:,::1]", "f8[:,::1]", "f8[::1]", "i8[::1]"
-"""Those of arrays that it may write."""
+"""Numba's types of arrays that a kernel may write."""
 Buffer = bytes | bytearray | memoryview
 """Bytes that are only read."""
 Header = dict[str, Any]
@@ -41,18 +41,18 @@ _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 _Columns = TypeVar("_Columns", bound=Struct)
 
 LEVELS: Final = (0.5, 0.8, 0.9, 0.95, 0.99)
-"""The levels of intervals that adapt: the share of labels that an interval is to cover."""
+"""The levels of adaptive intervals: the share of labels that an interval should cover."""
 LEVEL_MAX: Final = LEVELS[-1]
-"""The largest level that can be asked for."""
+"""The largest level that a client can ask for."""
 IntervalBounds = tuple[tuple[float, float] | None, ...]
 """Intervals of all ``LEVELS``, low and high, as returned with a prediction; None: there were too few residuals."""
 
 
 def direct(kernel: _Kernel) -> _Kernel:
-    """A kernel of one signature as Numba has compiled it, for Python: a call that does not look for the signature.
+    """A compiled kernel of one signature, callable from Python without Numba's search for the signature.
 
-    That saves a third of what calls cost, and most of their check: arrays must be of exactly the declared types, of
-    which only the number of axes and the size of an item are compared. What other kernels call is left as it is.
+    This saves a third of the cost of a call, and most type checks: arrays must have exactly the declared types, of
+    which only the number of axes and the item size are compared. Calls between kernels are not affected.
     """
     compiled: Any = kernel
     (signature,) = compiled.signatures
@@ -64,12 +64,12 @@ class Prediction(Struct, gc=False):
     """A-priori predictions for n rows."""
 
     value: NDArray[Any]  # (n,) numbers, or indices of classes, int64, -1 where none has been seen yet
-    probabilities: Floats | None = None  # (n, K) of the K classes seen, rows sum to one; None where there are none
+    probabilities: Floats | None = None  # (n, K) of the K classes seen, rows sum to one; None if there are none
     std: Floats | None = None  # (n,) predictive standard deviations of a regression
 
 
 def joined(parts: Sequence[_Columns]) -> _Columns:
-    """The predictions, or other arrays by row, of consecutive blocks, at least one, as those of all their rows."""
+    """Join the predictions (or other arrays by row) of at least one consecutive block."""
     if len(parts) == 1:
         return parts[0]
     pairs: Any = zip(*map(astuple, parts), strict=True)
@@ -77,13 +77,13 @@ def joined(parts: Sequence[_Columns]) -> _Columns:
 
 
 def chunks(first: int, size: int, rows: int) -> list[slice]:
-    """Rows behind the first ones, cut into chunks that end at absolute row numbers divisible by their size."""
+    """Cut rows into chunks that end at absolute row numbers divisible by their size."""
     begins = range(size - first % size, rows, size)
     return [slice(begin, min(end, rows)) for begin, end in zip((0, *begins), (*begins, rows), strict=True)]
 
 
 def in_chunks(learn: Callable[..., Prediction], parts: Sequence[slice], *given: Any) -> Prediction:
-    """Rows predicted, or tested and trained, chunk by chunk; ``given`` is what there is of them, (n, ...) or None."""
+    """Predict, or predict and learn, rows chunk by chunk; ``given``: their arrays, each (n, ...) or None."""
     if len(parts) == 1:
         return learn(*given)
     return joined([learn(*(None if one is None else one[part] for one in given)) for part in parts])
@@ -93,19 +93,19 @@ class Weights(NamedTuple):
     """A linear model in its own terms, of m outputs: 1 for regression, else the number of classes seen."""
 
     coefficients: Floats  # (m, d)
-    bias: Floats  # (m,), zeros where the learner has no bias column
+    bias: Floats  # (m,), zeros if the learner has no bias column
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a learner is built from."""
+    """The arguments that a learner is built from."""
 
     task: Task
-    dimension: int  # encoded input columns d >= 1, without the bias, which is the learner's own
+    dimension: int  # encoded input columns d >= 1, without the learner's own bias column
     params: Mapping[str, Any]  # complete and checked
     seed: int = 0  # of every draw the learner makes
     ranges: tuple[tuple[float, float] | None, ...] = ()
-    """The declared (minimum, maximum) of every encoded column, None where there is none; () where no column has one."""
+    """The declared (minimum, maximum) of every encoded column, None if it has none; () if no column has one."""
 
 
 ALARM_COLUMNS_MAX = 10
@@ -116,9 +116,11 @@ class Alarm(NamedTuple):
     """One firing of a drift test."""
 
     kind: str  # which test: "class_mean" or "error_rate"
-    row: int  # that completed the window, as an index within the block just learned
+    row: int  # the row that completed the window, as an index within the block just learned
     cls: int  # class index; 0 for regression, which has one class
-    columns: tuple[int, ...]  # encoded ones whose means differ, largest first, at most ALARM_COLUMNS_MAX (class_mean)
+    columns: tuple[
+        int, ...
+    ]  # encoded columns whose means differ, largest first, at most ALARM_COLUMNS_MAX (class_mean)
     before: tuple[float, ...]  # their means in the past window; for error_rate the one error rate
     after: tuple[float, ...]  # the same in the recent window
     epsilon: float  # the difference at which the test fires (class_mean: in ranges of the column)
@@ -127,7 +129,7 @@ class Alarm(NamedTuple):
 
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e3
-"""Least and largest weight of a row: with these, sums of many rows and what single ones do stay well within float64."""
+"""Least and largest weight of a row: within these bounds, sums and updates stay well inside float64."""
 
 
 class Learner(Protocol):
@@ -142,27 +144,27 @@ class Learner(Protocol):
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
-        """Test then train on n rows in order; the predictions made for each row before it was learned.
+        """Predict, then learn n rows in order; returns the prediction of each row from before it was learned.
 
         Args:
             X: (n, d) C-contiguous float64, all finite; never mutated.
             y: regression: float64 (n,). Classification: class indices int64 (n,), all below the number of classes.
-            discounts: (n,) in (0, 1], only for learners whose algorithm says ``row_discounts``; None: the default.
-            weights: (n,) within WEIGHT_MIN and WEIGHT_MAX, only for learners whose algorithm says ``row_weights``: how
-                many times each row counts in what is learned. None is 1, to the bit.
+            discounts: (n,) in (0, 1], only for learners whose algorithm has ``row_discounts``; None: the default.
+            weights: (n,) within WEIGHT_MIN and WEIGHT_MAX, only for learners whose algorithm has ``row_weights``: how
+                many times each row counts in learning. None equals 1, to the bit.
         """
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The whole state: named arrays (copies or read-only views) and a JSON-able header."""
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave; raises ``ValueError``, unchanged, for any other."""
+        """Load a state from ``to_arrays``; for any other it raises ``ValueError`` and stays unchanged."""
 
     def weights(self) -> Weights | None:
-        """The linear model in use, or None where there is none."""
+        """The current linear model, or None if there is none."""
 
     def info(self) -> Header:
-        """What a person wants to see of the state, JSON-able and small."""
+        """The part of the state that people want to see, JSON-able and small."""
 
     @property
     def nbytes(self) -> int:
@@ -174,24 +176,24 @@ class Transferable(Protocol):
     """A linear learner whose model can be moved to another feature space and averaged with others."""
 
     def start_at(self, weights: Weights) -> None:
-        """Take over a model in the terms of ``weights``: one row per class seen, or one for regression."""
+        """Start from a model in the form of ``weights``: one row per class seen, or one for regression."""
 
     def restart(self) -> None:
-        """A switch is complete: learn faster again, where that is of use; the model stays."""
+        """Learn faster again after a completed switch, if that helps; the model stays."""
 
 
 @runtime_checkable
 class Extensible(Protocol):
-    """A learner that can go on with further columns."""
+    """A learner that can continue with additional columns."""
 
     @property
     def extensible(self) -> bool:
-        """Whether it can with its parameters."""
+        """Whether it can do so with its parameters."""
 
     def extend(self, other: Any, places: Ints) -> None:
-        """Go on for a learner of the same kind and classes with fewer columns, which are those at ``places``.
+        """Continue for a learner of the same kind and classes with fewer columns, which are those at ``places``.
 
-        The further columns are as if they had been 0 in every row so far, but for what a learner forgets of them.
+        The result is as if the additional columns had been 0 in every row so far, apart from forgetting.
         """
 
 
@@ -200,7 +202,7 @@ class Explaining(Protocol):
     """A learner that can explain a prediction by more than weights."""
 
     def explain(self, x: Floats) -> Header:
-        """Why one row x (1, d), JSON-able and finite; classes by index. Changes nothing."""
+        """Explain the prediction of one row x (1, d), JSON-able and finite; classes by index. Changes nothing."""
 
 
 @runtime_checkable
@@ -213,9 +215,9 @@ class Forgetful(Protocol):
 
 @runtime_checkable
 class Watchful(Protocol):
-    """A learner that makes drift tests itself and answers their alarms: it restarts the class. Its ``own_tests``, a
-    tuple, are the kinds of tests that it makes with its parameters.
+    """A learner with its own drift tests, which restarts a class at their alarms. Its ``own_tests``, a tuple, are the
+    kinds of tests that it runs with its parameters.
     """
 
     def take_alarms(self) -> list[Alarm]:
-        """The alarms of the last ``learn``, in the order of their rows; asked again, there are none."""
+        """Return and clear the alarms of the last ``learn``, in the order of their rows."""

@@ -12,7 +12,7 @@ into bytes and back; this file defines their meaning only.
               | Overlap   rows with the features of both spaces, without labels
               | Configure a change of the configuration
               | Challenge adds a challenger
-              | Withdraw  takes one away
+              | Withdraw  deletes one
               | Promote   makes one the model's own learner
 
 The outcome of a segment is an ``Outcome``: one per segment, in the same order.
@@ -29,7 +29,7 @@ from core.features.feature import Feature
 
 
 class ServedPrediction(Struct, array_like=True, frozen=True):
-    """A tracked prediction as the client received it; this is what is scored.
+    """A tracked prediction as the client received it; this prediction is scored.
 
     ``baselines``: what those of the metrics predicted at that moment, each a label, a number or None where it had
     nothing to predict: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
@@ -38,13 +38,15 @@ class ServedPrediction(Struct, array_like=True, frozen=True):
     prediction: Label | float | None  # None where no label was known
     probabilities: tuple[tuple[Label, float], ...] | None = None
     baselines: tuple[Label | float | None, ...] | None = None
-    interval: IntervalBounds | None = None  # of a regression, as it stood then
-    lags: tuple[float, ...] | None = None  # columns it was made with; () before the first row; None: the model has none
+    interval: IntervalBounds | None = None  # of a regression, as it was at the time
+    lags: tuple[float, ...] | None = (
+        None  # the lag columns it was made with; () before the first row; None: the model has none
+    )
     by: str = ""  # the learner that made it (LearnerParts.learner_id)
     challengers: "tuple[ServedPrediction, ...]" = ()  # for the same row, which the client did not receive
 
     def made_by(self, learner_id: str) -> "ServedPrediction | None":
-        """The prediction that a learner made for the row; None where it was not there."""
+        """The prediction that a learner made for the row; None if it did not exist then."""
         if self.by == learner_id:
             return self
         return next((one for one in self.challengers if one.by == learner_id), None)
@@ -54,7 +56,7 @@ class Rows(Struct, frozen=True):
     """Feedback rows of one request."""
 
     space: str  # id of the feature space they were validated against
-    features: tuple[Feature, ...] | None  # proposed where the model had none yet: the first row fixes them
+    features: tuple[Feature, ...] | None  # proposed if the model had none yet: the first row determines them
     X: Floats  # (n, F) raw values in schema order: numbers, category indices, NaN for missing
     y: "list[Label] | Floats"  # n labels: values for classification, float64 (n,) for regression
     discounts: Floats | None = None  # (n,)
@@ -65,15 +67,15 @@ class Rows(Struct, frozen=True):
 
 
 class Reset(Struct, frozen=True):
-    """Back to the first state: rows 0, metrics 0; the version goes on."""
+    """Back to the first state: rows 0, metrics 0; the version continues."""
 
     ids: tuple[str, ...] = ()
 
 
 class Restore(Struct, frozen=True):
-    """Take over a state: its bytes as ``core.model.save.to_bytes`` gave them, empty where they have not been read yet.
+    """Take over a state: its bytes from ``core.model.save.to_bytes``, or empty if they have not been read yet.
 
-    The log names them by their ``digest`` (blake2b-16, hexadecimal); ``size`` is their number.
+    The log refers to them by their ``digest`` (blake2b-16, hexadecimal); ``size`` is their number.
     """
 
     state: Buffer
@@ -84,8 +86,8 @@ class Restore(Struct, frozen=True):
 
 
 class Switch(Struct, frozen=True):
-    """A step in a change of features. It begins with the whole new space, and how the old features are recovered from
-    the new ones; else both are None.
+    """A step in a change of features. "begin" has the whole new space, and how to recover the old features from the new
+    ones; for other steps both are None.
     """
 
     action: Literal["begin", "complete", "abort"]
@@ -95,7 +97,7 @@ class Switch(Struct, frozen=True):
 
 
 class Overlap(Struct, frozen=True):
-    """Unlabelled rows of an overlap period, of the union space: they train the mapping only; see ``Rows``."""
+    """Unlabelled rows of an overlap period, in the union space: they only train the mapping; see ``Rows``."""
 
     space: str
     X: Floats
@@ -104,23 +106,23 @@ class Overlap(Struct, frozen=True):
 
 
 class Configure(Struct, frozen=True):
-    """A change of the configuration: new values by field, as a client sent them, checked by ``core.config.changes``."""
+    """A change of the configuration: new values by field as the client sent them, checked by core.config.changes."""
 
     changes: Mapping[str, Any]
     ids: tuple[str, ...] = ()
 
 
 class Challenge(Struct, frozen=True):
-    """Add a challenger, or change when the one of that name is promoted."""
+    """Add a challenger, or change when an existing one is promoted."""
 
     name: str
-    config: Mapping[str, Any]  # its own fields, checked by core.config.challengers; "promote" among them
-    most: int  # how many challengers the model may have with it
+    config: Mapping[str, Any]  # its own fields including "promote", checked by core.config.challengers
+    most: int  # how many challengers the model may have, including this one
     ids: tuple[str, ...] = ()
 
 
 class Withdraw(Struct, frozen=True):
-    """Take a challenger away."""
+    """Delete a challenger."""
 
     name: str
     ids: tuple[str, ...] = ()
@@ -129,7 +131,7 @@ class Withdraw(Struct, frozen=True):
 class Promote(Struct, frozen=True):
     """Make a challenger the model's own learner; the former one becomes the challenger "previous".
 
-    ``force``: also one that has not been shown to be better.
+    ``force``: even if it is not proven to be better.
     """
 
     name: str
@@ -143,8 +145,8 @@ Segment = Rows | Reset | Restore | Switch | Overlap | Configure | Challenge | Wi
 
 
 class Entry(Struct, frozen=True):
-    """Everything committed together, at least one segment: the version that it makes, and the store's clock when it was
-    appended, in milliseconds since 1970.
+    """Everything that is committed together, at least one segment: the version it makes, and the store's time of the
+    append, in milliseconds since 1970.
     """
 
     version: int
@@ -160,21 +162,21 @@ class Entry(Struct, frozen=True):
 class MergedRows(Struct, frozen=True):
     """The rows of neighbouring entries of plain rows, joined, for ``core.model.apply.apply_merged``."""
 
-    rows: Rows  # all of them, of one space; no proposed names, nothing served, nothing to skip; without their ids
-    version: int  # the one that the first entry makes; each of the others makes the next one
+    rows: Rows  # all rows, of one space; no proposed names, nothing served, nothing to skip, no ids
+    version: int  # the version that the first entry makes; each further entry makes the next one
     times_ms: Sequence[int]  # of each entry
-    stops: Sequence[int]  # for each entry the number of rows up to its end
+    stops: Sequence[int]  # for each entry, the number of rows up to its end
 
     def start(self, entry: int) -> int:
-        """The number of rows before an entry, which is counted from 0."""
+        """The number of rows before an entry; entries count from 0."""
         return self.stops[entry - 1] if entry else 0
 
     def entry_of(self, row: int) -> int:
-        """The entry, counted from 0, that a row is in."""
+        """The entry that contains a row; entries count from 0."""
         return bisect_right(self.stops, row)
 
     def entry_position_of(self, before: int, row: int) -> tuple[int, int]:
-        """Version and time of the entry of a row; the first row learned is 1, and ``before`` rows were before these."""
+        """Version and time of the entry of a row; the first row learned is 1, ``before`` rows precede these."""
         at = self.entry_of(row - before - 1)
         return self.version + at, self.times_ms[at]
 
@@ -188,27 +190,29 @@ class MergedRows(Struct, frozen=True):
 
 
 class Outcome(Struct, array_like=True):
-    """What became of a segment: what its client is answered, and what is remembered with its ids.
+    """The outcome of a segment: the answer to its client, which is also remembered with its ids.
 
-    Predictions, losses and ``p_true`` are of labelled rows, one per row that was not skipped; of a tracked row they are
-    those of the prediction that was served.
+    Predictions, losses and ``p_true`` belong to labelled rows, one per row that was not skipped; for a tracked row they
+    belong to the prediction that was served.
     """
 
-    rows: int = 0  # that the model has learned after it; 0 where it was refused
+    rows: int = 0  # rows the model has learned after it; 0 if it was refused
     predictions: list[Label | float | None] = []
-    losses: list[float | None] = []  # 0/1 loss or squared error, None where there was no prediction
-    learned: bool = True  # False where a row could only be scored, because its feature space is gone
+    losses: list[float | None] = []  # 0/1 loss or squared error, None if there was no prediction
+    learned: bool = True  # False if a row could only be scored, because its feature space is gone
     p_true: list[float] = []  # probability of the true label, NaN without a prediction; [] for regression
-    mapped: bool = True  # False where the old model alone learned rows of an overlap: they are of the old space
+    mapped: bool = True  # False if only the old model learned rows of an overlap, because they are of the old space
     joined: list[tuple[int, Label]] = []  # classes added to a model without declared labels, each with its first row
-    refusal: str | None = None  # why an entry before it made the segment impossible (409); nothing changed
-    phase: str | None = None  # that a step in a change of features led to
-    overlap_rows: int | None = None  # that have trained the mapping, after such a step or unlabelled rows of an overlap
-    warning: str | None = None  # what the client of such a step should know
-    version: int = 0  # that its entry made; the service fills it in
-    feature_state: bytes = b""  # the feature spaces after a step in a change of features, as JSON; likewise
+    refusal: str | None = None  # why an earlier entry made the segment impossible (409); nothing changed
+    phase: str | None = None  # the phase after a step in a change of features
+    overlap_rows: int | None = None  # rows that have trained the mapping, after such a step or unlabelled overlap rows
+    warning: str | None = None  # a warning for the client of such a step
+    version: int = 0  # the version that its entry made; the service fills it in
+    feature_state: bytes = (
+        b""  # the feature spaces after a step in a change of features, as JSON; the service fills it in
+    )
 
     @property
     def new_labels(self) -> list[Label] | None:
-        """The classes that the rows added; None where there are none."""
+        """The classes that the rows added; None if there are none."""
         return [label for _, label in self.joined] or None

@@ -63,7 +63,7 @@ from core.drift import kernels as at
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout
 
 WINDOWS = 4.0
-"""Lengths of the recent window in one error test."""
+"""Number of recent windows in one error test."""
 OBJECT_BYTES = 900
 """Memory of the objects around the arrays."""
 
@@ -81,17 +81,17 @@ class WindowSettings(Protocol):
 
 
 Tests = Mapping[str, WindowSettings]
-"""The tests that run, "class_mean" and "error_rate"; none for a model that is not watched."""
+"""The tests that run, "class_mean" and "error_rate"; empty if the model has no drift tests."""
 
 
 class DriftDetector(Holder):
     """The tests of one model.
 
     Args:
-        tests: which of them run; the others cost nothing.
-        ranges: (2, D) least and largest expected value of each encoded column, NaN where nothing is declared.
-        regression: whether the rows have numbers for labels: one class from the start.
-        classes: those of a classification at the start.
+        tests: the tests that run; others cost nothing.
+        ranges: (2, D) least and largest expected value of each encoded column, NaN if not declared.
+        regression: whether labels are numbers; there is then one class from the start.
+        classes: the number of classes of a classification at the start.
 
     State (core.drift.kernels): ``means`` and ``counters`` per class, ``reference`` of a regression.
     """
@@ -137,14 +137,14 @@ class DriftDetector(Holder):
             windows.fill(0.0)
 
     def forget_errors(self) -> None:
-        """Empty the windows of the error test: what counts as an error from now on is not what counted before."""
+        """Empty the windows of the error test, because the definition of an error has changed."""
         self.counters[:, at.COUNT :] = 0.0
         self.reference[:] = 0.0
 
     def adopt(self, other: "DriftDetector", places: Ints | None = None) -> None:
-        """Take over the windows of another detector of the same classes, of tests with batches of the same length.
+        """Take over the windows of another detector with the same classes and the same batch sizes.
 
-        ``places``: of its columns among these, whose others have been 0 in every row; None: they are the same.
+        ``places``: the positions of its columns among these; other columns were 0 in every row. None: same columns.
         """
         if self.means.shape[1] and other.limits[at.MEAN_BATCH] == self.limits[at.MEAN_BATCH]:
             if places is None:
@@ -160,11 +160,11 @@ class DriftDetector(Holder):
 
     @property
     def classes(self) -> int:
-        """Classes there are windows for."""
+        """Number of classes with windows."""
         return self.counters.shape[0]
 
     def column_means(self) -> Floats | None:
-        """Means (D,) of the rows in the windows of class means, of all classes; None without rows, or the test."""
+        """Means (D,) over the rows in all classes' windows of class_mean; None without rows or without the test."""
         windows = self.means[at.FIRST :].reshape(self.classes, at.PER_CLASS, self.means.shape[1])
         past, rows = self.counters[:, at.PAST], self.counters[:, [at.PAST, at.RECENT]].sum()
         if not windows.size or not rows:
@@ -173,16 +173,16 @@ class DriftDetector(Holder):
         return np.asarray(self.means[at.ORIGIN] + shares)
 
     def add_class(self) -> None:
-        """One more class, called before its first row comes."""
+        """Add a class; call this before its first row."""
         self.means = np.concatenate([self.means, np.zeros((at.PER_CLASS, self.means.shape[1]))])
         self.counters = np.concatenate([self.counters, np.zeros((1, at.COUNTERS))])
 
     def rows_to_test(self, classes: Ints) -> int:
-        """How many of the next rows, of these classes (n,), come up to and including one whose alarm is possible."""
+        """The number of rows, of classes (n,), up to and including the first that may raise an alarm."""
         return int(at.rows_to_test(classes, self.counters, self.reference, self.limits))
 
     def absorb(self, X: Floats, classes: Ints, loss: Floats) -> list[Alarm]:
-        """Take in rows after they were tested and learned; the alarms, in the order of their rows.
+        """Add rows after they were predicted and learned; returns the alarms, in the order of their rows.
 
         Args:
             X: (n, D) encoded rows, all finite.
@@ -210,7 +210,7 @@ class DriftDetector(Holder):
             row += 1
 
     def _start(self, x: Floats) -> None:
-        """The first row is the origin, and the range where none is declared."""
+        """The first row is the origin, and the range of columns without a declared one."""
         columns = self.means.shape[1]
         origin = np.clip(x[:columns], -at.VALUE_MAX, at.VALUE_MAX)
         declared = np.clip(self._ranges, -at.VALUE_MAX, at.VALUE_MAX)
@@ -250,7 +250,7 @@ class DriftDetector(Holder):
         return {"D": self.means.shape[1], "reference": len(self.reference)}
 
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
-        """What the kernel takes on trust: as many windows as classes, none of them full, no more errors than rows."""
+        """Check what the kernel relies on: one window per class, none of them full, no more errors than rows."""
         means, counters, reference = held["means"], held["counters"], held["reference"]
         classes = len(counters)
         if len(means) != at.FIRST + at.PER_CLASS * classes or (self.regression and classes != 1):
@@ -268,7 +268,7 @@ class DriftDetector(Holder):
 
 
 def detector_bytes(tests: Tests, dimension: int, classes: int, regression: bool) -> int:
-    """Bytes the state of these tests takes, for so many encoded columns and classes (one for regression)."""
+    """Bytes of these tests' state for a number of encoded columns and classes (one for regression)."""
     columns = dimension if "class_mean" in tests else 0
     reference = at.REFERENCE + tests["error_rate"].batch_size if regression and "error_rate" in tests else 0
     return 8 * (columns * (at.FIRST + 2 + at.PER_CLASS * classes) + at.COUNTERS * classes + reference) + OBJECT_BYTES

@@ -24,7 +24,7 @@ from numba import njit
 from core.contract import CLASSES_IN, NUMBERS_IN, ROWS_IN, Floats, Ints, direct
 
 ORIGIN, LOW, HIGH, FIRST = range(4)
-"""Rows of M: the three of the columns, and where those of the classes begin."""
+"""Rows of M: three about the columns, then those of the classes."""
 MEAN, SQUARE, STEP, LAST = 0, 1, 2, 6
 """Rows of a class: three means of the past window, three sums of the recent batch, and the last value."""
 TO_RECENT = 3
@@ -32,19 +32,19 @@ TO_RECENT = 3
 PER_CLASS = 7
 PAST, RECENT, COUNT, PARTIAL, WRONG, STEPS, SUMS = range(7)
 CELLS = 8
-"""Cells in a batch of the error test, if it has so many rows: it is tested at the end of each."""
+"""Cells in a batch of the error test, if it has that many rows; it is tested at the end of each."""
 KEPT = 2 * CELLS + 1
-"""Ends of cells that are kept: the longest recent window is two batches."""
+"""Number of cell ends that are kept: the longest recent window is two batches."""
 COUNTERS = SUMS + KEPT
 COLLECTED, BATCHES, LIMIT, REFERENCE = range(4)
 MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
 EXCEEDED = 0.1
-"""Share of the reference batch that lies above the limit, in regression."""
+"""Share of the reference batch above the limit, in regression."""
 SIGNIFICANT = 3.0
-"""Deviations of its estimate for independent rows that an autocorrelation has to exceed."""
+"""Number of its standard deviations for independent rows that an autocorrelation must exceed."""
 CORRELATION_MAX = 0.999
 GUESSING = 0.9
-"""Share of the errors of guessing from which on the error test is off."""
+"""The error test is off from this share of the errors of guessing on."""
 VALUE_MAX = 1e300
 ADDED_MAX = 16.0 * VALUE_MAX
 """More than a row adds to a sum: values lie within 2 VALUE_MAX of the origin, squared steps within 4 _ROOT_MAX."""
@@ -57,7 +57,7 @@ _SQUARES_MIN, _SQUARES_MAX = 1e-140, 1e150
 
 @njit(f"void({ROWS_IN}, {CLASSES_IN}, i8, i8, f8[:,::1])", cache=True, nogil=True)
 def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> None:
-    """Rows of X (n, D) join the ranges and the recent batches of their classes."""
+    """Add rows of X (n, D) to the ranges and the recent batches of their classes."""
     for i in range(start, stop):
         for j in range(M.shape[1]):
             v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
@@ -91,7 +91,7 @@ def _inflation(M: Floats, first: int, j: int, past: float) -> float:
 
 @njit("f8(f8[:,::1], i8, i8, f8, f8, f8)", cache=True, nogil=True)
 def mean_cut(M: Floats, first: int, j: int, past: float, recent: float, logarithm: float) -> float:
-    """The least difference of column j's means that is a drift, in its own units; 0 where it cannot be tested."""
+    """The least difference of column j's means that is a drift, in its own units; 0 if it cannot be tested."""
     spread = M[HIGH, j] - M[LOW, j]
     if spread < _RANGE_MIN:
         return 0.0
@@ -123,7 +123,7 @@ def _means_differ(M: Floats, T: Floats, k: int, logarithm: float) -> bool:
 
 @njit("void(f8[:,::1], f8[:,::1], i8, b1)", cache=True, nogil=True)
 def close_batch(M: Floats, T: Floats, k: int, drifted: bool) -> None:
-    """The recent batch of class k joins its past window, or takes its place."""
+    """Add the recent batch of class k to its past window, or replace the window."""
     first, recent = FIRST + PER_CLASS * k, T[k, RECENT]
     past = 0.0 if drifted else T[k, PAST]
     share = recent / (past + recent)
@@ -161,7 +161,7 @@ def error_cut(
 
 @njit(cache=True, nogil=True)
 def _guesses(T: Floats, least: float) -> bool:
-    """Whether errors, averaged over the classes with so many rows, were about as many as those of guessing."""
+    """Whether errors, averaged over the classes with enough rows, were about as frequent as when guessing."""
     classes, wrong = 0, 0.0
     for k in range(T.shape[0]):
         if T[k, COUNT] >= least:
@@ -172,7 +172,7 @@ def _guesses(T: Floats, least: float) -> bool:
 
 @njit(cache=True, nogil=True)
 def _rise(T: Floats, k: int, cells: int, cell: int, logarithm: float) -> int:
-    """A cell of class k has ended: cells of the shortest recent window in which errors have risen, 0 for none."""
+    """At the end of a cell of class k: cells of the shortest recent window in which errors have risen, 0 for none."""
     T[k, COUNT] += cell
     T[k, PARTIAL] = 0.0
     ended = int(T[k, COUNT]) // cell
@@ -195,7 +195,7 @@ def _rise(T: Floats, k: int, cells: int, cell: int, logarithm: float) -> int:
 
 @njit(cache=True, nogil=True)
 def _collect(reference: Floats, loss: float) -> None:
-    """A row of a regression joins the batch that the limit comes from, the second one."""
+    """Add a row of a regression to the batch that sets the limit, the second one."""
     at = REFERENCE + int(reference[COLLECTED])
     reference[at] = loss
     reference[COLLECTED] += 1.0
@@ -217,7 +217,7 @@ def _collect(reference: Floats, loss: float) -> None:
 def absorb_rows(
     X: Floats, classes: Ints, loss: Floats, row: int, M: Floats, T: Floats, reference: Floats, limits: Floats
 ) -> tuple[int, int, int]:
-    """Take in rows X (n, D) from ``row`` on, up to and including the first at which a test fires.
+    """Add rows X (n, D) from ``row`` on, up to and including the first at which a test fires.
 
     M, T and ``reference`` move on. ``loss``: 1 where the a-priori label was wrong; for regression squared innovations.
 
@@ -265,7 +265,7 @@ def absorb_rows(
 
 @njit("void(f8[:,::1], i8, i8, i8)", cache=True, nogil=True)
 def close_window(T: Floats, k: int, window: int, cell: int) -> None:
-    """The recent window of class k, of ``window`` cells, is all that is left of its past. A cell has just ended."""
+    """Keep only the recent window of class k, of ``window`` cells, as its past. A cell has just ended."""
     first = int(T[k, COUNT]) // cell - window
     sums = np.zeros(KEPT)
     for i in range(window + 1):
@@ -280,7 +280,7 @@ def close_window(T: Floats, k: int, window: int, cell: int) -> None:
 
 @njit(f"i8({CLASSES_IN}, f8[:,::1], f8[::1], f8[::1])", cache=True, nogil=True)
 def rows_to_test(classes: Ints, T: Floats, reference: Floats, limits: Floats) -> int:
-    """Leading rows up to and including the first at which a test can fire; all where there is none."""
+    """Number of leading rows up to and including the first at which a test can fire; all if there is none."""
     n, mean_batch, error_batch = classes.shape[0], int(limits[MEAN_BATCH]), int(limits[ERROR_BATCH])
     cells = min(CELLS, error_batch)
     cell = error_batch // max(cells, 1)

@@ -1,12 +1,12 @@
-"""Drift events: which alarms are one event, and the newest events, as a bounded part of the state.
+"""Drift events: how alarms are grouped into events, and the newest events, as a bounded part of the state.
 
-One drift is one event, however many of the tests fire, in however many classes. The first alarm opens an episode, and
-is the event. Alarms up to ``episode_rows`` rows after it join it; the next one opens another episode, so none lasts
-longer, also where a drift goes on. An episode that begins up to ``cooldown_rows`` rows after one that was acted upon is
-held back: nothing acts upon it, and no webhook is sent it.
+One drift is one event, however many tests fire in however many classes. The first alarm opens an episode and is the
+event. Alarms up to ``episode_rows`` rows later join it; the next one opens another episode, even if the drift goes on.
+An episode that starts up to ``cooldown_rows`` rows after one that was acted on is held back: nothing acts on it, and it
+is not sent to webhooks.
 
-Events are a function of the log: every replica finds the same ones, and finds them again after a crash. Readers of the
-outbox do not remove them: each remembers how far it has read, and new events replace the oldest.
+Events are a function of the log: every replica finds the same ones, and finds them again after a crash. Readers do not
+remove events from the outbox: each remembers how far it has read, and new events replace the oldest.
 
     place of an event = (version, index)              the entry of its first alarm, and its number there, from 0
     reach of a reader = (version, index, joined)      the newest event it knows, with so many later alarms
@@ -26,14 +26,14 @@ from core.contract import Alarm, Floats, Header, Label
 from core.state.layout import LARGEST, ROWS_MAX, Counts, Holder, Layout
 
 KEPT = 256
-"""Events kept. A reader that is further behind has missed some, as ``total`` shows."""
+"""Events kept. A reader that is further behind has missed some; ``total`` shows it."""
 LISTED_MAX = 20
-"""Later alarms that an event lists; of the others it only knows how many there were."""
+"""Most later alarms that an event lists; it only counts the others."""
 LISTED_KEPT = 512
-"""Later alarms that all events kept list together; beyond it the oldest events lose their lists."""
+"""Most later alarms that all kept events list together; beyond it the oldest events lose their lists."""
 
 AlarmPosition = tuple[int, int, int]
-"""Version and index of an event, and which of its later alarms; 0: its first one."""
+"""Version and index of an event, and the number of a later alarm; 0: the first alarm."""
 OnDrift = Literal["report", "reset", "forget"]
 Count = Annotated[int, Meta(ge=0)]
 Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
@@ -54,11 +54,11 @@ class Episodes(Holder):
     counts: Mapping[str, int] = {"opened": ROWS_MAX, "acted": ROWS_MAX}
 
     def __init__(self) -> None:
-        self.opened = 0  # the row of the first alarm of the latest one
-        self.acted = 0  # that of the latest one that was not held back
+        self.opened = 0  # the row of the first alarm of the latest episode
+        self.acted = 0  # the same for the latest episode that was not held back
 
     def place(self, row: int, episode_rows: int, cooldown_rows: int) -> EpisodePlace:
-        """Take in an alarm of a row; rows never decrease."""
+        """Place the alarm of a row in an episode; rows never decrease."""
         if self.opened and row - self.opened <= episode_rows:
             return EpisodePlace(joins=True, held_back=False)
         self.opened = row
@@ -73,7 +73,7 @@ class Episodes(Holder):
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
-    """One feature whose mean has moved: its encoded column and the means of the two windows."""
+    """A feature whose mean moved: its encoded column and the means of the two windows."""
 
     name: str
     before: Finite
@@ -81,7 +81,7 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Joined(Struct, frozen=True, forbid_unknown_fields=True, rename={"label": "class"}):
-    """A later alarm of an event; the attributes are as of ``Drift``."""
+    """A later alarm of an event; attributes as in ``Drift``."""
 
     kind: str
     label: Label | None
@@ -94,7 +94,7 @@ class Joined(Struct, frozen=True, forbid_unknown_fields=True, rename={"label": "
 
 
 class Drift(Struct, frozen=True, forbid_unknown_fields=True):
-    """One event: its first alarm, and what has joined it."""
+    """One event: its first alarm, and the later alarms that joined it."""
 
     version: Count
     index: Count
@@ -102,30 +102,30 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
     time_ms: Count  # of the entry
     kind: str  # which test: "class_mean" or "error_rate"
     label: Label | None  # the class whose rows the test compared, None for regression
-    features: tuple[Change, ...]  # the columns that moved, most first (class_mean); () otherwise
-    before: float | None  # share of wrong rows, for regression of large errors, in the past window (error_rate)
+    features: tuple[Change, ...]  # the columns that moved, largest change first (class_mean); () otherwise
+    before: float | None  # share of wrong rows (regression: large errors) in the past window (error_rate)
     after: float | None  # the same in the recent window
-    epsilon_cut: Finite  # the threshold that was passed; of means in ranges of the column that moved most
+    epsilon_cut: Finite  # the threshold that was exceeded; for means, in ranges of the column that moved most
     rows_before: Count
     rows_after: Count
     action: OnDrift  # what the model did
     held_back: bool = False
     joined: Count = 0  # how many later alarms have joined it
     alarms: tuple[Joined, ...] = ()  # the first LISTED_MAX of them
-    challenger: str | None = None  # that raised it, by the name that it had then; None: the model itself
+    challenger: str | None = None  # the challenger that raised it, by its name at the time; None: the model itself
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands among the events of its model: they grow."""
+        """Its position among the events of its model; positions increase."""
         return self.version, self.index
 
     @property
     def last_alarm(self) -> AlarmPosition:
-        """Its latest alarm, which a reader has that knows all of it."""
+        """The position of its latest alarm, for a reader that knows all of them."""
         return self.version, self.index, self.joined
 
     def to_json(self) -> Header:
-        """The first alarm as clients see it, but for the model's name, and the id and time that go with it."""
+        """The first alarm as clients see it, without the model's name, the id and the time."""
         shown = to_builtins(self) | {"windows": {"before": self.rows_before, "after": self.rows_after}}
         names = ("version", "row", "features", "before", "after", "epsilon_cut", "windows", "action", "challenger")
         return {"kind": self.kind, "class": self.label, **{name: shown[name] for name in names}}
@@ -150,7 +150,7 @@ def of_alarm(alarm: Alarm, place: tuple[int, int], columns: Sequence[str], **kno
 
 
 def changes_of(alarm: Alarm, columns: Sequence[str]) -> tuple[Change, ...]:
-    """The columns of an alarm, by their names, with their means; none of the error-rate test."""
+    """The columns of an alarm, by name, with their means; none for the error-rate test."""
     return () if alarm.kind == "error_rate" else tuple(map(Change, columns, alarm.before, alarm.after))
 
 
@@ -158,16 +158,16 @@ class Outbox:
     """The last events of a model, oldest first."""
 
     def __init__(self) -> None:
-        self.total = 0  # how many there have been, kept or not
+        self.total = 0  # how many events there have been, kept or not
         self._kept: deque[Drift] = deque(maxlen=KEPT)
 
     @property
     def last(self) -> AlarmPosition:
-        """The reach of a reader that knows all; (0, 0, 0) before the first event."""
+        """The reach of a reader that knows all events; (0, 0, 0) before the first one."""
         return self._kept[-1].last_alarm if self._kept else (0, 0, 0)
 
     def put(self, drift: Drift) -> None:
-        """Add an event, which has to come after the last one."""
+        """Add an event, which must come after the last one."""
         if self._kept and drift.place <= self._kept[-1].place:
             raise ValueError("events come in the order of their places")
         self._kept.append(drift)
@@ -175,11 +175,11 @@ class Outbox:
 
     @property
     def newest(self) -> Drift | None:
-        """The newest event, None where there is none."""
+        """The newest event, or None."""
         return self._kept[-1] if self._kept else None
 
     def join(self, alarm: Joined) -> None:
-        """Add a later alarm to the newest event, of which there has to be one."""
+        """Add a later alarm to the newest event, which must exist."""
         if not self._kept:
             raise ValueError("there is no event that an alarm could join")
         drift = self._kept[-1]
@@ -188,7 +188,7 @@ class Outbox:
         self._shorten()
 
     def _shorten(self) -> None:
-        """Keep all lists together within their bound."""
+        """Keep the lists of all events together within their bound."""
         excess = sum(len(drift.alarms) for drift in self._kept) - LISTED_KEPT
         for at, drift in enumerate(self._kept):
             if excess <= 0:
@@ -197,14 +197,14 @@ class Outbox:
             excess -= len(drift.alarms)
 
     def after(self, alarm: AlarmPosition) -> list[Drift]:
-        """The events kept that a reader does not know, or not all of, oldest first."""
+        """The kept events that a reader does not know fully, oldest first."""
         if self.last <= alarm:
             return []
         return [drift for drift in self._kept if drift.last_alarm > alarm]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory held, coarsely."""
+        """Approximate bytes of memory held."""
         events = sum(450 + 150 * len(drift.features) for drift in self._kept)
         return events + sum(250 + 150 * len(alarm.features) for drift in self._kept for alarm in drift.alarms)
 
@@ -213,7 +213,7 @@ class Outbox:
         return {}, {"total": self.total, "kept": [to_builtins(drift) for drift in self._kept]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave; after a ``ValueError`` nothing has changed."""
+        """Load a state from ``to_arrays``; a ``ValueError`` leaves the outbox unchanged."""
         try:
             kept, total = convert(header["kept"], Annotated[list[Drift], Meta(max_length=KEPT)]), header["total"]
         except (KeyError, ValidationError) as error:

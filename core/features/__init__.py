@@ -1,6 +1,6 @@
 """Features: declared (``feature``, ``feature_space``), read (``schema``, ``columns``), encoded and scaled.
 
-Sparse models declare none: rows of names and values (``sparse_schema``) are projected when they are read
+Sparse models declare none: rows of names and values (``sparse_schema``) are projected as they are read
 (``projection``). Class labels are in ``labels``.
 """
 

@@ -1,12 +1,12 @@
 """The raw column of a feature: how its values, in JSON and in CSV, become the numbers of a raw row.
 
-    numeric      its number; outside the range that it declares refused, or clipped to it, where it says so
+    numeric      its number; numbers outside a declared range may be refused or clipped, see ``outside``
     boolean      0 or 1
-    categorical  the index of its category, ``OTHER`` for a value that is not declared; or the bucket it hashes to
+    categorical  the index of its category, ``OTHER`` for an undeclared value; or the bucket it hashes to
     time         seconds since 1970
 
-A missing cell is NaN: null, in CSV an empty text; but for categories also another one of ``MISSING_TEXTS``. What
-learners see of these numbers is computed by core.features.encoder.
+A missing cell is NaN: null, in CSV an empty text or, except for categories, one of ``MISSING_TEXTS``.
+core.features.encoder turns these numbers into the columns that learners see.
 """
 
 import math
@@ -27,9 +27,9 @@ from core.features.parsing import EARLIEST, LATEST, MISSING_TEXTS, Unfit
 from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, refuse
 
 OTHER = -1.0
-"""The index of a category that is not declared."""
+"""The index of an undeclared category."""
 HASHES_MAX = 2**15
-"""Hashes of texts that are kept."""
+"""Most hashes of texts that are cached."""
 Bools = NDArray[np.bool_]
 _LABELS = (str, int, float, bool)
 _TIME = 'RFC 3339 such as "2026-01-31T12:00:00Z", or seconds since 1970'
@@ -42,14 +42,14 @@ class Column(ABC):
     missing: Collection[str] = MISSING_TEXTS
     """CSV texts that are missing values."""
     misfit: tuple[str, object]
-    """What is wrong with a wrong number of an array, and what would be right."""
+    """The problem with a wrong number in an array, and what is allowed."""
 
     @abstractmethod
     def read(self, cell: Any, texts: bool) -> float:
-        """A CSV text, or a JSON value, that is not missing; raises ``Unfit`` where it is no value of the feature."""
+        """Read a CSV text or JSON value that is not missing; raises ``Unfit`` if it is not a value of the feature."""
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
-        """Texts or JSON values (n,), missing ones as NaN; None where one is wrong."""
+        """Read texts or JSON values (n,), missing ones as NaN; None if one is wrong."""
         missing: Collection[Any] = self.missing if texts else (None,)
         read = (math.nan if cell in missing else self.read(cell, texts) for cell in cells)
         try:
@@ -63,7 +63,7 @@ class Column(ABC):
 
 
 def column_of(feature: Feature, others: bool) -> Column:
-    """The column of a feature; ``others``: whether it takes categories that are not declared."""
+    """The column of a feature; ``others``: whether it accepts undeclared categories."""
     if feature.categories:
         return _CategoryColumn(feature, others)
     if feature.buckets:
@@ -78,7 +78,7 @@ def _to_take_such(name: str, kind: str) -> str:
 
 
 class _NumberColumn(Column):
-    """Of a numeric feature of this name."""
+    """The column of a numeric feature."""
 
     misfit = "is not a finite number", None
 
@@ -90,7 +90,7 @@ class _NumberColumn(Column):
             return parsing.number(cell, texts)
         except Unfit as unfit:
             way_out = ""
-            if isinstance(cell, bool | str):  # a declaration that takes such cells
+            if isinstance(cell, bool | str):  # suggest a declaration that accepts such cells
                 kind = "boolean" if isinstance(cell, bool) else "categorical"
                 is_time = isinstance(cell, str) and parsing.reads(parsing.seconds_of, cell)
                 way_out = _to_take_such(self._name, "time" if is_time else kind)
@@ -101,7 +101,7 @@ class _NumberColumn(Column):
 
 
 class _TimeColumn(Column):
-    """Of a time: RFC 3339, or seconds since 1970."""
+    """The column of a time: RFC 3339, or seconds since 1970."""
 
     misfit = _OUT_OF_YEARS, _TIME
 
@@ -126,7 +126,7 @@ class _TimeColumn(Column):
 
 
 class _CodedColumn(Column):
-    """One whose values are looked up: JSON values by type and value, CSV texts; codes count from 0."""
+    """A column with a lookup table of values: JSON values by type and value, CSV texts; codes count from 0."""
 
     def __init__(self, values: Mapping[tuple[type, Any], float], texts: Mapping[str, float], codes: int) -> None:
         self._values = {(type(None), None): math.nan, **values}
@@ -141,14 +141,14 @@ class _CodedColumn(Column):
 
     @abstractmethod
     def _other(self, cell: Any, texts: bool) -> float:
-        """The code of a cell that is not in the tables. Raises: Unfit."""
+        """The code of a cell that is not in the tables, or ``Unfit``."""
 
     def vectorised(self, cells: Sequence[Any], texts: bool) -> Floats | None:
         look_up: Callable[[Any], float] = (self._texts if texts else self._values).__getitem__
         keys = cells if texts else zip(map(type, cells), cells, strict=True)
         try:
             return np.fromiter(map(look_up, keys), np.float64, len(cells))
-        except (KeyError, TypeError):  # others than those that are known
+        except (KeyError, TypeError):  # unknown values
             return super().vectorised(cells, texts)
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
@@ -157,7 +157,7 @@ class _CodedColumn(Column):
 
 
 class _CategoryColumn(_CodedColumn):
-    """Of a categorical feature with declared categories; ``others``: whether it takes other values, as ``OTHER``.
+    """The column of declared categories; ``others``: whether it accepts other values, as ``OTHER``.
 
     In CSV "" is missing unless it is one of the categories.
     """
@@ -186,7 +186,7 @@ class _CategoryColumn(_CodedColumn):
 
 
 class _BooleanColumn(_CodedColumn):
-    """Of a boolean feature of this name: true, false, 0 and 1; in CSV also True, TRUE and the like."""
+    """The column of a boolean feature: true, false, 0 and 1; in CSV also True, TRUE and the like."""
 
     misfit = "is neither 0 nor 1", [0, 1]
 
@@ -204,11 +204,11 @@ class _BooleanColumn(_CodedColumn):
 
 
 class _HashedColumn(Column):
-    """Of a categorical feature without declared categories: the text of a value is hashed into one of some buckets.
+    """The column of a categorical feature without declared categories: the text of a value is hashed into a bucket.
 
-    A bucket is a function of the text and their number alone, the same on every machine. Two values may share one: of n
-    values in B buckets about n (n - 1) / 2B pairs do. 12 and "12" are one value, and true and "true"; a text is taken
-    as it is.
+    The bucket depends only on the text and the number of buckets, and is the same on every machine. Two values may
+    share one: of n values in B buckets about n (n - 1) / 2B pairs do. 12 and "12" are one value, as are true and
+    "true"; texts are used unchanged.
     """
 
     missing = ("",)
@@ -240,7 +240,7 @@ class _HashedColumn(Column):
         return found, ~(whole | np.isnan(column))
 
     def _hashed(self, texts: Sequence[str]) -> Floats:
-        """The buckets of texts (n,); the hashes of short ones that came lately are known."""
+        """The buckets of texts (n,); hashes of recent short texts are cached."""
         short = max(map(len, texts), default=0) <= LENGTH_MAX
         hashes: Ints = np.fromiter(map(_kept_hash if short else _hash, texts), np.int64, len(texts))
         return (hashes % self._buckets).astype(np.float64)
@@ -255,7 +255,7 @@ _kept_hash = lru_cache(HASHES_MAX)(_hash)
 
 
 def _text_of(value: object) -> str:
-    """The text that a value is hashed by."""
+    """The text of a value, for hashing."""
     if type(value) is str:
         return value
     try:
@@ -265,15 +265,15 @@ def _text_of(value: object) -> str:
 
 
 class Limits(NamedTuple):
-    """What the features of a space say of numbers outside their ranges, each (F,)."""
+    """The declared ranges of a space's features, and how to treat numbers outside them; each (F,)."""
 
     low: Floats
-    high: Floats  # both infinite where any number is taken
-    refused: Bools  # whether numbers outside are refused; else they are clipped
+    high: Floats  # both infinite if any number is accepted
+    refused: Bools  # whether numbers outside are refused; otherwise they are clipped
 
     @classmethod
     def of(cls, features: Sequence[Feature]) -> Self | None:
-        """Those of some features; None where all of them take any number."""
+        """The limits of some features; None if all of them accept any number."""
         if all(feature.outside == "accept" for feature in features):
             return None
         ends = [(one.minimum, one.maximum) if one.outside != "accept" else (None, None) for one in features]

@@ -22,7 +22,7 @@ columns are
     day of year   sin 2 pi y,    cos 2 pi y
     days          days since 2026-01-01T00:00:00Z, with their fraction
 
-so that midnight is beside midnight and December beside January, and numbers stay small. The civil date is computed by
+so that 23:59 is close to midnight and December to January, and numbers stay small. The civil date is computed by
 eras of 400 years, of 146 097 days each; a year begins in March there, so that the leap day is its last.
 
 Source: Howard Hinnant, "chrono-compatible low-level date algorithms", 2013, ``civil_from_days`` and
@@ -98,7 +98,7 @@ def _any_missing(raw: Floats) -> bool:
 
 @njit(f"b1({ROWS_IN}, {CLASSES_IN}, {CLASSES_IN}, {TABLE})", cache=True)
 def _expand(raw: Floats, starts: Ints, kinds: Ints, X: Floats) -> bool:
-    """Every column of a missing value is NaN. False: no such category."""
+    """Every column of a missing value is NaN. Returns False for an unknown category index."""
     for i in range(raw.shape[0]):
         for feature in range(raw.shape[1]):
             first, last = starts[feature], starts[feature + 1]
@@ -134,7 +134,7 @@ _LAYOUTS: dict[object, Layout] = {
     "zero": Layout({}),
     "mean": Layout({"moments": Array(2, "D", places={0: WHOLE}, axis=0)}),
 }
-"""What is kept, by how missing values are filled."""
+"""The layout of the state, by how missing values are filled."""
 
 
 class Encoder:
@@ -142,7 +142,7 @@ class Encoder:
 
     def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
         self.schema = schema
-        self.missing: Missing = "error"  # filled with 0, as nobody has sent any
+        self.missing: Missing = "error"  # filled with 0; there are none yet
         # Where the columns of each feature begin, and where the last ones end (F + 1,).
         self.starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
         self._kinds = np.array([_KINDS[feature.type] for feature in schema.features], dtype=np.int64)
@@ -168,7 +168,7 @@ class Encoder:
         return X
 
     def absorb(self, raw: Floats) -> Floats:
-        """The same, but each row is filled with the means of the rows before it, then absorbed into them.
+        """Like ``encode``, but each row is filled with the means of the rows before it, then absorbed into them.
 
         After an error the state is unchanged. A block leaves the bits of its rows one at a time.
         """
@@ -179,7 +179,7 @@ class Encoder:
         return X
 
     def configure(self, missing: Missing) -> None:
-        """Treat missing values otherwise from now on; means begin with the next row."""
+        """Change how missing values are treated from now on; means start with the next row."""
         if missing not in ("error", self.missing):
             self.missing = missing
             self.moments = np.zeros((2, self.schema.width if missing == "mean" else 0))
@@ -192,7 +192,7 @@ class Encoder:
         self.moments[:, own] = other.moments[:, others]
 
     def extend(self, other: "Encoder") -> None:
-        """Go on for the encoder of a space in which some features have fewer categories, the first ones of these.
+        """Continue for the encoder of a space in which some features have fewer categories, the first ones of these.
 
         The mean of a category is its frequency: that of a further one is 0, of as many values as its feature has had.
         """
@@ -219,11 +219,11 @@ class Encoder:
         return _LAYOUTS[self.missing]
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The means, where they are kept: ``moments`` (2, D), a copy."""
+        """The means, if they are kept: ``moments`` (2, D), a copy."""
         return self.layout.to_arrays(self), {"missing": self.missing}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``Holder``. Under "error" it says how values are filled."""
+        """Load a state from ``to_arrays``; see ``Holder``. Under "error" it says how values are filled."""
         fill: Any = header.get("missing")
         if set(header) != {"missing"} or fill not in ([*_LAYOUTS] if self.missing == "error" else [self.missing]):
             raise ValueError("not the state of this encoder")

@@ -7,11 +7,11 @@
     time         hour, weekday and day of the year on circles, elapsed days (core.features.encoder)   7 columns
 
 ``minimum`` and ``maximum`` state the range a client expects of a numeric feature; drift tests measure in units of that
-range. Values outside are taken as they are, unless ``outside`` says that they are refused, or clipped to the range.
+range. Values outside are accepted unchanged, unless ``outside`` refuses them or clips them to the range.
 
-Where none are declared, the first row proposes them: a number is numeric, true and false are boolean, a string is
-categorical with hashed values; of CSV a cell that is no number is a string. What is missing, in CSV also one of
-``MISSING_TEXTS``, has no kind: it has to be declared.
+Without a declaration, the first row proposes the features: a number is numeric, true and false are boolean, a string is
+categorical with hashed values; a CSV cell that is not a number is a string. A missing value (in CSV also one of
+``MISSING_TEXTS``) has no kind: its feature must be declared.
 """
 
 import json
@@ -29,25 +29,25 @@ from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, number, reads
 from core.problems import PROBLEMS_MAX, Checked, Invalid, Problem, Says, by, problems_of, refuse, suggestion
 
 NAME_MAX = 200
-"""Characters in a feature's name."""
+"""Most characters in a feature's name."""
 COLUMNS_MAX = 100_000
-"""Features of one model, and columns after encoding."""
+"""Most features of a model, and most columns after encoding."""
 CATEGORIES_MAX = 10_000
-"""Categories of one feature."""
+"""Most categories of one feature."""
 TIME_COLUMNS = ("hour_sin", "hour_cos", "weekday_sin", "weekday_cos", "day_of_year_sin", "day_of_year_cos", "days")
-"""What the encoded columns of a time are called, behind the feature's name."""
+"""Suffixes of the encoded columns of a time, after the feature's name."""
 BUCKETS = 32
-"""Buckets of a categorical feature without declared categories, where it does not say how many."""
+"""Default number of buckets of a categorical feature without declared categories."""
 Type = Literal["numeric", "categorical", "boolean", "time"]
 Outside = Literal["accept", "refuse", "clip"]
 Missing = Literal["error", "zero", "mean"]
-"""What becomes of missing values."""
+"""How missing values are treated."""
 _ANY_RANGE = -1e12, 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One named input; ``categories`` are () where none are declared, ``buckets`` 0 unless values are hashed."""
+    """One named input; ``categories`` is () if none are declared, ``buckets`` 0 unless values are hashed."""
 
     name: str
     type: Type = "numeric"
@@ -73,7 +73,7 @@ class Feature:
 
     @property
     def ranges(self) -> list[tuple[float, float]]:
-        """Least and largest value of each encoded column, NaN where none is declared."""
+        """Least and largest value of each encoded column, NaN if not declared."""
         if self.type == "time":
             return [(-1.0, 1.0)] * (self.width - 1) + [(math.nan, math.nan)]
         if self.type != "numeric":
@@ -83,14 +83,14 @@ class Feature:
 
     @property
     def drift_ranges(self) -> list[tuple[float, float]]:
-        """The ranges in whose units drift tests measure.
+        """The ranges that drift tests use as units.
 
-        Those of a time are so wide that no test ever fires: time passes and seasons change, which is no drift.
+        Those of a time are so wide that no test ever fires: passing time and changing seasons are not drifts.
         """
         return [_ANY_RANGE] * self.width if self.type == "time" else self.ranges
 
     def to_json(self) -> Any:
-        """The declaration of this feature: its name where that is enough, else an object."""
+        """The declaration of this feature: its name if that is enough, else an object."""
         if self == Feature(self.name):
             return self.name
         declared = {
@@ -117,7 +117,7 @@ def digest(declaration: object) -> str:
 
 
 def declaration(name: str, kind: str) -> str:
-    """How a feature is declared, as it stands in the body of PUT."""
+    """The declaration of a feature as in the body of PUT."""
     return json.dumps({"name": name, "type": kind}, ensure_ascii=False)
 
 
@@ -261,18 +261,18 @@ def propose(
     field: str,
     place: Callable[[int, str], str],
 ) -> tuple[Feature, ...]:
-    """Features of some names, of the kinds of the values of one row.
+    """Propose features for names, by the kinds of the values of one row.
 
     Args:
         names: in order.
-        values: one per name, JSON values or CSV texts; None for a row that cannot be read: numbers, until it is.
-        texts: whether they are texts.
-        ignored: names of no features.
+        values: one per name, JSON values or CSV texts; None if the row cannot be read: numeric for now.
+        texts: whether the values are CSV texts.
+        ignored: names to ignore.
         field: how errors name the names.
         place: how errors name a value, by its position and its name.
 
     Raises:
-        Invalid: names that are none, or a value of no kind; the first 20 of them.
+        Invalid: invalid names, or values without a kind; lists the first 20.
     """
     kept = [at for at, name in enumerate(names) if name not in ignored]
     features = parse_features([names[at] for at in kept], field)
@@ -290,7 +290,7 @@ def propose(
 
 
 def _proposed(name: str, value: Any, texts: bool) -> Feature:
-    """The feature of a name by its first value; raises ``Unfit`` where that has no kind."""
+    """The feature of a name by its first value; raises ``Unfit`` if the value has no kind."""
     kinds = "a number, a string, true or false"
     if value is None or (texts and value in MISSING_TEXTS):
         way_out = f'declare "features", of which this may be {declaration(name, "numeric")}'

@@ -1,12 +1,12 @@
 """Feature spaces that follow others: the new one of a switch, the union of both, which overlap rows are sent in, and a
 space with further categories.
 
-A name that both spaces of a change have is sent once. Where they declare it differently, a row of the union holds it as
-both can read it, and each space takes its own reading (``RowPart``):
+A name that both spaces of a change have is sent once. If they declare it differently, a row of the union holds it in a
+form that both can read, and each space reads it in its own way (``RowPart``):
 
-    categories   numbered as those of the old space, then those that only the new one has; in the space by its own
-                 numbers, ``OTHER`` where it does not have one
-    numbers      as they were sent; clipped to the space's range where it does not accept others
+    categories   numbered as in the old space, then those that only the new one has; each space uses its own numbers,
+                 ``OTHER`` for a category that it does not have
+    numbers      as they were sent; clipped to the space's range if it does not accept others
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from core.problems import LISTED_MAX, Invalid, Problem, refuse
 
 
 def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[Feature, ...]:
-    """The features of a space that is to follow the current one.
+    """Read the features of the space that follows the current one.
 
     Raises:
         Invalid: as ``parse_features``; the features in force, and no others; a kept name of another type; both spaces
@@ -51,7 +51,7 @@ def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[F
 
 
 def with_declarations(raw: object, current: Schema) -> object:
-    """Features as a client declares them, in which a bare name that is kept stands for its declaration."""
+    """Features as a client declares them; a kept bare name stands for its present declaration."""
     if not isinstance(raw, list | tuple):
         return raw
     kept = dict(zip(current.names, current.features, strict=True))
@@ -59,7 +59,7 @@ def with_declarations(raw: object, current: Schema) -> object:
 
 
 def fits(features: Sequence[Feature], current: Schema) -> bool:
-    """Whether features checked against some space can follow the current one."""
+    """Whether features that were checked against an earlier space can follow the current one."""
     try:
         parse_next([feature.to_json() for feature in features], current)
     except Invalid:
@@ -68,9 +68,9 @@ def fits(features: Sequence[Feature], current: Schema) -> bool:
 
 
 def with_categories(features: Sequence[Feature], added: object, field: str) -> tuple[Feature, ...]:
-    """Features with further categories behind those that they have.
+    """Append categories to those that the features have.
 
-    ``added`` has them by the feature's name, as they were sent; those that are there already are fine.
+    ``added`` has them by feature name, as the client sent them; categories that exist already are ignored.
 
     Raises:
         Invalid: naming the feature: none of the space, or not one with declared categories; or what its categories are.
@@ -94,22 +94,22 @@ def with_categories(features: Sequence[Feature], added: object, field: str) -> t
 
 
 def _extended(feature: Feature, categories: Sequence[Label]) -> Feature:
-    """A feature with further categories behind its own, where it does not have them."""
+    """A feature with the categories appended that it does not have."""
     known = LabelSet(feature.categories)
     new = [category for category in categories if known.index(category) < 0]
     return replace(feature, categories=(*feature.categories, *new)) if new else feature
 
 
 def column_places(space: Schema, larger: Schema) -> Ints:
-    """The position of each encoded column of a space in one that has them all."""
+    """The position of each encoded column of a space in a larger space."""
     found = {name: at for at, name in enumerate(larger.columns)}
     return np.array([found[name] for name in space.columns], dtype=np.int64)
 
 
 def union(old: Schema, features: Sequence[Feature]) -> Schema:
-    """The old features, then those of the new ones that are not among them.
+    """The old features, then the new ones that are not among them.
 
-    A name that both declare, differently, is read as both can.
+    A name that both declare differently gets a form that both can read.
     """
     return Schema(_joined(old, features))
 
@@ -127,19 +127,19 @@ class RowPart:
         self._limits = Limits.of(space.features)
 
     def of(self, raw: Floats) -> Floats:
-        """The part (n, F) of rows of the larger space; they are left as they are."""
+        """The part (n, F) of rows of the larger space, which stay unchanged."""
         part = np.ascontiguousarray(raw[:, self._places])
         for at, codes in self._codes.items():
             known = ~np.isnan(part[:, at])
             part[known, at] = codes[part[known, at].astype(np.int64)]
         for at in self._limited:
-            assert self._limits is not None  # a space that takes any number is read as the larger one is
+            assert self._limits is not None  # a space that accepts any number reads numbers as the larger one does
             part[:, at] = np.clip(part[:, at], self._limits.low[at], self._limits.high[at])
         return part
 
 
 def _codes(own: Feature, other: Feature) -> Floats:
-    """A feature's own code of each category of the larger declaration, and last that of a category of neither."""
+    """A feature's code of each category of the larger declaration; last, that of an unknown category."""
     known = LabelSet(own.categories)
     found = [known.index(category) for category in other.categories]
     return np.array([*(float(at) if at >= 0 else OTHER for at in found), OTHER])
@@ -152,7 +152,7 @@ def _joined(old: Schema, features: Sequence[Feature]) -> list[Feature]:
 
 
 def _for_both(one: Feature, other: Feature) -> Feature:
-    """What reads a value as two declarations of its feature can."""
+    """The declaration that reads a value for both declarations of its feature."""
     if one.categories:
         return _extended(one, other.categories)
     if (one.minimum, one.maximum, one.outside) == (other.minimum, other.maximum, other.outside):
@@ -162,7 +162,7 @@ def _for_both(one: Feature, other: Feature) -> Feature:
 
 
 def _one_value(feature: Feature, other: Feature) -> bool:
-    """Whether one value can be read by both declarations: they differ in categories or in the range at most."""
+    """Whether both declarations can read one value: they differ at most in categories or in the range."""
     kind = feature.type, feature.buckets, bool(feature.categories)
     return kind == (other.type, other.buckets, bool(other.categories))
 

@@ -1,8 +1,8 @@
 """Class labels as values: which values are labels, when two are the same, and in which order they appeared.
 
 A label is a string, an integer or a boolean. Python says ``0 == False`` and ``1 == True == 1.0``; labels do
-not, so every table here is keyed by (type, value). In JSON answers a label stands as an object's *key*, and
-there 0 and "0" look alike: two labels that show under one key *clash*, and a label set refuses the second.
+not, so every table here is keyed by (type, value). In JSON answers a label is an object's *key*, where 0 and "0" look
+the same: two labels with the same key *clash*, and a label set refuses the second.
 """
 
 import json
@@ -18,13 +18,13 @@ from core.contract import Header, Ints, Label
 from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
 
 LENGTH_MAX = 200
-"""Characters in a string label."""
+"""Most characters in a string label."""
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _KINDS = "a string, an integer or a boolean"
 _ALIKE: tuple[set[type], ...] = ({str}, {int}, {bool}, {float})
-"""Types whose equal values are one label; across types they need not be: 1 is not True."""
+"""Types whose equal values are the same label; across these groups they are not: 1 is not True."""
 _FEW = 16
-"""Labels that are looked up faster than counted."""
+"""Up to this many labels a lookup is faster than counting."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _TYPES = {str: "string", int: "integer", bool: "boolean"}
@@ -32,17 +32,17 @@ T = TypeVar("T")
 
 
 def clashes(other: Label, whose: str) -> str:
-    """What is wrong with a label that another one, of another type and ``whose`` set, would look like."""
+    """The problem of a label that looks like another one of a different type; ``whose``: where that one is from."""
     alike = f"looks in answers like the {_TYPES[type(other)]} {json.dumps(other)}, another label {whose}"
     return f"{alike}: send that one, or use another name"
 
 
 def canonical(value: object, field: str) -> Label:
-    """The label a JSON value stands for; ``1.0`` is 1, ``false`` stays False.
+    """The label of a JSON value; ``1.0`` is 1, ``false`` stays False.
 
     Raises:
-        Invalid: no string, integer or boolean; an integer beyond 64 bits; a string over 200 characters or with half a
-            surrogate pair, which no UTF-8 answer could carry.
+        Invalid: not a string, integer or boolean; an integer beyond 64 bits; a string over 200 characters or with half
+            a surrogate pair, which UTF-8 cannot encode.
     """
     if isinstance(value, bool):
         return value
@@ -60,9 +60,9 @@ def canonical(value: object, field: str) -> Label:
 
 
 def canonical_all(values: Sequence[object], place: Callable[[int], str]) -> list[Label]:
-    """The labels that n JSON values stand for; ``place`` names by its number the first one that is ``Invalid``.
+    """The labels of n JSON values; ``place`` names the first ``Invalid`` one by its number.
 
-    Values of one type are looked at once each, however often they come: there are few classes.
+    Among values of one type each distinct value is checked once: there are few classes.
     """
     try:
         if {*map(type, values)} in _ALIKE:
@@ -74,12 +74,12 @@ def canonical_all(values: Sequence[object], place: Callable[[int], str]) -> list
 
 
 def key(label: Label) -> str:
-    """The text a label shows under as a JSON key and in CSV: False is "false", 0 is "0", "" is ""."""
+    """The text of a label as a JSON key and in CSV: False is "false", 0 is "0", "" is ""."""
     return label if isinstance(label, str) else json.dumps(label)
 
 
 def same(a: Label, b: Label) -> bool:
-    """Whether two labels are one: equal and of the same type, so that 0 is not False."""
+    """Whether two labels are the same: equal and of the same type, so that 0 is not False."""
     return type(a) is type(b) and a == b
 
 
@@ -98,15 +98,15 @@ class LabelSet:
         return len(self.labels)
 
     def index(self, label: Label) -> int:
-        """The index of a label, -1 where it is unknown."""
+        """The index of a label, -1 if it is unknown."""
         return self._indices.get((type(label), label), -1)
 
     def find(self, labels: Sequence[Label]) -> list[int]:
-        """The indices of some labels, -1 where one is unknown."""
+        """The indices of labels, -1 for unknown ones."""
         return [*map(self._indices.get, zip(map(type, labels), labels, strict=True), repeat(-1))]
 
     def knows(self, values: Sequence[Any]) -> bool:
-        """Whether all values, e.g. of JSON, are labels of the set just as they are."""
+        """Whether all values, for example of JSON, are labels of the set without conversion."""
         try:
             if len(values) == 1:
                 return (type(values[0]), values[0]) in self._indices
@@ -117,16 +117,16 @@ class LabelSet:
             return False
 
     def first_rows(self, labels: Sequence[Label], seen: int) -> tuple[tuple[int, Label], ...]:
-        """The classes after the first ``seen`` ones, in their order, each with the first of n labels that is it."""
+        """The classes after the first ``seen`` ones, in order, each with its first position among n labels."""
         found = self.find(labels)
         return tuple((found.index(at), self.labels[at]) for at in range(seen, len(self.labels)))
 
     def indices(self, labels: Sequence[Label]) -> Ints:
-        """The indices of n labels, int64 (n,), -1 where one is unknown."""
+        """The indices of n labels, int64 (n,), -1 for unknown ones."""
         return np.array(self.find(labels), dtype=np.int64)
 
     def add(self, label: Label) -> int:
-        """The index of a label, which joins the set if it is new; it must not ``clash`` with another one."""
+        """The index of a label, which is added if it is new; it must not ``clash`` with another one."""
         index = self.index(label)
         if index >= 0:
             return index
@@ -140,7 +140,7 @@ class LabelSet:
         return index
 
     def clash(self, label: Label) -> Label | None:
-        """The different label of the set that shows under the same key, or None."""
+        """The different label of the set with the same key, or None."""
         index = self._by_key.get(key(label), -1)
         return None if index < 0 or same(self.labels[index], label) else self.labels[index]
 
@@ -150,7 +150,7 @@ class LabelSet:
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> "LabelSet":
-        """The set that ``to_header`` gave; raises ``ValueError`` for another header."""
+        """The set from a header of ``to_header``; raises ``ValueError`` for any other header."""
         labels = header.get("labels")
         listed = labels if isinstance(labels, list) else []
         restored = cls([canonical(label, f"labels[{i}]") for i, label in enumerate(listed)])
@@ -160,7 +160,7 @@ class LabelSet:
 
 
 def parse_declared(raw: object, field: str = "labels", bound: int = 100) -> tuple[Label, ...]:
-    """The label set a client declares: 2 to ``bound`` labels, as ``distinct``; raises ``Invalid``."""
+    """The label set that a client declares: 2 to ``bound`` labels, as ``distinct``; raises ``Invalid``."""
     if not isinstance(raw, list | tuple):
         raise Invalid.of(field, "is not a list of labels", f"2 to {bound} labels")
     if not 2 <= len(raw) <= bound:
@@ -169,7 +169,7 @@ def parse_declared(raw: object, field: str = "labels", bound: int = 100) -> tupl
 
 
 def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
-    """The labels of a list, in order; raises ``Invalid``, naming what is no label, comes twice or clashes."""
+    """The labels of a list, in order; raises ``Invalid`` for values that are no labels, occur twice or clash."""
     found = LabelSet()
 
     def join(item: object, where: str) -> None:
@@ -185,13 +185,13 @@ def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
 
 
 def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
-    """The labels that a column of texts stands for; ``place`` names a cell by its number.
+    """The labels of a column of texts; ``place`` names a cell by its number.
 
-    A declared label is matched by its text, or as the number it is ("1.0" is 1). Where nothing is declared, a
-    cell that looks like a number is one, and an empty cell is missing (declare "" to have it as a label).
+    A declared label is matched by its text, or by its value if it is a number ("1.0" is 1). Without declared labels, a
+    cell that looks like a number is one, and an empty cell is missing (declare "" to use it as a label).
 
     Raises:
-        Invalid: naming the first cells that match no declared label, or are numbers but no integers.
+        Invalid: lists the first cells that match no declared label, or are numbers but not integers.
     """
     known = {key(label): label for label in declared or ()}
 
@@ -216,7 +216,7 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: 
 
 
 def _problems(values: Sequence[T], read: Callable[[T, str], object], place: Callable[[int], str]) -> list[Problem]:
-    """What is wrong with the first values that ``read`` refuses."""
+    """The problems of the first values that ``read`` refuses."""
     problems: list[Problem] = []
     for at, value in enumerate(values):
         try:
@@ -229,7 +229,7 @@ def _problems(values: Sequence[T], read: Callable[[T, str], object], place: Call
 
 
 def number_or_text(cell: str, field: str) -> Label:
-    """The integer a text looks like ("12", "1.0", "1e3"), else the text itself; other numbers are ``Invalid``."""
+    """The integer that a text denotes ("12", "1.0", "1e3"), else the text itself; other numbers are ``Invalid``."""
     text = canonical(cell, field)
     if _INTEGER.fullmatch(cell):
         return canonical(int(cell), field)

@@ -26,7 +26,7 @@ from core.contract import NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints
 from core.state.layout import Array, Counts, Holder, Layout, Range
 
 NOT_RETURNED, BEFORE_ALL = np.nan, np.inf
-"""The first lag column of a row that brings none; of one that was predicted before the first row was learned."""
+"""First lag column of a row that was not returned with any, and of one predicted before the first row was learned."""
 
 _NONE_RETURNED, _NO_LABELS = np.empty((0, 0)), np.empty(0)
 
@@ -50,7 +50,7 @@ def _write(X: Floats, i: int, known: bool, features: Floats, labels: Floats, Z: 
 
 @njit(cache=True, nogil=True)
 def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Floats, labels: Floats) -> None:
-    """Row i of X with its label joins the history; the first one fills it."""
+    """Add row i of X with its label to the history; the first one fills it."""
     for row in range(features.shape[0] - 1, -1, -1):
         for j in range(X.shape[1]):
             features[row, j] = features[row - 1, j] if known and row > 0 else X[i, j]
@@ -140,7 +140,7 @@ class LagColumns(Holder):
         return returned
 
     def extend(self, other: "LagColumns", places: Ints) -> None:
-        """Go on for a history of fewer columns, those at ``places``; the others have been 0 in every row."""
+        """Continue for a history of fewer columns, those at ``places``; the others have been 0 in every row."""
         self.layout.extend(self, other, places)
 
     def _sizes(self, _found: Counts) -> Counts:

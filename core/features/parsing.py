@@ -1,8 +1,8 @@
 """Numbers and times in cells: JSON values and CSV texts, one by one and by whole columns.
 
-A table is first read *vectorised*, by whole columns; that gives None where any cell is unusual, right or wrong. Then it
-is read *cell by cell* (core.features.columns), which decides, and names the wrong cells. Both readings agree on every
-cell that the first one accepts.
+A table is first read *vectorised*, by whole columns; the result is None if any cell is unusual, valid or not. Then it
+is read *cell by cell* (core.features.columns), which decides, and names the wrong cells. Both agree on every cell that
+the first one accepts.
 """
 
 import math
@@ -16,18 +16,18 @@ from core.contract import Floats
 from core.problems import Problem
 
 NUMBERS = frozenset({int, float})
-"""The types of a number: bool is a subtype of int, but ``true`` is no number."""
+"""The types of a number: bool is a subtype of int, but ``true`` is not a number."""
 MISSING_TEXTS = frozenset({"", "NA", "Na", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "NAN", "nan", "-NaN", "-nan"})
 MISSING_TEXTS |= {"NULL", "Null", "null", "NONE", "None", "none"}
-"""Cells of CSV that are missing values where a number or a time is expected, as other programs write them."""
+"""CSV cells, as other programs write them, that are missing values if a number or a time is expected."""
 
 EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
-"""Seconds since 1970 of the first and the last moment of a year of four digits."""
+"""Seconds since 1970 of the first and the last moment of a four-digit year."""
 _EPOCH, _SECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1)
 
 
 class Unfit(Exception):
-    """A cell is refused: what is wrong with it, and what would be right; the reader of the table adds where it is."""
+    """A cell is refused: the problem and what is allowed; the reader of the table adds its place."""
 
     def __init__(self, problem: str, allowed: object = None) -> None:
         super().__init__(problem)
@@ -35,14 +35,14 @@ class Unfit(Exception):
         self.allowed = allowed
 
     def at(self, field: str) -> Problem:
-        """The problem, of a cell that errors name so."""
+        """The problem, with the name of the cell."""
         return Problem(field, self.problem, self.allowed)
 
 
 def number(cell: Any, texts: bool = False) -> float:
-    """A JSON value or a CSV text as a number; raises ``Unfit`` where it is none, or not finite as a double.
+    """A JSON value or a CSV text as a number; raises ``Unfit`` if it is not one, or not finite as a double.
 
-    Of texts "nan", "inf", "1_000" and a decimal comma are none.
+    The texts "nan", "inf", "1_000" and those with a decimal comma are not numbers.
     """
     try:
         if type(cell) not in NUMBERS and not (texts and cell.isascii() and "_" not in cell):
@@ -60,7 +60,7 @@ def number(cell: Any, texts: bool = False) -> float:
 def seconds_of(text: str) -> float:
     """The seconds since 1970 of a time such as ``2026-01-31T12:00:00.5+01:00``, ``2026-01-31 12:00`` or ``2026-01-31``.
 
-    It is read as RFC 3339, in UTC where it names no offset; leap seconds do not count. Raises ``ValueError``: no time.
+    It is read as RFC 3339, in UTC unless it has an offset; leap seconds do not count. Raises ``ValueError`` otherwise.
     """
     found = datetime.fromisoformat(text.upper())
     if found.tzinfo is None:
@@ -69,7 +69,7 @@ def seconds_of(text: str) -> float:
 
 
 def reads(read: Callable[..., float], *cell: Any) -> bool:
-    """Whether a cell is what ``read`` reads."""
+    """Whether ``read`` accepts a cell."""
     try:
         read(*cell)
     except (ValueError, Unfit):
@@ -78,7 +78,7 @@ def reads(read: Callable[..., float], *cell: Any) -> bool:
 
 
 def vectorised(cells: Sequence[Any], texts: bool, missing_allowed: bool = True) -> Floats | None:
-    """Texts or JSON values as numbers (n,), missing ones as NaN; None where a cell is unusual."""
+    """Texts or JSON values as numbers (n,), missing ones as NaN; None if a cell is unusual."""
     numbers = _of_texts(cells) if texts else _of_values(cells)
     if numbers is None or (finite := np.isfinite(numbers)).all():
         return numbers

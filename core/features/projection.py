@@ -45,7 +45,7 @@ from core.contract import CLASSES_IN, NUMBERS_IN, ROWS_IN, TABLE, Floats, Ints
 from core.numerics.rng import GAMMA, UNIT, Words, mix, mixed_seed
 
 PSI_MAX = 1e300
-"""Every coordinate of a projected row is within it."""
+"""Bound on every coordinate of a projected row."""
 _AT_ONCE = 1000
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _BYTE, _SHIFT_8, _SHIFT_11 = np.uint64(255), np.uint64(8), np.uint64(11)
@@ -140,7 +140,7 @@ def _project(states: Words, values: Floats, starts: Ints, gaussian: bool, signs:
 
 
 class Projection:
-    """M, of d = ``dimension`` rows, for one seed, from 0 to 2^64 - 1, and kind, "sign" or "gaussian"."""
+    """M, with d = ``dimension`` rows, for one seed (0 to 2^64 - 1) and kind ("sign" or "gaussian")."""
 
     def __init__(self, seed: int, dimension: int, kind: Literal["sign", "gaussian"]) -> None:
         self.dimension = dimension
@@ -172,7 +172,7 @@ class Projection:
         return np.ascontiguousarray(self.project(names, np.ones(len(names)), starts).T)
 
     def contributions(self, values: Mapping[str, float], weights: Floats) -> dict[str, float]:
-        """What each name of a row adds to w'psi: its value times <its column of M, w>, for weights w (d,)."""
+        """The contribution of each name of a row to w'psi: its value times <its column of M, w>, for weights w (d,)."""
         names, found = [*values], np.empty(len(values))
         for begin in range(0, len(names), _AT_ONCE):
             part = slice(begin, begin + _AT_ONCE)

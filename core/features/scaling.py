@@ -38,7 +38,7 @@ from core.contract import ROWS_IN, TABLE, Floats, Header, Ints, direct
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
 START_ROWS = 20
-"""Rows that the robust start takes its medians of."""
+"""Rows whose medians start the robust scaling."""
 HALF_LIFE = 2000.0
 VALUE_MAX = 1e307
 _LIMIT, _LIMIT_ROBUST = 10.0, 5.0
@@ -173,7 +173,7 @@ def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Flo
 @direct
 @njit(f"void({ROWS_IN}, i8, b1, b1, {TABLE}, {TABLE}, {TABLE})", cache=True, nogil=True)
 def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
-    """Absorb each row, then scale it; without ``absorb``, scale each as if it alone came next."""
+    """Absorb each row, then scale it; without ``absorb``, scale each as if it were the only next row."""
     limit = _LIMIT_ROBUST if robust else _LIMIT
     newer = moments if absorb else np.empty(moments.shape)
     for i in range(X.shape[0]):
@@ -199,13 +199,13 @@ class Scaler:
         self.buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
 
     def scale(self, X: Floats) -> Floats:
-        """Rows X (n, D), C-contiguous and finite, each scaled as if it alone came next. Changes nothing."""
+        """Scale rows X (n, D), C-contiguous and finite, each as if it were the only next row. Changes nothing."""
         Z = np.empty(X.shape)
         _scale_rows(X, self.rows, self._robust, False, self.moments, self.buffer, Z)
         return Z
 
     def absorb(self, X: Floats) -> Floats:
-        """The same, but each row is absorbed before it is scaled. A block leaves the bits of its rows one at a time."""
+        """Like ``scale``, but absorb each row before scaling it. A block leaves the bits of its rows one by one."""
         Z = np.empty(X.shape)
         _scale_rows(X, self.rows, self._robust, True, self.moments, self.buffer, Z)
         self.rows += X.shape[0]
@@ -214,7 +214,7 @@ class Scaler:
         return Z
 
     def extend(self, other: "Scaler", places: Ints) -> None:
-        """Go on for a scaler of fewer columns, those at ``places``; the others have been 0 in every row."""
+        """Continue for a scaler of fewer columns, those at ``places``; the others have been 0 in every row."""
         self.rows = other.rows
         self.buffer = np.zeros((len(other.buffer), self.dimension))
         self.buffer[:, places] = other.buffer
@@ -231,7 +231,7 @@ class Scaler:
 
     @property
     def varies(self) -> NDArray[np.bool_]:
-        """Which columns have had more than one value (D,)."""
+        """Which columns have had more than one value, (D,)."""
         return np.asarray(self.moments[1] > 0.0)
 
     @property
@@ -244,7 +244,7 @@ class Scaler:
         return self.layout.to_arrays(self), {"kind": self.kind, "rows": self.rows}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``Holder``."""
+        """Load a state from ``to_arrays``; see ``Holder``."""
         if set(header) != {"kind", "rows"} or header["kind"] != self.kind:
             raise ValueError("not the state of this scaler")
         (rows,) = counts({"rows": header["rows"]}, rows=ROWS_MAX)

@@ -1,8 +1,8 @@
 """A feature space: the features of a model, in order, and how rows are read against them.
 
-A raw row is (F,) float64 in schema order: core.features.columns has what becomes of each value. Rows are given by name
-(``row``), as a table of JSON values or CSV texts (``block``) or as an array (``matrix``). All apply the same rules:
-names exactly the schema's, and numbers of a number type, finite.
+A raw row is (F,) float64 in schema order; core.features.columns converts each value. Rows are given by name (``row``),
+as a table of JSON values or CSV texts (``block``) or as an array (``matrix``). All follow the same rules: exactly the
+schema's names, and finite numbers of a number type.
 """
 
 import math
@@ -23,13 +23,13 @@ from core.features.parsing import NUMBERS, Unfit, vectorised
 from core.problems import FILLED, LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, lacking, refuse, unknown_feature
 
 _Place = Callable[[int, int], str]
-"""How errors name a cell, from its row and its feature's column."""
+"""Names a cell for errors, by its row and its feature's column."""
 _ROWS_AT_ONCE = 2048
 _MISSING = f"is missing; {FILLED}"
 
 
 class _Table(NamedTuple):
-    """Rows of cells; ``order``: where each feature stands in a row, -1 for nowhere; ``texts``: of CSV, not JSON."""
+    """Rows of cells; ``order``: the position of each feature in a row, -1 if absent; ``texts``: CSV, not JSON."""
 
     rows: Sequence[Sequence[Any]]
     order: list[int]
@@ -46,9 +46,9 @@ class Schema:
         self.features: Final = tuple(features)
         self.names: Final = tuple(feature.name for feature in features)
         self.index: Final[dict[str, int]] = {name: column for column, name in enumerate(self.names)}
-        self.columns: Final = tuple(chain.from_iterable(feature.columns for feature in features))  # D encoded ones
+        self.columns: Final = tuple(chain.from_iterable(feature.columns for feature in features))  # D encoded columns
         self.width: Final = len(self.columns)
-        self.ranges: Final = _ends(feature.ranges for feature in features)  # (2, D), NaN where none is declared
+        self.ranges: Final = _ends(feature.ranges for feature in features)  # (2, D), NaN if not declared
         self.drift_ranges: Final = _ends(feature.drift_ranges for feature in features)
         self.raw_width: Final = len(self.features)
         self.plain: Final = all(feature.type in ("numeric", "boolean") for feature in features)  # raw is encoded
@@ -67,24 +67,24 @@ class Schema:
         return hash(self.id)
 
     def reading(self, ignored: Collection[str] = (), others: bool = True) -> "Schema":
-        """The same space, read otherwise: names in ``ignored`` are passed over; ``others``: any category is taken."""
+        """The same space, read differently: ignores names in ``ignored``; ``others``: accepts any category."""
         found = copy(self)
         found.known = frozenset(self.names).union(ignored)
         found._columns = tuple(column_of(feature, others) for feature in self.features)  # noqa: SLF001
         return found
 
     def row(self, values: Mapping[str, object], missing_allowed: bool, field: str = "features") -> Floats:
-        """One row given by names, as (1, F).
+        """One row given by name, as (1, F).
 
         Raises:
-            Invalid: a name that is none of the schema's, a value that does not fit, or (unless
+            Invalid: a name that is not in the schema, a value that does not fit, or (unless
                 ``missing_allowed``) a value that is null or absent; the first 20 of them.
         """
         raw = None
         if self.numeric and type(values) is dict and (len(values) == len(self.names) or self.known.issuperset(values)):
             try:
                 cells = self._pick(values)
-                # A sum that is finite has only finite terms; one that is not may still have, and is read by cells.
+                # A finite sum has only finite terms; so may an infinite one, therefore cells are read then.
                 if NUMBERS.issuperset(map(type, cells)) and math.isfinite(sum(cells)):
                     raw = np.array((cells,), np.float64)
             except (KeyError, OverflowError):
@@ -94,9 +94,9 @@ class Schema:
         return raw if self._limits is None else self._limits.apply(raw, lambda _, at: f"{field}.{self.names[at]}")
 
     def numbers_of(self, values: Mapping[str, float]) -> tuple[float, ...] | None:
-        """The cells of a row of finite numbers, where it has each name once and no other, and all of them are taken.
+        """The cells of a row of finite numbers, if it has exactly the schema's names and all numbers are accepted.
 
-        Such a row is a raw row of this space; None: ``row`` tells whether another one is.
+        Such a row is a raw row of this space. None: use ``row`` to find out whether the row is valid.
         """
         if self.numeric and self._limits is None and len(values) == len(self.names):
             try:
@@ -122,8 +122,8 @@ class Schema:
         """A table of n rows with its columns named, in any order, as (n, F); ``texts``: of CSV, not JSON values.
 
         Raises:
-            Invalid: columns that are not the schema's (some may be absent where ``missing_allowed``), rows of
-                another length, cells that do not fit; the first 20 of them. Cells are named ``data[3][1]``, those of
+            Invalid: columns that are not the schema's (some may be absent if ``missing_allowed``), rows of
+                different length, cells that do not fit; lists the first 20. Cells are named ``data[3][1]``, those of
                 CSV ``row 3, column load``, where row 1 is the first below the header.
         """
         order = self._order(columns, missing_allowed, "header" if texts else "columns")
@@ -135,9 +135,9 @@ class Schema:
         return self._read(_Table(rows, order, missing_allowed, texts), len(columns))
 
     def numbers(self, columns: Sequence[str], X: Floats, missing_allowed: bool, texts: bool = False) -> Floats:
-        """The same of finite numbers X (n, C), NaN for missing, for a space of numeric features.
+        """``block`` for finite numbers X (n, C), NaN for missing, in a space of numeric features.
 
-        It is X itself where its columns are the schema's, in order, and any number is taken.
+        Returns X itself if its columns are the schema's, in order, and any number is accepted.
         """
         order = self._order(columns, missing_allowed, "header" if texts else "columns")
         if order != list(range(X.shape[1])):
@@ -148,13 +148,13 @@ class Schema:
         return self._within(X, self._place(order, texts))
 
     def matrix(self, X: NDArray[Any], missing_allowed: bool, field: str = "data") -> Floats:
-        """An array of n rows in schema order, as C-contiguous float64 (n, F); X itself where it is that already.
+        """An array of n rows in schema order, as C-contiguous float64 (n, F); X itself if it is one already.
 
         A categorical column holds indices of declared categories, or integers that are hashed as in JSON.
 
         Raises:
-            Invalid: not two-dimensional, not real numbers, another number of columns, an infinity, NaN unless
-                ``missing_allowed``, or a number that is no value of its feature; by row and column.
+            Invalid: not two-dimensional, not real numbers, the wrong number of columns, an infinity, NaN unless
+                ``missing_allowed``, or a number that is not a value of its feature; by row and column.
         """
         if X.ndim != 2 or X.shape[1] != len(self.names):
             raise Invalid.of(field, "has the wrong shape", f"two dimensions, {len(self.names)} columns")
@@ -177,7 +177,7 @@ class Schema:
         return self._within(coded, place)
 
     def _order(self, columns: Sequence[str], missing_allowed: bool, field: str) -> list[int]:
-        """Where each feature stands in the client's columns; -1 where it is absent."""
+        """The position of each feature in the client's columns; -1 if it is absent."""
         if not isinstance(columns, list | tuple):
             raise Invalid.of(field, "is not a list of names", list(self.names[:LISTED_MAX]))
         order = [-1] * len(self.names)
@@ -201,7 +201,7 @@ class Schema:
         return order
 
     def _place(self, order: Sequence[int], texts: bool) -> _Place:
-        """How errors name the cells of a table whose columns stand in this order."""
+        """Names the cells of a table with columns in this order."""
         if texts:
             return lambda row, column: f"row {row + 1}, column {self.names[column]}"
         return lambda row, column: f"data[{row}][{order[column]}]"
@@ -211,9 +211,9 @@ class Schema:
         return raw if self._limits is None else self._limits.apply(raw, place)
 
     def _read(self, table: _Table, width: int) -> Floats:
-        """The raw rows of a table of some width, by whole columns; or by cells where one of these is unusual.
+        """The raw rows of a table, by whole columns, or by cells if one is unusual.
 
-        Some rows at a time: a thread that reads a large table holds the interpreter for as long as one column takes.
+        It reads some rows at a time, because a thread holds the interpreter for as long as one column takes.
         """
         rows = table.rows
         if not {width}.issuperset(map(len, rows)):
@@ -233,7 +233,7 @@ class Schema:
         return self._within(raw, self._place(table.order, table.texts))
 
     def _read_columns(self, table: _Table, rows: Sequence[Sequence[Any]], raw: Floats) -> bool:
-        """Fill raw rows by whole columns; whether no cell was unusual."""
+        """Fill raw rows by whole columns; returns False if a cell was unusual."""
         order, texts = table.order, table.texts
         numeric = [at for at, own in enumerate(self.features) if own.type == "numeric" and order[at] >= 0]
         numbers = vectorised(_flat(rows, [order[at] for at in numeric]), texts, table.missing_allowed)
@@ -249,7 +249,7 @@ class Schema:
         return table.missing_allowed or self.numeric or not np.isnan(raw).any()
 
     def _read_rows(self, table: _Table, part: range, problems: list[Problem]) -> list[list[float]]:
-        """Some raw rows, cell by cell, in the order of the cells; the first ones that do not fit join the problems."""
+        """Raw rows, cell by cell in their order; adds the first cells that do not fit to the problems."""
         place = self._place(table.order, table.texts)
         present = sorted((position, at) for at, position in enumerate(table.order) if position >= 0)
         raw = [[math.nan] * len(self.names)] * len(part)
@@ -268,7 +268,7 @@ class Schema:
         place: Callable[[int], str],
         problems: list[Problem],
     ) -> list[float]:
-        """A raw row from its cells, each with its feature's column; what is wrong with them joins the problems."""
+        """A raw row from its cells, each with its feature's column; adds to the problems."""
         raw = [math.nan] * len(self.names)
         for at, cell in cells:
             column = self._columns[at]
@@ -283,14 +283,14 @@ class Schema:
 
 
 def _ends(ranges: Iterable[list[tuple[float, float]]]) -> Floats:
-    """The ranges of features as (2, D), for reading only."""
+    """The ranges of features as a read-only array (2, D)."""
     ends = np.array([*chain.from_iterable(ranges)], dtype=np.float64).T
     ends.flags.writeable = False
     return ends
 
 
 def _picker(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """What takes the items under some keys out of a row."""
+    """A function that takes the items of some keys out of a row."""
     return itemgetter(*keys) if len(keys) > 1 else lambda row: tuple(row[key] for key in keys)
 
 

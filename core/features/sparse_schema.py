@@ -1,13 +1,13 @@
 """The feature space of a model that takes named sparse rows: any name may occur, and rows are projected when read.
 
-A row is some names with their values; an absent name is 0, and new names may come at any time. A raw row is psi (d,),
-the row's random projection (projection.py), computed only here: the log, the machine and the learner see psi alone.
+A row is a set of names with their values; an absent name is 0, and new names may occur at any time. A raw row is psi
+(d,), the row's random projection (projection.py), computed only here: the log, the model and the learner only see psi.
 Rows are given by name (``row``) or as lists of names and of JSON values or texts (``lists``). The same rules apply:
 names of 1 to 200 printable characters, none twice in a row, at most 100 000; values finite and of a number type.
 A row without any name is the zero row.
 
-Like tables (parsing.py), rows are read vectorised; where a name or value is unusual, they are read again one by one,
-which names what is wrong.
+Like tables (parsing.py), rows are read vectorised; if a name or value is unusual, they are read again one by one,
+which names the problems.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 ProjectionKind = Literal["sign", "gaussian"]
 NAMES_MAX = 100_000
-"""Names in one row."""
+"""Most names in one row."""
 WORK_MAX: dict[ProjectionKind, float] = {"sign": 2e9, "gaussian": 1e8}
 """Most names times d in one request: about half a second, and one and a half."""
 _NAME = f"1 to {NAME_MAX} printable characters"
 _VALUE = "a finite number; a name left out is 0"
 Place = Callable[[int, int, str], str]
-"""How errors name a name or a value, from its row, its position there, and "names" or "values"."""
+"""Names a name or a value for errors, by its row, its position there, and "names" or "values"."""
 
 
 class SparseSchema:
@@ -90,10 +90,10 @@ class SparseSchema:
         texts: bool = False,
         place: Place | None = None,
     ) -> Floats:
-        """Rows, each a list of names and one of values, as psi (n, d); ``texts``: values are numbers in a text.
+        """Rows, each a list of names and one of values, as psi (n, d); ``texts``: values are texts of numbers.
 
         Raises:
-            Invalid: lists of different lengths, a name twice in its row, invalid names or values, e.g.
+            Invalid: lists of different lengths, a name twice in a row, invalid names or values, e.g.
                 ``rows[3].names[1]``; the first 20 of them.
         """
         pairs = zip(names, values, strict=True)
@@ -130,19 +130,19 @@ class _Rows(NamedTuple):
 
 
 def check_names(names: Sequence[str], field: str) -> None:
-    """Refuse a list with invalid names or names that are there twice: the first 20 of them, e.g. ``names[3]``."""
+    """Refuse a list with invalid or repeated names; lists the first 20, e.g. ``names[3]``."""
     rows = _Rows([names], [[0] * len(names)], lambda _row, at, _part: f"{field}[{at}]")
     if not _sound(rows, names):
         _one_by_one(rows)
 
 
 def _sound(rows: _Rows, names: Sequence[Any]) -> bool:
-    """Whether all names are valid, and none is there twice in its row."""
+    """Whether all names are valid, and none occurs twice in its row."""
     if any(len({*row, ""}) != len(row) + 1 for row in rows.names):
         return False
     try:
         return "".join(names).isprintable() and max(map(len, names), default=0) <= NAME_MAX
-    except TypeError:  # one is no text
+    except TypeError:  # one is not a text
         return False
 
 

@@ -1,4 +1,4 @@
-"""An algorithm as the catalogue lists it: what it is, its parameters, and what its learner will cost."""
+"""An algorithm of the catalogue: its description, its parameters, and the cost of its learner."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ LOADED: set[str] = set()
 
 
 class LearnerClass(Protocol):
-    """What the catalogue asks of a class of learners."""
+    """The interface of a learner class for the catalogue."""
 
     def __call__(self, spec: Spec) -> Learner:
         """An empty learner."""

@@ -11,8 +11,9 @@ slope is learned from the stream instead, by one Newton step per row on the log 
     H <- min(H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2, 50)     curvature
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
-The limit of H makes it forget by what rows tell, not by their number: where one class is rare, most rows say little of
-the slope. It starts from a = 1, H = 1. A row of weight c adds c times its curvature and goes c times its way.
+The limit of H makes it forget by the information in rows, not by their number: if one class is rare, most rows say
+little about the slope. It starts from a = 1, H = 1. A row of weight c adds c times its curvature and goes c times its
+way.
 """
 
 import math

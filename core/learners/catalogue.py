@@ -10,14 +10,14 @@ from core.problems import Invalid, suggestion
 
 ALGORITHMS: dict[str, Algorithm] = {**{algorithm.id: algorithm for algorithm in AUTO}, **SINGLE}
 DEFAULT = "auto"
-"""The algorithm of a model that names none."""
+"""The default algorithm."""
 
 
 def find(algorithm: str) -> Algorithm:
-    """The algorithm of that id.
+    """The algorithm with an id.
 
     Raises:
-        Invalid: there is none; ``allowed`` lists the ids.
+        Invalid: the id is unknown; ``allowed`` lists the ids.
     """
     if algorithm not in ALGORITHMS:
         raise Invalid.of("algorithm", f"is not known{suggestion(algorithm, [*ALGORITHMS])}", list(ALGORITHMS))

@@ -1,7 +1,7 @@
 """A linear learner on the columns of a row and random Fourier features of them (core.numerics.random_features).
 
-The features are a function of the seed, so the state is that of the learner alone. Its weights are none of the row's
-columns, and there are none to show; nor can it go on with further columns, for which nothing was drawn.
+The features are a function of the seed, so the state is the learner's alone. It has no weights to show, because they do
+not belong to the row's columns, and it cannot continue with additional columns, which would need new draws.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ CHUNK_ROWS = 1024
 
 
 class Linear(Learner, Protocol):
-    """What learns columns and features."""
+    """The learner of the columns and features."""
 
     rows: int
     """Rows learned."""
@@ -28,14 +28,14 @@ class Linear(Learner, Protocol):
 
 
 class Expanded:
-    """The learner behind every algorithm with R ``random_features`` above 0: that of d + R columns, as given."""
+    """The learner behind every algorithm with R > 0 ``random_features``: wraps a learner of d + R columns."""
 
     def __init__(self, spec: Spec, learner: Linear) -> None:
         self._features = RandomFeatures(spec.seed, spec.dimension, spec.params["random_features"])
         self.learner = learner
 
     def add_class(self) -> None:
-        """One more class."""
+        """Add a class."""
         self.learner.add_class()
 
     def predict(self, X: Floats) -> Prediction:
@@ -46,7 +46,7 @@ class Expanded:
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
+        """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``."""
         return in_chunks(self._learn, chunks(self.learner.rows, CHUNK_ROWS, len(X)), X, y, discounts, weights)
 
     def _learn(self, X: Floats, *given: Any) -> Prediction:
@@ -57,22 +57,22 @@ class Expanded:
         self.learner.forget()
 
     def weights(self) -> None:
-        """None: what is learned is not linear in the row's columns."""
+        """None: the model is not linear in the row's columns."""
         return
 
     def info(self) -> Header:
-        """That of the learner."""
+        """The learner's report."""
         return self.learner.info()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory the state holds, the draws included."""
+        """Bytes of memory the state holds, including the draws."""
         return self.learner.nbytes + self._features.nbytes + FEATURE_OBJECT_BYTES
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state, which is the learner's."""
+        """The learner's state."""
         return self.learner.to_arrays()
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``core.contract.Learner``."""
+        """Load a state from ``to_arrays``; see ``core.contract.Learner``."""
         self.learner.load_arrays(arrays, header)

@@ -1,4 +1,4 @@
-"""The families of learners that stand on their own: all that the catalogue lists but the mixtures of them."""
+"""The families of single learners: everything in the catalogue except mixtures of learners."""
 
 from core.learners.algorithm import Algorithm
 from core.learners.dfop.algorithms import ALGORITHMS as DFOP
@@ -15,4 +15,4 @@ FAMILIES = (
     GA2M,
 )
 SINGLE: dict[str, Algorithm] = {algorithm.id: algorithm for family in FAMILIES for algorithm in family}
-"""Every algorithm of theirs by its name in the API."""
+"""Their algorithms, by id."""

@@ -1,4 +1,4 @@
-"""What the learners of all families share: what they tell the catalogue, and the frame around their compiled rows."""
+"""What all learners share: their information for the catalogue, and the frame around their compiled loops."""
 
 from typing import Any, ClassVar
 
@@ -9,18 +9,18 @@ from core.contract import Floats, Ints, Prediction, Spec
 from core.state.layout import Counts, Holder
 
 CLASS_BOUND = 100
-"""Classes that a model learns at most, if its algorithm says nothing else."""
+"""Default of the largest number of classes of an algorithm."""
 NONE_GIVEN = np.empty(0)
-"""Discounts or weights of rows that have none: the default discount, and every row counts once."""
+"""Discounts or weights of rows without any: the default discount, and every row counts once."""
 NO_VALUE = np.empty(0, dtype=np.int64)
 _NUMBER_COST = 6.0
 
 
 class RowLearner(Holder):
-    """A learner whose predictions are written into arrays, by what a subclass compiles.
+    """A learner whose subclass writes predictions into arrays, with compiled code.
 
     Attributes:
-        spec: what it is built from.
+        spec: the arguments it is built from.
         regression: whether its labels are numbers.
         classes: classes seen, 0 for regression.
     """
@@ -40,12 +40,12 @@ class RowLearner(Holder):
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """Floating-point operations of learning one row (coarse): some for every number of the state."""
+        """Approximate floating-point operations of learning one row: a few per number in the state."""
         return _NUMBER_COST * cls.state_bytes(spec, classes) / 8
 
     @classmethod
     def row_exact(cls, spec: Spec) -> bool:
-        """Whether a block is its rows bit for bit, however it is cut; else to round-off only."""
+        """Whether a block gives the same bits as its rows, however it is cut; otherwise equal up to round-off."""
         del spec
         return True
 
@@ -58,7 +58,7 @@ class RowLearner(Holder):
         raise NotImplementedError
 
     def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict n rows; changes nothing but what is written.
+        """Predict n rows; changes nothing except its outputs.
 
         Args:
             X: (n, d) rows.
@@ -68,7 +68,7 @@ class RowLearner(Holder):
         raise NotImplementedError
 
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Test, then train on n rows X (n, d) with y (n,), numbers or class indices as floats; written as by
+        """Predict, then learn n rows X (n, d) with y (n,), numbers or class indices as floats; outputs as for
         ``predict_into``.
 
         Discounts and weights are (n,), or ``NONE_GIVEN``.
@@ -92,7 +92,7 @@ class RowLearner(Holder):
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``."""
+        """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``."""
         n = X.shape[0]
         if discounts is None:
             discounts = NONE_GIVEN

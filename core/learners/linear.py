@@ -1,8 +1,8 @@
-"""What linear learners share: weight columns that grow with the classes, and a state that is saved and checked.
+"""What linear learners share: weight columns that grow with the classes, saving and checking of the state.
 
 Up to two classes share one column w, whose score is high for class 1 and low for class 0. The third class makes it two,
-(a w, b w) with (a, b) = (-1, 1) or what a learner's loss asks for, and appends a column of its own, as every class
-after it does. So a column per class exists from the third class on, and no score of the first two changes its order.
+(a w, b w) with (a, b) = (-1, 1) or as the learner's loss requires, and appends its own column, as does every later
+class. So from the third class on there is a column per class, and the order of the first two scores never changes.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def column_count(classes: int) -> int:
 
 
 def with_class(columns: Floats, classes: int, newcomer: Floats, first_two: tuple[float, float] = OPPOSITE) -> Floats:
-    """The columns (m, ...) when the last of K ``classes`` has just appeared; themselves where nothing changes.
+    """The columns (m, ...) when the last of K ``classes`` has just appeared; unchanged if no column is added.
 
     ``newcomer``: (1, ...) its column; ``first_two``: (a, b).
     """
@@ -38,7 +38,7 @@ def with_class(columns: Floats, classes: int, newcomer: Floats, first_two: tuple
 def linear_model(
     columns: Floats, dimension: int, classes: int | None, first_two: tuple[float, float] = OPPOSITE
 ) -> Weights:
-    """Columns (m, d) or (m, d + 1), the bias last, as copies in the terms of ``core.contract.Weights``.
+    """Columns (m, d) or (m, d + 1), the bias last, as copies in the form of ``core.contract.Weights``.
 
     ``classes``: K, None for regression; ``first_two``: (a, b).
     """
@@ -49,13 +49,13 @@ def linear_model(
 
 
 class LinearLearner(RowLearner):
-    """All of a linear learner but its rows and ``info``.
+    """A linear learner without its update and ``info``.
 
     A subclass declares its arrays in ``layout``, whose sizes are "columns" and "D": d, plus one where there is a bias
     column (the last one).
 
     Attributes:
-        W: (columns, D) weights, or of the sizes that a subclass says.
+        W: (columns, D) weights, or other sizes in a subclass.
     """
 
     object_bytes: ClassVar[int] = 1000
@@ -63,7 +63,7 @@ class LinearLearner(RowLearner):
     first_two: ClassVar[tuple[float, float]] = OPPOSITE
     """(a, b)."""
     further_columns: ClassVar[int] = 0
-    """Columns of a classifier that are no class's own."""
+    """Columns of a classifier that belong to no class."""
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
@@ -83,7 +83,7 @@ class LinearLearner(RowLearner):
     extensible: ClassVar[bool] = True
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
+        """Continue for a learner of fewer columns; see ``core.contract.Extensible``."""
         D = self.W.shape[-1]
         biased = np.append(places, D - 1) if self.spec.dimension < D else places  # the bias is the last column
         self.layout.extend(self, other, biased)
@@ -95,16 +95,16 @@ class LinearLearner(RowLearner):
         return linear_model(own, self.spec.dimension, None if self.regression else self.classes, self.first_two)
 
     def mean_columns(self) -> Floats:
-        """The weight columns (columns, D) of the model in use."""
+        """The weight columns (columns, D) of the current model."""
         return self.W
 
 
 def as_views(holder: object, shared: Sequence[str], of_members: Sequence[str]) -> Floats:
-    """All numbers of a holder in one array, of which its arrays become views: a kernel takes one sooner than many.
+    """Put all numbers of a holder into one array with its arrays as views: a kernel takes one faster than many.
 
-    An array that is assigned later on is no part of the whole any more. The ``shared`` ones come first, one behind
-    another; then what those ``of_members`` (K, ...) have of the first member, of the next one, and so on. Of these each
-    begins at a multiple of 8 numbers, where vectors are loaded fastest.
+    An array that is assigned later is no longer a part of it. The ``shared`` arrays come first, one after another; then
+    the parts of the arrays ``of_members`` (K, ...) that belong to the first member, to the next one, and so on. Each of
+    these starts at a multiple of 8 numbers, where vector loads are fastest.
     """
     arrays = {name: getattr(holder, name) for name in (*shared, *of_members)}
     K, sizes = len(arrays[of_members[0]]), {name: array.size for name, array in arrays.items()}

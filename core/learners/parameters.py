@@ -1,4 +1,4 @@
-"""Parameters that algorithms of several families have."""
+"""Parameters shared by algorithms of several families."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Prequential metrics: test, then train, and score the prediction made before each label came.
+"""Prequential metrics: score each prediction that was made before its label arrived.
 
 ``ClassificationMetrics`` and ``RegressionMetrics`` are state machines with the same verbs (absorb, mark, report,
 headline, quality, baselines, to_arrays, load_arrays); the metrics of just one batch are here, too.
@@ -16,10 +16,10 @@ __all__ = ["ClassificationMetrics", "Quality", "RegressionMetrics", "classificat
 
 
 def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header:
-    """Accuracy, kappa and log loss of n rows alone.
+    """Accuracy, kappa and log loss over n rows.
 
-    By indices of classes (n,), of which -1 is no answer: the row is unscored; and probabilities (n,) of the true label,
-    or NaN.
+    From class indices (n,), where -1 means no prediction: the row is unscored; and probabilities (n,) of the true
+    label, or NaN.
     """
     scored = predicted != NOTHING
     predicted, truth, p_true = predicted[scored], truth[scored], p_true[scored]
@@ -39,7 +39,7 @@ def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header
 
 
 def regression_batch(predicted: Floats, truth: Floats) -> Header:
-    """Squared and absolute error, r2, bias and median absolute error of n rows alone, all numbers finite."""
+    """Squared and absolute error, r2, bias and median absolute error over n rows of finite numbers."""
     if not len(truth):
         return {"rows": 0, **dict.fromkeys(("mse", "mae", "r2", "bias", "median_ae"))}
     with np.errstate(over="ignore"):

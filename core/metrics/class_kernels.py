@@ -35,17 +35,17 @@ from core.metrics.prequential import FADING, ROWS, STRIDE, WINDOW, add_point
 P_MIN: Final = 1e-15
 """Probabilities below count as this much in the log loss, which is then at most 34.5."""
 PLACES_MAX: Final = 50
-"""Classes with a place of their own in the confusion."""
+"""Most classes with their own row in the confusion."""
 BINS: Final = 10
 """Bins of the reliability, of equal width."""
 SCORE_BINS: Final = 384
 """Bins of the scores, of equal width in log-odds, the outermost open."""
 PER_LOG_ODDS: Final = 16.0
-"""Bins of the scores in one unit of log-odds; they reach from -12 to 12."""
+"""Bins of the scores per unit of log-odds; they range from -12 to 12."""
 
 LOSS, P_TRUE, BRIER, CONFIDENCE, SCORE = range(5)
 FACTS: Final = 5
-"""Facts of a row; rows of the array that has them of all rows."""
+"""Number of facts about a row, which is the number of rows of the array of facts."""
 # Scalars; the row count is the first one, the stride and the number of points the last ones.
 LAST, LEADER, WEIGHT = 1, 2, 3  # LAST, LEADER: latest and most frequent label, NOTHING before the first
 SCALARS: Final = 6
@@ -61,11 +61,11 @@ GUESS, TRUTH, FLAGS, R_LOSS, R_BRIER, R_CONFIDENCE, R_SCORE = range(7)
 RING: Final = 7
 
 NOTHING: Final = -1
-"""No label was known, so there was no answer. A baseline then answers the first class, as a model does."""
+"""No label was known, so there was no prediction. A baseline then predicts the first class, as a model does."""
 GONE: Final = -2
-"""The answer was a label that is no longer known."""
+"""The predicted label is no longer known."""
 AS_NOW: Final = -3
-"""The answer of a baseline is not known: it counts as the one it would give now."""
+"""The prediction of a baseline is not known: its present one counts instead."""
 
 
 @njit(cache=True, nogil=True)
@@ -162,7 +162,7 @@ def _note(row: Floats, guess: int, y: int, facts: Floats, i: int, baselines: Int
 
 @njit(cache=True)
 def _see(y: int, s: Floats, classes: Floats, confusion: Floats) -> None:
-    """One more label: the latest, perhaps the most frequent, perhaps one to be given a place."""
+    """Count a label: update the latest, the most frequent and the confusion's classes."""
     classes[SEEN, y] += 1.0
     leader = int(s[LEADER])
     lead = classes[SEEN, leader] - classes[SEEN, y] if leader >= 0 else -1.0
@@ -237,7 +237,7 @@ def absorb(
     predicted: Ints, truth: Ints, facts: Floats, baselines: Ints, s: Floats, sums: Floats, classes: Floats,
     confusion: Floats, scores: Floats, ring: Floats, history: Floats,
 ) -> bool:  # fmt: skip
-    """Score rows one by one; False, with nothing changed, where an index or a probability cannot be.
+    """Score rows one by one; False, with nothing changed, if an index or a probability is out of range.
 
     The rows are as ``ClassificationMetrics.absorb`` has them, then come the arrays of its state.
     """

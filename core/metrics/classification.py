@@ -1,10 +1,10 @@
-"""Prequential metrics of a classifier: each a-priori prediction against the label that came.
+"""Prequential metrics of a classifier: each a-priori prediction compared with its label.
 
-    accuracy            p0, the share of right answers
+    accuracy            p0, the share of correct predictions
     balanced_accuracy   the mean of the recalls of the classes that have rows
     kappa               (p0 - pe)/(1 - pe), pe = sum_k (share of label k)(share of answer k): chance agreement
     kappa_temporal      (p0 - pn)/(1 - pn), pn the accuracy of ``no_change``
-    log_loss            mean of -ln max(p, 1e-15), p the probability given to the true label
+    log_loss            mean of -ln max(p, 1e-15), p the probability of the true label
     brier               mean of sum_k (p_k - [k is the label])^2; up to two classes half of it: (p_1 - [1 is it])^2
     ece                 sum over the bins of the reliability of |right - sum of p| / rows, p given to the answer
     roc_auc             share of pairs of a row of each class in which the second class's row has the higher score
@@ -12,17 +12,17 @@
     costs               with class costs: sum_k c_k (n_k - r_k) / n, n_k the rows of label k, r_k the right ones of
                         them; and of the constant answer j, (sum_k c_k n_k - c_j n_j) / n, the least of all j
 
-``roc_auc`` and ``average_precision`` take each score as the middle of its bin: exact but for rows of one bin, which
-count as equal. The cheapest constant answer is known only in hindsight, so it is at least as hard a baseline as any
-chosen beforehand; a model with costs is judged by it, not by its accuracy, which it gives up where errors are cheap.
-A number without rows is None.
+``roc_auc`` and ``average_precision`` replace each score by the middle of its bin: they are exact except for rows of one
+bin, which count as equal. The cheapest constant prediction is known only in hindsight, so it is at least as hard a
+baseline as any chosen beforehand; a model with costs is judged by it, not by its accuracy, which it gives up where
+errors are cheap. A number without rows is None.
 
-There are two baselines: ``no_change`` answers the latest label known, ``majority`` the label seen most often (of equals
-the one of lowest index); before any label both answer the first class. Both are taken at the moment of the prediction:
-for a tracked row, whose label comes late, when the client was answered.
+There are two baselines: ``no_change`` predicts the latest known label, ``majority`` the most frequent one (of equally
+frequent ones that of lowest index); before any label both predict the first class. Both predict when the model does:
+for a tracked row, whose label arrives late, when the client got its answer.
 
-A row without an answer, because no label was known, is *unscored*: it counts neither as right nor as a miss, for the
-model and for the baselines alike. All other rows count everywhere; only the losses and the reliability leave out rows
+A row that could not be predicted, because no label was known, is *unscored*: it counts neither as right nor as wrong,
+for the model and for the baselines. All other rows count everywhere; only the losses and the reliability leave out rows
 whose learner gives no probabilities. ``class_kernels`` counts the rows.
 """
 
@@ -48,9 +48,9 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 CountArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats]
 AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
-"""The answers of the baselines: for all rows what they answer now."""
+"""The predictions of the baselines: for all rows, their present ones."""
 OTHER = "other"
-"""The label of all classes that share the last place of the confusion."""
+"""The label of all classes that share the last row of the confusion."""
 NO_SCORES: Header = {"score": None, "baseline": None}
 NO_COSTS: Header = {"mean": None, "constant": None, "label": None}
 
@@ -203,7 +203,7 @@ class ClassificationMetrics(PrequentialMetrics):
             predicted: int64 (n,), index of the a-priori prediction; ``NOTHING`` (-1) where there was no answer,
                 ``GONE`` where its label is no longer known.
             truth: int64 (n,), index of the label that came.
-            facts: (FACTS, n), what the probabilities said; see ``class_kernels``.
+            facts: (FACTS, n), facts about the probabilities; see ``class_kernels``.
             classes: number of classes known; never fewer than before.
             baselines: int64 (n, 2), what ``no_change`` and ``majority`` predicted then: an index, ``NOTHING``,
                 ``GONE``, or ``AS_NOW``; or (0, 2): as now for all rows.
@@ -227,7 +227,7 @@ class ClassificationMetrics(PrequentialMetrics):
         return self.scalars, self.sums, *by_class, *self.room(more)
 
     def counted(self, arrays: CountArrays, rows: int) -> None:
-        """Go on with ``arrays``, in which so many rows have been counted."""
+        """Continue with ``arrays``, which hold this many counted rows."""
         _, _, self.by_class, self.confusion, self.scores, self.ring, self.history = arrays
         self.rows += rows
 

@@ -1,7 +1,7 @@
 r"""A confidence sequence for a running mean: an interval that holds at all rows at once.
 
-Looked at after every row, an ordinary confidence interval leaves zero sooner or later. This one may be looked at, and
-acted upon, at any time. For differences d_1, d_2, ... in [-1, 1] let mu_t = E[d_t | the rows before] and
+An ordinary confidence interval that is checked after every row excludes zero sooner or later. This one may be checked,
+and acted on, at any time. For differences d_1, d_2, ... in [-1, 1] let mu_t = E[d_t | the rows before] and
 
     S_t = sum_{i <= t} d_i            V_t = sum_{i <= t} d_i^2, or anything larger
 
@@ -11,9 +11,9 @@ With probability 1 - alpha, S_t - sum_i mu_i <= u(V_t) for all t, where u(v) is 
                  + ln Gamma(v + rho) + ln P(v + rho, s + v + rho) - (v + rho) ln(s + v + rho) + s + v
 
 reaches ln(1 / alpha); P is the regularised lower incomplete gamma function. m is a mixture over lambda of the
-supermartingales exp(lambda S - (-ln(1 - lambda) - lambda) V), and rho says for which V it is narrowest. Nothing is
-assumed of how rows depend on each other, nor that the mean stays as it is: the interval is of the mean of the mu_i.
-Where k sequences are looked at side by side, each has alpha / k, so that all hold together with 1 - alpha.
+supermartingales exp(lambda S - (-ln(1 - lambda) - lambda) V), and rho sets the V at which it is narrowest. Nothing is
+assumed about how rows depend on each other, nor that the mean is constant: the interval covers the mean of the mu_i.
+If k sequences are used together, each has alpha / k, so that all hold simultaneously with probability 1 - alpha.
 
 Source: Howard, Ramdas, McAuliffe, Sekhon: Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals of
 Statistics 49(2), 2021: theorem 4 (empirical Bernstein, with 0 as the prediction of each difference) and proposition 9
@@ -25,9 +25,9 @@ from functools import cache
 from types import ModuleType
 
 ALPHA = 0.05
-"""The chance that any of the sequences looked at together leaves its interval on either side, ever."""
+"""The chance that any of the sequences used together ever leaves its interval on either side."""
 RHO = 2.0
-"""Narrowest where V is some twenty: so many rows on which two classifiers do not agree."""
+"""Narrowest at V of about twenty, which is that many rows on which two classifiers disagree."""
 _ENOUGH = math.log(2.0 / ALPHA)
 _STEPS = 60
 
@@ -61,7 +61,7 @@ def _log_mixture(s: float, v: float) -> float:
 
 @cache
 def load() -> ModuleType:
-    """Import what only comparisons need, once; that takes some hundredths of a second."""
+    """Import what only comparisons need, once; it takes some hundredths of a second."""
     from scipy import special  # noqa: PLC0415
 
     found: ModuleType = special

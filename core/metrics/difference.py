@@ -27,17 +27,17 @@ from core.metrics.regression import ERROR_MAX
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Holder, Layout
 
 BOUND = 4.0
-"""A squared error counts as at most so many variances of the labels."""
+"""Cap on squared errors, in variances of the labels."""
 SCALE_ROWS = 10
-"""Labels of a regression before its first difference."""
+"""Number of labels of a regression before its first difference."""
 BATCHES = (32, 256, 1024)
 """Rows of the batches whose sums widen the interval."""
 BATCHES_MIN = 3
-"""Batches before their sums are looked at."""
+"""Least number of batches before their sums are used."""
 ROWS_MIN = 1000
-"""Rows compared before anything is concluded: fewer do not tell how long differences keep their sign."""
+"""Rows compared before any conclusion: fewer do not show how long differences keep their sign."""
 NO_NUMBERS = np.empty(0)
-"""The labels of a classification: none are needed."""
+"""The labels of a classification, which are not needed."""
 
 _ROWS, _SUM, _SQUARES, _LABELS, _MEAN, _VAR, _BATCHES = 0, 1, 2, 3, 4, 5, 6
 _GAIN = _BATCHES + 2 * len(BATCHES)
@@ -110,7 +110,7 @@ class PairedDifference(Holder):
         return max(float(self.scalars[_SQUARES]), *(self._batched(k, rows) for k, rows in enumerate(BATCHES)))
 
     def _batched(self, k: int, rows: int) -> float:
-        """What V would be by the sums over batches of so many rows; 0 before there are enough."""
+        """V estimated from the sums over batches of this many rows; 0 before there are enough."""
         s, at, batches = self.scalars, _BATCHES + 2 * k, self.rows // rows
         if batches < BATCHES_MIN:
             return 0.0
@@ -119,7 +119,7 @@ class PairedDifference(Holder):
         return float(self.rows / rows * deviations / (batches - 1))
 
     def favours_second(self, of: int = 1) -> bool:
-        """Whether the second one has been better after rows enough, not by chance; ``of`` differences side by side."""
+        """Whether the second learner is better after enough rows, not by chance; ``of`` simultaneous differences."""
         s = self.scalars
         return self.rows >= ROWS_MIN and s[_GAIN] >= 0.0 and exceeds(float(s[_SUM]), self._spread, of)
 
@@ -132,7 +132,7 @@ class PairedDifference(Holder):
         return max(-1.0, (total - reach) / n), min(1.0, (total + reach) / n)
 
     def report(self, of: int = 1, unit: float = 1.0) -> Header:
-        """Mean and interval, None before the first row that was compared; a regression knows its ``unit`` of loss."""
+        """Mean and interval, None before the first compared row; regressions also report the ``unit`` of loss."""
         found: Header = {"mean": None, "low": None, "high": None, "confidence": 1.0 - ALPHA / of, "rows": self.rows}
         scale = BOUND * float(self.scalars[_VAR]) if self.scalars[_LABELS] else unit
         if self.rows:

@@ -27,8 +27,8 @@ Departures
   interval of a level before its tails have a quantile: t (n + 1) >= 2.
 - The experts' mean is used instead of a drawn expert, so that the same log gives the same intervals; c is not in DtACI.
 - A tracked row's residual is that of the prediction that was served, and its coverage that of the intervals served
-  with it; but a learns from it as it stands when the label comes. Many late misses of one change would otherwise each
-  widen the intervals again.
+  with it; but a learns from its present value when the label arrives. Many late misses of one change would otherwise
+  each widen the intervals again.
 """
 
 import math
@@ -50,12 +50,12 @@ STEPS: Final = (0.002, 0.008, 0.032, 0.128)
 ETA: Final = 2.72
 """How fast the experts' weights follow their losses."""
 SHARE: Final = 0.001
-"""Sigma: what the experts of a level share of each other's weight at every row."""
+"""Sigma: the share of their weights that the experts of a level exchange at every row."""
 SHIFT_STEP: Final = 0.002
 """Gamma_0, the step of the shift c; its bound is ``SHIFT_MAX``."""
 SHIFT_MAX: Final = 0.5
 NOT_TRACKED: Final = math.inf
-"""In place of the first returned bound: the row was not tracked, its intervals are those of now."""
+"""Replaces the first returned bound of a row that was not tracked: its intervals are the present ones."""
 # What is known of each level: c; rows with an interval, rows that it covered, and both with fading weights.
 SHIFT, OFFERED, COVERED, FADING_OFFERED, FADING_COVERED = 0, 1, 2, 3, 4
 LEVEL_COLUMNS: Final = 5
@@ -64,7 +64,7 @@ _STATE = "f8[:,::1], f8[:,::1], f8[:,::1], f8[::1]"
 _RETURNED = "Array(f8, 3, 'C', readonly=True)"
 ResidualArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
 NONE_TRACKED = np.empty((0, len(LEVELS), 2))
-"""The intervals of tracked rows: there are none."""
+"""The intervals of tracked rows, if there are none."""
 _LEVELS = np.array(LEVELS)
 _STEPS = np.array(STEPS)
 
@@ -146,7 +146,7 @@ def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float,
 
 @njit(cache=True)
 def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
-    """One more number among the first n, which ascend; where they fill the ring, instead of ``out``."""
+    """Insert a number into the first n, which ascend; if the ring is full, it replaces ``out``."""
     full = n == RING
     free = np.searchsorted(ordered[:n], out) if full else n
     while free > 0 and ordered[free - 1] > value:
@@ -163,7 +163,7 @@ def absorb_residuals(
     predicted: Floats, truth: Floats, served: Floats, rows: int, alphas: Floats, weights: Floats, levels: Floats,
     ordered: Floats, residuals: Floats, bits: Floats,
 ) -> bool:  # fmt: skip
-    """Score and learn rows one by one; False, with nothing changed, where a number is not finite."""
+    """Score and learn rows one by one; False, with nothing changed, if a number is not finite."""
     for i in range(truth.shape[0]):
         if not (math.isfinite(truth[i]) and math.isfinite(predicted[i])):
             return False
@@ -252,7 +252,7 @@ class Intervals(Holder):
         return self.alphas, self.weights, self.levels, ordered, residuals, bits
 
     def counted(self, arrays: ResidualArrays, rows: int) -> None:
-        """Go on with ``arrays``, in which so many rows have been learned."""
+        """Continue with ``arrays``, which hold this many learned rows."""
         _, _, _, self._ordered, self.residuals, self.bits = arrays
         self.rows += rows
 
@@ -268,12 +268,12 @@ class Intervals(Holder):
         return np.ascontiguousarray(self.bounds(predicted, np.array([level]))[:, 0])
 
     def served(self, predicted: float) -> IntervalBounds:
-        """The intervals of all ``LEVELS`` around one prediction, as they are kept with it until its label comes."""
+        """The intervals of all ``LEVELS`` around one prediction, to keep with it until its label arrives."""
         (found,) = self.bounds(np.array([predicted]), _LEVELS).tolist()
         return tuple(None if math.isnan(low) else (low, high) for low, high in found)
 
     def spans(self) -> list[Header]:
-        """The share of rows that each level covered: overall, in the window, fading; None where it had no interval."""
+        """The share of rows that each level covered: overall, in the window, fading; None if it had no interval."""
         flags = self.bits[: min(self.rows, WINDOW)].astype(np.int64)[:, None] >> np.arange(2 * len(LEVELS)) & 1
         overall, fading = self.levels.T[[OFFERED, COVERED]], self.levels.T[[FADING_OFFERED, FADING_COVERED]]
         return [
@@ -287,7 +287,7 @@ class Intervals(Holder):
         return super().nbytes + self._ordered.nbytes
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``Holder``."""
+        """Load a state from ``to_arrays``; see ``Holder``."""
         super().load_arrays(arrays, header)
         n = min(self.rows, RING)
         self._ordered = np.zeros(len(self.residuals))

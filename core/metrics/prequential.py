@@ -36,7 +36,7 @@ DIGITS: Final = 3
 MARKS_MAX: Final = 100
 """Marks kept."""
 FREQUENT: Final = "drift"
-"""The kind of mark that may be frequent: others are dropped only where none of this kind can be."""
+"""The kind of mark that may be frequent: others are dropped only if no mark of this kind can be."""
 UNDEFINED: Final = Range(undefined=True)
 ROWS, STRIDE, POINTS = 0, -2, -1
 """Places of the scalars."""
@@ -80,7 +80,7 @@ def error_ratio(error: float, baseline: float) -> float:
 
 
 class Marks:
-    """At which rows something happened to a model; bounded, and thinned out evenly."""
+    """Events of a model with their rows; bounded, and thinned out evenly."""
 
     def __init__(self) -> None:
         self.kept: list[Header] = []  # each with a row and a kind at least
@@ -117,7 +117,7 @@ class Marks:
 
 
 class PrequentialMetrics(Holder):
-    """Metrics as a state machine over scored rows; what a task adds is ``absorb``, ``baselines`` and the reports."""
+    """Metrics as a state machine over scored rows; each task adds ``absorb``, ``baselines`` and the reports."""
 
     POINT: ClassVar[tuple[str, ...]]
     """Names of the metrics in a point of the history."""
@@ -135,7 +135,7 @@ class PrequentialMetrics(Holder):
         self._marks.add({"row": row, "kind": kind, **extra})
 
     def hand_marks(self, other: "PrequentialMetrics") -> None:
-        """Give the marks to the metrics that go on for the model; these begin with none."""
+        """Move the marks to the metrics that continue for the model; these start with none."""
         other._marks, self._marks = self._marks, Marks()  # noqa: SLF001 - of the same class
 
     def _report(self, overall: Header, window: Header, fading: Header) -> Header:
@@ -174,13 +174,13 @@ class PrequentialMetrics(Holder):
         return super().to_arrays()[0], self._marks.to_header()
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``Holder``."""
+        """Load a state from ``to_arrays``; see ``Holder``."""
         marks = Marks.from_header(header)
         super().load_arrays(arrays, {})
         self._marks, self.rows = marks, int(self.scalars[ROWS])
 
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
-        """Refuse arrays that do not go together."""
+        """Refuse inconsistent arrays."""
         rows, stride = int(held["scalars"][ROWS]), STRIDE_FIRST
         lengths = capacity(rows, WINDOW), capacity(rows // STRIDE_FIRST, POINTS_MAX)
         if (len(held["ring"]), len(held["history"])) != lengths:
@@ -197,17 +197,17 @@ def history_of(metrics: tuple[str, ...]) -> Array:
 
 
 def capacity(count: int, bound: int) -> int:
-    """Rows of an array that has to hold ``count`` of at most ``bound``: 16, 32, ... bound."""
+    """Rows of an array for ``count`` of at most ``bound`` rows: 16, 32, ... bound."""
     return min(1 << max(count - 1, 15).bit_length(), bound)
 
 
 def grown(array: Floats, count: int, bound: int) -> Floats:
-    """The array (n, ...) with zeros behind it, or itself where it holds ``count`` rows of at most ``bound``."""
+    """The array (n, ...) extended by zeros, or itself if it holds ``count`` rows of at most ``bound``."""
     if len(array) >= min(count, bound):
         return array
     return np.concatenate([array, np.zeros((capacity(count, bound) - len(array), *array.shape[1:]))])
 
 
 def number(value: float) -> float | None:
-    """A metric as JSON takes it: a finite float, or None where it is undefined."""
+    """A metric in JSON form: a finite float, or None if it is undefined."""
     return float(value) if math.isfinite(value) else None

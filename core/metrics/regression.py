@@ -42,14 +42,14 @@ from core.metrics.prequential import (
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 ERROR_MAX = 1e150
-"""Errors beyond count as this much; its square is the largest squared error, 1e300."""
+"""Larger errors count as this; its square is the largest squared error, 1e300."""
 LOSS_MAX = 1e300
 NOTHING = math.nan
 """The baseline predicted nothing: no number was known."""
 AS_NOW = math.inf
-"""The prediction of the baseline is not known: it counts as the one it would make now."""
+"""The prediction of the baseline is not known: its present one counts instead."""
 AS_IT_IS = np.empty(0)
-"""The predictions of the baseline: for all rows what it predicts now."""
+"""The predictions of the baseline: for all rows, its present one."""
 
 # Scalars; the row count is the first one, the stride and the number of points the last ones. Of the truth: the latest,
 # mean and variance, and fading its mean and sum of squared deviations. Of the counts of errors (error_sketch): the
@@ -74,7 +74,7 @@ def _clip(x: float) -> float:
 
 @njit(cache=True)
 def squared_error(predicted: float, truth: float) -> float:
-    """The squared error of a prediction, as answers give it: capped, so that every number is finite."""
+    """The squared error of a prediction as in answers: capped, so that every number is finite."""
     error = predicted - truth
     return min(error * error, LOSS_MAX)
 
@@ -140,7 +140,7 @@ def absorb_rows(
     predicted: Floats, truth: Floats, baselines: Floats, s: Floats, series: Floats, errors: Floats, ring: Floats,
     history: Floats,
 ) -> int:  # fmt: skip
-    """Score rows one by one: DONE; with nothing changed where a number is not finite, or an error has no bin yet."""
+    """Score rows one by one: DONE; nothing changes if a number is not finite, or an error has no bin yet."""
     first = int(s[OCTAVE]) * PER_OCTAVE
     done = DONE
     for i in range(truth.shape[0]):
@@ -270,7 +270,7 @@ class RegressionMetrics(PrequentialMetrics):
         return self.scalars, self.series, self.errors, *self.room(more)
 
     def counted(self, arrays: ErrorArrays, rows: int) -> None:
-        """Go on with ``arrays``, in which so many rows have been counted."""
+        """Continue with ``arrays``, which hold this many counted rows."""
         _, _, _, self.ring, self.history = arrays
         self.rows += rows
 

@@ -1,4 +1,4 @@
-"""One model as one deterministic state machine."""
+"""A model as a deterministic state machine."""
 
 from importlib import import_module
 
@@ -26,12 +26,12 @@ LATER = (
     "core.switching.kernel_mapping",
     "core.switching.mixture",
 )
-"""Modules with kernels that are imported inside functions, besides those of the algorithms: a process that has no model
-does without them.
+"""Modules with kernels, besides those of the algorithms, that are imported inside functions: a process without models
+does not need them.
 """
 
 
 def load_kernels() -> None:
-    """Import them, so that no row waits for it; that takes some hundredths of a second, once."""
+    """Import them, so that no row waits for it; it takes some hundredths of a second, once."""
     for module in LATER:
         import_module(module)

@@ -1,14 +1,14 @@
-"""One model as one deterministic state machine.
+"""A model as a deterministic state machine.
 
     state(v+1) = apply(state(v), entry v+1)
 
-``apply`` sees no clock, no ambient randomness and no I/O. Segments of an entry are applied in order. Neighbouring
-row segments that need no special care are learned as one block. That depends on the entry and the state only, so
-every replica does the same; and a block is its rows, bit for bit for most learners, to round-off for the wide ones.
-Where it is bit for bit, neighbouring entries may be learned as one block as well (``apply_merged``): each replica may
-merge what it happens to read together, and still has the state of one entry after the other.
+``apply`` sees no clock, no ambient randomness and no I/O. Segments of an entry are applied in order. Neighbouring row
+segments that need no special care are learned as one block. This depends only on the entry and the state, so every
+replica does the same. A block gives the same bits as its rows for most learners, and equals them up to round-off for
+wide ones. If the bits are the same, neighbouring entries may be learned as one block, too (``apply_merged``): each
+replica may merge the entries that it happens to read together, and still reaches the state of applying them one by one.
 
-What a model accepts its challengers do as well, each by itself. What is returned to clients is the model's own.
+Challengers do whatever the model accepts, each separately. Clients get the model's own predictions.
 """
 
 from collections.abc import Sequence
@@ -74,8 +74,8 @@ def apply(model: Model, entry: Entry) -> list[Outcome]:
 def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Outcome | None]:
     """Apply neighbouring entries as one block, as far as that gives the bits of applying them one by one.
 
-    Begins at entry ``first``, from 0. Returns the entry that is next now, and what became of the rows before it;
-    ``first``, and nothing has changed, where that entry has to be applied by itself.
+    Starts at entry ``first``, from 0. Returns the next entry, and the outcomes of the rows before it. Returns ``first``
+    and changes nothing if that entry must be applied separately.
     """
     stop = first
     if row_exact(model):
@@ -91,8 +91,8 @@ def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Out
 
 
 def is_plain(model: Model, rows: Rows) -> bool:
-    """Whether rows need no special care as the model stands: they are of the space of feedback, with known labels only,
-    and none of them is to be skipped.
+    """Whether rows need no special care in the present state: they are of the feedback space, with known labels only,
+    and none of them must be skipped.
     """
     schema = model.feedback_schema
     return schema is not None and rows.space == schema.id and not rows.skip and _labels_known(model, rows)
@@ -104,13 +104,13 @@ def _labels_known(model: Model, rows: Rows) -> bool:
 
 
 def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPositionOf) -> list[Outcome]:
-    """Test then train on the rows of one block, and score them."""
+    """Predict, learn and score the rows of one block."""
     first, switching = segments[0], model.own.switching
     usual = len(segments) > 1 or (first.space in switching.routes and _labels_known(model, first))
     if not usual and (refused := _accept(model, first)) is not None:
         return [Outcome(refusal=refused)]
     rows, classes = rows_of(segments), 0 if usual else len(model.labels)
-    switching = model.own.switching  # the first rows fix the space
+    switching = model.own.switching  # the first rows determine the space
     route, now = switching.routes.get(first.space), switching.now
     if route is not None and route.schema.exact:
         count_unknown(model.unknown, route.schema, rows.raw)
@@ -127,7 +127,7 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
 
 
 def _accept(model: Model, rows: Rows) -> str | None:
-    """Fix the space if this segment proposes it; refuse what earlier entries have made impossible."""
+    """Set the space if this segment proposes it; refuse what earlier entries have made impossible."""
     switching = model.own.switching
     space = None
     if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired_spaces):
@@ -168,10 +168,10 @@ def _outcomes(
 
 
 def _step(model: Model, segment: Any, learner_id: str) -> Outcome:
-    """Apply a segment without rows, which stands at a place of the log.
+    """Apply a segment without rows, at its position in the log.
 
     Raises:
-        Invalid, Conflict: it cannot be applied as the model stands.
+        Invalid, Conflict: it cannot be applied in the present state.
     """
     match segment:
         case Overlap():
@@ -230,7 +230,7 @@ def _map(model: Model, segment: Overlap) -> Outcome:
 
 
 def _reset(model: Model) -> None:
-    """Nothing learned; after a change of features in the new ones."""
+    """Back to a state without learned rows; after a change of features, with the new ones."""
     model.own = _reset_parts(model.own)
     for one in model.challengers.values():
         one.parts = _reset_parts(one.parts)
@@ -246,7 +246,7 @@ def _reset_parts(parts: LearnerParts) -> LearnerParts:
 
 
 def _restore(model: Model, segment: Restore, learner_id: str) -> None:
-    """Go on with the learners of another model, which the saved state is of; the events stay."""
+    """Continue with the learners of the saved state; the drift events stay."""
     restored = _restored(model, segment, learner_id)
     model.own, model.challengers, model.unknown = restored.own, restored.challengers, restored.unknown
     model.own.metrics.mark(model.rows, segment.source)
@@ -274,7 +274,7 @@ def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
 
 
 def _configure(model: Model, segment: Configure) -> None:
-    """Go over to another configuration; with other costs, differences would be sums of different losses."""
+    """Switch to another configuration; with other costs, differences would mix different losses, so they restart."""
     try:
         changes = plan_change(model, segment.changes)
     except (Invalid, Conflict) as error:
@@ -287,9 +287,9 @@ def _configure(model: Model, segment: Configure) -> None:
 
 
 def _change(parts: LearnerParts, change: LearnerChange) -> None:
-    """One learner goes over to another configuration, where it is another one.
+    """Switch one learner to another configuration, if it differs.
 
-    With other class costs other answers are errors: the error-rate test begins anew, or it would find a drift.
+    Other class costs change which predictions are errors: the error-rate test restarts, or it would find a drift.
     """
     if not change.fields:
         return
@@ -309,7 +309,7 @@ def _change(parts: LearnerParts, change: LearnerChange) -> None:
 
 
 def _extend(parts: LearnerParts, features: tuple[Feature, ...]) -> None:
-    """Go on with further categories of some features in force, to which ``Switching`` sees no obstacle."""
+    """Continue with additional categories of features in use, after ``Switching`` has found no obstacle."""
     assert parts.switching.now is not None
     before = parts.switching.now.schema
     parts.switching.extend(features, len(parts.labels))

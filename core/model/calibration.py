@@ -55,7 +55,7 @@ from core.state.layout import Array, Layout, Range
 
 KNOTS = 17
 SLOPE, CURVATURE, SHARED, OFFSETS, WEIGHTS = 0, 1, 2, 3, 3 + KNOTS
-"""Where in the calibration its parts begin; SHARED: 1 once all of more than two classes share the offsets."""
+"""Offsets of the parts in the calibration; SHARED: 1 once more than two classes share the offsets."""
 SIZE = WEIGHTS + KNOTS
 SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
 
@@ -65,7 +65,7 @@ _ODDS_MAX, _DENSE = 8.0, 0.2
 _U_MAX = math.log1p(_ODDS_MAX / _DENSE)
 _AT = np.abs(np.linspace(-_U_MAX, _U_MAX, KNOTS))
 _FALL_MAX = 0.98 * _DENSE * np.exp(np.minimum(_AT[1:], _AT[:-1])) * (2.0 * _U_MAX / (KNOTS - 1))
-"""How much lower than a knot the next one may be where the correction is to be increasing; (KNOTS - 1,)."""
+"""How much lower than a knot the next one may be if the correction must be increasing; (KNOTS - 1,)."""
 
 LAYOUT = Layout(
     {
@@ -92,7 +92,7 @@ def fresh() -> Floats:
 
 @njit(cache=True, nogil=True)
 def log_priors(order: Ints, counts: Floats, rows: float, priors: Floats) -> None:
-    """What the logarithm of each class's probability changes by, into priors (K,), none above 0.
+    """Write the change of the logarithm of each class's probability into priors (K,), none above 0.
 
     ``order``: (K,) the label of each class; ``counts``: rows of each label, ``rows`` their sum.
     """
@@ -118,7 +118,7 @@ def _odds(share: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _place(z: float) -> float:
-    """Where log odds stand among the knots: the knot before them, and as a fraction how far they are to the next."""
+    """The position of log odds among the knots: the knot before them, and the fraction of the way to the next."""
     u = math.log1p(min(abs(z), _ODDS_MAX) / _DENSE)
     return (math.copysign(u, z) / _U_MAX + 1.0) * (0.5 * (KNOTS - 1))
 

@@ -1,8 +1,8 @@
-"""Challengers: other learners than the model's own, for the same rows in the same order.
+"""Challengers: further learners of the model's rows, in the same order.
 
-A challenger begins with the row after the entry that puts it there: in the feature space in force, with the classes
-seen, and with nothing learned. From then on it takes every step of the model: rows, changes of features, settings,
-resets. A promotion makes the challenger the model's own learner, and the former one the challenger "previous".
+A challenger starts with the row after the entry that adds it: in the present feature space, with the classes seen so
+far, and untrained. From then on it takes every step of the model: rows, changes of features, settings, resets. A
+promotion makes the challenger the model's own learner, and the former one the challenger "previous".
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ from core.model.rows import BlockRows, Returned, Scored
 from core.problems import Conflict
 
 TEST_EVERY = 100
-"""Challengers are promoted automatically after rows whose number is a multiple of it, and at no others."""
+"""Challengers are promoted automatically only after rows whose number is a multiple of this."""
 
 
 # ---------------------------------------------------------------- rows
 
 
 def learn_together(model: Model, space: str, rows: BlockRows, entry_position_of: EntryPositionOf) -> Scored:
-    """All learners learn the rows; one may be promoted in between. Returns the scores of the model's own learner."""
+    """Let all learners learn the rows; one may be promoted in between. Returns the own learner's scores."""
     count = len(rows.raw)
     scored: list[Scored] = []
     if not model.challengers:
@@ -58,7 +58,7 @@ def _parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challe
 
 
 def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
-    """All learners learn the rows, and their losses are compared."""
+    """Let all learners learn the rows, and compare their losses."""
     own = model.own
     scored = learn_rows(own, space, rows, own=True)
     costs = None if own.answers.costs is None else own.answers.costs / own.config.cost_max
@@ -132,10 +132,10 @@ def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
 
 
 def withdraw(model: Model, segment: Withdraw) -> None:
-    """Take a challenger away.
+    """Delete a challenger.
 
     Raises:
-        Conflict: there is none of that name.
+        Conflict: there is no challenger of that name.
     """
     _check_known(model, segment.name)
     del model.challengers[segment.name]
@@ -168,7 +168,7 @@ def promotable(challengers: Mapping[str, Challenger]) -> str | None:
 
 
 def promote(model: Model, name: str, why: str) -> None:
-    """A challenger becomes the model's own learner, which becomes the challenger ``PREVIOUS``; the marks stay."""
+    """Make a challenger the model's own learner, and the former one the challenger ``PREVIOUS``; the marks stay."""
     former, model.own = model.own, model.challengers.pop(name).parts
     former.metrics.hand_marks(model.own.metrics)
     model.challengers.pop(PREVIOUS, None)
@@ -180,6 +180,6 @@ def promote(model: Model, name: str, why: str) -> None:
 
 
 def compare_anew(model: Model) -> None:
-    """Forget how the challengers compare."""
+    """Restart the comparison of all challengers."""
     for one in model.challengers.values():
         one.difference = PairedDifference()

@@ -22,7 +22,7 @@ shown that the learner errs.
 A row with a new label is scored as if that label had been one of the K. Where no label is known at all (the first row
 of a model that declares none) there is no answer, and nothing is scored.
 
-A tracked row, whose label comes late, is scored by what was returned to the client, and the baselines by what they said
+A tracked row, whose label arrives late, is scored by the returned prediction, and the baselines by what they predicted
 at that moment.
 """
 
@@ -58,7 +58,7 @@ from core.model.rows import BlockRows, Returned, Scored
 from core.state.layout import Holder
 
 MASS_MIN = 1e-6
-"""Least m: what all labels together share equally after many rows."""
+"""Least m: the mass that all labels share equally after many rows."""
 _NO_WEIGHTS = np.empty(0)
 
 
@@ -86,7 +86,7 @@ def _answer(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: F
 def answer_rows(
     p: Floats, order: Ints, costs: Floats, counts: Floats, calibration: Floats, labels: int, rows: float
 ) -> tuple[Ints, Floats]:
-    """The answers for n rows that are predicted at the same time: labels (n,), -1 for none, and probabilities (n, K).
+    """The answers for n rows that are predicted together: labels (n,), -1 for none, and probabilities (n, K).
 
     p (n, classes), order (classes,)   the learner's probabilities; the label of each class
     costs (K,), counts    of missing each label, (0,): all alike; rows of each label, later ones have none
@@ -175,7 +175,7 @@ class ClassAnswers(Holder):
         self.configure(config)
 
     def configure(self, config: Config) -> None:
-        """Go on under another configuration."""
+        """Continue with another configuration."""
         self._config = config
         self.labels = self.seen if config.labels is None else LabelSet(config.labels)
         self._arrange()
@@ -186,7 +186,7 @@ class ClassAnswers(Holder):
 
     @property
     def costs(self) -> Floats | None:
-        """What missing each of ``labels`` costs, (K,); None without ``class_costs``."""
+        """The costs of missing each of ``labels``, (K,); None without ``class_costs``."""
         return self._costs if self._costs.size else None
 
     def add(self, label: Label) -> int:
@@ -196,7 +196,7 @@ class ClassAnswers(Holder):
         return index
 
     def truth_of(self, labels: Any) -> tuple[NDArray[Any], bool]:
-        """The classes of n labels, (n,), -1 where one has not been seen; and whether all have been."""
+        """The classes of n labels, (n,), -1 for unseen ones; and whether all have been seen."""
         if len(labels) == 1 and (index := self.seen.index(labels[0])) >= 0:
             return self._classes[index : index + 1], True
         found = self.seen.find(labels)
@@ -213,7 +213,7 @@ class ClassAnswers(Holder):
         return [labels[index] if index >= 0 else None for index in values.tolist()]
 
     def returned(self, prediction: Prediction, row: int) -> tuple[Any, ...]:
-        """One row of ``of`` as a client receives it: label, probabilities, what the baselines say now, no interval."""
+        """One row of ``of`` as a client receives it: label, probabilities, the baselines' predictions, no interval."""
         labels, index, shares = self.labels.labels, int(prediction.value[row]), prediction.probabilities
         baselines = tuple(labels[at] if at >= 0 else None for at in self.metrics.baselines())
         if index < 0:
@@ -266,7 +266,7 @@ class ClassAnswers(Holder):
         return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
 
     def by_returned(self, scored: Scored, returned: Returned) -> Scored:
-        """Rows that were just scored by the predictions that were returned, whichever learner made them."""
+        """Score rows by the predictions that were returned, whichever learner made them."""
         facts = np.full((FACTS, len(returned)), np.nan)
         facts[LOSS], facts[P_TRUE] = scored.losses, scored.p_true
         predicted, facts, _ = self._by_returned(scored.predicted, scored.truth, facts, returned, len(returned))
@@ -312,7 +312,7 @@ class ClassAnswers(Holder):
         return q
 
     def index(self, label: object) -> int:
-        """The index of a label that was returned, NOTHING for none, GONE where the model knows it no more."""
+        """The index of a returned label, NOTHING for none, GONE if the model no longer knows it."""
         if label is None:
             return NOTHING
         found = self.labels.index(label)  # type: ignore[arg-type]  # of classification: a label
@@ -323,11 +323,11 @@ class ClassAnswers(Holder):
         return self.metrics.report(self.labels.labels, self.labels.keys, self.costs)
 
     def parts(self) -> dict[str, Any]:
-        """The parts that have a state, by their names in a saved one."""
+        """The parts that have a state, by their names in a saved state."""
         return {"metrics": self.metrics, "answers": self}
 
     def check(self) -> None:
-        """Refuse parts of a saved state that do not go together.
+        """Refuse inconsistent parts of a saved state.
 
         Raises:
             ValueError: they are not those of one model.

@@ -1,4 +1,4 @@
-"""What work on a model takes, before it is done: floating-point operations and memory; the catalogue's estimates."""
+"""Estimates of work on a model before it is done: floating-point operations and memory, from the catalogue."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,13 +16,13 @@ from core.switching.overlap import OverlapPeriod
 from core.switching.phases import mapping_bytes
 
 EXPERTS = 3
-"""Models that learn side by side after a change of features."""
+"""Models that learn in parallel after a change of features."""
 ROW_FLOPS = 400.0
-"""What learning, scoring and answering a row costs in addition to its learner, in floating-point operations."""
+"""Cost of learning, scoring and answering a row in addition to its learner, in floating-point operations."""
 LOAD_BYTES = 10**7
-"""What importing the kernels of an algorithm counts as: some hundredths of a second."""
+"""Assumed cost of importing the kernels of an algorithm, in bytes: some hundredths of a second."""
 BUILD_FLOPS = 20.0
-"""What building, or taking over, one byte of a state costs, in floating-point operations."""
+"""Cost of building or loading one byte of a state, in floating-point operations."""
 
 
 def flops_to_predict(parts: LearnerParts, rows: int) -> float:
@@ -42,7 +42,7 @@ def flops_to_predict(parts: LearnerParts, rows: int) -> float:
 
 
 def flops_to_keep(model: Model) -> float:
-    """Operations of predicting a row whose label will come later, by all learners."""
+    """Operations of predicting a tracked row, by all learners."""
     return sum([flops_to_predict(parts, 1) for parts in model.learners])
 
 
@@ -64,7 +64,7 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
     for segment in segments:
         if isinstance(segment, Rows):
             learned += len(segment.X)
-            if model.own.switching.now is not None:  # its space is fixed: it builds nothing
+            if model.own.switching.now is not None:  # it has a space: it builds nothing
                 continue
         elif isinstance(segment, Overlap):
             mapped += len(segment.X)
@@ -77,9 +77,9 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
 
 
 def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: bool = False) -> float:
-    """Operations of learning rows, of mapping others that have no labels, and of solving a mapping."""
+    """Operations of learning rows, of learning a mapping from unlabelled rows, and of solving it."""
     flops, now = flops_to_predict(parts, learned) + ROW_FLOPS * learned, parts.switching.now
-    if now is None or now.recovery is None:  # asked first: of a class with an abstract base isinstance takes long
+    if now is None or now.recovery is None:  # checked first: isinstance is slow for a class with an abstract base
         return flops
     if isinstance(now, OverlapPeriod) and (learned or mapped or solved):
         flops += now.flops_to_map(learned + mapped)
@@ -87,18 +87,18 @@ def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: b
 
 
 def row_exact(model: Model) -> bool:
-    """Whether a block of rows is learned, by the challengers as well, as its rows are one by one, bit for bit."""
+    """Whether a block gives the same bits as its rows one by one, for the challengers as well."""
     phases = [parts.switching.now for parts in model.learners]
     return all(now is not None and now.row_exact for now in phases)
 
 
 def rows_to_merge(model: Model, flops: float) -> int:
-    """How many rows of neighbouring entries may be learned as one block of so many operations; 0: none may."""
+    """How many rows of neighbouring entries may be learned as one block of at most these operations; 0: none."""
     return int(flops / flops_to_learn(model, 1)) if row_exact(model) else 0
 
 
 def _bytes_to_build(model: Model, segment: Segment) -> int:
-    """Bytes of state that applying a segment builds, whatever its rows cost: some of the model, or all."""
+    """Bytes of state that applying a segment builds, besides the cost of its rows: a part of the model, or all."""
     match segment:
         case Rows() if segment.features is not None:
             width = width_of(segment.features)
@@ -129,5 +129,5 @@ def _bytes_to_challenge(model: Model, segment: Challenge) -> int:
 
 
 def bytes_to_switch(model: Model, following: Schema, mapping: MappingKind) -> int:
-    """Bytes of memory that the model will hold at most during a change to a feature space."""
+    """Most bytes of memory that the model will hold during a change to a feature space."""
     return sum(parts.switching.bytes_to_switch(following, mapping) for parts in model.learners)

@@ -1,15 +1,15 @@
-"""What a model does about drift: the tests that its rows go through, and the response to an alarm.
+"""A model's response to drift: the tests of its rows, and the action at an alarm.
 
     rows_until_next_test(classes)   how many of the next rows may be learned as one block
-    observe(model, X, ...)          tests rows that were just learned, keeps the alarms and acts upon them
+    observe(model, X, ...)          tests rows that were just learned, keeps the alarms and acts on them
 
-Alarms of one drift are one episode (core.drift.outbox), and only its first alarm is acted upon.
+Alarms of one drift are one episode (core.drift.outbox), and the model only acts on its first alarm.
 
 A model that only reports drift learns whole blocks. One that resets or forgets must do so at the exact row, however
 clients batch their rows: it learns up to the next row at which a test can fire, which the labels alone determine
 (core.drift.detector), and row by row where the learner makes tests of its own.
 
-After an action all windows start empty: a model that has just been reset makes errors for a while, which are no drift.
+After an action all windows start empty: the errors of a model just after a reset are not a drift.
 """
 
 from typing import Any, NamedTuple
@@ -43,8 +43,8 @@ class DriftResponse:
 
     Attributes:
         acts: whether an alarm changes the model, at its row.
-        detector: the tests that the learner does not make itself.
-        episodes: which alarms are one drift.
+        detector: the tests that the learner does not run itself.
+        episodes: groups the alarms of one drift.
         alarms: of the rows observed since they were last taken, in the order of their rows.
     """
 
@@ -56,7 +56,7 @@ class DriftResponse:
         self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
 
     def configure(self, config: Config, schema: Space) -> None:
-        """Go on under another configuration: tests that stay keep their windows, new ones start empty.
+        """Continue with another configuration: tests that stay keep their windows, new ones start empty.
 
         The episode goes on.
         """
@@ -67,7 +67,7 @@ class DriftResponse:
             self.detector.adopt(before)
 
     def _follow(self, config: Config) -> None:
-        """Take over what a change of the configuration can change."""
+        """Apply the settings that a change of the configuration can change."""
         self._of_learner = frozenset(config.algorithm.own_tests(config.params))
         self._tests = {kind: test for kind, test in config.watch.tests.items() if kind not in self._of_learner}
         self._kinds = set(config.watch.tests)
@@ -77,22 +77,22 @@ class DriftResponse:
         self._row_by_row = bool(self._kinds & self._of_learner)
 
     def take_alarms(self) -> list[LocatedAlarm]:
-        """The alarms, which are forgotten here."""
+        """Return and clear the alarms."""
         taken, self.alarms = self.alarms, []
         return taken
 
     def move(self, schema: Space) -> None:
-        """Go over to another feature space: windows start empty, so that a switch is not called a drift."""
+        """Switch to another feature space: windows start empty, so that a switch does not count as a drift."""
         self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression, self.detector.classes)
 
     def extend(self, before: Schema, schema: Schema) -> None:
-        """Go over to a space with further categories: windows go on, since those columns have been 0 so far."""
+        """Switch to a space with additional categories: windows continue, because those columns were 0 so far."""
         old = self.detector
         self.move(schema)
         self.detector.adopt(old, column_places(before, schema))
 
     def add_class(self) -> None:
-        """One more class, called before its first row is observed."""
+        """Add a class; call this before its first row is observed."""
         self.detector.add_class()
 
     def rows_until_next_test(self, truth: NDArray[Any]) -> int:
@@ -102,13 +102,13 @@ class DriftResponse:
         return 1 if self._row_by_row else self.detector.rows_to_test(self._classes(truth))
 
     def _classes(self, truth: NDArray[Any]) -> Ints:
-        """The classes that rows (n,) are tested in; a regression has a single one."""
+        """The classes in which rows (n,) are tested; a regression has a single one."""
         if not self.regression:
             return truth
         return _ONE_CLASS if len(truth) == 1 else np.zeros(len(truth), dtype=np.int64)
 
     def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> None:
-        """Test rows X (n, D), encoded, that ``model`` has just learned, of which it had learned ``row`` rows before.
+        """Test encoded rows X (n, D) that ``model`` has just learned; ``row`` rows were learned before them.
 
         Losses (n,) are of the a-priori predictions: 0 or 1 (core.model.class_answers), or squared errors.
         """
@@ -126,7 +126,7 @@ class DriftResponse:
                 self._act(model)
 
     def _seen(self, alarm: Alarm, own: bool, row: int) -> LocatedAlarm:
-        """An alarm in its episode. To one of its own tests the learner has responded: it has restarted the class."""
+        """An alarm in its episode. If the learner's own test raised it, the learner has already restarted the class."""
         at = row + alarm.row + 1
         place = self.episodes.place(at, *self._lengths)
         idle = place.joins or place.held_back

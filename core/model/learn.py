@@ -1,6 +1,6 @@
-"""Test, then train: labelled rows of one space go through a learner's models; the predictions are tested for drift.
+"""Predict, then learn labelled rows of one space with a learner's models, and test the predictions for drift.
 
-Rows are cut where a class appears for the first time: its own row is predicted without it. Where the model acts on
+Rows are cut where a class appears for the first time: its first row is predicted without it. If the model acts on
 drift, they are also cut at every row that can raise an alarm.
 """
 
@@ -20,10 +20,10 @@ from core.switching.phases import SpaceRoute
 
 
 def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -> Scored:
-    """Test then train on rows, and score them: tracked ones by what this learner predicted when they were tracked.
+    """Predict, learn and score rows; tracked rows are scored by the prediction of this learner when they were tracked.
 
-    Rows of a space that is gone are only scored. ``own``: whether this is the model's own learner: what was returned
-    stands for what it did not predict itself. Raises ``ValueError`` for rows that are not of this space.
+    Rows of a space that is gone are only scored. ``own``: whether this is the model's own learner; the returned
+    prediction then replaces one that it did not make itself. Raises ``ValueError`` for rows that are not of this space.
     """
     answers, route, response = parts.answers, parts.switching.routes.get(space), parts.drift_response
     if rows.returned is not None:  # of rows that nothing can be predicted of now it stands for any learner's
@@ -44,7 +44,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
 
 
 def _score_only(parts: LearnerParts, rows: BlockRows) -> Scored:
-    """Tracked rows of a space that is gone, by the predictions that were returned; or no rows."""
+    """Score tracked rows of a space that is gone by the returned predictions; or score no rows."""
     if not parts.regression:
         for label in rows.labels:
             if parts.labels.index(label) < 0:
@@ -53,7 +53,7 @@ def _score_only(parts: LearnerParts, rows: BlockRows) -> Scored:
 
 
 def _without_others(parts: LearnerParts, rows: BlockRows) -> BlockRows:
-    """Rows without what the algorithm does not take of what they came with: it was meant for another learner."""
+    """Rows without the discounts or weights that this algorithm does not take, which were meant for another learner."""
     algorithm = parts.config.algorithm
     discounts, weights = rows.discounts if algorithm.row_discounts else None, rows.weights
     return replace(rows, discounts=discounts, weights=weights if algorithm.row_weights else None)
@@ -62,7 +62,7 @@ def _without_others(parts: LearnerParts, rows: BlockRows) -> BlockRows:
 def _learn_parts(
     parts: LearnerParts, route: SpaceRoute, response: DriftResponse, rows: BlockRows, truth: NDArray[Any]
 ) -> Iterator[Scored]:
-    """Learn rows up to each class that is new or, where one is acted upon, each alarm that can be."""
+    """Learn rows up to each new class and, if the model acts on alarms, up to each possible alarm."""
     answers, start = parts.answers, 0
     while start < len(truth):
         stop, new = len(truth), False
@@ -89,7 +89,7 @@ def _learn_block(
     truth: NDArray[Any],
     new: bool = False,
 ) -> Scored:
-    """Test then train on rows of one space, score them, and test the predictions for drift.
+    """Predict, learn and score rows of one space, and test the predictions for drift.
 
     ``truth``: class indices (n,), or numbers (n,); ``new``: whether the class of the one row is new; it is predicted
     without it.

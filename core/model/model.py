@@ -1,11 +1,11 @@
-"""One model as data: the parts of every learner of its rows, its challengers, and its drift events.
+"""A model as data: the parts of every learner of its rows, its challengers, and its drift events.
 
     Model           its own learner, its challengers by name, the outbox of its drift events
     Challenger      the parts of another learner of the same rows, and how its losses compare
     LearnerParts    one learner: configuration, feature spaces, answers with their metrics, drift tests
 
-What is done with them are functions: core.model.apply applies log entries; read, cost, plans and save answer what is
-asked between two of them.
+Functions work on this data: core.model.apply applies log entries; read, cost, plans and save answer questions between
+two entries.
 """
 
 from dataclasses import dataclass, field
@@ -32,17 +32,17 @@ class LearnerParts(Nested):
 
     config: Config
     switching: Switching  # the feature spaces, and the models that learn their rows
-    answers: ClassAnswers | NumberAnswers  # what is made of its predictions, and their scores
+    answers: ClassAnswers | NumberAnswers  # turns its predictions into answers, and scores them
     drift_response: DriftResponse | None = None  # drift tests and episodes; None until there is a space
     rows_before_start: int = 0  # rows of the model before this learner's first one
-    learner_id: str = ""  # where the learner was put there, "version.segment"; "" for the model's first one
-    row_cost: tuple[int, int, float] = (-1, 0, 0.0)  # the last one core.model.cost found: width, classes, operations
+    learner_id: str = ""  # where the learner was added, "version.segment"; "" for the model's first one
+    row_cost: tuple[int, int, float] = (-1, 0, 0.0)  # the last result of core.model.cost: width, classes, operations
 
     @classmethod
     def first(
         cls, config: Config, switching: Switching | None = None, learner_id: str = "", seen: LabelSet | None = None
     ) -> Self:
-        """A learner that has learned nothing, in given spaces or that of the configuration, with the classes seen."""
+        """An untrained learner, in the given spaces or the configuration's, with the classes seen so far."""
         seen, switching = LabelSet() if seen is None else seen, switching or Switching(config, config.space)
         answers = NumberAnswers(seen) if config.task == "regression" else ClassAnswers(config, seen)
         parts = cls(config, switching, answers)
@@ -51,12 +51,12 @@ class LearnerParts(Nested):
         return parts
 
     def enter(self, switching: Switching) -> None:
-        """Take over feature spaces; drift tests start empty."""
+        """Set the feature spaces; drift tests start empty."""
         self.switching = switching
         self.drift_response = None if switching.now is None else DriftResponse(self.config, switching.now.schema)
 
     def add_class(self, label: Label) -> None:
-        """One more class, of which no row is learned now."""
+        """Add a class without learning a row of it now."""
         assert isinstance(self.answers, ClassAnswers)
         self.answers.add(label)
         if self.switching.now is not None and self.drift_response is not None:
@@ -64,7 +64,7 @@ class LearnerParts(Nested):
             self.drift_response.add_class()
 
     def end_episodes(self) -> None:
-        """The next alarm opens another event."""
+        """End the present episode: the next alarm opens another event."""
         if self.drift_response is not None:
             self.drift_response.episodes = Episodes()
 
@@ -85,22 +85,22 @@ class LearnerParts(Nested):
 
     @property
     def rows(self) -> int:
-        """Rows of the model so far, those before the learner's first included."""
+        """Rows of the model so far, including those before the learner's first."""
         return self.rows_before_start + self.answers.metrics.rows
 
     @property
     def row_columns(self) -> tuple[str, ...]:
-        """What predictions are made of: the encoded columns, then the lag columns; () until there is a space."""
+        """The columns that predictions are made from: encoded columns, then lag columns; () until there is a space."""
         model = self.switching.in_force
         return () if model is None else model.row_columns
 
     @property
     def since_version(self) -> int:
-        """The version that the entry made which put the learner there; 0 for the model's first one."""
+        """The version of the entry that added the learner; 0 for the model's first one."""
         return int(self.learner_id.partition(".")[0] or 0)
 
     def parts(self) -> dict[str, Any]:
-        """The parts that have a state, by their names in a saved one."""
+        """The parts that have a state, by their names in a saved state."""
         held, now, response = self.answers.parts(), self.switching.now, self.drift_response
         if now is not None and response is not None:
             held |= {"pipeline": now, "watch": response.detector, "episodes": response.episodes}
@@ -121,13 +121,15 @@ class Model:
     """One model."""
 
     own: LearnerParts  # the learner whose predictions are returned
-    challengers: dict[str, Challenger] = field(default_factory=dict)  # by name, in the order in which they came
+    challengers: dict[str, Challenger] = field(default_factory=dict)  # by name, in the order in which they were added
     outbox: Outbox = field(default_factory=Outbox)  # events to be published; resets and restores leave it alone
-    unknown: dict[str, int] = field(default_factory=dict)  # values learned that are no declared category, by feature
+    unknown: dict[str, int] = field(
+        default_factory=dict
+    )  # number of learned values that are not declared categories, by feature
 
     @classmethod
     def first(cls, config: Config) -> Self:
-        """A model that has learned nothing."""
+        """An untrained model."""
         return cls(LearnerParts.first(config))
 
     @property
@@ -162,18 +164,18 @@ class Model:
 
     @property
     def pipeline(self) -> Phase | None:
-        """The models of the present phase, or None until the first row fixes the features."""
+        """The models of the present phase, or None until the first row determines the features."""
         return self.own.switching.now
 
     @property
     def prediction_schema(self) -> Space | None:
-        """The feature space that predictions are made in, or None until the first row fixes it."""
+        """The feature space of predictions, or None until the first row determines it."""
         now = self.own.switching.now
         return None if now is None else now.schema
 
     @property
     def feedback_schema(self) -> Space | None:
-        """The space that feedback rows come in: in an overlap the union of both, else ``prediction_schema``."""
+        """The feature space of feedback rows: in an overlap the union of both, else ``prediction_schema``."""
         now = self.own.switching.now
         return None if now is None else now.feedback_schema
 
@@ -185,6 +187,6 @@ class Model:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory the state holds, that of the challengers included."""
+        """Bytes of memory the state holds, including the challengers'."""
         differences = sum(one.difference.nbytes for one in self.challengers.values())
         return self.outbox.nbytes + differences + sum(parts.nbytes for parts in self.learners)

@@ -2,7 +2,7 @@
 
 One range serves whatever makes the prediction: one learner, or the experts after a change of features. What they learn
 is not held. A tracked row, whose label comes late, is scored by what was returned to the client, and the baseline by
-what it said at that moment.
+what it predicted at that moment.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ _INTERVALS = f"i8, {TABLE}, {TABLE}, {TABLE}, {VECTOR}, {VECTOR}, {VECTOR}"
 
 @njit(f"void({VECTOR}, {NUMBERS_IN}, {VECTOR}, {VECTOR})", cache=True, nogil=True)
 def _hold(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
-    """Predictions (n,), each held by the labels before its own (n,), which the range then knows; their errors (n,)."""
+    """Clip predictions (n,), each by the range of earlier labels, then widen it by the label (n,); write errors."""
     for i in range(y.shape[0]):
         if span[ROWS] >= SPAN_ROWS:
             values[i] = held(values[i], span[LOW], span[HIGH])
@@ -82,7 +82,7 @@ class NumberAnswers(Holder):
         return values.tolist()  # type: ignore[no-any-return]
 
     def returned(self, prediction: Prediction, row: int) -> tuple[Any, ...]:
-        """One row of ``of`` as a client receives it: number, no probabilities, what the baseline says, intervals."""
+        """One row of ``of`` as a client receives it: number, no probabilities, the baseline's prediction, intervals."""
         value = float(prediction.value[row])
         return value, None, self.metrics.baselines(), self.intervals.served(value)
 
@@ -120,11 +120,11 @@ class NumberAnswers(Holder):
         return scored
 
     def by_returned(self, scored: Scored, returned: Returned) -> Scored:
-        """Rows by the predictions that were returned, whichever learner made them."""
+        """Score rows by the predictions that were returned, whichever learner made them."""
         return self._by_returned(scored, returned)[0]
 
     def _by_returned(self, scored: Scored, returned: Returned) -> tuple[Scored, Floats]:
-        """The rows, and what the baseline said when they were predicted, (n,)."""
+        """The rows, and the baseline's predictions when they were predicted, (n,)."""
         predicted: Floats = scored.predicted.copy()
         baselines = np.full(len(returned), AS_NOW)
         for row, one in enumerate(returned):
@@ -144,11 +144,11 @@ class NumberAnswers(Holder):
         return found
 
     def parts(self) -> dict[str, Any]:
-        """The parts that have a state, by their names in a saved one."""
+        """The parts that have a state, by their names in a saved state."""
         return {"metrics": self.metrics, "intervals": self.intervals, "label_range": self}
 
     def check(self) -> None:
-        """Refuse parts of a saved state that do not go together.
+        """Refuse inconsistent parts of a saved state.
 
         Raises:
             ValueError: they are not those of one model.

@@ -1,4 +1,4 @@
-"""What clients ask of a model, checked against it as it stands: by those who ask, and again when it is applied."""
+"""Checks of clients' requests against the present model: when they arrive, and again when they are applied."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from core.switching.feature_recovery import MappingKind
 from core.switching.phases import SwitchAction
 
 PREVIOUS = "previous"
-"""What the former model is called after a promotion."""
+"""Name of the former model after a promotion."""
 ASKED_ROWS_MIN = 200
 """Rows compared before a challenger is promoted on request without force."""
 
@@ -26,20 +26,20 @@ OVERLAP_ROWS_MIN = 5
 
 
 class LearnerChange(NamedTuple):
-    """What a change of the configuration comes to for one learner."""
+    """The effect of a change of the configuration on one learner."""
 
-    config: Config  # after it
-    features: tuple[Feature, ...] | None  # those in force after it, where some of them get further categories
-    fields: list[str]  # of the configuration that differ, in the order of their names
+    config: Config  # after the change
+    features: tuple[Feature, ...] | None  # the features after it, if some get additional categories
+    fields: list[str]  # fields of the configuration that differ, in the order of their names
 
 
 def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
-    """What a change of the configuration would come to for each learner, the model's own first.
+    """The effect of a change of the configuration on each learner, the model's own first.
 
-    ``asked``: new values by field, as they were sent.
+    ``asked``: new values by field, as the client sent them.
 
     Raises:
-        Invalid: naming each field that cannot be changed, with what to do instead, or the one that is wrong.
+        Invalid: names each field that cannot be changed, with what to do instead, or the one that is wrong.
         Conflict: features cannot get categories while they are being changed, or before there are any.
     """
     config, schema = changed(model.config, asked), model.prediction_schema
@@ -58,7 +58,7 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
 
 
 def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | None:
-    """The features in force with further categories; None where they have them all."""
+    """The present features with additional categories; None if they have them all."""
     schema = model.prediction_schema
     if schema is None:
         raise Conflict("the model has no features yet: the first feedback row determines them")
@@ -78,11 +78,11 @@ def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | Non
 def plan_switch(
     model: Model, action: SwitchAction, features: object = None, mapping: MappingKind | None = None, force: bool = False
 ) -> Switch:
-    """A step in a change of features as a client asks for it.
+    """Check a step of a change of features.
 
-    ``features``: for "begin" the new space as it was sent; a kept feature may be given by its bare name. ``mapping``:
-    None for what the model's parameters say, else linear. With ``force`` fewer than ``OVERLAP_ROWS_MIN`` overlap rows
-    are enough to complete it.
+    ``features``: for "begin" the new space as the client sent it; a kept feature may be a bare name. ``mapping``:
+    None for the one in the model's parameters, else linear. With ``force``, fewer than ``OVERLAP_ROWS_MIN`` overlap
+    rows are enough to complete it.
 
     Raises:
         Conflict: too few overlap rows, or the phase does not allow the step.
@@ -102,11 +102,11 @@ def plan_switch(
 
 
 def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -> tuple[Challenge | None, Config]:
-    """A challenger, from its body, and its configuration; no segment where it is there already.
+    """Check a challenger's body; returns its segment (None if it exists already) and its configuration.
 
     Raises:
         Invalid: naming the field.
-        Conflict: there is another one of that name, or already ``most``; or a change of features is under way.
+        Conflict: the name is taken, there are ``most`` already, or a change of features is under way.
     """
     if name == PREVIOUS:
         raise Invalid.of("challenger", f"{PREVIOUS} is reserved for the former model after a promotion")
@@ -127,7 +127,7 @@ def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -
 
 
 def unproven(model: Model, name: str) -> str | None:
-    """Why only force promotes a challenger, with what is known of it; None where it needs none."""
+    """Why a challenger can only be promoted with force, with the comparison so far; None if it can without."""
     if name == PREVIOUS:
         return None
     found = difference_report(model, name)

@@ -1,6 +1,6 @@
-"""What is read of a model between two entries: predictions, weights, explanations, metrics, summaries.
+"""Reading a model between two entries: predictions, weights, explanations, metrics, summaries.
 
-Reading changes nothing. What concerns one learner takes its parts: those of the model's own, or of a challenger.
+Reading changes nothing. Functions about one learner take its parts: the model's own, or a challenger's.
 """
 
 from typing import Any, NamedTuple, Self
@@ -23,7 +23,7 @@ def predict(parts: LearnerParts, raw: Floats) -> Prediction:
     """Predict raw rows (n, F) of ``prediction_schema``, classes in terms of ``answers.labels``.
 
     Raises:
-        RuntimeError: the space is not fixed yet.
+        RuntimeError: there is no feature space yet.
     """
     if parts.switching.in_force is None:
         raise RuntimeError("no feature space yet")
@@ -31,7 +31,7 @@ def predict(parts: LearnerParts, raw: Floats) -> Prediction:
 
 
 def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, ServedPrediction]:
-    """Predict one raw row (1, F) whose label will come later, by all learners."""
+    """Predict one raw row (1, F) that is tracked, with all learners."""
     prediction = predict(model.own, raw)
     returned = returned_prediction(model.own, prediction, 0)
     if model.challengers:
@@ -42,7 +42,7 @@ def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, ServedPredic
 
 
 def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -> ServedPrediction:
-    """One row of a prediction as a client receives it, with what the baselines of the metrics say now."""
+    """One row of a prediction as a client receives it, with the present predictions of the baselines."""
     model = parts.switching.in_force
     # the lag columns of the next row, which a row that is predicted now will be learned with
     lags = None if model is None or model.lags is None else model.lags.now()
@@ -66,7 +66,7 @@ def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> F
 
 
 def named(parts: LearnerParts, values: NDArray[Any]) -> list[Any]:
-    """Predicted values in the client's terms: labels, None where none is known, or numbers."""
+    """Predicted values as clients see them: labels (None if none is known) or numbers."""
     return parts.answers.named(values)
 
 
@@ -74,21 +74,21 @@ def named(parts: LearnerParts, values: NDArray[Any]) -> list[Any]:
 
 
 def weights(parts: LearnerParts) -> Weights | None:
-    """The linear model in use over the encoded columns, or None; of several experts their mean."""
+    """The current linear model over the encoded columns, or None; the mean of several experts."""
     model = parts.switching.in_force
     return None if model is None else model.weights()
 
 
 def linear_share(parts: LearnerParts) -> float | None:
-    """After a change of features the weight of the experts that ``weights`` is the mean of; else None."""
+    """After a change of features, the total weight of the experts averaged by ``weights``; else None."""
     model = parts.switching.in_force
     return None if model is None else model.linear_share
 
 
 def explain(parts: LearnerParts, raw: Floats) -> Header | None:
-    """What a learner without weights knows about one raw row (1, F), classes as their labels.
+    """The explanation of one raw row (1, F) by a learner without weights, with classes as labels.
 
-    None where it has no explanation; a linear learner is explained by its weights.
+    None if it has no explanation; weights explain a linear learner.
     """
     model = parts.switching.in_force
     found = None if model is None else model.explain(raw)
@@ -103,24 +103,24 @@ def explain(parts: LearnerParts, raw: Floats) -> Header | None:
 def feature_means(parts: LearnerParts) -> dict[str, float]:
     """Means of numeric and boolean features, over the rows in the windows of the drift test of class means.
 
-    Empty where there is no such test (also: the learner makes it itself), no row yet, or a space without features.
+    Empty without such a test (or if the learner runs it itself), without rows, or in a space without features.
     """
     means = None if parts.drift_response is None else parts.drift_response.detector.column_means()
     schema = None if parts.switching.now is None else parts.switching.now.schema
     if means is None or not isinstance(schema, Schema):
         return {}
-    known = dict(zip(schema.columns, means.tolist(), strict=False))  # lags stand behind the schema's columns
+    known = dict(zip(schema.columns, means.tolist(), strict=False))  # lag columns follow the schema's columns
     return {name: known[name] for name in schema.names if name in known}
 
 
 def learner_info(parts: LearnerParts) -> Header:
-    """What the learner reports of itself."""
+    """The learner's own report."""
     model = parts.switching.in_force
     return {} if model is None else model.info()
 
 
 def info(model: Model) -> Header:
-    """What the model has become: its features, its labels, its size, and what its learner reports."""
+    """Facts about the model: its features, its labels, its size, and its learner's report."""
     schema, own = model.prediction_schema, model.own
     features = [] if schema is None else [feature.to_json() for feature in schema.features]
     labels = list(model.labels.labels)
@@ -132,7 +132,7 @@ def info(model: Model) -> Header:
 
 
 def unknown_categories(model: Model) -> dict[str, int]:
-    """How many values of each feature with declared categories were none of them."""
+    """Number of undeclared values of each feature with declared categories."""
     schema = model.prediction_schema
     names = () if schema is None else [schema.names[column] for column in schema.exact]
     return {name: model.unknown.get(name, 0) for name in names}
@@ -142,12 +142,12 @@ def unknown_categories(model: Model) -> dict[str, int]:
 
 
 def metrics_report(model: Model) -> Header:
-    """The prequential metrics of the model; ``rows`` count on through promotions."""
+    """The prequential metrics of the model; ``rows`` continue through promotions."""
     return {**learner_metrics(model.own), "rows": model.rows}
 
 
 def learner_metrics(parts: LearnerParts) -> Header:
-    """The prequential metrics, classes by their labels; of a regression also the coverage of its intervals.
+    """The prequential metrics, with classes as labels; for regression also the coverage of its intervals.
 
     ``rows`` are those that this learner has scored; points and marks have the row numbers of the model.
     """
@@ -163,7 +163,7 @@ def quality(parts: LearnerParts) -> Quality:
 
 
 def coverage(parts: LearnerParts) -> Header:
-    """The share of labels in the window that the intervals of a regression covered, by level; {}: no regression."""
+    """The share of labels in the window covered by the intervals of a regression, by level; {} for classification."""
     return parts.answers.intervals.spans()[1] if isinstance(parts.answers, NumberAnswers) else {}
 
 
@@ -181,25 +181,25 @@ class Summary(NamedTuple):
 
     algorithm: str
     task: Task
-    rows: int | None  # learned; None where only the configuration of the model is known
+    rows: int | None  # rows learned; None if only the configuration of the model is known
     score: float | None  # overall accuracy, or mean squared error; None before the first row
-    baseline: float | None  # the same of the best simple baseline; None where none has predicted a row yet
+    baseline: float | None  # score of the best baseline; None if none has predicted a row yet
     phase: str  # of a change of features: "steady", "overlap" or "ensemble"
     drift: LastDrift | None = None
     challengers: int = 0
-    ahead: int = 0  # how many of them are better: the interval of the paired difference lies above 0
-    mean_cost: float | None = None  # of the model's answers a row, by its ``class_costs``
-    baseline_cost: float | None = None  # the same of the cheapest constant answer
-    paired_score: float | None = None  # of a regression, on the baseline's rows, where the two are compared
+    ahead: int = 0  # challengers that are better: the interval of the paired difference lies above 0
+    mean_cost: float | None = None  # mean cost per row of the model's predictions, by its ``class_costs``
+    baseline_cost: float | None = None  # mean cost of the cheapest constant prediction
+    paired_score: float | None = None  # score of a regression on the baseline's rows, for comparing the two
 
     @classmethod
     def first(cls, config: Config) -> Self:
-        """The summary of a model that has learned nothing yet, without building it."""
+        """The summary of an untrained model, without building it."""
         return cls(config.algorithm_id, config.task, 0, None, None, "steady")
 
 
 def summary(model: Model) -> Summary:
-    """What a list of models shows of this one."""
+    """The summary of a model for the list of models."""
     config, k, last, own = model.config, len(model.challengers), model.outbox.newest, model.own
     return Summary(
         *(config.algorithm_id, config.task, model.rows),

@@ -1,7 +1,7 @@
-"""Which row segments a model still accepts, which are learned as one block; the rows of a block, and what they scored.
+"""Which row segments a model still accepts, and which form one block; the rows of a block, and their scores.
 
-Rows name the feature space and the labels they were validated against. What an entry before them has made impossible
-is refused here, deterministically, segment by segment.
+Rows name the feature space and the labels they were validated against. Rows that an earlier entry has made impossible
+are refused here, deterministically, segment by segment.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from core.features.columns import OTHER
 from core.features.labels import LabelSet
 
 Returned = Sequence[ServedPrediction | None]
-"""What was returned for each row; None for rows that were not tracked."""
+"""The returned prediction of each row; None for rows that were not tracked."""
 
 
 class BlockRows(Struct):
@@ -30,7 +30,7 @@ class BlockRows(Struct):
     labels: Any  # n labels, or numbers (n,)
     discounts: Floats | None = None  # (n,)
     weights: Floats | None = None  # (n,)
-    returned: Returned | None = None  # for each row the prediction that was returned, where it was tracked
+    returned: Returned | None = None  # the returned predictions of tracked rows
     lags: Floats | None = None  # lag columns that tracked rows bring with them (core.features.lags)
 
     def part(self, at: slice) -> "BlockRows":
@@ -40,23 +40,25 @@ class BlockRows(Struct):
 
 
 class Scored(Struct):
-    """Rows with their a-priori predictions, of tracked rows as returned; each (n,).
+    """Rows with their a-priori predictions (of tracked rows: as returned); each (n,).
 
-    Errors are what the error-rate test watches: squared errors, or 1.0 where the label said was wrong, with
-    ``class_costs``, or else the learner's own class, which shows sooner that the data have left the learner behind.
+    Errors are the input of the error-rate test: squared errors, or 1.0 for a wrong class. That is the predicted label
+    with ``class_costs``, else the learner's own class, which shows sooner that the learner no longer fits the data.
     """
 
-    predicted: NDArray[Any]  # indices of labels, -1 for no answer, -2 for one the model knows no more; or numbers
-    truth: NDArray[Any]  # indices of the labels that came, or numbers
-    p_true: Floats  # the probability of each label, NaN where there was no answer; for regression (0,)
-    losses: Floats  # 0 or 1, or squared errors; NaN where there was no answer: such a row is not scored
+    predicted: NDArray[
+        Any
+    ]  # indices of labels, -1 for no prediction, -2 for a label the model no longer knows; or numbers
+    truth: NDArray[Any]  # indices of the true labels, or numbers
+    p_true: Floats  # the probability of each true label, NaN without a prediction; for regression (0,)
+    losses: Floats  # 0 or 1, or squared errors; NaN without a prediction: such a row is not scored
     errors: Floats
 
 
 def predicted_by(learner_id: str, returned: Returned, *, or_returned: bool) -> list[ServedPrediction | None]:
-    """What a learner predicted of rows when they were tracked, of what was returned for each.
+    """A learner's predictions for rows when they were tracked, from what was returned for each.
 
-    ``or_returned``: whether that stands for what the learner did not predict.
+    ``or_returned``: whether the returned prediction replaces one that the learner did not make.
     """
     own = [None if one is None else one.made_by(learner_id) for one in returned]
     if or_returned:  # made by a learner that may have other lags
@@ -66,7 +68,7 @@ def predicted_by(learner_id: str, returned: Returned, *, or_returned: bool) -> l
 
 
 def rows_of(segments: Sequence[Rows]) -> BlockRows:
-    """The rows of segments that are learned as one block; only one that is a block of its own may skip rows."""
+    """The rows of segments that are learned as one block; only a segment in its own block may skip rows."""
     first = segments[0]
     returned: list[ServedPrediction | None] | None
     if len(segments) == 1 and not first.skip:
@@ -84,13 +86,13 @@ def rows_of(segments: Sequence[Rows]) -> BlockRows:
 
 
 def _column(given: Sequence[Floats | None]) -> Floats | None:
-    """What the rows of several segments were sent with: in all of them, or in none."""
+    """Discounts or weights of the rows of several segments: all segments have them, or none."""
     found = [one for one in given if one is not None]
     return np.concatenate(found) if found else None
 
 
 def count_unknown(counts: dict[str, int], space: Space, raw: Floats) -> None:
-    """Count by feature the values in rows (n, F) of a space that are none of its declared categories."""
+    """Count undeclared categories in rows (n, F), by feature."""
     for column in space.exact:
         if met := int(np.count_nonzero(raw[:, column] == OTHER)):
             name = space.names[column]
@@ -98,9 +100,9 @@ def count_unknown(counts: dict[str, int], space: Space, raw: Floats) -> None:
 
 
 def check_space(rows: Rows, schema: Space | None) -> Space | str:
-    """The space in which rows are learned: the model's, or the one they propose where it has none yet.
+    """The space in which rows are learned: the model's, or the one they propose if it has none yet.
 
-    A text says why they are refused.
+    Returns a text, the reason, if they are refused.
     """
     if schema is None and rows.features is not None:
         schema = Schema(rows.features)
@@ -110,7 +112,7 @@ def check_space(rows: Rows, schema: Space | None) -> Space | str:
 
 
 def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str | None:
-    """Why the labels of rows, some of which no row had before, can no longer join the classes seen, or None.
+    """Why the labels of rows, some of them new, can no longer join the classes seen, or None.
 
     ``configs``: of all learners of the model's rows, the model's own first.
     """
@@ -132,7 +134,7 @@ def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str |
 
 
 def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[Sequence[Segment]]:
-    """Cut an entry into runs of segments that are learned as one block.
+    """Cut an entry into runs of segments, each learned as one block.
 
     The cut is made lazily, while the state moves: whether a segment is ``plain``, so that its rows need no special
     care, depends on the classes seen so far.
@@ -145,7 +147,7 @@ def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]
             block = []
             joins = isinstance(segment, Rows) and plain(segment)
         if joins:
-            block.append(segment)  # type: ignore[arg-type]  # likewise
+            block.append(segment)  # type: ignore[arg-type]  # rows that join
         else:
             yield [segment]
     if block:
@@ -153,15 +155,15 @@ def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]
 
 
 def _same_form(first: Rows, other: Rows) -> bool:
-    """Whether two plain row segments may stand in one block."""
+    """Whether two plain row segments may be in one block."""
     return (first.discounts is None) == (other.discounts is None) and (first.weights is None) == (other.weights is None)
 
 
 def plain_until(merged: MergedRows, first: int, schema: Space | None, seen: LabelSet | None) -> int:
-    """Up to which entry, from the ``first`` on, merged rows need no special care as the model stands now.
+    """The entry up to which, from ``first`` on, merged rows need no special care in the present state.
 
-    That is the first entry with a label that is none of the classes seen (None for regression), or the number of
-    entries; ``first`` where the rows are not of ``schema``, the space of feedback.
+    This is the first entry with a label that is not among the classes seen (None for regression), or the number of
+    entries; ``first`` if the rows are not of ``schema``, the feedback space.
     """
     if schema is None or merged.rows.space != schema.id:
         return first

@@ -1,9 +1,8 @@
-"""A model as bytes and back, its challengers included.
+"""A model to bytes and back, including its challengers.
 
-A saved state is one envelope (core.state.envelope) of all parts' arrays, with a header that also describes of which
-models the phase consists (core.switching.structure). Parts are named as they were when the format was fixed. Those of
-the challengers follow, "challengers.0.metrics.ring" for example, with a header each; a model that never had any has
-nothing of them in its state.
+A saved state is one envelope (core.state.envelope) of all parts' arrays, with a header that also describes the models
+of the phase (core.switching.structure). Parts keep the names they had when the format was fixed. The challengers' parts
+follow, "challengers.0.metrics.ring" for example, each with a header; a model that never had any has none in its state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,7 @@ from core.switching.structure import build, describe, spaces_of
 
 CHALLENGERS = "challengers"
 LearnerSpaces = Sequence[tuple[Config, Sequence[Space]]]
-"""The learners of a state: the configuration of each, and the feature spaces that it takes memory for."""
+"""The learners of a state: the configuration of each, and its feature spaces."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -35,9 +34,9 @@ Arrays = dict[str, NDArray[Any]]
 def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool = False) -> bytes:
     """The whole state with a digest; equal states give equal bytes.
 
-    ``stamp``: JSON-able facts about where the state was taken (version, incarnation), kept in the header. ``copied``:
-    whether another model begins with it at version 0: without the alarms, which are events of this model's log, and
-    with learners that none of its entries has put there.
+    ``stamp``: JSON-able facts about the origin of the state (version, incarnation), kept in the header. ``copied``:
+    whether another model starts with it at version 0: then without alarms, which are events of this model's log, and
+    with new learner ids.
     """
     arrays, state = _packed(model.own, "" if copied else None, {"outbox": Outbox() if copied else model.outbox})
     if model.unknown:
@@ -56,7 +55,7 @@ def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool 
 def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -> tuple[Arrays, Header]:
     """A learner as arrays and a header, with ``more`` parts.
 
-    ``copy_id``: its id in a copy, whose episodes are new; None: it is no copy.
+    ``copy_id``: its id in a copy, whose episodes are new; None: it is not a copy.
     """
     held, learner_id = parts.parts(), parts.learner_id if copy_id is None else copy_id
     if copy_id is not None and "episodes" in held:
@@ -77,7 +76,7 @@ def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -
 def from_bytes(
     data: Buffer, check_fits: Callable[[LearnerSpaces], None] = lambda _learners: None
 ) -> tuple[Model, dict[str, Any]]:
-    """A model and its stamp from what ``to_bytes`` gave; ``check_fits`` is asked before anything is allocated.
+    """A model and its stamp from the bytes of ``to_bytes``; calls ``check_fits`` before it allocates anything.
 
     Raises:
         ValueError: corrupt, of another format version, or not a state that this configuration can have.
@@ -112,7 +111,7 @@ def _load_challenger(config: Config, raw: Header, arrays: Arrays) -> tuple[str, 
 
 
 def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str, Any]) -> LearnerParts:
-    """A learner that ``_packed`` gave; ``more`` is loaded with its parts."""
+    """Load a learner that ``_packed`` wrote; ``more`` is loaded with its parts."""
     seen = LabelSet.from_header(state["labels"])
     parts = LearnerParts.first(config, build(config, state["switching"]), state.get("born", ""), seen)
     parts.rows_before_start = state.get("before", 0)
@@ -122,7 +121,7 @@ def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str
 
 
 def _check_together(parts: LearnerParts, rows: object) -> None:
-    """Parts that are each a state of their own must be of one and the same learner."""
+    """Check that parts, each a valid state, belong to the same learner."""
     before, now = parts.rows_before_start, parts.switching.now
     if {type(rows), type(before)} != {int} or before < 0 or not _is_learner_id(parts.learner_id):
         raise ValueError("no such numbers of rows")
@@ -137,7 +136,7 @@ def _check_together(parts: LearnerParts, rows: object) -> None:
 
 
 def _is_learner_id(saved: object) -> bool:
-    """Whether a saved id is one: numbers between dots, or none at all."""
+    """Whether a saved id is valid: numbers between dots, or empty."""
     return isinstance(saved, str) and all(part.isdecimal() for part in saved.split(".") if saved)
 
 
@@ -149,7 +148,7 @@ def _unknown(counts: Any) -> dict[str, int]:
 
 
 def _check_challengers(model: Model) -> None:
-    """Each learns the rows of this model."""
+    """Check that each challenger learns the rows of this model."""
     for one in model.challengers.values():
         now, parts = one.parts.switching.now, one.parts
         same_space = (None if now is None else now.feedback_schema) == model.feedback_schema
@@ -158,5 +157,5 @@ def _check_challengers(model: Model) -> None:
 
 
 def _taken(arrays: Arrays, prefix: str) -> Arrays:
-    """The arrays whose names begin with a prefix, without it; they are taken out of the others."""
+    """Remove and return the arrays whose names begin with a prefix, without the prefix."""
     return {name[len(prefix) :]: arrays.pop(name) for name in [*arrays] if name.startswith(prefix)}

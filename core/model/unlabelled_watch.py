@@ -1,12 +1,12 @@
-"""Drift before the labels come: the means of the features and predictions of rows whose labels are awaited.
+"""Drift before the labels arrive: tests the means of features and predictions of tracked rows.
 
-    columns     the encoded features; of a regression the prediction, else for each class whether it is predicted
+    columns     the encoded features; for regression the prediction, else for each class whether it is predicted
     test        that of class means (core.drift.detector), over all rows together
 
-It is not part of the model's state: the log does not say which rows were predicted. So each replica has a watch of its
-own, empty at first, and what it finds is a hint that may come twice or not at all. Predictions are tested only once
-the model has learned ``SETTLED_ROWS`` rows: before, they change because the model does. For a model of many columns
-only the predictions are tested.
+It is not part of the model's state: the log does not have the predicted rows. So each replica has its own watch, empty
+at first, and its events are hints that may be repeated or lost. Predictions are tested only after the model has learned
+``SETTLED_ROWS`` rows: before, they change because the model does. For a model with many columns only the predictions
+are tested.
 """
 
 import numpy as np
@@ -22,15 +22,15 @@ from core.features.labels import key
 from core.model.model import Model
 
 COLUMNS_MAX = 256
-"""Encoded columns of a model whose features are watched."""
+"""Most encoded columns of a model whose features are watched."""
 CLASSES_MAX = 64
-"""Classes of a model whose predictions are watched."""
+"""Most classes of a model whose predictions are watched."""
 SETTLED_ROWS = 1000
 KIND = "unlabelled"
 
 
 def facts(model: Model) -> tuple[object, ...]:
-    """What a watch depends on: where they change, it begins again."""
+    """The facts a watch depends on: when they change, it starts again."""
     schema, watch = model.prediction_schema, model.config.watch
     settled = model.rows >= SETTLED_ROWS
     labels = 0 if model.regression else len(model.own.answers.labels)
@@ -48,7 +48,7 @@ def _prediction_columns(model: Model) -> tuple[str, ...]:
 
 
 class UnlabelledWatch:
-    """The watch over one model, which has a feature space, in one process; ``names``: those of the tested columns."""
+    """The watch over one model with a feature space, in one process; ``names``: of the tested columns."""
 
     def __init__(self, model: Model) -> None:
         self.facts = facts(model)
@@ -67,7 +67,7 @@ class UnlabelledWatch:
         self._lengths = watch.episode_rows, watch.cooldown_rows
 
     def absorb(self, model: Model, raw: Floats, served: ServedPrediction, version: int, time_ms: int) -> Drift | None:
-        """Take in a row (1, F) that was predicted now; the drift that shows, once in an episode of such rows.
+        """Add a row (1, F) that was predicted now; returns a drift, at most once per episode of such rows.
 
         The model has the facts of this watch, and has reached ``version``.
         """

@@ -1,1 +1,1 @@
-"""States as named arrays plus a JSON header: what the arrays may be, and the envelope that they are stored in."""
+"""States as named arrays plus a JSON header: declarations of the arrays, and the envelope that stores them."""

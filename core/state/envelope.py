@@ -8,8 +8,8 @@
 
 Equal states give equal bytes, and only these bytes are read: a state that is truncated, edited, foreign or of another
 format is refused instead of being learned from. The safetensors library writes and reads the same bytes. It is not used
-here, because it copies an array of any size without letting another thread run, and needs twice the memory. The state
-of a holder with parts is flat: the arrays of a part stand under ``part.name``.
+here, because it copies arrays of any size without letting another thread run, and needs twice the memory. The state
+of a holder with parts is flat: the arrays of a part are named ``part.name``.
 """
 
 import hashlib
@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from core.contract import Buffer, Header
 
 FORMAT = 1
-"""Version of the layout; another one is refused, never guessed at. The next one is 8."""
+"""Version of the layout; any other is refused, never guessed. The next one is 8."""
 DEVELOPMENT_FORMATS = range(2, 8)
-"""Those of versions before the first release."""
+"""Formats of versions before the first release."""
 METADATA_KEY = "onepass"
 PIECE_BYTES = 2**20
 """Most bytes that are copied at a time while other threads wait."""
@@ -40,8 +40,8 @@ def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
     """Arrays (float64, of any shape) and header as bytes, with format version and digest; equal ones give equal bytes.
 
     Raises:
-        ValueError: the header holds NaN or infinity, an array is not float64, or a name is no Unicode.
-        TypeError: the header holds something that JSON does not know.
+        ValueError: the header has NaN or infinity, an array is not float64, or a name is not valid Unicode.
+        TypeError: the header has a value that JSON does not support.
     """
     body = {"format": FORMAT, **header}
     packed = BytesIO()
@@ -50,7 +50,7 @@ def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
 
 
 def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
-    """Arrays and header that ``dump`` was given; the arrays are read-only views of the bytes, sorted by name.
+    """The arrays and header that ``dump`` wrote; the arrays are read-only views of the bytes, sorted by name.
 
     Raises:
         ValueError: truncated, corrupt, not a state at all, or of another format version.
@@ -96,7 +96,7 @@ def _digest(arrays: Mapping[str, NDArray[Any]], header: Header) -> str:
 
 
 def _read(view: memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
-    """Arrays and header of anything that ``pieces`` can give."""
+    """Arrays and header of bytes that ``pieces`` can produce."""
     end = _LENGTH_BYTES + min(int.from_bytes(view[:_LENGTH_BYTES], "little"), HEAD_BYTES_MAX)
     try:
         described = json.loads(bytes(view[_LENGTH_BYTES:end]))
@@ -121,7 +121,7 @@ def flatten(parts: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Header]:
 
 
 def unflatten(parts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-    """Load named parts from what ``flatten`` gave; raises ``ValueError`` for what is not the state of these parts."""
+    """Load named parts from the result of ``flatten``; raises ``ValueError`` if it is not the state of these parts."""
     if any(name.partition(".")[0] not in parts for name in arrays):
         raise ValueError("the state has parts that this model does not have")
     for part, holder in parts.items():
@@ -131,11 +131,11 @@ def unflatten(parts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], head
 
 
 class Nested(ABC):
-    """A holder of state that is the state of its parts."""
+    """A holder whose state is the state of its parts."""
 
     @abstractmethod
     def parts(self) -> dict[str, Any]:
-        """The parts there are, by their names in a state."""
+        """The existing parts, by their names in a state."""
 
     @property
     def nbytes(self) -> int:
@@ -147,5 +147,5 @@ class Nested(ABC):
         return flatten(self.parts())
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state that ``to_arrays`` gave; after a ``ValueError`` the holder is of no use."""
+        """Load a state from ``to_arrays``; after a ``ValueError`` the holder is unusable."""
         unflatten(self.parts(), arrays, header)

@@ -1,4 +1,4 @@
-"""What the arrays of a state may be, declared once; saving, loading, checking and sizes follow from it.
+"""Declares the arrays of a state once; saving, loading, checking and sizes follow from the declaration.
 
 A holder of state (a learner, a scaler, a mixture ...) declares its arrays by their names in the state:
 
@@ -8,19 +8,20 @@ A holder of state (a learner, a scaler, a mixture ...) declares its arrays by th
         "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
     })
 
-Dimensions are numbers or names; ``at`` is the holder's attribute where that is not the array's name. Then
+Dimensions are numbers or names; ``at`` is the holder's attribute if it differs from the array's name. Then
 
     LAYOUT.to_arrays(self)                  copies, triangles packed: what ``to_arrays`` returns
     LAYOUT.load(self, arrays, m=2, D=5)     checks all arrays, then sets the attributes: all of them or none
-    LAYOUT.load(self, arrays, check, D=5)   the same, where ``check`` refuses arrays that do not go together
+    LAYOUT.load(self, arrays, check, D=5)   the same; ``check`` refuses arrays that are inconsistent
     LAYOUT.read(arrays, m=2, D=5)           without setting: {attribute: array}, for a holder that keeps a NamedTuple
     LAYOUT.held_bytes(self)                 bytes of the arrays a holder has
     LAYOUT.bytes(m=2, D=5)                  bytes they would have, before anything is built
 
-A name that no size is given for is free: any size, but the same in all arrays (triangles need a given or earlier one).
-What exists only at times is left out by ``LAYOUT.without("stored")``. All arrays are float64 and C-contiguous. A number
-that is in no ``Range`` of its array is refused; without one, NaN and infinity are. Conditions between arrays remain
-with the holder. A ``Holder`` also saves counts. ``tests/core/state/hostile.py`` breaks every array in every way.
+A name without a given size is free: any size, but the same in all arrays (triangles need a given or earlier one).
+``LAYOUT.without("stored")`` leaves out arrays that do not always exist. All arrays are float64 and C-contiguous. A
+number outside the ``Range`` of its array is refused; without a range, NaN and infinity are. The holder checks
+conditions between arrays. A ``Holder`` also saves counts. ``tests/core/state/hostile.py`` breaks every array in every
+way.
 """
 
 import math
@@ -39,7 +40,7 @@ _SUM_ERROR = 1e-6
 
 
 class Range(NamedTuple):
-    """The numbers that an array, or one place of it, may hold, both ends included; by default all finite ones."""
+    """The numbers that an array, or one place of it, may have, including both ends; by default all finite ones."""
 
     low: float = -LARGEST
     high: float = LARGEST
@@ -47,7 +48,7 @@ class Range(NamedTuple):
     undefined: bool = False  # NaN is allowed, too
 
     def holds(self, values: Floats) -> bool:
-        """Whether all values are in it."""
+        """Whether all values are in the range."""
         held = (values >= self.low) & (values <= self.high)  # NaN compares false
         if self.whole:
             held &= values == np.floor(values)
@@ -64,9 +65,9 @@ WHOLE = Range(0.0, float(ROWS_MAX), whole=True)
 Counts = Mapping[str, int]
 """Counts of a state by name, or the largest value of each."""
 Selection = tuple[Any, ...]
-"""An index into an array as the state has it."""
+"""An index into an array in the form of the state."""
 Check = Callable[[dict[str, Floats]], None]
-"""Refuses arrays, by attribute, that do not go together."""
+"""Refuses inconsistent arrays, by attribute."""
 
 
 class Array:
@@ -77,7 +78,7 @@ class Array:
         within: the range of all its numbers; a number b is short for Range(-b, b).
         places: ranges of some places along ``axis``, on top of ``within``.
         axis: 0 or -1, where ``places`` and ``ordered`` count.
-        ordered: pairs of places of which the first never holds more than the second.
+        ordered: pairs of places; the first is never larger than the second.
         at: the holder's attribute, by default the array's name in the state.
     """
 
@@ -95,49 +96,49 @@ class Array:
         self._places, self._axis, self._ordered = dict(places or {}), axis, tuple(ordered)
 
     def stored(self, sizes: Mapping[str, int]) -> tuple[int | str, ...]:
-        """The shape in a state; names of which ``sizes`` knows nothing remain."""
+        """The shape in a state; names without a size remain."""
         return tuple(sizes.get(side, side) if isinstance(side, str) else side for side in self.shape)
 
     def pack(self, array: Floats) -> Floats:
-        """A copy, as the state has it."""
+        """A copy in the form of the state."""
         return array.copy()
 
     def unpack(self, packed: Floats) -> Floats:
-        """A copy, as the holder has it."""
+        """A copy in the form of the holder."""
         return np.array(packed, order="C")
 
     def ranges(self, packed: Floats) -> list[tuple[Selection, Range]]:
-        """What of the array must be within what."""
+        """The parts of the array, each with its range."""
         del packed
         return [((...,), self._within), *((self._place(place), held) for place, held in self._places.items())]
 
     def pairs(self) -> list[tuple[Selection, Selection]]:
-        """Places of which the first holds no more than the second."""
+        """Pairs of places; the first is not larger than the second."""
         return [(self._place(low), self._place(high)) for low, high in self._ordered]
 
     def _place(self, place: int) -> Selection:
         return (place,) if self._axis == 0 else (..., place)
 
     def fits(self, packed: Floats) -> bool:
-        """Whether the numbers of an array of the right shape can be a state's."""
+        """Whether the numbers of an array of the right shape are valid."""
         return all(held.holds(packed[at]) for at, held in self.ranges(packed)) and not any(
             (packed[low] > packed[high]).any() for low, high in self.pairs()
         )
 
 
 class Shares(Array):
-    """Not negative, and of sum 1 along the last axis."""
+    """Nonnegative numbers that sum to 1 along the last axis."""
 
     def __init__(self, *shape: int | str, at: str = "") -> None:
         super().__init__(*shape, within=NOT_NEGATIVE, at=at)
 
     def fits(self, packed: Floats) -> bool:
-        """As of any array; and the sums are 1 up to round-off."""
+        """As for any array; also, the sums are 1 up to round-off."""
         return super().fits(packed) and bool((np.abs(packed.sum(axis=-1) - 1.0) <= _SUM_ERROR).all())
 
 
 class Triangle(Array):
-    """Matrices (..., D, D) of which the upper triangle is kept, row by row; zeros below when read.
+    """Matrices (..., D, D) whose upper triangle is kept, row by row; the rest is zero when read.
 
     ``shape``: the sizes before the last two, then D; ``diagonal``: the range of the diagonal.
     """
@@ -158,7 +159,9 @@ class Triangle(Array):
         """The triangles, as copies."""
         upper = np.triu(np.ones(array.shape[-2:], dtype=bool))
         packed = np.empty((*array.shape[:-2], np.count_nonzero(upper)))
-        for at in np.ndindex(packed.shape[:-1]):  # one by one: indices of many at once would take more than they do
+        for at in np.ndindex(
+            packed.shape[:-1]
+        ):  # one by one: indices for many at once would take more memory than the matrices
             packed[at] = array[at][upper]
         return packed
 
@@ -174,14 +177,14 @@ class Triangle(Array):
         matrix[upper] = packed
 
     def ranges(self, packed: Floats) -> list[tuple[Selection, Range]]:
-        """Those of all numbers and of the diagonal."""
+        """The ranges of all numbers and of the diagonal."""
         pivots = np.cumsum([0, *range(_side(packed), 1, -1)])
         diagonal = [((..., pivots), self._diagonal)] if self._diagonal else []
         return [*super().ranges(packed), *diagonal]
 
 
 class Symmetric(Triangle):
-    """Symmetric matrices (..., D, D), of which only the upper triangle is looked at."""
+    """Symmetric matrices (..., D, D); only the upper triangle is used."""
 
     def _fill(self, matrix: Floats, upper: NDArray[np.bool_], packed: Floats) -> None:
         matrix[upper] = matrix.T[upper] = packed
@@ -204,7 +207,7 @@ class Layout:
         return Layout({name: array for name, array in self.arrays.items() if name not in names})
 
     def to_arrays(self, holder: object) -> dict[str, NDArray[Any]]:
-        """Copies of a holder's arrays, as the state has them."""
+        """Copies of a holder's arrays in the form of the state."""
         return {name: array.pack(getattr(holder, self._attributes[name])) for name, array in self.arrays.items()}
 
     def load(
@@ -212,7 +215,7 @@ class Layout:
     ) -> None:
         """Check a state, with the sizes of the named dimensions, and set the holder's arrays.
 
-        ``check`` refuses arrays, by attribute, that do not go together. After a ``ValueError`` the holder is unchanged.
+        ``check`` refuses inconsistent arrays, by attribute. A ``ValueError`` leaves the holder unchanged.
         """
         found = self.read(arrays, **sizes)
         if check is not None:
@@ -221,10 +224,10 @@ class Layout:
             setattr(holder, attribute, array)
 
     def read(self, arrays: Mapping[str, NDArray[Any]], **sizes: int) -> dict[str, Floats]:
-        """The arrays of a state, checked, as copies in the form the holder keeps them, by attribute.
+        """The checked arrays of a state as copies in the form of the holder, by attribute.
 
         Raises:
-            ValueError: other names, types, shapes or numbers than declared.
+            ValueError: names, types, shapes or numbers differ from the declaration.
         """
         if set(arrays) != set(self.arrays):
             raise ValueError(f"the state must hold exactly the arrays {sorted(self.arrays)}")
@@ -235,9 +238,9 @@ class Layout:
         return {self._attributes[name]: declared.unpack(arrays[name]) for name, declared in self.arrays.items()}
 
     def extend(self, holder: object, other: object, places: NDArray[np.int64], side: str = "D") -> None:
-        """Set a holder's arrays to those of one that is smaller along a side, which is the last one of every array.
+        """Set a holder's arrays from one that is smaller along a side, which is the last one of every array.
 
-        ``places``: of the other's numbers along the side; what is elsewhere stays. All other sides are equally long.
+        ``places``: positions of the other's numbers along the side; the rest stays. All other sides are equally long.
         """
         for name, declared in self.arrays.items():
             attribute = self._attributes[name]
@@ -254,7 +257,7 @@ class Layout:
         return sum(int(getattr(holder, attribute).nbytes) for attribute in self._attributes.values())
 
     def bytes(self, **sizes: int) -> int:
-        """Bytes of arrays of these sizes, all of which must be given."""
+        """Bytes of arrays with these sizes, all of which are required."""
         shapes = (array.shape for array in self.arrays.values())
         return 8 * sum(math.prod(sizes[side] if isinstance(side, str) else side for side in shape) for shape in shapes)
 
@@ -268,10 +271,10 @@ def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str, ...], s
 
 
 def counts(header: Header, **most: int) -> tuple[int, ...]:
-    """The integers of a header that holds nothing else, in the order asked for: each from 0 to its largest value.
+    """The integers of a header that has nothing else, in the requested order: each from 0 to its largest value.
 
     Raises:
-        ValueError: other names, other types, or a number out of range.
+        ValueError: wrong names or types, or a number out of range.
     """
     if set(header) != set(most):
         raise ValueError(f"the header must hold exactly {sorted(most)}")
@@ -282,7 +285,7 @@ def counts(header: Header, **most: int) -> tuple[int, ...]:
 
 
 class Holder:
-    """A holder of arrays and counts, both its attributes.
+    """A holder of arrays and counts, both as attributes.
 
     Attributes:
         layout: the arrays.
@@ -304,15 +307,15 @@ class Holder:
         return self.layout.to_arrays(self), {name: getattr(self, name) for name in self.counts}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; after a ``ValueError`` nothing has changed."""
+        """Load a state from ``to_arrays``; a ``ValueError`` leaves the holder unchanged."""
         found = dict(zip(self.counts, counts(header, **self.counts), strict=True))
         self.layout.load(self, arrays, lambda held: self._check(held, found), **self._sizes(found))
         for name, count in found.items():
             setattr(self, name, count)
 
     def _sizes(self, _found: Counts) -> Counts:
-        """The sizes of the layout with these counts; by default all are free."""
+        """The sizes of the layout for these counts; by default all are free."""
         return {}
 
     def _check(self, _held: Mapping[str, Floats], _found: Counts) -> None:
-        """Refuse arrays, by attribute, that do not go together, with a ValueError; by default all do."""
+        """Raise ValueError for inconsistent arrays, by attribute; by default none are."""

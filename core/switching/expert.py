@@ -1,4 +1,4 @@
-"""Input mapping, scaler and learner: what learns some columns, whatever space its rows come in.
+"""Input mapping, scaler and learner: learns a set of columns, whatever space its rows are in.
 
     X (n, D)  -input mapping->  own columns (n, d)  -scaler->  Z (n, d)  -learner->
 
@@ -29,7 +29,7 @@ from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
 PerRow = Floats | None
-"""A number for each row (n,), where rows came with one."""
+"""A number for each row (n,), if the rows have one."""
 WEIGHT_MAX = 1e300
 """Weights are capped here: a tiny spread can make them larger than any number."""
 
@@ -39,13 +39,13 @@ class SpaceExpert(Nested):
 
     Args:
         columns: names of the d columns that the learner is built for.
-        ranges: (2, d) their declared ends, NaN where there are none.
-        input_mapping: recovers the columns from rows of another space; None where rows have them.
+        ranges: (2, d) their declared ends, NaN if not declared.
+        input_mapping: recovers the columns from rows of another space; None if rows have them.
         shared: an expert of the same columns, whose scaler and learner it shares; None: it has new ones. An algorithm
             without scaling has no scaler.
 
     Attributes:
-        reader: what encodes the rows, by its names in a state, where the expert's state is that of a space's model.
+        reader: the parts that encode rows, by their names in a state, if the expert's state is that of a space's model.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class SpaceExpert(Nested):
 
     @property
     def row_exact(self) -> bool:
-        """Whether a block of rows is learned as its rows are one by one, bit for bit."""
+        """Whether a block of rows gives the same bits as its rows one by one."""
         return self._config.algorithm.row_exact(self._config.spec(self.width))
 
     def configure(self, config: Config) -> None:
-        """Go on under another configuration of the same algorithm, parameters and seed."""
+        """Continue with another configuration of the same algorithm, parameters and seed."""
         self._config = config
 
     def with_input_mapping(self, input_mapping: FeatureRecovery) -> "SpaceExpert":
@@ -118,11 +118,11 @@ class SpaceExpert(Nested):
         return predictions
 
     def add_class(self) -> None:
-        """One more class, which no row is learned of now."""
+        """Add a class without learning a row of it now."""
         self.learner.add_class()
 
     def weights(self) -> Weights | None:
-        """The linear model in use over the rows' encoded columns (D), before scaling, or None."""
+        """The current linear model over the rows' encoded columns (D), before scaling, or None."""
         found = self.learner.weights()
         if found is not None and self.scaler is not None:
             centre, spread = self.scaler.affine()
@@ -132,7 +132,7 @@ class SpaceExpert(Nested):
         return found if found is None or self.input_mapping is None else self.input_mapping.carry(found)
 
     def start_at(self, weights: Weights) -> None:
-        """Take over a linear model of the expert's own columns, before scaling, where the learner can."""
+        """Start from a linear model of the expert's own columns, before scaling, if the learner can."""
         if not isinstance(self.learner, Transferable):
             return
         if self.scaler is not None:
@@ -145,13 +145,13 @@ class SpaceExpert(Nested):
         self.learner.start_at(weights)
 
     def reset_learner(self, classes: int) -> None:
-        """The learner back in its first state, with so many classes; encoder, input mapping and scaling go on."""
+        """Reset the learner to its first state, with this many classes; encoder, input mapping and scaling continue."""
         self.learner = self._new_learner()
         for _ in range(classes):
             self.learner.add_class()
 
     def forget(self) -> None:
-        """Discount what the learner has learned, where it can."""
+        """Discount what the learner has learned, if it can."""
         if isinstance(self.learner, Forgetful):
             self.learner.forget()
 
@@ -171,14 +171,14 @@ class SpaceExpert(Nested):
         return [_unscaled(alarm, centre, spread) if alarm.columns else alarm for alarm in alarms]  # a rate has no unit
 
     def explain_encoded(self, X: Floats) -> Header | None:
-        """What a learner without weights knows about one encoded row (1, D); None where it has no explanation."""
+        """The explanation of one encoded row (1, D) by a learner without weights; None if it has none."""
         if not isinstance(self.learner, Explaining):
             return None
         own = self.to_own_columns(X)
         return self.learner.explain(own if self.scaler is None else self.scaler.scale(own))
 
     def restart(self) -> None:
-        """Reset the step-size schedule: a switch is complete."""
+        """Reset the step-size schedule after a completed switch."""
         if isinstance(self.learner, Transferable):
             self.learner.restart()
 
@@ -187,12 +187,12 @@ class SpaceExpert(Nested):
         return self.learner.info()
 
     def classes_differ(self, classes: int) -> bool:
-        """Whether the learner has another number of classes."""
+        """Whether the learner's number of classes differs."""
         shares = self.learner.predict(np.zeros((1, self.width))).probabilities
         return shares is not None and shares.shape[1] != classes
 
     def parts(self) -> dict[str, Any]:
-        """The parts there are, by their names in a state, where the input mapping is called "front"."""
+        """The existing parts, by their names in a state, where the input mapping is called "front"."""
         held = {**self.reader, "front": self.input_mapping, "scaler": self.scaler, "learner": self.learner}
         return {name: part for name, part in held.items() if part is not None}
 

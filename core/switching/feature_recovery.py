@@ -31,13 +31,13 @@ from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE
 
 MappingKind = Literal["linear", "kernel"]
 ROWS_MIN = 2
-"""Rows from which there is a mapping."""
+"""Least rows for a mapping."""
 STORED_MAX = 500
-"""Rows that a kernel mapping keeps at most."""
+"""Most rows that a kernel mapping keeps."""
 ROWS_ENOUGH = 5
-"""Overlap rows, the paper's fewest, below which a switch warns and relies on the new model."""
+"""Overlap rows, the paper's minimum, below which a switch warns and relies on the new model."""
 ERROR_POOR = 0.8
-"""Held-out error of a mapping from which on a switch warns as well."""
+"""Held-out error of a mapping above which a switch warns, too."""
 ERROR_MAX = 10.0
 INPUT_MAX, ENTRY_MAX, OUTPUT_MAX = 1e75, 1e200, 1e300
 _RATE, _LATE = 0.02, 4.0
@@ -83,7 +83,7 @@ class FeatureRecovery(Holder, ABC):
 
     def learn(self, X: Floats, Y: Floats) -> None:
         """Learn n rows in order: sources X (n, d2) with their targets Y (n, d), all finite."""
-        if not self.d1:  # nothing has vanished: rows are counted, and cost nothing
+        if not self.d1:  # nothing has vanished: rows are only counted
             self.count = self.solved = self.count + len(X)
             return
         for row in np.clip(np.hstack([X, Y[:, self.vanished]]), -INPUT_MAX, INPUT_MAX):
@@ -96,7 +96,7 @@ class FeatureRecovery(Holder, ABC):
                 self.solve()
 
     def _judge(self, x1: Floats, recovered: Floats) -> None:
-        """Take a row's vanished columns, as they are and as they were recovered, into e and v."""
+        """Update e and v by a row's vanished columns and their recovered values."""
         late = max(_RATE, _LATE / max(self.count + 2.0, _LATE))
         off, distance = np.minimum(np.abs(x1 - recovered), INPUT_MAX), x1 - self.mean[-self.d1 :]
         e, v = self.errors
@@ -109,14 +109,14 @@ class FeatureRecovery(Holder, ABC):
 
     @abstractmethod
     def solve(self) -> None:
-        """Take the rows so far into the mapping in use; with fewer than two there is none."""
+        """Solve the mapping for the rows so far; with fewer than two there is none."""
 
     @abstractmethod
     def freeze(self) -> None:
-        """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
+        """Stop learning: drop the rows' part of the state, keep the current mapping."""
 
     def recover(self, X: Floats) -> Floats:
-        """Targets (n, d) of rows X (n, d2), vanished ones 0 before there is a mapping; changes nothing."""
+        """Targets (n, d) of rows X (n, d2), with vanished ones 0 before there is a mapping; changes nothing."""
         Y = np.empty((len(X), len(self.targets)))
         Y[:, self.kept] = X[:, self.source]
         Y[:, self.vanished] = self._recovered(X)
@@ -139,7 +139,7 @@ class FeatureRecovery(Holder, ABC):
 
     @abstractmethod
     def flops_to_learn(self, rows: int) -> float:
-        """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
+        """Approximate floating-point operations of learning rows and solving the mapping once."""
 
     @property
     @abstractmethod
@@ -153,7 +153,7 @@ class FeatureRecovery(Holder, ABC):
 
     @property
     def error(self) -> float | None:
-        """The mean ratio e / v on rows not learned yet, over the columns that vary; None where none does."""
+        """The mean ratio e / v on rows not yet learned, over the columns that vary; None if none does."""
         varies = self.errors[1] > 0.0
         if not varies.any():
             return None
@@ -162,7 +162,7 @@ class FeatureRecovery(Holder, ABC):
 
     @property
     def problem(self) -> str | None:
-        """Why recovered columns are not to be relied on, or None."""
+        """Why recovered columns are unreliable, or None."""
         if not self.d1:
             return None
         if self.count < ROWS_ENOUGH:
@@ -178,7 +178,7 @@ class FeatureRecovery(Holder, ABC):
         return bool(self.ridge[0] < RIDGE)
 
     def only(self, targets: Sequence[str]) -> Self:
-        """Of a frozen one the part that gives some of its targets."""
+        """The part of a frozen mapping that gives some of its targets."""
         if tuple(targets) == self.targets:
             return self
         found = type(self)(self.sources, targets, self.paper)

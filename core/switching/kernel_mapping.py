@@ -37,7 +37,7 @@ from core.switching.linear_mapping import inverse_deviations
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 PAPER_SCALE = 1.0 / math.sqrt(10.0)
-"""What makes exp(-|x - x'|^2 / 20) of distances in units of h = 1."""
+"""The scale that gives exp(-|x - x'|^2 / 20) for distances in units of h = 1."""
 LAYOUT = Layout(
     {
         "stored": Array("stored", "columns"),
@@ -102,7 +102,7 @@ class KernelMapping(FeatureRecovery):
             self.solve()
 
     def solve(self) -> None:
-        """Take the rows so far into the mapping in use; with fewer than two there is none."""
+        """Solve the mapping for the rows so far; with fewer than two there is none."""
         if self.count < (1 if self.paper else ROWS_MIN) or self.solved == self.count:
             return
         self.solved = self.count
@@ -128,7 +128,7 @@ class KernelMapping(FeatureRecovery):
         _recover(X2, self.Z, m2, self.scale, m1, self.A, out)
 
     def flops_to_learn(self, rows: int) -> float:
-        """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
+        """Approximate floating-point operations of learning rows and solving the mapping once."""
         stored = min(STORED_MAX, self.count + rows)
         solving = (8.0 * rows + stored) * stored * (stored + self.d2 + self.d1)
         return solving + flops_to_choose(self.count, rows, self.d1)
@@ -139,7 +139,7 @@ class KernelMapping(FeatureRecovery):
         return 4.0 * STORED_MAX * (self.d2 + self.d1)
 
     def freeze(self) -> None:
-        """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
+        """Stop learning: drop the rows' part of the state, keep the current mapping."""
         self.solve()
         self.stored = self.stored[:0].copy()
 

@@ -67,7 +67,7 @@ def _recover(X2: Floats, m2: Floats, m1: Floats, M: Floats, out: Floats) -> None
 
 @njit("void(f8[::1], i8, f8, f8[::1], f8[:,::1])", cache=True, nogil=True)
 def _accumulate(x: Floats, d2: int, rows: float, mean: Floats, S: Floats) -> None:
-    """Row x (d2 + d1,), the ``rows``-th, joins the means and S (d2, d2 + d1), of which S22 is an upper triangle."""
+    """Add row x (d2 + d1,), the ``rows``-th, to the means and S (d2, d2 + d1), whose S22 is an upper triangle."""
     share = 1.0 - 1.0 / rows
     for i in range(d2):
         f = (x[i] - mean[i]) * share
@@ -102,7 +102,7 @@ class LinearMapping(FeatureRecovery):
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]  # what there is at the moment
-        """The arrays there are."""
+        """The layout of the existing arrays."""
         return WITH_SUMS if self.S is not None else _WITH_ROWS if len(self.stored) else _SOLVED
 
     def _absorb(self, row: Floats, recovered: Floats) -> None:
@@ -123,7 +123,7 @@ class LinearMapping(FeatureRecovery):
         return self.d2 if self.paper else linear_rows_max(self.d2)
 
     def solve(self) -> None:
-        """Take the rows so far into the mapping in use; with fewer than two there is none."""
+        """Solve the mapping for the rows so far; with fewer than two there is none."""
         if self.count < ROWS_MIN or self.solved == self.count:
             return
         with np.errstate(over="ignore", invalid="ignore"):
@@ -170,7 +170,7 @@ class LinearMapping(FeatureRecovery):
         return Weights(*(np.clip(part, -OUTPUT_MAX, OUTPUT_MAX) for part in (coefficients, bias)))
 
     def flops_to_learn(self, rows: int) -> float:
-        """Floating-point operations of learning some rows and solving the mapping once (coarse)."""
+        """Approximate floating-point operations of learning rows and solving the mapping once."""
         solving = (4.0 * rows + self.d2) * self.d2 * (self.d2 + self.d1)
         return solving + flops_to_choose(self.count, rows, self.d1)
 
@@ -180,7 +180,7 @@ class LinearMapping(FeatureRecovery):
         return 2.0 * self.d2 * self.d1
 
     def freeze(self) -> None:
-        """Nothing is learned any more: the rows' part of the state goes, the mapping in use stays."""
+        """Stop learning: drop the rows' part of the state, keep the current mapping."""
         self.solve()
         self.stored, self.S = self._no_rows(), None
 
@@ -189,7 +189,7 @@ class LinearMapping(FeatureRecovery):
         other.M = np.ascontiguousarray(self.M[:, at])
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``Holder``."""
+        """Load a state from ``to_arrays``; see ``Holder``."""
         layout = WITH_SUMS if "S" in arrays else _WITH_ROWS if "stored" in arrays else _SOLVED
         count, solved = counts(header, **self.counts)
         held: dict[str, Any] = {"S": None, "stored": self._no_rows()}
@@ -202,6 +202,6 @@ class LinearMapping(FeatureRecovery):
 
 
 def inverse_deviations(squares: Floats, rows: int) -> Floats:
-    """1 / s per column, 0 where a column never varied."""
+    """1 / s per column, 0 if a column never varied."""
     deviations = np.sqrt(squares / rows)
     return np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-100)

@@ -41,7 +41,7 @@ from core.numerics.weighting import bounded_square, deviation, fixed_share, weig
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Shares
 
 VOTE = 0.9
-"""What the predicted class is worth where a learner has no probabilities; the others share the rest."""
+"""Probability of the predicted class if a learner has no probabilities; the others share the rest."""
 _PURPOSE = "expert of a row"
 PROBABILITY_MIN = 1e-6
 ROWS, ERROR, LOW, HIGH = range(4)
@@ -88,7 +88,7 @@ def _move(losses: Floats, eta: float, share: float, t: float, weights: Floats) -
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _follow(y: float, mixed: float, counters: Floats) -> float:
-    """A row's number joins the counters; the rate of losses 1 / (2 D)."""
+    """Add a row's number to the counters; returns the rate of losses 1 / (2 D)."""
     counters[ERROR] += max(1.0 / counters[ROWS], _ERROR_RATE) * (bounded_square(mixed - y) - counters[ERROR])
     label = min(max(y, -_LABEL_MAX), _LABEL_MAX)
     counters[LOW] = label if counters[ROWS] == 1.0 else min(counters[LOW], label)
@@ -105,7 +105,7 @@ def mix_rows(
     P: Floats, S: Floats, y: Floats, numbers: bool, weights: Floats, losses: Floats, counters: Floats, eta: float,
     share: float, geometric: bool, draws: Floats, chosen: Ints, out: Floats, std: Floats,
 ) -> None:  # fmt: skip
-    """The mixture for n rows; where they have labels, each then weighs the experts.
+    """The mixture for n rows; if they have labels, each then moves the experts' weights.
 
     P (E, n, m), S (E, n)     probabilities, or numbers, which are clipped in place, with m = 1, and deviations
     y (n,), numbers           class indices or numbers, (0,): nothing is learned; which of both
@@ -193,7 +193,7 @@ class Mixture(Holder):
         return self._mix(predictions, truth, draws, -1)
 
     def _mix(self, predictions: Sequence[Prediction], truth: NDArray[Any], draws: Floats, likeliest: int) -> Prediction:
-        """What the experts make together (4), or the one drawn (11) or ``likeliest`` >= 0 makes; learns labels (n,)."""
+        """The experts' combined prediction (4), or that of the one drawn (11) or ``likeliest`` >= 0; learns labels."""
         numbers = truth.dtype == np.float64
         eta, share = self._rates()
         chosen = np.full(len(predictions[0].value), likeliest)
@@ -259,7 +259,7 @@ def _voted(value: NDArray[Any], classes: int) -> Floats:
 
 
 def _of_shares(predictions: Sequence[Prediction], P: Floats, chosen: Ints) -> Prediction:
-    """The prediction that probabilities (n, K) make.
+    """The prediction from probabilities (n, K).
 
     The class is that of the expert that was chosen (>= 0); where all agree, theirs, which a learner may have a better
     reason for than its probabilities; else the first most probable one.

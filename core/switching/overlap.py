@@ -47,7 +47,7 @@ POOR_SHARE_MAX = 0.1
 """Largest first weight of experts whose columns are recovered poorly."""
 
 ROW_FLOPS = 3e5
-"""Some sixty microseconds of interpreted work per row of an overlap, in floating-point operations."""
+"""About sixty microseconds of interpreted work per overlap row, in floating-point operations."""
 
 
 class OverlapPeriod(Nested):
@@ -85,7 +85,7 @@ class OverlapPeriod(Nested):
         self._new_part = RowPart(self.next_schema, self.feedback_schema)
 
     def configure(self, config: Config) -> None:
-        """Go on under another configuration: the old side and the new model."""
+        """Continue with another configuration: the old side and the new model."""
         self.config = config
         self.old.configure(config)
         self.new.configure(config)
@@ -104,7 +104,7 @@ class OverlapPeriod(Nested):
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
-        """Test the old model, then train all, on rows as ``absorb`` gave them; see ``Expert.learn``."""
+        """Test the old model, then train all models, on rows from ``absorb``; see ``Expert.learn``."""
         X1, X2 = self._columns(X)
         if self.paper:
             if new:
@@ -143,7 +143,7 @@ class OverlapPeriod(Nested):
 
     @property
     def row_exact(self) -> bool:
-        """Whether a block of rows is learned as its rows are one by one, bit for bit."""
+        """Whether a block of rows gives the same bits as its rows one by one."""
         return self.old.row_exact and self.new.row_exact
 
     def flops_to_map(self, rows: int) -> float:
@@ -163,12 +163,12 @@ class OverlapPeriod(Nested):
         return new
 
     def add_class(self) -> None:
-        """One more class, which no row is learned of now."""
+        """Add a class without learning a row of it now."""
         self.old.add_class()
         self.new.add_class()
 
     def take_alarms(self) -> list[Alarm]:
-        """The old learner's; alarms of the new one, in its first rows, are no drift."""
+        """The old learner's alarms; those of the new one in its first rows are not drifts."""
         self.new.take_alarms()
         found, self._alarms = [*self._alarms, *self.old.take_alarms()], []
         return found
@@ -183,7 +183,7 @@ class OverlapPeriod(Nested):
 
 
 def new_recovery(kind: MappingKind, sources: Sequence[str], targets: Sequence[str], paper: bool) -> FeatureRecovery:
-    """A mapping that has learned nothing."""
+    """An untrained mapping."""
     from core.switching.kernel_mapping import KernelMapping  # noqa: PLC0415  its kernels are loaded later, see core.model
     from core.switching.linear_mapping import LinearMapping  # noqa: PLC0415  likewise
 
@@ -216,5 +216,5 @@ def _initial_weights(names: Sequence[str], recovery: FeatureRecovery, trial: "Tr
 
 
 def _part(columns: Sequence[NDArray[Any] | None], at: slice) -> list[Any]:
-    """Some of the rows that each of these has; None stays."""
+    """A part of the rows of each of these; None stays None."""
     return [None if column is None else column[at] for column in columns]

@@ -12,9 +12,9 @@ Rows name the space they were validated against. Each phase accepts several (``S
     steady      its own                         union of an overlap that was aborted: in flight, projected
 
 An overlap that began in an ensemble also accepts the ensemble's rows; an ensemble after an abort, those of that union.
-Rows of a space that a later switch has left behind are not learned; those that were tracked are scored by the
+Rows of a space that a later switch left behind are not learned; tracked ones are scored by the
 prediction that was served. The last 64 such spaces are remembered. Rows of a space that has got further categories are
-rows of the larger one: a category is known by its number, and further ones stand behind those before.
+rows of the larger one: a category is identified by its number, and new ones follow the old ones.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ SwitchAction = Literal["begin", "complete", "abort"]
 RETIRED_MAX = 64
 """Spaces left behind that are remembered."""
 NAMES_SHOWN = 5
-"""Features of a new space that a refusal names."""
+"""Most features of a new space that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class SpaceRoute:
 
     schema: Space
     model: Phase  # encodes and learns the rows
-    part: RowPart | None = None  # what of a row the model reads; None: all
+    part: RowPart | None = None  # the part of a row that the model reads; None: all
     others: tuple[Callable[[], None], ...] = ()  # add a new class to models that do not learn its row
-    watched: bool = True  # whether the rows are tested for drift: not those of a space that is no longer in force
-    predicted: bool = True  # whether the model is the one that has predicted those of them that are tracked
+    watched: bool = True  # whether the rows are tested for drift: not those of a space that is no longer in use
+    predicted: bool = True  # whether this model predicted the tracked rows among them
 
     def returned_lags(self, brought: Sequence[tuple[float, ...] | None]) -> Floats | None:
         """The lag columns (n, L) that rows were predicted with, () before the first row; None for a model without."""
@@ -59,7 +59,7 @@ class SpaceRoute:
 
 
 class Switching:
-    """The phase of a model, and its memory of spaces; without one until the first row fixes it.
+    """The phase of a model, and its memory of spaces; no space until the first row determines it.
 
     Attributes:
         now: the phase's models; None before there is a space.
@@ -79,7 +79,7 @@ class Switching:
         self.enter(None if space is None else SpaceModel(config, space))
 
     def enter(self, now: Phase | None, aborted_union: Schema | None = None) -> None:
-        """Go over to another phase; ``aborted_union``: that of the overlap that has just been aborted."""
+        """Enter another phase; ``aborted_union``: the union of the overlap that was just aborted."""
         self.now, self.aborted_union = now, aborted_union
         self.in_force = now.old if isinstance(now, OverlapPeriod) else now
         self.routes: dict[str, SpaceRoute] = {}
@@ -93,7 +93,7 @@ class Switching:
                 self._retire(former)
 
     def _accepted(self, now: Phase) -> Iterator[SpaceRoute]:
-        """The routes of a phase; of two for the same space the first one counts."""
+        """The routes of a phase; the first one counts if there are two for a space."""
         yield SpaceRoute(now.feedback_schema, now)
         in_force, new = (now.old, (now.new.add_class,)) if isinstance(now, OverlapPeriod) else (now, ())
         yield SpaceRoute(in_force.schema, in_force, others=new)
@@ -105,9 +105,9 @@ class Switching:
             yield SpaceRoute(union, in_force, RowPart(in_force.schema, union), new, predicted=predicted)
 
     def fork_for_challenger(self, config: Config) -> "Switching":
-        """The spaces of a challenger that begins now, in the space in force.
+        """The spaces of a challenger that starts now, in the current space.
 
-        It accepts rows in flight of the spaces before as this one does, but for those that an earlier expert learns.
+        It accepts rows in flight of earlier spaces as this one does, except those that an earlier expert learns.
         """
         found, now = Switching(config, None), self.now
         found.retired_spaces, found.renamed_spaces = [*self.retired_spaces], dict(self.renamed_spaces)
@@ -118,7 +118,7 @@ class Switching:
         return found
 
     def configure(self, config: Config) -> None:
-        """Go on under another configuration of the same algorithm, parameters and seed."""
+        """Continue with another configuration of the same algorithm, parameters and seed."""
         self.config = config
         if self.now is not None:
             self.now.configure(config)
@@ -134,11 +134,11 @@ class Switching:
 
     @property
     def mapping_error(self) -> float | None:
-        """Its relative squared error on rows it had not learned, or None."""
+        """The mapping's relative squared error on rows it had not learned, or None."""
         return None if self._recovery is None else self._recovery.error
 
     def report(self) -> list[Header] | None:
-        """The experts with their weights and losses, where there are some."""
+        """The experts with their weights and losses, if there are any."""
         return None if self.in_force is None else self.in_force.report()
 
     # ---------------------------------------------------------------- steps
@@ -152,7 +152,7 @@ class Switching:
         return parse_next(with_declarations(raw, self._current), self._current)
 
     def refusal(self, action: SwitchAction, features: Sequence[Feature] | None) -> str | None:
-        """Why a step of the log cannot be made as the model stands now, or None."""
+        """Why a step from the log cannot be taken in the present state, or None."""
         if (problem := self.obstacle(action)) is not None or action != "begin":
             return problem
         if features is None or not fits(features, self._current):
@@ -160,7 +160,7 @@ class Switching:
         return None
 
     def refusal_of_overlap(self, space: str) -> str | None:
-        """Why rows of a union, by its id, cannot train the mapping as the model stands now, or None."""
+        """Why rows of a union, by its id, cannot train the mapping in the present state, or None."""
         if not isinstance(self.now, OverlapPeriod):
             return "no change of features is under way: overlap rows are accepted between begin and complete"
         if space != self.now.feedback_schema.id:
@@ -187,13 +187,13 @@ class Switching:
 
     @property
     def _current(self) -> Schema:
-        """The space in force of a model whose features can change."""
+        """The current space of a model whose features can change."""
         assert self.now is not None
         assert isinstance(self.now.schema, Schema)
         return self.now.schema
 
     def obstacle_to_extend(self) -> str | None:
-        """Why categories cannot be added to the features in force, or None."""
+        """Why categories cannot be added to the current features, or None."""
         now = self.now
         if isinstance(now, SpaceModel) and not self.config.algorithm.sparse and now.extensible:
             return None
@@ -205,7 +205,7 @@ class Switching:
         return f"cannot be added to what {self.config.algorithm_id} has learned: {by_switch}"
 
     def extend(self, features: tuple[Feature, ...], classes: int) -> None:
-        """Go over to features with further categories, which nothing stands against, with all classes seen."""
+        """Switch to features with additional categories, with all classes seen, after a check for obstacles."""
         assert isinstance(self.now, SpaceModel)
         former, schema = self.now.schema.id, Schema(features)
         found = {one: schema.id for one in (*self.renamed_spaces, former) if one != schema.id}
@@ -213,7 +213,7 @@ class Switching:
         self.enter(self.now.extended(schema, classes), self.aborted_union)
 
     def complete(self, first_row: int, classes: int) -> str | None:
-        """Go over to the experts, after so many rows and classes; a warning, or None."""
+        """Switch to the experts, after this many rows and classes; returns a warning or None."""
         assert isinstance(self.now, OverlapPeriod)
         taught = self.now.trial.taught
         self._leave(self.now.old, self.now.next_schema)
@@ -232,7 +232,7 @@ class Switching:
         self.enter(self.now.old, self.now.feedback_schema)
 
     def begin(self, features: tuple[Feature, ...], mapping: MappingKind | None, classes: int) -> None:
-        """Go over to an overlap with new features, which nothing stands against, after so many classes."""
+        """Start an overlap with new features, after this many classes and a check for obstacles."""
         assert isinstance(self.now, SpaceModel)
         if self.aborted_union is not None:
             self._retire(self.aborted_union.id)
@@ -242,17 +242,17 @@ class Switching:
         self.enter(period)
 
     def kind(self, mapping: MappingKind | None) -> MappingKind:
-        """The mapping of a change: the one asked for, else what the parameters say, else linear."""
+        """The mapping of a change: the requested one, else that of the parameters, else linear."""
         asked: MappingKind = mapping or (self.config.params["mapping"] if self.config.algorithm.evolves else "linear")
         return asked
 
     @property
     def paper(self) -> bool:
-        """Whether the paper's forms of the switch are asked for; other algorithms' variants mean other things."""
+        """Whether to use the paper's forms of the switch; other algorithms' variants mean other things."""
         return self.config.algorithm.evolves and self.config.params["variant"] == "paper"
 
     def reset(self) -> None:
-        """Nothing learned; after a switch in the space in force, else in that of the configuration."""
+        """Reset to an untrained state; after a switch in the current space, else in the configuration's."""
         space = self.config.space if not self.switches or self.now is None else self.now.schema
         if self.in_force is not None and space is not None:
             self._leave(self.in_force, space)
@@ -261,7 +261,7 @@ class Switching:
     # ---------------------------------------------------------------- estimates
 
     def bytes_to_switch(self, following: Schema, mapping: MappingKind) -> int:
-        """Bytes that the state will take at most during a change to a space."""
+        """Most bytes that the state will take during a change to a space."""
         most, now = bytes_to_switch(self.config, self._current, following, mapping), self.in_force
         if now is not None and now.mixture is not None:  # several experts, and their columns
             columns = row_columns(self.config, following)
@@ -290,7 +290,7 @@ class Switching:
 
 
 def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: MappingKind) -> int:
-    """Bytes that a state will take at most during a change of features: the old model, two new ones and the mapping."""
+    """Most bytes that a state will take during a change of features: the old model, two new ones and the mapping."""
     columns = row_columns(config, following)
     targets = len(set(row_columns(config, old)) - set(columns))
     models = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
@@ -298,6 +298,6 @@ def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Map
 
 
 def mapping_bytes(targets: int, sources: int, mapping: MappingKind) -> int:
-    """Bytes that learning a mapping takes at most: its sums or stored rows, and the mapping in use."""
+    """Most bytes that learning a mapping takes: its sums or stored rows, and the current mapping."""
     rows = STORED_MAX if mapping == "kernel" else linear_rows_max(sources)
     return 8 * (rows * (sources + targets) * 2 + 4 * (sources + targets))

@@ -22,11 +22,11 @@ from core.numerics.linalg import spd_inverse
 from core.state.layout import Array, Range
 
 RIDGE = 0.03
-"""What a mapping is solved with where nothing asks for another one."""
+"""The default ridge of a mapping."""
 CHOICE_ROWS_MAX = 128
-"""Rows up to which a mapping chooses its ridge; a linear one keeps so many at least."""
+"""Rows up to which a mapping chooses its ridge; a linear one keeps at least this many."""
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2)
-"""What is tried instead of .03."""
+"""Alternatives to .03."""
 RIDGE_ARRAY = Array(1, within=Range(min(RIDGES), RIDGE))
 """A mapping's ridge in its state."""
 _GAIN = 0.5

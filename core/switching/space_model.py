@@ -1,4 +1,4 @@
-r"""What predicts and learns the rows of one feature space: one expert, or several after a change of features.
+r"""Predicts and learns the rows of one feature space: one expert, or several after a change of features.
 
     raw (n, F)  -encoder, lags->  X (n, D)  -experts->  their predictions  -mixture->  one
 
@@ -8,8 +8,7 @@ A steady model has one expert. A switch makes the model of the new space one of 
     new         the model of the new space, trained in the overlap
     carried     a learner of the new space that starts at the old model's weights M w1 (linear models only)
 
-Least-squares learners are not carried: they find weights of their own within some tens of rows
-(measured once).
+Least-squares learners are not carried: they find their own weights within some tens of rows (measured once).
 
 core.switching.mixture combines the predictions and moves the experts' weights; core.switching.overlap sets
 the first ones. Rows of the old space that were tracked before the switch still train the old model, whose scaler and
@@ -144,7 +143,7 @@ class SpaceModel(Nested):
         return "steady" if self.mixture is None else "ensemble"
 
     def configure(self, config: Config) -> None:
-        """Go on under another configuration; missing values are filled as it says."""
+        """Continue with another configuration; missing values are filled as it says."""
         self.config = config
         self.encoder.configure(config.missing)
         for expert in self.experts.values():
@@ -154,7 +153,7 @@ class SpaceModel(Nested):
 
     @property
     def row_exact(self) -> bool:
-        """Whether a block of rows is learned as its rows are one by one, bit for bit.
+        """Whether a block of rows gives the same bits as its rows one by one.
 
         Not where several learners raise alarms: a block's are those of the expert with the largest weight after it.
         """
@@ -205,7 +204,7 @@ class SpaceModel(Nested):
         return self.mixture.predict(made)
 
     def add_class(self) -> None:
-        """One more class, which no row is learned of now."""
+        """Add a class without learning a row of it now."""
         if self.former is not None:
             self.former.add_class()
         self.add_class_to_others()
@@ -217,7 +216,7 @@ class SpaceModel(Nested):
                 expert.add_class()
 
     def reset_learner(self, classes: int) -> None:
-        """Every learner in its first state."""
+        """Reset every learner to its first state."""
         for expert in self.experts.values():
             expert.reset_learner(classes)
         if self.former is not None:
@@ -232,7 +231,7 @@ class SpaceModel(Nested):
             expert.forget()
 
     def take_alarms(self) -> list[Alarm]:
-        """That of the expert with the largest weight."""
+        """The alarms of the expert with the largest weight."""
         if self.mixture is None:
             return self.own.take_alarms()
         found = [expert.take_alarms() for expert in self.experts.values()]
@@ -276,7 +275,7 @@ class SpaceModel(Nested):
         return self._predict_encoded(np.ascontiguousarray(Y[:, : len(self.row_columns)]))
 
     def merge(self) -> "SpaceModel":
-        """The one that goes on after a switch, with a single expert; see above."""
+        """The model with a single expert that continues after a switch; see above."""
         if self.mixture is None:
             return self
         kept, shares = self._likeliest, dict(zip(self.experts, self.mixture.weights.tolist(), strict=True))
@@ -293,13 +292,13 @@ class SpaceModel(Nested):
 
     @property
     def extensible(self) -> bool:
-        """Whether it can go on with further columns."""
+        """Whether it can continue with additional columns."""
         # not isinstance: a runtime protocol would ask for every attribute
         grows = self.mixture is None and self.own.input_mapping is None and self.lags is None
         return grows and bool(getattr(self.own.learner, "extensible", False))
 
     def extended(self, schema: Schema, classes: int) -> "SpaceModel":
-        """The model, with all its classes, of a space with further categories, which has learned the same rows."""
+        """The model, with all its classes, for a space with additional categories; it has learned the same rows."""
         assert isinstance(self.schema, Schema)
         found, own = SpaceModel(self.config, schema), self.own
         for _ in range(classes):
@@ -311,7 +310,7 @@ class SpaceModel(Nested):
         cast("Extensible", found.own.learner).extend(own.learner, places)
         return found
 
-    # ---------------------------------------------------------------- what it says of itself
+    # ---------------------------------------------------------------- reports
 
     @property
     def _likeliest(self) -> SpaceExpert:
@@ -319,7 +318,7 @@ class SpaceModel(Nested):
         return self.own if self.mixture is None else [*self.experts.values()][int(self.mixture.weights.argmax())]
 
     def report(self) -> list[Header] | None:
-        """The experts with their weights and cumulative losses, where there are several."""
+        """The experts with their weights and cumulative losses, if there are several."""
         if self.mixture is None:
             return None
         known = zip(self.experts, self.mixture.weights.tolist(), self.mixture.losses.tolist(), strict=True)
@@ -355,7 +354,7 @@ class SpaceModel(Nested):
         return min(1.0, sum([share for share, expert in weighed if expert.weights() is not None], 0.0))
 
     def explain(self, raw: Floats) -> Header | None:
-        """What the likeliest expert, without weights, knows about one raw row (1, F); None without an explanation."""
+        """The likeliest expert's explanation of one raw row (1, F), if it has no weights; None without one."""
         return self._likeliest.explain_encoded(self.encode(raw))
 
     def info(self) -> Header:
@@ -363,7 +362,7 @@ class SpaceModel(Nested):
         return self._likeliest.info()
 
     def classes_differ(self, classes: int) -> bool:
-        """Whether one of the learners has another number of classes."""
+        """Whether the number of classes of one of the learners differs."""
         former = self.former is not None and self.former.classes_differ(classes)
         return former or any(expert.classes_differ(classes) for expert in self.experts.values())
 

@@ -1,7 +1,7 @@
 """The structure of a change of features in a saved state: described, checked, and built again, empty.
 
-A saved state is arrays (core.state.envelope) and this description of the models that hold them: after a switch they are
-no longer those that the configuration alone would give.
+A saved state consists of arrays (core.state.envelope) and this description of the models that hold them: after a switch
+they are no longer those that follow from the configuration alone.
 
     {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",
      "aborted": features of a union, "retired": ids, "alike": [[id, id]] where there are some, "switches"}
@@ -27,7 +27,7 @@ from core.switching.space_model import SpaceModel, row_columns
 
 
 def describe(switching: Switching) -> Header:
-    """What the phase is built of, as ``build`` reads it."""
+    """The description of a phase that ``build`` reads."""
     described: Header = {
         "phase": "none" if switching.now is None else switching.now.phase,
         "aborted": None if switching.aborted_union is None else _json(switching.aborted_union),
@@ -51,7 +51,7 @@ def _in_force(now: SpaceModel) -> Header:
 
 
 def build(config: Config, described: Header) -> Switching:
-    """An empty one of the same structure, whose ``now`` is then loaded.
+    """An empty ``Switching`` of the same structure, whose ``now`` is then loaded.
 
     Raises:
         ValueError, KeyError, TypeError: no such structure.
@@ -96,7 +96,7 @@ def _build_in_force(config: Config, described: Header, first: bool) -> SpaceMode
 
 
 def spaces_of(config: Config, described: Header) -> Sequence[Space]:
-    """The spaces that a state will take memory for, before any of it is built."""
+    """The spaces that a state needs memory for, before any of it is built."""
     if described["phase"] == "none":
         return []
     old = described["old"] if described["phase"] == "overlap" else described

@@ -1,1 +1,1 @@
-"""`auto`: learners of all families side by side, mixed row by row."""
+"""`auto`: a mixture of learners of all families, weighted row by row."""

@@ -28,7 +28,7 @@ def _multiply(Z: Floats, out: Floats) -> None:
 
 
 class Columns(Nested):
-    """The column sets of one model; its state is that of its scaler and, where columns are lagged, of its history.
+    """The column sets of one model; its state is that of its scaler and, if columns are lagged, of its history.
 
     ``read``: the sets that are made, those that experts read which are awake.
     """
@@ -45,7 +45,7 @@ class Columns(Nested):
         return self._sets(X, self.scaler.absorb(X), y)
 
     def of(self, X: Floats) -> dict[int, Floats]:
-        """The sets of rows X (n, d), each as if it alone came next; changes nothing."""
+        """The sets of rows X (n, d), each as if it were the only next row; changes nothing."""
         return self._sets(X, self.scaler.scale(X), None)
 
     def _sets(self, X: Floats, Z: Floats, y: Floats | None) -> dict[int, Floats]:
@@ -61,13 +61,13 @@ class Columns(Nested):
         return found
 
     def extend(self, other: "Columns", places: Ints) -> None:
-        """Go on for the sets of fewer columns, those at ``places``."""
+        """Continue for the sets of fewer columns, those at ``places``."""
         self.scaler.extend(other.scaler, places)
         if self.history is not None and other.history is not None:
             self.history.extend(other.history, places)
 
     def places(self, columns: int, places: Ints, smaller: "Columns") -> Ints | None:
-        """Where in a set the columns of a smaller model's set are, of which the raw ones are at ``places``.
+        """The positions in a set of a smaller model's columns, whose raw ones are at ``places``.
 
         None where they are not among them: random features are drawn for the columns that there are.
         """
@@ -85,10 +85,10 @@ class Columns(Nested):
         return np.concatenate([places, pairs[places[first], places[second]]])
 
     def parts(self) -> dict[str, Any]:
-        """The scaler, and the history where there is one."""
+        """The scaler, and the history if there is one."""
         return {"scaler": self.scaler} | ({} if self.history is None else {"history": self.history})
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory held, the random features included."""
+        """Bytes of memory held, including the random features."""
         return super().nbytes + (0 if self._random is None else self._random.nbytes)

@@ -1,12 +1,12 @@
-"""Which experts `auto` has: learners of the other families, what they read, and where they are left out.
+"""The experts of `auto`: learners of the other families, the columns they read, and when they are left out.
 
-    raw        the d columns as they come
+    raw        the d columns unchanged
     scaled     robustly scaled (core.features.scaling): z
     random     z and R random Fourier features of z (core.numerics.random_features)
     products   z and z_i z_j, i <= j
     lagged     regression: the row, the row before it and the last two labels (core.features.lags)
 
-Every column set is made once per row, for all experts that read it.
+Every column set is computed once per row, for all experts that read it.
 """
 
 from dataclasses import replace
@@ -23,11 +23,11 @@ RAW, SCALED, RANDOM, PRODUCTS, LAGGED = range(5)
 
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
 COLUMNS_MAX: Final = {"vigo": 64, "vigow": 64}
-"""Columns beyond which a family is left out: it factors a matrix of them per class."""
+"""Most columns for a family that factors a matrix of them per class; beyond it the family is left out."""
 SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
-"""Columns beyond which a column set is left out; no expert on it then has more than 255."""
+"""Most columns for a column set; beyond it the set is left out, so that no expert on it has more than 255."""
 LAGGED_LABELS = 2
-"""Last labels among the lagged columns."""
+"""Number of last labels among the lagged columns."""
 
 
 class Recipe(NamedTuple):
@@ -36,8 +36,8 @@ class Recipe(NamedTuple):
     name: str  # in states and in ``info``
     algorithm: str  # id of its learner
     columns: int  # the set that it reads
-    params: dict[str, Any]  # those that differ from the learner's defaults
-    first: int  # the smallest size of `auto` that has it
+    params: dict[str, Any]  # parameters that differ from the learner's defaults
+    first: int  # the smallest size of `auto` that includes it
 
     @property
     def family(self) -> Algorithm:
@@ -92,7 +92,7 @@ def recipes(spec: Spec) -> tuple[Recipe, ...]:
 
 
 def random_features(spec: Spec) -> int:
-    """R, 0 where the columns are too many."""
+    """R, or 0 if there are too many columns."""
     return RANDOM_FEATURES[spec.params["size"]] if spec.dimension <= SET_COLUMNS_MAX[RANDOM] else 0
 
 
@@ -107,7 +107,7 @@ def width(spec: Spec, columns: int) -> int:
 
 
 def expert_spec(spec: Spec, recipe: Recipe) -> Spec:
-    """What an expert's learner is built from; declared ranges are those of the columns as they come."""
+    """The spec of an expert's learner; declared ranges belong to the unchanged columns."""
     params = recipe.family.complete(recipe.params)
     ranges = spec.ranges if recipe.columns == RAW else ()
     return replace(spec, dimension=width(spec, recipe.columns), params=params, ranges=ranges)

@@ -63,7 +63,7 @@ _SHARE_DECAYS = np.array([1.0, 0.99])
 
 @njit(cache=True, nogil=True)
 def _copy(table: Floats, awake: Ints, own: Floats, back: bool) -> None:
-    """The columns of the experts awake from the table (fields, E) into ``own`` (fields, A), or back."""
+    """Copy the columns of the awake experts from the table (fields, E) into ``own`` (fields, A), or back."""
     for field in range(own.shape[0]):
         for a, e in enumerate(awake):
             if back:
@@ -120,7 +120,7 @@ def _fit_slope(own: Floats, a: int, y: int, logs: Floats, tempered: Floats, weig
 
 @njit(cache=True, nogil=True)
 def _note_use(own: Floats, c: float) -> None:
-    """The use of the experts awake after a row: their shares of the pool, by size, and of the choice."""
+    """Update the use of the awake experts after a row: their shares of the pool, by size, and of the choice."""
     total = 0.0
     for v in own[POOL]:
         total += abs(v)
@@ -141,7 +141,7 @@ def _first_largest(values: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> None:
-    """Label y joins the counts."""
+    """Add label y to the counts."""
     last = int(counters[LAST])
     for which in range(2):
         for k in range(labels.shape[2]):
@@ -165,7 +165,7 @@ def mix_classes(
     P: Floats, y: Ints, weights: Floats, awake: Ints, table: Floats, labels: Floats, counters: Floats, value: Ints,
     p: Floats,
 ) -> None:  # fmt: skip
-    """Classes (n,) and probabilities (n, K), K >= 1, of n rows; where they have classes y, each then moves the weights.
+    """Classes (n,) and probabilities (n, K), K >= 1, of n rows; if they have classes y, each then moves the weights.
 
     Args:
         P: (A - 4, n, K) probabilities of those experts awake that read columns.
@@ -233,7 +233,7 @@ def mix_classes(
 def mix_numbers(
     P: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, value: Floats, std: Floats
 ) -> None:  # fmt: skip
-    """Numbers (n,) with deviations (n,) of n rows; where they have labels y, each then moves the weights.
+    """Numbers (n,) with deviations (n,) of n rows; if they have labels y, each then moves the weights.
 
     As ``mix_classes``, but P (A - 1, 2, n) are numbers and deviations, the table is (5, E) and the counters are (6,).
     """

@@ -2,8 +2,8 @@
 
     X  -columns->  raw, scaled, random, products, lagged  -experts->  P  -mixture->  prediction
 
-Every expert learns every row, but for those that rest (core.learners.auto.resting). An expert that takes no row weights
-counts each row once; the mixture counts all by their weights. Experts and column sets: core.learners.auto.experts;
+Every expert learns every row, except resting ones (core.learners.auto.resting). An expert that takes no row weights
+counts each row once; the mixture applies the weights. Experts and column sets: core.learners.auto.experts;
 equations: core.learners.auto.kernels.
 """
 
@@ -25,7 +25,7 @@ from core.learners.learner import NONE_GIVEN, RowLearner
 from core.state.envelope import Nested
 
 _CHUNK_ROWS = 1024
-"""Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do. Where experts
+"""Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do. If experts
 may rest they are REST_ROWS."""
 
 
@@ -36,7 +36,7 @@ _MIXING_COST = 60.0
 class Auto(Nested):
     """The learner behind `auto`.
 
-    State: that of its parts, the columns, every expert, and the mixture.
+    State: the states of its parts, which are the columns, every expert, and the mixture.
 
     Attributes:
         experts: the learners by their names.
@@ -59,7 +59,7 @@ class Auto(Nested):
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """All experts', a cosine per random feature, and the mixture's."""
+        """The cost of all experts, a cosine per random feature, and the mixture."""
         experts = recipes(spec)
         own = sum(recipe.family.row_cost(expert_spec(spec, recipe), classes) for recipe in experts)
         drawn = random_features(spec) if any(recipe.columns == RANDOM for recipe in experts) else 0
@@ -68,7 +68,7 @@ class Auto(Nested):
 
     @classmethod
     def row_exact(cls, spec: Spec) -> bool:
-        """Whether every expert learns a block as its rows one by one, bit for bit."""
+        """Whether every expert learns a block bit for bit as its rows one by one."""
         return all(recipe.family.row_exact(expert_spec(spec, recipe)) for recipe in recipes(spec))
 
     def __init__(self, spec: Spec) -> None:
@@ -84,7 +84,7 @@ class Auto(Nested):
         self._take_turns()
 
     def _take_turns(self) -> None:
-        """What every row needs of the experts awake: where each writes, and which column sets they read."""
+        """Prepare for the awake experts: where each one writes, and which column sets they read."""
         awake = {self.mixture.names[place] for place in self.mixture.awake}
         recipes_awake = [recipe for recipe in self._recipes if recipe.name in awake]
         self._turns = [
@@ -95,18 +95,18 @@ class Auto(Nested):
         self.columns.read = {recipe.columns for recipe in recipes_awake}
 
     def _room(self, n: int) -> Floats:
-        """Room for what the experts awake say: numbers and deviations (A, 2, n), or probabilities (A, n, K)."""
+        """Room for the awake experts' predictions: numbers and deviations (A, 2, n), or probabilities (A, n, K)."""
         return np.empty((len(self._turns), *((2, n) if self.mixture.regression else (n, self.mixture.classes))))
 
     def _ask(self, X: Floats) -> Floats:
-        """What the experts awake predict, as of ``_room``."""
+        """The awake experts' predictions, in the form of ``_room``."""
         sets, out, value = self.columns.of(X), self._room(len(X)), np.empty(len(X), dtype=np.int64)
         for (expert, columns, _), own in zip(self._turns, out if out.size else (), strict=False):
             expert.predict_into(sets[columns], value, own)
         return out
 
     def _learn(self, X: Floats, y: NDArray[Any], numbers: Floats, weights: Floats) -> Prediction:
-        """Test, then train on one chunk, after which experts may rest."""
+        """Predict, then learn one chunk; experts may rest afterwards."""
         sets, n, value = self.columns.absorb(X, numbers), len(X), np.empty(len(X), dtype=np.int64)
         out = self._out_of_one if n == 1 else self._room(n)
         for (expert, columns, weighs), own in zip(self._turns, self._views_of_one if n == 1 else out, strict=True):
@@ -131,7 +131,7 @@ class Auto(Nested):
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
-        """Test, then train on X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
+        """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
         del discounts
         own, numbers = np.ascontiguousarray(y, dtype=self._label_type), np.ascontiguousarray(y, dtype=np.float64)
         weights = NONE_GIVEN if weights is None else weights
@@ -140,7 +140,7 @@ class Auto(Nested):
         return in_chunks(self._learn, chunks(self.mixture.rows, self._chunk, len(X)), X, own, numbers, weights)
 
     def forget(self) -> None:
-        """Every expert that can discounts its past, and all are weighed anew."""
+        """Every expert that can discounts its past, and the weights start again."""
         for expert in self.experts.values():
             if isinstance(expert, Forgetful):
                 expert.forget()
@@ -148,9 +148,9 @@ class Auto(Nested):
         self._take_turns()
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Go on for a learner of fewer columns; see ``core.contract.Extensible``.
+        """Continue for a learner with fewer columns; see ``core.contract.Extensible``.
 
-        Experts that cannot start anew, with its classes.
+        Experts that cannot continue start again, with its classes.
         """
         self.columns.extend(other.columns, places)
         anew = []
@@ -169,7 +169,7 @@ class Auto(Nested):
         return
 
     def info(self) -> Header:
-        """Rows, and every expert with its weight and how well it does."""
+        """Rows, and every expert with its weight and its performance."""
         return {"rows": self.mixture.rows, "experts": self.mixture.report()}
 
     @property
@@ -182,7 +182,7 @@ class Auto(Nested):
         return {"columns": self.columns, **self.experts, "mixture": self.mixture}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``core.contract.Learner``."""
+        """Load a state from ``to_arrays``; see ``core.contract.Learner``."""
         if set(header) != set(self.parts()):
             raise ValueError(f"the state must be one of {sorted(self.parts())}")
         fresh = type(self)(self._spec)
@@ -196,7 +196,7 @@ class Auto(Nested):
         """What each expert predicts for one row x (1, d).
 
         Returns:
-            ``experts``: for each that is awake and reads columns its name, its weight, and its probabilities of the
+            ``experts``: for each awake expert that reads columns, its name, its weight, and its probabilities of the
             ``classes``, in their order, or its ``prediction``; ``classes``: their indices; ``ambiguity``: None.
         """
         weights, out = self.mixture.weights.tolist(), self._ask(x)

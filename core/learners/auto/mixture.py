@@ -53,8 +53,8 @@ class ExpertMixture(Holder):
 
     Attributes:
         classes: K.
-        names: of all experts, those that read only labels last: they cost nothing and never rest.
-        awake: places of those that do not rest.
+        names: names of all experts; those that only read labels come last, cost nothing and never rest.
+        awake: positions of the experts that do not rest.
     """
 
     layouts: ClassVar = {
@@ -95,19 +95,19 @@ class ExpertMixture(Holder):
         return int(self.counters[mixing.ROWS])
 
     def add_class(self) -> None:
-        """A class that no label was of so far."""
+        """Add a class that has had no label so far."""
         self.classes += 1
         self.labels = np.pad(self.labels, ((0, 0), (0, 1), (0, 1)))
 
     def predict(self, out: Floats) -> Prediction:
-        """The prediction of n rows from those of the experts awake that read columns. Changes nothing.
+        """The prediction of n rows from those of the awake experts that read columns. Changes nothing.
 
         ``out``: (A, n, K) their probabilities, or (A, 2, n) their numbers and deviations.
         """
         return self.learn(out, NONE_GIVEN if self.regression else NO_VALUE, NONE_GIVEN)
 
     def learn(self, out: Floats, y: NDArray[Any], weights: Floats) -> Prediction:
-        """The same for each row before its label y (n,) moves the weights; the rows' own are (n,), or (0,): 1."""
+        """Predict each row, then let its label y (n,) move the weights; row weights are (n,), or (0,) for 1."""
         if self.regression:
             number, std = np.empty((2, out.shape[2]))
             mixing.mix_numbers(out, y, weights, self.awake, self.table, self.counters, number, std)
@@ -129,7 +129,7 @@ class ExpertMixture(Holder):
         self._settle()
 
     def forget(self) -> None:
-        """Experts are weighed as at the start, and labels as if none had been counted."""
+        """Reset the weights of the experts and the counts of labels."""
         figures = self.table[mixing.FIGURE].copy()
         self.table[:] = self._column(1.0 / len(self.names))[:, None]
         self.table[mixing.FIGURE] = figures
@@ -138,9 +138,9 @@ class ExpertMixture(Holder):
         self._wake()
 
     def extend(self, other: "ExpertMixture", anew: Collection[str]) -> None:
-        """Go on for a mixture of the same classes that has learned the same rows; its experts may be others.
+        """Continue for a mixture with the same classes that has learned the same rows; its experts may differ.
 
-        Those that started ``anew`` have no weight until they prove better than others.
+        Experts that started again (``anew``) have no weight until they prove better than others.
         """
         self.labels, self.classes, self.counters = other.labels.copy(), other.classes, other.counters.copy()
         known = {name: column for name, column in zip(other.names, other.table.T, strict=True) if name not in anew}
@@ -153,13 +153,13 @@ class ExpertMixture(Holder):
         self._settle()
 
     def _column(self, weight: float) -> Floats:
-        """What the table has of an expert that has learned nothing."""
+        """The table's column for an expert that has learned nothing."""
         E = len(self.names)
         classes = [1.0, mixing.CURVATURE_FIRST, mixing.POOL_FIRST / E if weight else 0.0, 0.0]
         return np.array([weight, 1.0 / E, 0.0, 0.0, 0.0] + ([] if self.regression else classes))
 
     def _wake(self) -> None:
-        """Take from the table which experts are awake."""
+        """Read from the table which experts are awake."""
         self.awake = np.flatnonzero(~self.resting)
 
     def _settle(self) -> None:
@@ -176,7 +176,7 @@ class ExpertMixture(Holder):
 
     @property
     def weights(self) -> Floats:
-        """What each expert counts for, in shares of 1: in the pool, where negative weights are none, and the choice."""
+        """The share of each expert: in the pool, where negative weights count as 0, and in the choice."""
         chosen: Floats = self.table[mixing.WEIGHT]
         if self.regression:
             return chosen
@@ -187,14 +187,14 @@ class ExpertMixture(Holder):
         return np.asarray(c * pooled + (1.0 - c) * chosen)
 
     def report(self) -> list[Header]:
-        """Every expert with its weight and its figure of the last 1000 rows, fading."""
+        """Every expert with its weight and its fading score over about the last 1000 rows."""
         figures = [float(figure) if self.rows else None for figure in self.table[mixing.FIGURE]]
         columns = zip(self.names, self.weights.tolist(), figures, self.resting.tolist(), strict=True)
         name = "mse" if self.regression else "accuracy"
         return [dict(zip(("expert", "weight", name, "resting"), column, strict=True)) for column in columns]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``Holder``."""
+        """Load a state from ``to_arrays``; see ``Holder``."""
         super().load_arrays(arrays, header)
         self._wake()
 

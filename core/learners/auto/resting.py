@@ -1,14 +1,14 @@
-"""Which experts of `auto` rest: they neither predict nor learn until they are woken, and cost nothing.
+"""Which experts of `auto` rest: resting experts neither predict nor learn, and cost nothing, until they wake.
 
-Decided at every absolute row number divisible by REST_ROWS, so that it does not depend on how a client cuts its rows.
-With use(e) the fading mean of what expert e counts for in what is said:
+This is decided at every absolute row number divisible by REST_ROWS, so it does not depend on how a client cuts rows.
+With use(e) the fading mean of expert e's share in the predictions:
 
-    an expert rests     whose use is below LEAST of an even share, for FIRST_REST rows, every next time twice as many up
-                        to 8 times; not the most used one, nor anyone before row BEGIN
-    it wakes            when these rows are over, at an even share of use: it has some rows to prove itself
-    all wake            when the last REST_ROWS rows went clearly worse than those before: what was of no use may be now
+    an expert rests     if its use is below LEAST of an even share, for FIRST_REST rows, and each further time twice as
+                        long, up to 8 times; never the most used one, and none before row BEGIN
+    it wakes            after these rows, with an even share of use, and has some rows to prove itself
+    all wake            if the last REST_ROWS rows went clearly worse than those before: they may be useful now
 
-Rows during which an expert rests are rows that it has never seen; its weights stay as they were.
+An expert never sees the rows during its rest; its weights stay unchanged.
 """
 
 import math

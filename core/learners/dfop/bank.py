@@ -49,7 +49,7 @@ CHUNK_ROWS = 1024
 """Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
 SCORE_MAX = 1.5
 DEVIATION_MAX = 3.0
-"""Widths of the range of the labels that a deviation may have."""
+"""Largest deviation, in widths of the range of the labels."""
 
 _ROWS, _SAID = f"{ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}", f"{CLASSES}, {TABLE}"
 
@@ -82,7 +82,7 @@ def leak(bank: Floats, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def predicted_by_members(bank: Floats, scores: Floats, out: Floats, n: int) -> tuple[Floats, Floats]:
-    """Where the members' scores (K, n, m) and deviations (K, n), or (K, 0), of n rows are written.
+    """Room for the members' scores (K, n, m) and deviations (K, n), or (K, 0), of n rows.
 
     ``scores`` has room for all of them. A regression of a single member, which needs none, writes into ``out`` (2, n):
     its scores and deviations are those of the bank.
@@ -96,7 +96,7 @@ def predicted_by_members(bank: Floats, scores: Floats, out: Floats, n: int) -> t
 
 @njit(cache=True, nogil=True)
 def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
-    """The members' scores and deviations of a row within what can be, in place; ``rows`` were learned before it."""
+    """Clip the members' scores and deviations of a row, in place; ``rows`` were learned before it."""
     if regression and rows < SPAN_ROWS:
         return
     for k in range(P.shape[0]):
@@ -111,7 +111,7 @@ def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regressio
 def _mix_rows(
     bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, rows: float, scores: Floats, std: Floats
 ) -> None:
-    """Mix the predictions of n rows; where they have labels, each then moves the weights.
+    """Mix the predictions of n rows; if they have labels, each then moves the weights.
 
     y (n,), weights (n,)    numbers, or class indices, and weights of rows; (0,): nothing is learned; all count once
     P (K, n, m), S (K, n)   the members' scores and deviations, clipped in place; S is (K, 0) for classification
@@ -152,7 +152,7 @@ def _mix_rows(
 
 @njit(cache=True, nogil=True)
 def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, out: Floats) -> None:
-    """What a bank says of n rows, whose members have said P (K, n, m) and S; with labels y, not (0,), it learns."""
+    """The bank's predictions from its members' P (K, n, m) and S for n rows; with labels y, not (0,), it learns."""
     if P.shape[0] == 1 and bank[REGRESSION]:
         return
     if not bank[REGRESSION]:

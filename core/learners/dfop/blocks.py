@@ -35,7 +35,7 @@ from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_t
 COLUMNS_MIN = 256
 """Columns from which a full block is faster than its rows."""
 ROWS_MIN = 16
-"""Rows from which any block is; below, and where blocks keep failing, the row update is used."""
+"""Least rows of a block; below, and when blocks keep failing, the row update is used."""
 
 _INPUT_MAX = 1e30
 _WEIGHT_MAX = 1e100
@@ -72,7 +72,7 @@ def discounting(discounts: Floats, n: int, lam0: float, step0: float) -> tuple[F
 def next_block(
     lams: Floats, steps: Floats, counters: Floats, start: int, step0: float, rows: int, refresh_rows: int
 ) -> tuple[int, int]:
-    """Where the block from row ``start`` on ends, and why: DONE (on the grid, or no more rows), LEAK or REFRESH."""
+    """The end of the block from row ``start`` on, and why: DONE (on the grid, or no more rows), LEAK or REFRESH."""
     forgotten, learned, c = counters[kernels.FORGOTTEN], int(counters[ROWS]), 1.0
     for i in range(start, lams.shape[0]):
         c *= lams[i]
@@ -90,7 +90,7 @@ def next_block(
 
 
 def learn_block(rows: Block, state: MemberState, predicted: Forecasts, lam0: float, *, inverse_follows: bool) -> bool:
-    """Test, then train on a block; False where it cannot be done with all digits, and then nothing has changed.
+    """Test, then train on a block; False, with nothing changed, if it cannot be done to full precision.
 
     Args:
         rows: the block.
@@ -132,7 +132,7 @@ def learn_block(rows: Block, state: MemberState, predicted: Forecasts, lam0: flo
 
 
 def _factor(G: Floats, Xs: Floats, Q: Floats) -> Floats | None:
-    """The Cholesky factor C (m, m) of I + G Xs', below the diagonal; None where it would not have all digits."""
+    """The Cholesky factor C (m, m) of I + G Xs', below the diagonal; None if it would lose precision."""
     S = G @ Xs.T  # (m, m)
     g = S.diagonal()  # (m,)
     if not (g.min() >= 0.0 and g.max() <= _SPREAD_MAX):
@@ -178,7 +178,7 @@ def _absorb_squares(mean_square: Floats, X: Floats, before: float) -> None:
 
 
 def targets(y: Floats, columns: int, regression: bool) -> Floats:
-    """Targets (m, columns) of numbers or class indices; the last column of classes is that of a class not seen yet."""
+    """Targets (m, columns) of numbers or class indices; the last column is for a class not seen yet."""
     if regression:
         return y[:, None]
     T = np.full((len(y), columns), -1.0)
@@ -190,7 +190,7 @@ def targets(y: Floats, columns: int, regression: bool) -> Floats:
 
 
 def with_bias(X: NDArray[np.float64], columns: int) -> Floats:
-    """X (m, d) with a column of ones where ``columns`` is d + 1, as a block of its own."""
+    """X (m, d) with a column of ones if ``columns`` is d + 1, as a separate block."""
     if X.shape[1] == columns:
         return X
     wide = np.ones((X.shape[0], columns))

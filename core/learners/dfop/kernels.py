@@ -75,16 +75,16 @@ ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS, DISCOUNT, STEP, LEAKED, FRESH = range(8)
 Behind them are constants: the default lam and its -ln; the share of s_j that a leak puts back, 1e-6 / mu; 1 / q0."""
 
 DONE, REFRESH, LEAK, SPOILED = range(4)
-"""Why ``learn_rows`` came back."""
+"""Why ``learn_rows`` returned."""
 
 LEAK_AFTER = 6.9
 LEAK_LIMIT = LEAK_AFTER * (1.0 + 1e-12)
-"""Keeps the accumulated steps of a constant discount on the grid floor(6.9 / step) where the ratio is an integer."""
+"""Keeps the accumulated steps of a constant discount on the grid floor(6.9 / step) if the ratio is an integer."""
 STATE_MAX = 1e200
 PREDICTION_MAX = 1e300
 MEAN_SQUARE_MIN = 1e-60
 WINSOR = 1e4
-"""Times the mean square so far that the square of one row counts at most."""
+"""Largest square of a row that counts, in multiples of the mean square so far."""
 SPOILED_FACTOR = 4.0
 DISCOUNT_MIN = 1e-3
 
@@ -120,7 +120,7 @@ def deviation(noise: float, g: float, lam: float, scale: float) -> float:
 
 @njit(cache=True, nogil=True)
 def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, scores: Floats, std: Floats) -> None:
-    """Scores (n, m) and, where std is (n,) and not (0,), deviations of n rows under the state as it is."""
+    """Scores (n, m) and, where std is (n,) and not (0,), deviations of n rows under the present state."""
     x = np.empty(W.shape[1])
     q = np.empty(W.shape[1])
     for i in range(X.shape[0]):
@@ -178,7 +178,7 @@ def absorb_squares(mean_square: Floats, x: Floats, newest: float) -> None:
 
 @njit(cache=True, nogil=True)
 def _gather(Q: Floats, diagonal: Floats) -> None:
-    """The diagonal of Q in one place: a stride of D would cost a cache line per element."""
+    """Copy the diagonal of Q into one array: a stride of D would cost a cache line per element."""
     for j in range(diagonal.shape[0]):
         diagonal[j] = Q[j, j]
 

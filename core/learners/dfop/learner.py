@@ -35,14 +35,14 @@ RATE_COLUMNS_MAX = 30.0
 """Largest rate times columns: beyond it refreshes would cost more than rows, for windows of few rows per column."""
 LEAK_SIZE = 1e-6
 FORGOTTEN_ROWS = 0.1
-"""Rows per column that the past is worth after ``forget``."""
+"""Rows per column that the past counts for after ``forget``."""
 FORGET_MIN = 1e-9
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
 
 
 def refresh_rows(columns: int) -> int:
-    """Rows between two refreshes of Q where no leak asks for one: 4096, many columns 32 768."""
+    """Rows between two refreshes of Q unless a leak needs one: 4096, for many columns 32 768."""
     return 4096 if columns < blocks.COLUMNS_MIN else 32_768
 
 
@@ -104,7 +104,7 @@ class Dfop(LinearLearner):
         self._join()
 
     def _join(self) -> None:
-        """Hold all numbers in one array (bank.py), which a kernel takes faster than each of them."""
+        """Hold all numbers in one array (bank.py): a kernel takes one argument faster than many."""
         K, columns, D = self.W.shape
         outputs = columns - (0 if self.regression else self.further_columns)
         self._head = np.array([K, D, outputs, self.regression, self._refresh_rows], dtype=np.float64)
@@ -135,13 +135,13 @@ class Dfop(LinearLearner):
         return cls.sizes(spec, 0)["D"] < blocks.COLUMNS_MIN
 
     def add_class(self) -> None:
-        """A new class starts from the column u of a class not seen yet; the third makes [w, u] into [-w, w, u, u]."""
+        """A new class starts from the column u of a class not seen yet; the third turns [w, u] into [-w, w, u, u]."""
         self.classes += 1
         self.W = np.stack([np.vstack([with_class(w[:-1], self.classes, w[-1:]), w[-1:]]) for w in self.W])
         self._join()
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Go on for a learner of fewer columns; see ``core.contract.Extensible``."""
+        """Continue for a learner with fewer columns; see ``core.contract.Extensible``."""
         super().extend(other, places)
         self._join()
 
@@ -152,7 +152,7 @@ class Dfop(LinearLearner):
         bank.predict_rows(self._bank, X, value, out)
 
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows; of several members in chunks."""
+        """Learn rows; with several members, in chunks."""
         n, member = X.shape[0], 0
         if n > self._rows_at_once and len(parts := chunks(self.rows, bank.CHUNK_ROWS, n)) > 1:
             for part in parts:
@@ -169,7 +169,7 @@ class Dfop(LinearLearner):
         self._learn_in_turn((X, y, discounts, weights), (scores, value, out), member, only=False)
 
     def _learn_in_turn(self, rows: GivenRows, written: tuple[Floats, Ints, Floats], member: int, *, only: bool) -> None:
-        """Learn rows one by one, from a member on, or by it alone; above 32 columns Q is refreshed here."""
+        """Learn rows one by one, by all members from one on, or by that one only; refreshes Q above 32 columns."""
         row, reason = 0, REFRESH
         while reason != DONE:
             spoiled = reason == SPOILED
@@ -200,7 +200,7 @@ class Dfop(LinearLearner):
     def _learn_block(
         self, k: int, rows: GivenRows, predicted: Forecasts, block: Block, start: int, reason: int
     ) -> None:
-        """Learn the rows from ``start`` on as one block, or as two halves where that fails, down to single rows."""
+        """Learn the rows from ``start`` on as one block, or as two halves if that fails, down to single rows."""
         end = start + len(block.X)
         scores, std = predicted
         into, follows = (scores[start:end], std[start:end]), reason != DONE
@@ -226,7 +226,7 @@ class Dfop(LinearLearner):
             into[:] = own[k]
 
     def _refresh(self, k: int, leaks: bool) -> None:
-        """Q <- R^{-1}, in place; before that, where the grid asks for it, the leak into the diagonal of R."""
+        """Q <- R^{-1}, in place; before that, at grid points, the leak into the diagonal of R."""
         if leaks:
             bank.leak(self._bank, k)
         self.Q[k] = spd_inverse(self.R[k])
@@ -263,7 +263,7 @@ class Dfop(LinearLearner):
         return int(self.counters[0, kernels.ROWS])
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``core.state.layout.Holder``."""
+        """Load a state from ``to_arrays``; see ``core.state.layout.Holder``."""
         super().load_arrays(arrays, header)
         self._join()
 

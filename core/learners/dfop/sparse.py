@@ -39,7 +39,7 @@ from core.contract import Floats
 from core.problems import Invalid
 
 SPARSITY_MAX = 0.6
-"""C: largest s ln(D/s) / d that is tried."""
+"""C: largest s ln(D/s) / d that is attempted."""
 RESIDUAL_MAX = 0.5
 """Largest share of |v| that the s largest may leave unexplained."""
 CELLS_MAX = 2_000_000
@@ -52,14 +52,14 @@ _SPARSITY = "sparsity"
 
 
 class Recovered(NamedTuple):
-    """What RECOVER found."""
+    """The result of RECOVER."""
 
-    weights: Floats  # (D,), at most s of them not zero
-    residual: float  # |M w - v| / |v|; 0 where v is 0
+    weights: Floats  # (D,), at most s of them nonzero
+    residual: float  # |M w - v| / |v|; 0 if v is 0
 
 
 def sparsity_bound(dimension: int, names: int) -> int:
-    """The largest s that is tried: s ln(names / s) <= C d, and any where there are at most d names."""
+    """The largest s that is attempted: s ln(names / s) <= C d; any s if there are at most d names."""
     if names <= dimension:
         return names
     s = 1
@@ -79,7 +79,7 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
     M (d, D) has the columns of the names, v (d,) is the model in the projected space.
 
     Raises:
-        Invalid: s is too large for d (``allowed`` says what is not), no x fits, the program takes too long, or the
+        Invalid: s is too large for d (``allowed`` has the limit), no x fits, the program takes too long, or the
             residual is too large.
     """
     d, D = M.shape
@@ -106,7 +106,7 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
 
 
 def recover_all(M: Floats, V: Floats, sparsity: int) -> list[Recovered]:
-    """RECOVER for every output, V (m, d); that of two classes is one, for their weights are each other's negative.
+    """RECOVER for every output, V (m, d); two classes need only one, because their weights are opposite.
 
     Raises:
         Invalid: as ``recover``.

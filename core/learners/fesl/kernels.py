@@ -30,7 +30,7 @@ Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ev
 Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: (1)-(12), Algorithms 1-3;
 AdaGrad: Duchi, Hazan, Singer, JMLR 12, 2011, in its scalar form.
 
-Deviations, of (1); the others' stand in their files
+Deviations, of (1); the others are in their own files
 - Scalar AdaGrad instead of the step 1/(c sqrt t), whose c the paper picks per data set from {1, 10, 50, 100, 150}; that
   step is ``variant: "paper"`` with the learning rate 1/c.
 - Weights start at zero, not at random, so that replicas agree; no projection (the limits above aside).
@@ -55,7 +55,7 @@ _INPUT_MAX, _RESIDUAL_MAX, WEIGHT_MAX, _STEP_MAX, _PREDICTION_MAX = 1e50, 1e90, 
 
 @njit(cache=True, nogil=True)
 def _row_scale(X: Floats, i: int) -> float:
-    """What row i is multiplied with to be within the limit; 1 for all but wild rows."""
+    """The factor that brings row i within the limit; 1 except for extreme rows."""
     top = 0.0
     for j in range(X.shape[1]):
         top = max(top, abs(X[i, j]))
@@ -103,7 +103,7 @@ def _step(X: Floats, i: int, scale: float, W: Floats, e: Floats, length: float) 
 def _length(
     X: Floats, i: int, scale: float, W: Floats, e: Floats, counters: Floats, label: float, rate: float, paper: bool
 ) -> float:
-    """How far to go along e_k x, tau_t of (1), after the row has joined the counters."""
+    """The step length along e_k x, tau_t of (1), after the row is counted."""
     counters[ROWS] += 1.0
     if paper:
         return rate / math.sqrt(counters[ROWS])  # Algorithm 1, line 5

@@ -1,7 +1,7 @@
-"""The base learner of FESL-c and FESL-s, which differ in what core.switching makes of it; kernels.py has the equations.
+"""The base learner of FESL-c and FESL-s, which differ in how core.switching uses it; kernels.py has the equations.
 
-When a switch is complete, G of a classifier starts again at zero. That of a regression goes on: steps as long as at
-the start would undo what was learned.
+After a completed switch, G of a classifier restarts at zero. G of a regression continues: steps as long as at the start
+would undo what it has learned.
 """
 
 from typing import ClassVar
@@ -55,7 +55,7 @@ class GradientDescent(LinearLearner):
         learn_rows(X, y, weights, self.W, self.counters, self.rate, self.paper, value, out)
 
     def start_at(self, weights: Weights) -> None:
-        """Take over a linear model in the terms of ``weights``; see ``core.contract.Transferable``."""
+        """Start from a linear model in the form of ``weights``; see ``core.contract.Transferable``."""
         w = np.hstack([weights.coefficients, weights.bias[:, None]])[:, : self.W.shape[1]]
         if not self.regression and self.classes < 3:
             w = w[1:] - w[:1] if self.classes == 2 else -2 * w
@@ -63,7 +63,7 @@ class GradientDescent(LinearLearner):
             self.W = np.ascontiguousarray(np.clip(w, -WEIGHT_MAX, WEIGHT_MAX))
 
     def restart(self) -> None:
-        """Steps of a classifier are as long again as at the start; the weights stay. With numbers they stay short."""
+        """A classifier's steps become as long as at the start; the weights stay. In regression they stay short."""
         if self.paper or not self.regression:
             self.counters = np.zeros(3)
 

@@ -14,7 +14,7 @@ Per row of class y, for every cell c that it is in:
 
 r is the learning rate. Every cell has steps of its own, so that one that is seldom seen still learns fast; together
 they move s_k by 4 |g_k| at most: of many cells that are new at once, a single row would be certain. Weights start at
-zero, so a pair that says no more than its columns stays small. Thresholds, stripes and interactions of two columns are
+zero, so a pair that adds nothing to its columns stays small. Thresholds, stripes and interactions of two columns are
 exact to a bin; a row costs a look-up per cell.
 
 Two classes have one column w = w_1 - w_0, which makes softmax the logistic loss; at the third class it becomes

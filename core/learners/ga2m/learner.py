@@ -13,9 +13,9 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 _FIRST_TWO = (-0.5, 0.5)
 
 _SINGLE = ((32, 32), (256, 8))
-"""Columns up to a number, and bins of each of them; beyond, WIDE."""
+"""(Most columns, bins per column); with more columns, WIDE."""
 _PAIR = ((12, 8), (32, 4), (64, 2))
-"""Columns up to a number, and bins of each in a pair; beyond, there are no pairs."""
+"""(Most columns, bins per column in a pair); with more columns there are no pairs."""
 _WIDE = 4
 
 
@@ -25,19 +25,19 @@ def column_bins(d: int) -> int:
 
 
 def pair_bins(spec: Spec) -> int:
-    """Bins of a column in a pair, 0 where there are no pairs."""
+    """Bins of a column in a pair, 0 if there are no pairs."""
     d = spec.dimension
     return next((bins for most, bins in _PAIR if spec.params["pairs"] and 1 < d <= most), 0)
 
 
 def cells(spec: Spec) -> int:
-    """All cells, that of the constant included."""
+    """Number of cells, including the constant's."""
     d, bins = spec.dimension, pair_bins(spec)
     return d * column_bins(d) + d * (d - 1) // 2 * bins * bins + 1
 
 
 def active(spec: Spec) -> int:
-    """Cells that a row is in."""
+    """Number of cells that a row is in."""
     d = spec.dimension
     return d + (d * (d - 1) // 2 if pair_bins(spec) else 0) + 1
 
@@ -74,7 +74,7 @@ class Ga2m(RowLearner):
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """Some twenty for every cell that a row is in, and column of the classes."""
+        """About twenty per cell that a row is in and per class column."""
         return 20.0 * active(spec) * column_count(classes) + 20.0 * max(classes, 1)
 
     def add_class(self) -> None:
@@ -95,7 +95,7 @@ class Ga2m(RowLearner):
         self.rows += X.shape[0]
 
     def forget(self) -> None:
-        """Steps are as long again as at the start; the weights stay."""
+        """Make the steps as long as at the start; the weights stay."""
         self.G[:] = 0.0
 
     def weights(self) -> None:

@@ -1,4 +1,4 @@
-"""How many candidates dynamic ODM has and when they start again, from its parameters alone."""
+"""The number of candidates of dynamic ODM and when they restart, derived from its parameters."""
 
 import math
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ _NEVER = 2**62
 
 
 def paper_count(params: Mapping[str, Any]) -> int:
-    """N = ceil(log2(2 C T / V_T) / 2) + 1 ("Dynamic ODM"), within what is allowed."""
+    """N = ceil(log2(2 C T / V_T) / 2) + 1 ("Dynamic ODM"), within the bounds."""
     ratio = math.log2(2.0 * params["bound"] * params["horizon"] / params["variation"])
     return min(max(math.ceil(ratio / 2.0) + 1, 1), PLACES_MAX)
 
 
 def places(params: Mapping[str, Any]) -> int:
-    """Candidates there is room for."""
+    """Number of candidates there is room for."""
     if "candidates" not in params:
         return 1
     if params["candidates"] != AUTO:
@@ -44,5 +44,5 @@ def epochs(params: Mapping[str, Any]) -> Ints:
 
 
 def grows(params: Mapping[str, Any]) -> bool:
-    """Whether the last candidate splits: by default, where neither a number nor the paper's variant is asked for."""
+    """Whether the last candidate splits: yes, unless a number or the paper's variant is set."""
     return params.get("candidates") == AUTO and params["variant"] != "paper"

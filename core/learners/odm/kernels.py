@@ -17,7 +17,7 @@ With w_1 = -w_0 = w this is the form of two classes. The columns sum to zero; a 
 never the best. In a majority vote each candidate votes for one class.
 
 More than two classes follow Zhang, Zhou: Multi-Class Optimal Margin Distribution Machine, ICML 2017, but for the best
-rival, which stands for all of them there: with noisy labels their mean does better.
+rival, which represents all of them there: with noisy labels their mean does better.
 """
 
 import math
@@ -50,7 +50,7 @@ def predict_rows(
     X: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats, calibration: Floats, value: Ints,
     p: Floats,
 ) -> None:  # fmt: skip
-    """Classes (n,) and probabilities (n, classes) of n rows under the state as it is, written."""
+    """Classes (n,) and probabilities (n, classes) of n rows under the present state, written."""
     m, K = W.shape[0], int(counters[COUNT])
     scores, none = np.empty((X.shape[0], m)), np.empty(0)
     x, F = np.empty(W.shape[2]), np.empty((m, K))

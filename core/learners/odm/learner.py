@@ -31,7 +31,7 @@ _TYPICAL_ROWS = 1e6
 
 
 def constants(params: Mapping[str, Any]) -> Floats:
-    """What never changes, eps of Theorem 1 included, in the order of ``core.learners.odm.steps.STEEPNESS``."""
+    """The constants, including eps of Theorem 1, in the order of ``core.learners.odm.steps.STEEPNESS``."""
     paper, lam, theta = params["variant"] == "paper", params["loss_weight"], params["tolerance"]
     explicit = params["step"] == "explicit" or (params["step"] == AUTO and paper)
     constant = 0.0 if params["learning_rate"] == AUTO else params["learning_rate"]
@@ -45,7 +45,7 @@ def constants(params: Mapping[str, Any]) -> Floats:
 
 
 class DynamicOdm(LinearLearner):
-    """The learner behind ``dynamic_odm`` and ``odm``; without ``candidates`` in its parameters it is the latter.
+    """The learner behind ``dynamic_odm`` and, without ``candidates`` in its parameters, ``odm``.
 
     State, for D = d plus one where there is a bias column (the last one), m columns (one up to two classes, else one
     per class) and room for K candidates:
@@ -119,7 +119,7 @@ class DynamicOdm(LinearLearner):
         return int(self.counters[kernels.COUNT])
 
     def add_class(self) -> None:
-        """One more class starts at the mean of the columns, which is never the best; the third makes [w] [-w, w, 0]."""
+        """A new class starts at the columns' mean, which is never the best; the third turns [w] into [-w, w, 0]."""
         self.classes += 1
         mean = self.W.mean(axis=0, keepdims=True) if len(self.W) > 1 else np.zeros_like(self.W)
         self.W = with_class(self.W, self.classes, mean)
@@ -135,11 +135,11 @@ class DynamicOdm(LinearLearner):
         kernels.learn_rows(X, y, weights, *state, value, out)
 
     def forget(self) -> None:
-        """All candidates step as at the start of an epoch, tau = 1 in the next row, from where they are."""
+        """Make all candidates step as at the start of an epoch (tau = 1 in the next row); their weights stay."""
         self.counters[kernels.FORGOTTEN] = self.counters[kernels.ROWS]
 
     def weights(self) -> Weights | None:
-        """One row per class: the candidates' average. None where they vote, which is not linear."""
+        """One row per class: the candidates' average. None if they vote, which is not linear."""
         return super().weights() if self._mixed else None
 
     def mean_columns(self) -> Floats:
@@ -169,7 +169,7 @@ class DynamicOdm(LinearLearner):
         return arrays | used | {"weights": arrays["weights"][:, : self.count].copy()}, header
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Take over a state of ``to_arrays``; see ``core.state.layout.Holder``."""
+        """Load a state from ``to_arrays``; see ``core.state.layout.Holder``."""
         super().load_arrays(arrays, header)
         more = 0, len(self.epochs) - self.count
         self.W = np.pad(self.W, ((0, 0), more, (0, 0)))
@@ -180,7 +180,7 @@ class DynamicOdm(LinearLearner):
         return {side: sizes[side] for side in ("columns", "D")}
 
     def _count_after(self, rows: int) -> int:
-        """Candidates in use once some rows are learned."""
+        """Number of candidates in use after some rows."""
         return min(1 + int((self.epochs <= rows).sum()), len(self.epochs)) if self._grows else len(self.epochs)
 
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:

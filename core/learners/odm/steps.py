@@ -39,7 +39,7 @@ and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k, tim
     beta_k <- beta_k exp(-eps l_k), normalised          line 5; eps = 3
     beta_k <- .999 beta_k + .001 / K                    fixed share
 
-No horizon is needed: candidates whose first epoch has not ended are equal, so one stands for all of them. After row
+No horizon is needed: candidates whose first epoch has not ended are equal, so one represents all of them. After row
 8 2^(K-1) the last of K candidates splits: its restarted copy, of that epoch, takes 1/(K + 1) of its weight, and it
 goes on as the longest. After T rows there are about log2(T/8) + 2 candidates, at most 40.
 
@@ -89,7 +89,7 @@ MARGINS, NORMS, TAUS, DECAYS, PULLS, LATEST, SIZES = (part * PLACES_MAX for part
 |u|^2. One flat array with fixed places lets LLVM compute several candidates at once."""
 
 LOSS_MAX = 100.0
-"""Most that a row may cost a candidate, whatever its weight: more would leave none of the candidates any weight."""
+"""Most that a row may cost a candidate, whatever its weight: more could reduce all candidates' weights to zero."""
 SQUARE_MAX = 1e135
 """More than |x|^2 of any row: its values are at most ROW_MAX."""
 CANDIDATE_MAX = 1e4
@@ -140,7 +140,7 @@ def implicit_steps(work: Floats, K: int, kappa: float, counts: float, constants:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def explicit_steps(work: Floats, K: int, kappa: float, counts: float, constants: Floats) -> None:
-    """The same for gradient steps: Algorithm 1, line 6, with the sign put right."""
+    """The same for gradient steps: Algorithm 1, line 6, with the sign corrected."""
     steepness = counts * constants[STEEPNESS]
     for k in range(K):
         eta = constants[STEP] if constants[STEP] > 0.0 else 1.0 / (work[TAUS + k] + kappa)
@@ -152,7 +152,7 @@ def explicit_steps(work: Floats, K: int, kappa: float, counts: float, constants:
 
 @njit(cache=True, nogil=True)
 def take_losses(work: Floats, K: int, counts: float, constants: Floats) -> None:
-    """What the row costs each candidate: c min(f / C, 1), f = |v|^2 / 2 + lambda l ("Candidate Learner")."""
+    """The cost of the row for each candidate: c min(f / C, 1), f = |v|^2 / 2 + lambda l ("Candidate Learner")."""
     mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
     steepness, per_loss = constants[STEEPNESS], constants[PER_LOSS]
     for k in range(K):
@@ -164,7 +164,7 @@ def take_losses(work: Floats, K: int, counts: float, constants: Floats) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def project(work: Floats, K: int, radius: float) -> None:
-    """Shrink and pull scaled down where they would lead out of the ball |v|^2 <= radius."""
+    """Scale shrink and pull down if they would leave the ball |v|^2 <= radius."""
     for k in range(K):
         decay, pull = work[DECAYS + k], work[PULLS + k]
         newer = decay * decay * work[NORMS + k] + 2.0 * decay * pull * work[MARGINS + k] + pull * pull * work[SIZES + k]
@@ -175,7 +175,7 @@ def project(work: Floats, K: int, radius: float) -> None:
 
 @njit(cache=True, nogil=True)
 def vote(score: float, share: float, constants: Floats) -> float:
-    """What a candidate adds to the mixed score (Algorithm 2, line 4)."""
+    """A candidate's contribution to the mixed score (Algorithm 2, line 4)."""
     if constants[MAJORITY]:
         return share if score > 0.0 else -share if score < 0.0 else 0.0
     return share * score
@@ -190,7 +190,7 @@ def bounded(o: float, scale: float, constants: Floats) -> float:
 
 @njit(cache=True, nogil=True)
 def ballot(F: Floats, c: int, k: int) -> float:
-    """What candidate k votes for class c: 1 for that of its largest score, -1 for others, 0 where it knows none."""
+    """Candidate k's vote for class c: 1 for the class of its largest score, -1 for others, 0 if it knows none."""
     best = least = 0
     for other in range(F.shape[0]):
         best = other if F[other, k] > F[best, k] else best
@@ -227,7 +227,7 @@ def weigh(shares: Floats, losses: Floats, K: int, work: Floats, constants: Float
 
 @njit(cache=True, nogil=True)
 def _clear(W: Floats, k: int) -> None:
-    """Candidate k of every column is zero again."""
+    """Reset candidate k of every column to zero."""
     for c in range(W.shape[0]):
         for j in range(W.shape[2]):
             W[c, k, j] = 0.0

@@ -13,8 +13,8 @@ from core.contract import Floats
 DISTANCE_MAX = 1e300
 
 _PANEL = 4
-"""Rows of the factor that are taken from the rows below them together: a fourth of the traffic to memory, and the same
-differences in the same order."""
+"""Rows of the factor that are subtracted together from the rows below them: a fourth of the memory traffic, and the
+same differences in the same order."""
 
 
 @njit(cache=True, nogil=True)

@@ -105,7 +105,7 @@ def _load(X: Floats, i: int, x: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _extra(s: Gaussians, j: int, share: float, nu: float) -> float:
-    """What prior and floor add to Sigma_jj; a column that never varied counts 1, the same in every class."""
+    """The contribution of prior and floor to Sigma_jj; a column that never varied counts 1, in every class."""
     size, floor = s.constants[PRIOR_SIZE], s.constants[FLOOR]
     if size == 0.0:
         return share / nu
@@ -120,7 +120,7 @@ def _extra(s: Gaussians, j: int, share: float, nu: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _student(s: Gaussians, k: int) -> None:
-    """What of the densities depends on beta and nu only; 1 / beta is for the mean, by (3)."""
+    """The part of the densities that depends only on beta and nu; 1 / beta is for the mean, by (3)."""
     D, beta, nu = s.means.shape[2], s.stats[k, BETA], s.stats[k, NU]
     if beta == 0.0:
         s.stats[k, CONSTANT], s.stats[k, EXPONENT], s.stats[k, RATIO] = -0.5 * D * _LOG_2PI, 0.0, 0.0
@@ -146,7 +146,7 @@ def _factor(s: Gaussians, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _wait(S: Floats, means: Floats, stats: Floats, k: int, x: Floats, d: Floats) -> None:
-    """Row x joins the rows of class k that wait, (9) and (10); d (D,) is scratch."""
+    """Add row x to the waiting rows of class k, (9) and (10); d (D,) is scratch."""
     D, n = x.shape[0], stats[k, WAITING] + 1.0
     stats[k, WAITING] = n
     for j in range(D):
@@ -171,7 +171,7 @@ def _rescale(s: Gaussians, k: int, nu: float) -> None:
 
 @njit(cache=True, nogil=True)
 def _update(s: Gaussians, k: int, d: Floats) -> None:
-    """The rows of class k that wait are taken into its model, (2) to (5); d (D,) is scratch."""
+    """Learn the waiting rows of class k, (2) to (5); d (D,) is scratch."""
     A, S, D, beta, n, nu = s.A, s.S, d.shape[0], s.stats[k, BETA], s.stats[k, WAITING], s.stats[k, NU]
     weight, step = beta * n / (beta + n), n / (beta + n)
     for j in range(D):
@@ -244,7 +244,7 @@ def _classify(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: 
 
 @njit(cache=True, nogil=True)
 def _weigh(s: Gaussians, k: int) -> None:
-    """Log of what class k counts for; VIGOw adds one by default, for classes that the last windows did not see."""
+    """Log weight of class k; VIGOw adds one by default, for classes that the last windows did not see."""
     sliding = s.constants[KIND] == VIGOW and s.constants[PAPER] == 0.0 and s.counters[STAGE] == 1.0
     s.stats[k, PRIOR] = math.log(max(s.stats[k, COUNT] + s.stats[k, OLD] + (1.0 if sliding else 0.0), COUNT_MIN))
 
@@ -273,7 +273,7 @@ def _leave_building(s: Gaussians) -> bool:
 
 @njit(cache=True, nogil=True)
 def _test(s: Gaussians, k: int, report: Floats) -> int:
-    """VIGOd's test (12) in ranges and, where asked for, the error-rate test of class k; what fired, and the report."""
+    """VIGOd's test (12) in ranges and, if enabled, the error-rate test of class k; what fired, and the report."""
     beta, n, log = s.stats[k, BETA], s.stats[k, WAITING], s.constants[ERROR_CUT]
     if beta == 0.0:
         return 0
@@ -294,7 +294,7 @@ def _test(s: Gaussians, k: int, report: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _complete(s: Gaussians, k: int, building: bool, d: Floats, report: Floats) -> int:
-    """Class k has |B| rows waiting: tested and, on an alarm, reset (Algorithm 3), it learns them. What fired."""
+    """Class k has |B| waiting rows: test it, reset it at an alarm (Algorithm 3), learn the rows; returns what fired."""
     kind, fired = s.constants[KIND], 0
     if kind == VIGOD and not building:
         fired = _test(s, k, report)
@@ -322,7 +322,7 @@ _FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
 @direct
 @njit(types.void(_ROWS_IN, _CUBE, _CUBE, _TABLE, int64[::1], _TABLE), cache=True, nogil=True)
 def predict_rows(X: Floats, L: Floats, means: Floats, stats: Floats, value: Ints, p: Floats) -> None:
-    """Classes (n,) and probabilities (n, K) of rows X (n, D) under the state as it is."""
+    """Classes (n,) and probabilities (n, K) of rows X (n, D) under the present state."""
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(X.shape[0]):
         _load(X, i, x)
@@ -392,7 +392,7 @@ def start_class(s: Gaussians, k: int) -> None:
 
 @njit(types.void(_STATE), cache=True, nogil=True)
 def refresh_densities(s: Gaussians) -> None:
-    """What follows from beta, nu and counts that were changed from outside."""
+    """Recompute what depends on beta, nu and counts after they were changed from outside."""
     for k in range(s.stats.shape[0]):
         _weigh(s, k)
         _student(s, k)

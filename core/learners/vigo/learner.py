@@ -38,7 +38,7 @@ ERROR_DELTA = 0.05
 
 
 def nu_max(batch: float, D: int) -> float:
-    """What nu is capped at: two windows, and at least one more than the D it starts from."""
+    """The cap of nu: two windows, and at least one more than the D it starts from."""
     return max(2.0 * batch, D + batch)
 
 
@@ -88,7 +88,7 @@ class Vigo(RowLearner):
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """A distance per class, S, and a factorisation now and then.
+        """A distance per class, S, and occasional factorisations.
 
         VIGO factors after a mistake, and at worst every row is one; the others factor after |B| rows. A factorisation
         counts three times its operations: it runs at a third of the speed of the products that other learners consist
@@ -114,7 +114,7 @@ class Vigo(RowLearner):
 
     @property
     def state(self) -> at.Gaussians:
-        """All of it."""
+        """The whole state."""
         arrays = self.A, self.L, self.S, self.means, self.stats, self.features, self.counters, self.constants
         return at.Gaussians(*arrays)
 
@@ -138,7 +138,7 @@ class Vigo(RowLearner):
         )
 
     def add_class(self) -> None:
-        """One more class, which scores from its first row on."""
+        """Add a class, which has a score from its first row on."""
         self.classes += 1
         for name in ("A", "L", "S", "means", "stats"):
             setattr(self, name, np.pad(getattr(self, name), [(0, 1)] + [(0, 0)] * (getattr(self, name).ndim - 1)))
@@ -183,7 +183,7 @@ class Vigo(RowLearner):
         return ("class_mean", "error_rate") if self.constants[at.ERROR_CUT] else ("class_mean",)
 
     def take_alarms(self) -> list[Alarm]:
-        """The alarms of the last learn call, rows within its block; given once, and no part of the state."""
+        """Return and clear the alarms of the last learn call, with rows within its block; not part of the state."""
         taken, self._alarms = self._alarms, []
         return taken
 
@@ -210,7 +210,7 @@ class Vigo(RowLearner):
         at.refresh_densities(self.state)
 
     def explain(self, x: Floats) -> Header:
-        """Why one row x (1, d) is predicted as it is; see ``core.learners.vigo.gaussians.explain``."""
+        """Explain the prediction of one row x (1, d); see ``core.learners.vigo.gaussians.explain``."""
         return explain(self.state, x[0])
 
     def weights(self) -> None:
