@@ -1,7 +1,7 @@
 """All routes: one router for each group.
 
-Every answer has the request's id, its model and headers for browsers, and there is HEAD where there is GET:
-``RowRoute`` sees to that for rows, ``with_headers`` for everything else, refusals and pages included.
+Every answer has the request's id, its model and headers for browsers, and every GET route also answers HEAD.
+``RowRoute`` does this for rows, ``with_headers`` for everything else, including errors and pages.
 """
 
 import re
@@ -30,7 +30,7 @@ from service.api.rows.row_route import RowRoute
 from service.runtime.broadcast import OWNER
 
 ROUTERS = (
-    challengers.deletion,  # before that of models, whose deletion is the last
+    challengers.deletion,  # before the deletion of models, which is the last
     models.router,
     model_list.router,
     model_pages.log,
@@ -56,11 +56,11 @@ ROW_ROUTES: dict[str, RowRoute] = {
 
 
 class App(FastAPI):
-    """The app. Requests of ``ROW_ROUTES`` go straight to their routes; everything else goes through FastAPI, and so do
-    these by another method, and with CORS those that a browser sends.
+    """The app. Requests of ``ROW_ROUTES`` go straight to their routes; everything else goes through FastAPI, as do
+    requests of these routes with another method and, with CORS, those from a browser.
 
     Attributes:
-        context: what the endpoints work with.
+        context: the endpoints' collaborators.
         cors: whether pages of other sites may use the API.
     """
 
@@ -72,14 +72,14 @@ class App(FastAPI):
         """Serve under the root path of the setting.
 
         Raises:
-            ValueError: it is none, or a path of the service.
+            ValueError: it is invalid, or a path of the service.
         """
         root = parse(text, [own.route.path for own in iter_route_contexts(self.routes)])  # type: ignore[attr-defined]  # all have one
         self.root_path, self._hot = root, re.compile(f"(?:{re.escape(root)})?{HOT.pattern}")
-        ROOT_PATH.set(root)  # of what the server refuses by itself, in tasks of the one that is here
+        ROOT_PATH.set(root)  # for errors that the server itself sends, in tasks that inherit this context
 
     def route_all(self) -> None:
-        """Let FastAPI route every request: it makes the spans."""
+        """Let FastAPI route every request, because it makes the spans."""
         self._hot = re.compile("(?!)")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +99,7 @@ class App(FastAPI):
 
 
 async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
-    """Lead from the root path to the page there, whose links are relative to a path with a slash at its end."""
+    """Redirect from the root path to the page there, whose links are relative to a path with a trailing slash."""
     await RedirectResponse(f"{scope['path']}/", headers={"Cache-Control": "no-cache"})(scope, receive, send)
 
 
@@ -121,7 +121,7 @@ async def with_headers(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
 
 
 class _Answer:
-    """An answer, and the headers that it still lacks.
+    """Adds the missing headers to an answer.
 
     Args:
         receive, send: to and from the client.
@@ -152,10 +152,10 @@ class _Answer:
 
 
 class _Head(_Answer):
-    """The answer to HEAD: that of GET, which ends with its headers, also where it would go on for ever."""
+    """The answer to HEAD: that of GET, cut after its headers, even if it would never end."""
 
     async def receive(self) -> Message:
-        """The next message; once the headers are sent the client counts as gone."""
+        """The next message; once the headers are sent, the client counts as disconnected."""
         return {"type": "http.disconnect"} if self.status else await self._receive()
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
@@ -166,12 +166,12 @@ class _Head(_Answer):
 
 
 def _model_of(scope: Scope) -> list[tuple[bytes, bytes]]:
-    """The header that names the model, on routes of one; a name that no model can have is not repeated."""
+    """The header that names the model, on routes of one; invalid names are not repeated."""
     name = scope.get("path_params", {}).get("name", "")
     return [(MODEL, name.encode())] if NAME.fullmatch(name) else []
 
 
 def install(app: FastAPI) -> None:
-    """Add every route; the endpoints' context is found in ``app.context``."""
+    """Add every route; endpoints find their context in ``app.context``."""
     for router in ROUTERS:
         app.include_router(router)

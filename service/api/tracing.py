@@ -1,6 +1,6 @@
 """Spans of requests: FastAPI makes them, this sends them by OTLP over HTTP. It needs the extra ``otel``.
 
-The variables ``OTEL_*`` say where to and how: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS,
+The variables ``OTEL_*`` configure it: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS,
 OTEL_SERVICE_NAME (default: onepass), OTEL_TRACES_SAMPLER.
 """
 
@@ -16,7 +16,7 @@ QUERY = "url.query"
 
 
 class Spans(BatchSpanProcessor):
-    """Sends spans without the queries of requests, which may hold labels and ids of rows."""
+    """Sends spans without the queries of requests, which may contain labels and ids of rows."""
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Look at a span that begins."""
@@ -26,7 +26,7 @@ class Spans(BatchSpanProcessor):
 
 
 def provider() -> TracerProvider:
-    """What makes and sends spans until its ``shutdown``."""
+    """The tracer provider, which makes and sends spans until its ``shutdown``."""
     own = {SERVICE_NAME: "onepass", SERVICE_VERSION: version("onepass")}
     resource = Resource.create({**own, **OTELResourceDetector().detect().attributes})
     made = TracerProvider(resource=resource, shutdown_on_exit=False)

@@ -79,7 +79,7 @@ async def test_a_change_under_a_key_is_made_once(api):
         ({"labels": ["a", "b"]}, "labels", "add_labels"),
         ({"colour": 1}, "colour", "is not a field"),
         ({"missing": "guess"}, "missing", "choices"),
-        ({"watch": None, "on_drift": "reset"}, "on_drift", "not watched"),
+        ({"watch": None, "on_drift": "reset"}, "on_drift", "has no drift test"),
         ({"watch": {"error_rate": {"delta": 7}}}, "watch.error_rate.delta", "range"),
         ({"description": 5}, "description", "string"),
         ({"tags": {"a": 5}}, "tags.a", "string"),

@@ -103,7 +103,7 @@ async def test_which_id_of_a_batch_came_before(api):
     assert 200 == (await api.ask("POST", f"{path}/feedback/batch", json=batch)).status_code
     again = {**batch, "labels": ["UP", "UP"]}
     found = problem(await api.ask("POST", f"{path}/feedback/batch", json=again), 409, "ids[1]")
-    assert found["detail"].startswith("the id of row 2 has been sent before")
+    assert found["detail"].startswith("the id of row 2 was sent before")
 
 
 async def test_no_key_and_an_unknown_one():

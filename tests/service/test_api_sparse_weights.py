@@ -67,7 +67,7 @@ async def test_weights_that_cannot_be_recovered(api):
         ({"names": "," * 10_000}, "names", "are too many"),
         ({"names": names, "sparsity": "0"}, "sparsity", "is not a whole number"),
         ({"names": names, "sparsity": "many"}, "sparsity", "is not a whole number"),
-        ({"names": names, "sparsity": "50"}, "sparsity", "cannot be recovered"),
+        ({"names": names, "sparsity": "50"}, "sparsity", "is too large to recover"),
         ({"names": names, "sparsity": "1"}, "sparsity", "does not explain"),
         ({"names": strangers, "sparsity": "3"}, "sparsity", "does not explain"),
         ({"names": "a,b"}, "sparsity", "does not explain"),

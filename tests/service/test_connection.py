@@ -301,11 +301,11 @@ def test_nothing_else_is_translated(error):
         ("redis+sentinel://:hidden@a:1,b:2", "cannot be read"),
         ("redis+sentinel://:hidden@a:1,b:port/x", "cannot be read"),
         ("redis+cluster://:hidden@a:1/0", "cannot be read"),
-        ("redis+cluster://:hidden@a:1/?no_such_option=1", "option that is not known"),
+        ("redis+cluster://:hidden@a:1/?no_such_option=1", "an unknown option"),
         ("http://a", "is not of a known kind"),
         ("", "is not of a known kind"),
         ("redis://:hidden@a:port", "cannot be read"),
-        ("redis://:hidden@a:1/0?no_such_option=1", "option that is not known"),
+        ("redis://:hidden@a:1/0?no_such_option=1", "an unknown option"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_at_the_start(url, said):

@@ -296,7 +296,7 @@ def test_a_long_path_has_its_socket_elsewhere(start, directory):
     socket.parent.mkdir(mode=0o777)
     socket.parent.chmod(0o777)
     try:
-        with pytest.raises(CannotStart, match="this user alone"):
+        with pytest.raises(CannotStart, match="only this user"):
             start(where=where)
     finally:
         socket.parent.rmdir()

@@ -99,7 +99,7 @@ def test_a_service_whose_keys_have_all_expired_says_so(caplog):
     Keys("a:s1:read::2020-01-31,b:s2:read", 0, lambda: 0.0).warn_expired()
     assert "" == caplog.text
     Keys("a:s1:read::2020-01-31", 0, lambda: 0.0).warn_expired()
-    assert "all keys have expired (1)" in caplog.text
+    assert "all 1 keys have expired" in caplog.text
 
 
 async def until(holds):

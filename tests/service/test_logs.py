@@ -225,7 +225,7 @@ def test_a_stop_is_of_no_request(said):
     finally:
         request_id.CURRENT.reset(token)
     stop, own = lines(said)
-    assert "a stop was asked for" in stop["event"]
+    assert "stopping: still serving" in stop["event"]
     assert (False, False) == ("request_id" in stop, "model" in stop)
     assert ("r-1", "m") == (own["request_id"], own["model"])
 

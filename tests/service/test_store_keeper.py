@@ -75,7 +75,7 @@ def test_a_store_that_dies_at_once_is_started_seldom(kept, caplog):
 def test_a_store_that_lives_again_is_well(kept, caplog):
     """After a while of life the next death is said anew, and its first pause is short."""
     store, stats = kept([0.1] * 20 + [STEADY_S + 5, 10_000], 600)
-    assert (22, 2) == (stats.store_restarts, sum("well again" in line for line in caplog.messages))
+    assert (22, 2) == (stats.store_restarts, sum("works again" in line for line in caplog.messages))
     assert 2 == sum("has died" in line for line in caplog.messages)
     assert 1 > store.starts[21] - store.starts[20] - STEADY_S - 5
 

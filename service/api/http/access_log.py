@@ -1,7 +1,7 @@
-"""The access log: a line for every answer, where it is switched on (``ONEPASS_ACCESS_LOG``).
+"""The access log: a line per answer, if it is on (``ONEPASS_ACCESS_LOG``).
 
-A line says what was asked, by the key of which name, and how it was answered, never the secret, the query or what is in
-the body. Probes and scrapes that succeed come every few seconds, say nothing, and are left out.
+A line has the request, the name of its key and the answer's status, never the secret, the query or the body. Successful
+probes and scrapes, which come every few seconds, are left out.
 """
 
 import logging
@@ -11,7 +11,7 @@ from starlette.types import Scope
 from service.runtime.broadcast import OWNER
 
 PATH_MAX = 200
-"""Characters of a path in a line."""
+"""Most characters of a path in a line."""
 PROBES = frozenset({"/healthz", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready"})
 _logger = logging.getLogger("onepass.access")
 on = False
@@ -19,13 +19,13 @@ on = False
 
 
 def switch(wanted: bool) -> None:
-    """Log answers from now on, or no longer."""
+    """Switch the access log on or off."""
     global on  # noqa: PLW0603  one process, one log
     on = wanted
 
 
 def is_quiet(route: str | None, status: int) -> bool:
-    """Whether an answer is that of a probe or scrape that succeeded, which the log leaves out."""
+    """Whether an answer belongs to a successful probe or scrape, which the log leaves out."""
     return route in PROBES and 200 <= status < 300
 
 

@@ -2,8 +2,8 @@
 
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 ALWAYS = (NOSNIFF, (b"cross-origin-resource-policy", b"same-origin"))
-"""A browser takes an answer for nothing but what its media type says, and pages of others embed none."""
+"""Browsers must not guess the media type of an answer, and pages of other sites must not embed one."""
 PAGES = ((b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
-"""Of what may be a page: its address stays here, and nobody frames it."""
+"""Headers of pages: send no referrer, allow no frames."""
 MODEL = b"x-onepass-model"
-"""Of an answer to a request of one model: its name, for balancers and their logs."""
+"""Header with the model's name, for load balancers and their logs."""

@@ -1,8 +1,8 @@
-"""The bodies of requests, before anything reads them: media type, encoding, size. Nothing here knows a model.
+"""The bodies of requests before they are parsed: media type, encoding, size. Nothing here knows a model.
 
-The memory of all bodies is bounded, from before a body is read until its request is answered. One that comes compressed
-(``Content-Encoding: gzip``) is unpacked piece by piece: what it unpacks to is known only by unpacking it, so a bomb is
-refused as soon as it is over the limit, of which no more than one piece is held beyond what is counted.
+The memory of all bodies is bounded, from before a body is read until its request is answered. A compressed body
+(``Content-Encoding: gzip``) is unpacked piece by piece: its size is only known after unpacking, so a bomb is refused as
+soon as it exceeds the limit. At most one piece is held beyond what is counted.
 """
 
 import zlib
@@ -20,20 +20,20 @@ from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 
 RESERVED = "onepass.reserved"
-"""Key of a request's scope: whose its body is, and the bytes that it counts for."""
+"""Key of a request's scope: the owner of its body, and the bytes it counts for."""
 SHARES = 2
-"""The bodies of one owner have at most so small a part of the budget together."""
+"""The bodies of one owner may take at most one part in this many of the budget."""
 
 
 class BodyBudget:
-    """Bytes of all bodies that are being read or worked on.
+    """Counts the bytes of all bodies that are being read or processed.
 
     Args:
-        most: the bound; one body is taken however large it is.
-        owner_of: whose a request is: its key, or else the address of its client.
+        most: the bound; a single body is accepted whatever its size.
+        owner_of: the owner of a request: its key, or else the address of its client.
 
     Attributes:
-        used: what is reserved now.
+        used: the bytes reserved now.
     """
 
     def __init__(self, most: int, owner_of: Callable[[Scope], str]) -> None:
@@ -44,7 +44,7 @@ class BodyBudget:
         """Count ``size`` bytes for a request, all together.
 
         Raises:
-            BodiesFull: with what others have, or the owner's own other bodies, it would be more than may be.
+            BodiesFull: together with other bodies, or with the owner's own, it would exceed the bound.
         """
         owner, own = scope.get(RESERVED) or (self._owner_of(scope), 0)
         if size <= own:
@@ -66,24 +66,24 @@ class BodyBudget:
             owner, size = scope.pop(RESERVED)
             self.used -= size
             self._held[owner] -= size
-            self._held += Counter()  # leaves out what is 0
+            self._held += Counter()  # drops zeros
 
 
 SMALL_BYTES = 65_536
-"""A body up to this size is not counted: the server holds as much of every connection anyway."""
+"""A body up to this size is not counted: the server buffers as much for every connection anyway."""
 AHEAD_BYTES = 2**20
-"""So much of a body that was announced is counted before it has come."""
+"""Up to this much of an announced body is counted before it arrives."""
 
 
 def media_type(request: Request, allowed: tuple[str, ...]) -> str:
-    """The body's media type; the first one allowed where the client says nothing.
+    """The body's media type; the first allowed one if the client sends none.
 
     Raises:
-        WrongMedia: a type the route does not read, or none from a browser; ``allowed`` lists those it does.
+        WrongMedia: the route does not accept it, or a browser sends none; ``allowed`` lists the accepted ones.
     """
     given = request.headers.get("content-type")
     if given is None:
-        if is_browser(request.scope):  # any page may send a body without one
+        if is_browser(request.scope):  # any page can send a body without one
             raise wrong_media(allowed)
         return allowed[0]
     if given == JSON and JSON in allowed:
@@ -97,7 +97,7 @@ def media_type(request: Request, allowed: tuple[str, ...]) -> str:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body, unpacked where it is gzip.
+    """The whole body, unpacked if it is gzip.
 
     One that is not small counts against the budget of all bodies until its request is answered: as it arrives, with
     AHEAD_BYTES of what was announced, and as it is unpacked. How long it may take is the protocol's to bound.
@@ -142,7 +142,7 @@ async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:
 
 
 async def _rest(budget: BodyBudget, request: Request, limit: int, first: bytes, announced: int) -> bytes:
-    """A body of several parts, in one buffer that grows: joining hundreds of megabytes would stop everybody else."""
+    """A body of several parts, in one growing buffer: joining hundreds of megabytes would block all other requests."""
     whole, more = bytearray(first), True
     while more:
         message = await request.receive()
@@ -167,7 +167,7 @@ def too_large(limit: int, how: str = "is larger") -> TooLarge:
 
 
 async def require_empty(request: Request, limit: int) -> None:
-    """Read the body of a request that takes none; an empty object will do.
+    """Read the body of a request that takes none; an empty object is allowed.
 
     Raises:
         WrongMedia: a browser sends it as something else.
@@ -181,17 +181,17 @@ async def require_empty(request: Request, limit: int) -> None:
 
 GZIP = "gzip"
 FIRST_BYTES = THREAD_BYTES
-"""So much is unpacked where it stands, which takes less than a millisecond."""
+"""Up to this much is unpacked on the event loop, which takes less than a millisecond."""
 PIECE_BYTES = 2**20
-"""And so much at once in a thread."""
+"""Bytes unpacked at once in a thread."""
 INPUT_BYTES = 262_144
-"""Packed bytes that the decompressor is given at once; what it does not take is copied."""
+"""Compressed bytes passed to the decompressor at once; it copies what it does not use."""
 MEMBERS_MAX = 1024
-"""Most gzip files in one body, one behind the other; empty ones cost work and unpack to nothing."""
+"""Most concatenated gzip files in one body; empty ones cost work and unpack to nothing."""
 
 
 def is_gzip(coding: str) -> bool:
-    """Whether a ``Content-Encoding`` says gzip; of no encoding at all, False.
+    """Whether a ``Content-Encoding`` is gzip; False without one.
 
     Raises:
         WrongEncoding: another encoding, or several.
@@ -206,10 +206,10 @@ def is_gzip(coding: str) -> bool:
 
 
 def gunzip(packed: bytes, most: int) -> Iterator[bytes]:
-    """The content of gzip files that stand one behind the other, in pieces, up to so many bytes.
+    """The content of concatenated gzip files, in pieces, up to a number of bytes.
 
     Raises:
-        NotGzip: not gzip, damaged, or not whole.
+        NotGzip: not gzip, damaged, or incomplete.
     """
     view, at, size = memoryview(packed), 0, FIRST_BYTES
     for _ in range(MEMBERS_MAX):

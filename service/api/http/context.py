@@ -1,6 +1,6 @@
-"""What endpoints ask for: the collaborators, the model's name, and the query parameters of reads and lists.
+"""The inputs of endpoints: the collaborators, the model's name, and the query parameters of reads and lists.
 
-Each is an annotated type with its own check, so that a signature says what a route takes, and /openapi.json what is
+Each is an annotated type with its own check, so that a signature shows what a route takes, and /openapi.json what is
 allowed.
 """
 
@@ -35,23 +35,23 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 LIMIT_MAX = 1000
 LIMIT = 100
 DIGITS_MAX, WHOLE_MAX = 20, 2**53
-"""Of a whole number in a query: its digits, and itself; no version is larger."""
+"""Bounds of a whole number in a query: of its digits and its value; no version is larger."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""What a model may be called."""
+"""Valid names of models."""
 
 
 class RequestMetrics(Protocol):
-    """What the API tells the monitor, and asks of it."""
+    """The monitor as the API sees it."""
 
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request."""
 
     async def render(self, sees: Callable[[str], bool] | None) -> tuple[bytes, str]:
-        """All metrics and their content type; with ``sees`` those that tell only of models that it allows."""
+        """All metrics and their content type; with ``sees``, only those about models that it allows."""
 
 
 class UnlabelledRows(Protocol):
-    """What watches rows whose labels are awaited."""
+    """The watch over rows whose labels are awaited."""
 
     def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
         """Take in a row (1, F) of a space that was predicted and is tracked."""
@@ -62,9 +62,9 @@ class Context:
     """The collaborators of the endpoints.
 
     Attributes:
-        commit: what the code was built from, where that is known.
-        guard: stands in for keys where none are configured.
-        recovering: held by the one RECOVER at a time.
+        commit: the commit of the code, if known.
+        guard: rejects cross-site requests if no keys are configured.
+        recovering: a lock, so that one RECOVER runs at a time.
     """
 
     engine: Engine
@@ -92,19 +92,19 @@ async def _caller(request: Request) -> Key | None:
 
 Ctx = Annotated[Context, Depends(_context)]
 Caller = Annotated[Key | None, Depends(_caller)]
-"""The key of the request; None where no keys are configured."""
+"""The key of the request; None if no keys are configured."""
 ModelName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"demo": {"value": "demo"}})]
 
 
 def whole(text: str) -> int | None:
-    """The whole number that a text is in plain digits; None: it is none, or more than WHOLE_MAX."""
+    """The whole number that a text of plain digits denotes; None: it is not one, or exceeds WHOLE_MAX."""
     plain = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
     return int(text) if plain and int(text) <= WHOLE_MAX else None
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number in plain digits, from ``low`` to ``high``; pydantic alone would also take " 1_0.0"."""
+    """A whole number in plain digits, from ``low`` to ``high``; pydantic alone would also accept " 1_0.0"."""
 
     low: int = 0
     high: int = WHOLE_MAX
@@ -132,7 +132,7 @@ async def fresh_enough(
         str | None, Query(description="The incarnation that `min_version` belongs to; any other is 409.")
     ] = None,
 ) -> Freshness:
-    """How fresh a read of one model has to be."""
+    """The required freshness of a read of one model."""
     return Freshness(min_version, consistency == "strong", incarnation)
 
 
@@ -144,7 +144,7 @@ async def fresh_by_query(request: Request, *others: str) -> Freshness:
 
     Args:
         request: the request.
-        others: query parameters that it may have beside.
+        others: further query parameters that it may have.
 
     Raises:
         Invalid, RequestValidationError: naming the query parameter.
@@ -158,14 +158,14 @@ async def fresh_by_query(request: Request, *others: str) -> Freshness:
 
 
 class Page(NamedTuple):
-    """Which part of a list is asked for: at most ``limit`` items after ``cursor``."""
+    """The requested part of a list: at most ``limit`` items after ``cursor``."""
 
     limit: int
     cursor: str | None
 
 
 def no_cursor() -> Invalid:
-    """The error for a cursor that the list has not given."""
+    """The error for a cursor that is not from this list."""
     return Invalid.of("cursor", "is not a cursor of this list")
 
 
@@ -173,7 +173,7 @@ async def paging(
     limit: Annotated[int, Whole(1, LIMIT_MAX), Query(description="Maximum number of items in the answer.")] = LIMIT,
     cursor: Annotated[Text | None, Query(description="The `next` of the previous page.")] = None,
 ) -> Page:
-    """The page that a list's query asks for."""
+    """The page that a list's query requests."""
     return Page(limit, cursor)
 
 
@@ -187,7 +187,7 @@ async def idempotency_key(
         ),
     ] = None,
 ) -> str | None:
-    """The id of the whole request, as it was sent."""
+    """The id of the whole request, as the client sent it."""
     return key
 
 
@@ -197,7 +197,7 @@ IdempotencyKey = Annotated[str | None, Depends(idempotency_key)]
 
 
 def known_queries(request: Request, *names: str) -> None:
-    """Refuse query parameters that a route does not know, and any that is given twice.
+    """Refuse unknown and repeated query parameters.
 
     Raises:
         Invalid: naming them.

@@ -1,14 +1,15 @@
-"""What stands in for keys where none are configured: pages of other sites, opened on this machine, get nowhere.
+"""Protection without keys: rejects requests from pages of other sites that are open on this machine.
 
-A browser sends what a page of another site tells it to, and where no key is asked for, that would be done. So
+A browser sends the requests of any page, and without keys the service would execute them. So
 
-- a name in ``Host`` that may be anybody's is refused: a page may let its own name lead here (DNS rebinding). Addresses,
-  ``localhost`` and names without a dot are nobody's; others are listed in ``ONEPASS_ALLOWED_HOSTS``.
-- a request that may change something is refused where the browser says that it is of another site (``Sec-Fetch-Site``,
-  or else ``Origin``), unless ``ONEPASS_CORS_ORIGINS`` lists it.
+- a request is refused if its ``Host`` is a name that someone may have registered: a page can point its own name to this
+  machine (DNS rebinding). Addresses, ``localhost`` and names without a dot are safe; others must be listed in
+  ``ONEPASS_ALLOWED_HOSTS``.
+- a request that may change something is refused if the browser says that it comes from another site
+  (``Sec-Fetch-Site``, or else ``Origin``), unless ``ONEPASS_CORS_ORIGINS`` lists it.
 
-Programs that are no browsers send neither header, and are not concerned. With keys none of this is needed: no browser
-adds one by itself.
+Programs other than browsers send neither header and are not affected. With keys, none of this is needed: browsers do
+not add them automatically.
 """
 
 import ipaddress
@@ -37,7 +38,7 @@ def origins_of(text: str) -> tuple[str, ...]:
     """The origins of ``ONEPASS_CORS_ORIGINS``.
 
     Raises:
-        ValueError: one that is none.
+        ValueError: one is invalid.
     """
     found = tuple(own.strip().lower().removesuffix("/") for own in text.split(",") if own.strip())
     for own in found:
@@ -50,7 +51,7 @@ def proxies_of(text: str) -> tuple[Network, ...]:
     """The networks of ``ONEPASS_TRUSTED_PROXIES``; an address is a network of one.
 
     Raises:
-        ValueError: one that is none.
+        ValueError: one is invalid.
     """
     try:
         return tuple(ipaddress.ip_network(own.strip()) for own in text.split(",") if own.strip())
@@ -59,7 +60,7 @@ def proxies_of(text: str) -> tuple[Network, ...]:
 
 
 class Guard:
-    """Refuses what may be a page of another site: one look at the host, one at the origin.
+    """Refuses requests that may come from a page of another site, by their host and origin.
 
     Args:
         hosts: of ``ONEPASS_ALLOWED_HOSTS``: names, or ``*`` for any.
@@ -75,7 +76,7 @@ class Guard:
         """Let a request in.
 
         Raises:
-            Forbidden: it may be one of another site's page.
+            Forbidden: it may come from another site's page.
         """
         sent = {name: value for name, value in scope["headers"] if name in _WANTED}
         host = sent.get(_HOST, b"")
@@ -96,7 +97,7 @@ class Guard:
         return not origin or origin.partition("://")[2] == host != ""
 
     def client(self, scope: Scope) -> str:
-        """The address that a request is from: of those that trusted proxies name, the last that is not their own."""
+        """The client's address: among those that trusted proxies report, the last that is not their own."""
         found = (scope.get("client") or ("",))[0]
         lines = [value for name, value in scope["headers"] if name == _CLIENTS]
         named = b",".join(lines).decode("latin-1").split(",")
@@ -107,7 +108,7 @@ class Guard:
     def _trusts(self, client: str) -> bool:
         try:
             address = ipaddress.ip_address(client.partition("%")[0])
-        except ValueError:  # none at all: a socket in the file system, or what a proxy calls it
+        except ValueError:  # not an address: a socket in the file system, or a proxy's own name for it
             return False
         mapped = getattr(address, "ipv4_mapped", None)
         return any((mapped or address) in network for network in self._proxies)
@@ -115,7 +116,7 @@ class Guard:
 
 @lru_cache(KNOWN_MAX)
 def is_known(sent: bytes, hosts: frozenset[str]) -> bool:
-    """Whether a host is listed, or no name that somebody can have registered: an address, or a name without a dot."""
+    """Whether a host is listed, or not a registrable name: an address, or a name without a dot."""
     host = sent.decode("latin-1").lower()
     name = _PORT.sub("", host).removesuffix(".")
     if hosts & {"*", host, name} or ("." not in name and ":" not in name):
@@ -128,5 +129,5 @@ def is_known(sent: bytes, hosts: frozenset[str]) -> bool:
 
 
 def is_browser(scope: Scope) -> bool:
-    """Whether a browser says that it has sent the request."""
+    """Whether the headers show that a browser sent the request."""
     return any(name in (_SITE, _ORIGIN) for name, _ in scope["headers"])

@@ -1,9 +1,9 @@
 """Strict JSON: bytes to msgspec structs; nothing here knows a request or a model.
 
-Unknown fields are refused, a number is a number, and a name that is given twice in one object is refused (decoders
-silently keep the last one). Repeated names are found by counting: a body has as many colons outside its strings as it
-has names, and only a body with more names than its request has fields is parsed a second time.
-``service.runtime.threads`` says where large bodies are decoded.
+Unknown fields, conversions between types and names that occur twice in one object are errors (decoders silently keep
+the last of equal names). Repeated names are found by counting: a body has as many colons outside its strings as it has
+names, and only a body with more names than its request has fields is parsed a second time.
+``service.runtime.threads`` decides where large bodies are decoded.
 """
 
 import json
@@ -43,7 +43,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
     Raises:
         NotJson: not JSON, or not UTF-8.
-        Invalid: JSON of another shape, or a name that is given twice; naming the field.
+        Invalid: the JSON has the wrong shape, or a name occurs twice; names the field.
     """
     found = read(body, decoder)
     refuse_repeated(body, names_in(found))
@@ -51,7 +51,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def read(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """As ``decode``, but of a name that is given twice the last value counts."""
+    """Like ``decode``, but the last value of a repeated name counts."""
     try:
         return json_pieces.decode(body, decoder)
     except msgspec.ValidationError as error:
@@ -62,7 +62,7 @@ def read(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def large(body: bytes, decoder: "msgspec.json.Decoder[T]", most: int) -> T:
-    """As ``decode``, of a body of at most so many values, which are counted before it is decoded.
+    """Like ``decode``, for a body of at most ``most`` values, which are counted before it is decoded.
 
     Raises:
         NotJson, Invalid: as ``decode``, or there are more.
@@ -73,7 +73,7 @@ def large(body: bytes, decoder: "msgspec.json.Decoder[T]", most: int) -> T:
 
 
 def names_in(found: Any) -> int:
-    """How many names a body that decodes to a value holds: so many at least, all objects together."""
+    """The least number of names in a body that decodes to a value, over all objects."""
     if isinstance(found, dict):
         return len(found)
     if isinstance(found, list):
@@ -85,7 +85,7 @@ def names_in(found: Any) -> int:
 
 @cache
 def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any]]:
-    """The fields of a struct, each with what it has where it is not given."""
+    """The fields of a struct, each with its default."""
     return [(own.name, own.default) for own in msgspec.structs.fields(kind)]
 
 
@@ -94,7 +94,7 @@ _syntax = msgspec.json.Decoder(msgspec.Raw)
 
 
 def _refuse_broken(body: bytes) -> None:
-    """Refuse what is not JSON with 400 even where a wrong shape, 422, comes first in the body."""
+    """Refuse invalid JSON with 400 even if a wrong shape, 422, comes first in the body."""
     try:
         _syntax.decode(body)
         body.decode()
@@ -103,18 +103,18 @@ def _refuse_broken(body: bytes) -> None:
 
 
 def nested_more_than(body: bytes, most: int) -> bool:
-    """Whether a JSON body holds more than ``most`` lists and objects, counted without decoding it."""
+    """Whether a JSON body has more than ``most`` lists and objects, counted without decoding it."""
     if body.count(b"[") + body.count(b"{") <= most:
         return False
     return json_pieces.count(body, b"[", b"{") > most
 
 
 def refuse_repeated(body: bytes, names: int) -> None:
-    """Refuse a JSON body that gives a name twice in one object.
+    """Refuse a JSON body with a repeated name in one object.
 
     Args:
         body: valid JSON.
-        names: how many names it is known to hold, all objects together; a body of more is parsed again.
+        names: the number of distinct names it has, over all objects; a body with more is parsed again.
     """
     if body.count(b":") == names or json_pieces.count(body, b":") == names:
         return
@@ -126,7 +126,7 @@ def refuse_repeated(body: bytes, names: int) -> None:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object that gives a name twice, as pairs."""
+    """A JSON object with a repeated name, as pairs."""
 
 
 def _object(pairs: list[tuple[str, Any]], repeating: list[_Pairs]) -> dict[str, Any] | _Pairs:
@@ -158,7 +158,7 @@ def _wrong_shape(body: bytes, shape: Any, error: msgspec.ValidationError) -> Exc
 
 
 def _words(message: str) -> str:
-    """What was expected, in our words and without anything of the input."""
+    """The expectation in our words, without any of the input."""
     plain = message.split(", got `", maxsplit=1)[0].replace("`", "").replace("Expected", "must be")
     return re.sub(r"\b(" + "|".join(KINDS) + r")\b", lambda found: KINDS[found[1]], plain).replace(" | ", " or ")
 
@@ -185,7 +185,7 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
 
 
 def _place(body: bytes, at: int) -> str:
-    """Where a byte stands: with its line and column, from 1, where there are several lines."""
+    """The position of a byte; with its line and column, from 1, if there are several lines."""
     line, before = body.count(b"\n", 0, at) + 1, body[body.rfind(b"\n", 0, at) + 1 : at]
     column = len(before.decode(errors="replace")) + 1
     return f"byte {at}" if b"\n" not in body.strip() else f"line {line}, column {column}, byte {at}"
@@ -205,7 +205,7 @@ def _parsed(body: bytes, **how: Any) -> Any:
 
 
 def _integer(digits: str) -> int | float:
-    """An integer; one that no float could hold anyway is not worth its digits, of which Python reads 4300 at most."""
+    """An integer, or infinity if no float can hold it: Python reads at most 4300 digits."""
     return int(digits) if len(digits) <= 400 else math.inf
 
 
@@ -216,9 +216,9 @@ def _odd(parsed: Any, problem: str) -> list[Problem]:
 
 
 def _find(parsed: Any, kind: type) -> Iterator[tuple[list[str | int], Any]]:
-    """The values of one type, in order, each after the steps that lead to it: names and indices.
+    """The values of one type, in order, each with the path to it: names and indices.
 
-    Without recursion, since a body may nest as deep as it likes.
+    Without recursion, because a body may nest to any depth.
     """
     steps: list[str | int] = []
     left: list[Iterator[tuple[str | int, Any]]] = [iter([("", parsed)])]
@@ -244,14 +244,14 @@ _MEMBERS: dict[type, Callable[[Any], Iterator[tuple[str | int, Any]]]] = {
 
 
 def _path(steps: Iterable[str | int]) -> str:
-    """The path of a value as an answer can carry it: bounded, and without halves of surrogate pairs."""
+    """The path of a value in a form for answers: bounded, and without halves of surrogate pairs."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return path.removeprefix(".")[:PATH_MAX].encode(errors="replace").decode()
 
 
 OBJECT_VALUES_MAX = 6 * COLUMNS_MAX
 """Most names and values in the body of a route that takes no rows: as many features as a model may have, each with all
-that one can say of it."""
+its fields."""
 ROW_VALUES_MAX = COLUMNS_MAX + 100
 """Most names and values in the body of one row."""
 _any_object = msgspec.json.Decoder(dict[str, Any])
@@ -261,7 +261,7 @@ def json_object(body: bytes) -> dict[str, Any]:
     """The object of a route that takes no rows.
 
     Raises:
-        NotJson, Invalid: it is none.
+        NotJson, Invalid: it is not one.
     """
     return large(body, _any_object, OBJECT_VALUES_MAX)
 
@@ -278,27 +278,27 @@ def unknown(field: str, given: str, known: Sequence[str], suggest: bool = True) 
     Args:
         field: its path.
         given: its name.
-        known: the fields that the request has where this one stands.
-        suggest: whether a similar one is looked for.
+        known: the fields that the request may have in this place.
+        suggest: whether to suggest a similar one.
     """
     meant = suggestion(given, known) if suggest else ""
     return Problem(field[:PATH_MAX], f"{UNKNOWN_FIELD}{meant}", [*known] or None)
 
 
 def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
-    """Why a body is refused that has a field too many.
+    """The error for a body with an unknown field.
 
     Args:
         body: it.
-        shape: the type that it was to be read as.
-        path: of the object that has the field, as msgspec tells it: ``$.rows[...]``; "" for the body itself.
-        name: of the field.
+        shape: the type that it should have.
+        path: path of the object with the field, as msgspec gives it: ``$.rows[...]``; "" for the body itself.
+        name: name of the field.
     """
     fields = () if path else msgspec.structs.fields(shape)
     known = [own.encode_name for own in fields]
     given = []
     if not path and len(body) <= LOOKED_AT_BYTES:
-        with suppress(RecursionError):  # deeper by two calls than where it was read
+        with suppress(RecursionError):  # two calls deeper than when it was read
             given = [*_names.decode(body)]
     if not given:
         return Invalid(unknown(name, name, known))

@@ -13,15 +13,15 @@ T = TypeVar("T")
 PIECE_BYTES = 131_072
 """Bytes of JSON that are decoded at once: about a millisecond."""
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises."""
+"""The errors of decoding."""
 _LIST = re.compile(rb"[ \t\r\n]*\[")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 """A JSON string; the possessive quantifiers keep no positions to backtrack to."""
 _STRINGS = re.compile(rb'(?:[^"]*+"(?:[^"\\]++|\\.)*+"){1,4096}+')
-"""Some thousand strings, with what stands before each."""
+"""Some thousand strings, each with the text before it."""
 _members, _items = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
 _decoder = cache(msgspec.json.Decoder)
-"""Of the few types that fields of bodies have."""
+"""Decoders of the few types that fields of bodies have."""
 
 
 def is_list(text: bytes | msgspec.Raw) -> bool:
@@ -30,7 +30,7 @@ def is_list(text: bytes | msgspec.Raw) -> bool:
 
 
 def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """What a decoder makes of a body; of a large one its lists are decoded in pieces.
+    """Decode a body; the lists of a large one are decoded in pieces.
 
     Raises:
         msgspec.MsgspecError, UnicodeDecodeError, RecursionError: as the decoder.
@@ -42,7 +42,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def count(body: bytes, *marks: bytes) -> int:
-    """How often some bytes stand in a JSON body outside of its strings."""
+    """How often some bytes occur in a JSON body outside its strings."""
     found = begin = 0
     while begin < len(body):
         some = _STRINGS.match(body, begin)

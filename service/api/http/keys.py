@@ -1,15 +1,15 @@
-"""API keys: who may do what. No keys configured: everybody may do everything.
+"""API keys and their permissions. Without configured keys everything is allowed.
 
-    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]],...       or one a line, where a line that begins with # is a comment
+    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]],...       or one per line; a line that begins with # is a comment
 
-    SECRET    itself, or sha256$ and the 64 hexadecimal digits of its SHA-256 (``onepass keys new`` makes both)
+    SECRET    the secret, or sha256$ and the 64 hexadecimal digits of its SHA-256 (``onepass keys new`` makes both)
     SCOPES    read | learn | admin, joined by +; admin includes learn, learn includes read
     MODELS    name patterns joined by +; empty: every model
     EXPIRES   the last day, in UTC: 2027-01-31
 
-A key is sent as ``Authorization: Bearer SECRET`` or ``X-API-Key: SECRET``. Only digests of the secrets are kept, and
-they are what is looked up. One name may have several secrets, so that a new one can be handed out while the old one
-holds. Keys from a file, or a mounted secret, are read again while the service runs: they come and go without a restart.
+Clients send a key as ``Authorization: Bearer SECRET`` or ``X-API-Key: SECRET``. The service only keeps digests of the
+secrets and looks keys up by digest. One name may have several secrets, so that a new one can be handed out while the
+old one is valid. A file of keys, or a mounted secret, is read again while the service runs: changes need no restart.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ HOW_SENT = "send one as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'"
 
 @dataclass(slots=True)
 class Bucket:
-    """The bucket of a rate limit: requests that may still be made, and when it was refilled."""
+    """The bucket of a rate limit: the remaining requests, and when it was last refilled."""
 
     tokens: float
     refilled_at: float
@@ -54,11 +54,11 @@ class Key:
     """One secret of a key.
 
     Attributes:
-        name: for logs and errors; the key's.
+        name: the key's name, for logs and errors.
         level: the highest scope's level.
         models: name patterns; empty: every model.
         expires: seconds since 1970, or None.
-        bucket: of all secrets of this name.
+        bucket: shared by all secrets of this name.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Key:
         return cast("Scope", next(name for name, level in SCOPES.items() if level == self.level))
 
     def allows(self, model: str) -> bool:
-        """Whether the key may touch a model."""
+        """Whether the key covers a model."""
         return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
@@ -85,10 +85,10 @@ class Keys:
         rate_per_s: requests a key may make per second, in bursts of one second; 0: no limit.
         clock: seconds, monotonic.
         now: seconds since 1970.
-        from_file: whether the text is that of a file, so that what is wrong is told by its line.
+        from_file: whether the text is from a file, so that errors name the line.
 
     Raises:
-        ValueError: a key that is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], or one secret for two; it is not echoed.
+        ValueError: a key is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], or two share a secret; it is not repeated.
     """
 
     def __init__(
@@ -121,10 +121,10 @@ class Keys:
         return found
 
     def replace(self, text: str) -> int:
-        """Take other keys from now on; how many they are. Rates go on.
+        """Replace the keys; returns their number. Rate limits continue.
 
         Raises:
-            ValueError: as in the beginning, or there are none, which would let everybody in; nothing has changed.
+            ValueError: as for ``Keys``, or there are none, which would allow everything; nothing has changed.
         """
         found = self._parsed(text)
         if not found:
@@ -139,39 +139,39 @@ class Keys:
 
     @property
     def expired(self) -> int:
-        """How many secrets have had their last day."""
+        """Number of expired secrets."""
         now = self._now()
         return sum(key.expires is not None and now >= key.expires for key in self._keys.values())
 
     def warn_expired(self) -> None:
-        """Say it where nobody gets in any more, as all keys have expired."""
+        """Log a warning if all keys have expired."""
         if self._keys and self.expired == len(self._keys):
             logger.warning("all %d keys have expired: every request is refused until a new key is added", self.expired)
 
     @property
     def expiries(self) -> dict[str, float]:
-        """When the names that have keys of a last day have none any more, in seconds since 1970."""
+        """When the last key of each name with an expiry expires, in seconds since 1970."""
         last: dict[str, float] = {}
         for key in self._keys.values():
             last[key.name] = max(last.get(key.name, 0.0), math.inf if key.expires is None else key.expires)
         return {name: at for name, at in last.items() if at < math.inf}
 
     def check(self, sent: Mapping[bytes, bytes], scope: str, model: str | None) -> Key | None:
-        """Let a request in, and count it; once per request. Its key; None where no keys are configured.
+        """Admit and count a request, once per request; returns its key, None if no keys are configured.
 
         Args:
             sent: the header lines of the request.
-            scope: what it needs.
-            model: what it is of, if it is of one.
+            scope: the scope it needs.
+            model: its model, if any.
 
         Raises:
-            Unauthorized, Forbidden, TooManyRequests: the request may not go on.
+            Unauthorized, Forbidden, TooManyRequests: the request is refused.
         """
         key = None
         try:
             key = self.caller(sent)
         finally:
-            OWNER.set(None if key is None else key.name)  # a pipelined request inherits the one before it
+            OWNER.set(None if key is None else key.name)  # else a pipelined request would inherit the previous one's
         if key is not None:
             if self._rate_per_s > 0:
                 self._spend(key)
@@ -179,10 +179,10 @@ class Keys:
         return key
 
     def caller(self, sent: Mapping[bytes, bytes]) -> Key | None:
-        """The key of a request, or None where no keys are configured.
+        """The key of a request, or None if no keys are configured.
 
         Raises:
-            Unauthorized: keys are configured, and this is none of them.
+            Unauthorized: keys are configured, and the request has none of them.
         """
         if not self._keys:
             return None
@@ -195,7 +195,7 @@ class Keys:
         return key
 
     def allow(self, sent: Mapping[bytes, bytes], scope: str, model: str | None) -> None:
-        """Whether the key of a request that is in allows this, too.
+        """Check that the key of an admitted request also allows this.
 
         Raises:
             Unauthorized, Forbidden: it does not.
@@ -222,7 +222,7 @@ def _require(key: Key, scope: str, model: str | None) -> None:
 
 
 def _members(text: str, from_file: bool) -> Iterator[tuple[str, str]]:
-    """Each key of a text, behind where it stands: never by its own words, which may be a secret in the wrong place."""
+    """Each key of a text, with its place; never its own text, which may be a misplaced secret."""
     at = 0
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
@@ -237,7 +237,7 @@ def _parse(part: str) -> tuple[bytes, Key]:
     """The digest of a secret, and its key.
 
     Raises:
-        ValueError: what is wrong, without what stands there.
+        ValueError: describes the problem without repeating the text.
     """
     fields = part.split(":")
     if not 3 <= len(fields) <= 5 or not all(fields[:3]):
@@ -286,7 +286,7 @@ BYTES_MAX = 2**20
 
 
 def text_of(path: Path) -> str:
-    """What a file of keys or of another secret holds.
+    """The content of a file with keys or another secret.
 
     Raises:
         OSError, ValueError: it cannot be read, is not UTF-8, or too large.
@@ -303,7 +303,7 @@ class KeyFile:
 
     Args:
         path: the file.
-        keys: what it holds; told of what it holds later.
+        keys: the keys in it; updated when it changes.
         look_s: how often it is read.
     """
 
@@ -313,7 +313,7 @@ class KeyFile:
         self._failed = ""
 
     async def run(self) -> None:
-        """Follow the file until cancelled; what cannot be read or used changes nothing, and is said once."""
+        """Follow the file until cancelled; an unreadable or invalid file changes nothing and is logged once."""
         while True:
             try:
                 self._take(await asyncio.to_thread(text_of, self._path))

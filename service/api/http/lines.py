@@ -1,4 +1,4 @@
-"""The header lines of a request by name, as bytes: what every request is asked for is looked up in one dict."""
+"""The header lines of a request by name, as bytes: lookups that every request needs take one dict."""
 
 from starlette.types import Scope
 
@@ -7,7 +7,7 @@ LINES = "onepass.lines"
 
 
 def lines_of(scope: Scope) -> dict[bytes, bytes]:
-    """The header lines of a request; of one given twice the first one counts."""
+    """The header lines of a request; the first of equal ones counts."""
     found: dict[bytes, bytes] | None = scope.get(LINES)
     if found is None:
         found = scope[LINES] = dict(reversed(scope["headers"]))

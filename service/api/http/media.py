@@ -14,16 +14,16 @@ SPARSE_TABLES = (JSON, NDJSON, SVMLIGHT)
 
 
 def wrong_media(allowed: tuple[str, ...]) -> WrongMedia:
-    """The error for a media type that a route does not read."""
+    """The error for a media type that a route does not accept."""
     problem = Problem("Content-Type", "is not a media type that this route accepts", list(allowed))
     return WrongMedia(f"send one of {', '.join(allowed)}", [problem])
 
 
 def check_media_type(kind: str, sparse: bool) -> None:
-    """Refuse a table in a form that the model's rows do not have.
+    """Refuse a format that does not suit the model's rows.
 
     Raises:
-        WrongMedia: ``allowed`` lists those they have.
+        WrongMedia: ``allowed`` lists those that do.
     """
     allowed = SPARSE_TABLES if sparse else DENSE_TABLES
     if kind not in allowed:

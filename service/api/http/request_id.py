@@ -1,7 +1,7 @@
-"""The id of a request, which its answer carries and every line that is logged meanwhile; and the trace it belongs to.
+"""The id of a request, which is in its answer and its log lines, and the trace it belongs to.
 
-A client's ``X-Request-ID`` is taken over where it is short and printable; else the request is given one. These are
-random: numbers would tell each client how many requests the others make.
+A client's ``X-Request-ID`` is used if it is short and printable; otherwise the request gets a random one: consecutive
+numbers would reveal how many requests other clients make.
 """
 
 import re
@@ -17,14 +17,14 @@ HEADER, TRACE_HEADER = b"x-request-id", b"traceparent"
 ID = "onepass.request_id"
 """Key of a request's scope."""
 CURRENT: ContextVar[Scope | None] = ContextVar("onepass_request", default=None)
-"""The request that is answered, as its scope: what is logged of it is looked up only when a line is."""
+"""The scope of the current request; its log fields are looked up only when a line is logged."""
 
 _GIVEN = re.compile(rb"[!-~]{1,128}")
 _TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-[!-~]*)?")
-"""W3C Trace Context: version, trace, parent, flags; a later version may say more."""
+"""W3C Trace Context: version, trace, parent, flags; a later version may add fields."""
 _OWN = secrets.token_hex(6).encode()
 AT_ONCE = 512
-"""Ids that are drawn together: one by one they would cost a system call each."""
+"""Ids that are drawn together: one by one, each would cost a system call."""
 
 
 def _ids() -> Iterator[bytes]:
@@ -50,12 +50,12 @@ def begin(scope: Scope) -> bytes:
 
 
 def new_id() -> bytes:
-    """An id of no other request, of this process or another."""
+    """An id that no other request has, in any process."""
     return next(_new)
 
 
 def logged() -> dict[str, str]:
-    """What a line says of the request that is answered; nothing outside of one."""
+    """The log fields of the current request; none outside a request."""
     scope = CURRENT.get()
     if scope is None:
         return {}

@@ -1,7 +1,7 @@
 """The path under which a proxy puts the service (``ONEPASS_ROOT_PATH``).
 
-One rule: a path that does not begin with it gets it. So a proxy may take it off or leave it on, and everything that
-names an address of the service begins with it, or is relative.
+One rule: a path that does not begin with it gets it as a prefix. So a proxy may strip it or not, and every address of
+the service begins with it, or is relative.
 """
 
 import re
@@ -16,8 +16,8 @@ def parse(text: str, taken: Iterable[str]) -> str:
     """A root path as it stands before other paths: "" or ``/ml``.
 
     Args:
-        text: the setting; a slash at its end means nothing.
-        taken: paths of the service, with which a prefix could be confused.
+        text: the setting; a trailing slash has no effect.
+        taken: paths of the service that the prefix must not equal.
 
     Raises:
         ValueError: it is none.
@@ -37,12 +37,12 @@ def _first(path: str) -> str:
 
 
 def under(scope: Scope, root: str) -> Scope:
-    """A request whose path begins with the root path."""
+    """The scope of a request with the root path in front of its path."""
     path: str = scope["path"]
     return scope if path == root or path.startswith(f"{root}/") else {**scope, "path": root + path}
 
 
 def route_path(scope: Scope) -> str:
-    """The path of a request without the prefix: what routes are declared as."""
+    """The path of a request without the prefix, as routes declare it."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))

@@ -1,4 +1,4 @@
-"""How every route is answered: checked before its body is read, its errors as problems, counted and timed.
+"""Answers every route: checks before the body is read, errors as problems, counts and times.
 
 FastAPI reads a body before it asks the dependencies of an endpoint. Here nobody without a key has a body read, so the
 key is asked for first; and a JSON body is read strictly, where FastAPI would take NaN and names given twice.
@@ -35,17 +35,17 @@ logger, audit = logging.getLogger(__name__), logging.getLogger("onepass.audit")
 Rights = Literal["public", "read", "learn", "admin"]
 Answer = Callable[[Request], Awaitable[Response]]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-"""Answers every request, whatever happens."""
+"""A function that answers every request, whatever happens."""
 PROBED = ("/healthz", "/readyz", "/metrics")
-"""Asked by machines that may add queries of their own."""
+"""Routes for machines, which may add their own query parameters."""
 DEFAULT_DESCRIPTION = "Successful Response"
-"""What FastAPI says of an answer that nobody describes."""
+"""FastAPI's description of an answer without a description."""
 KEY_CHECKED = "onepass.let_in"
-"""Key of a request's scope: its key has been checked, and counted."""
+"""Key of a request's scope: its API key has been checked and counted."""
 
 
 class Needs:
-    """A dependency: the request's key has a scope and may touch the model, whose name can be one.
+    """A dependency: the request's key has the scope and covers the model, and the model's name is valid.
 
     Args:
         scope: what the key must allow.
@@ -55,11 +55,11 @@ class Needs:
         self.scope = scope
 
     async def __call__(self, request: Request) -> None:
-        """Let the request in, once: ``Route`` asks first, FastAPI asks again.
+        """Admit the request, once: ``Route`` calls this first, FastAPI again.
 
         Raises:
-            Unauthorized, Forbidden, TooManyRequests: the request may not go on.
-            Invalid, NotFound: no model can have this name.
+            Unauthorized, Forbidden, TooManyRequests: the request is refused.
+            Invalid, NotFound: the model's name is invalid.
         """
         if KEY_CHECKED in request.scope:
             return
@@ -75,7 +75,7 @@ def let_in(context: Context, asked: Scope, rights: str, model: str | None) -> No
     """Authenticate the request by its key; without keys, reject cross-site requests.
 
     Raises:
-        Unauthorized, Forbidden, TooManyRequests: it may not go on.
+        Unauthorized, Forbidden, TooManyRequests: the request is refused.
     """
     if context.keys.check(lines_of(asked), rights, model) is None:
         context.guard.check(asked)
@@ -93,12 +93,12 @@ READ, LEARN, ADMIN = Depends(Needs("read")), Depends(Needs("learn")), Depends(Ne
 class Route(APIRoute):
     """An endpoint of FastAPI whose docstring is its documentation: the first paragraph in short, the others at length.
 
-    Its answer is described by the docstring of what it returns, unless the decorator says more. Its queries are those
-    of its signature; unknown ones are refused.
+    The docstring of its return type describes its answer, unless the decorator does. Its queries are those of its
+    signature; unknown ones are refused.
 
     Attributes:
         refusal: an error as a response.
-        error_form: how /openapi.json calls that: "" for problem documents.
+        error_form: the name of that in /openapi.json: "" for problem documents.
     """
 
     refusal: Callable[[Exception], Response] = staticmethod(problem)
@@ -124,12 +124,12 @@ class Route(APIRoute):
 
     @property
     def scope(self) -> Rights:
-        """What a key must allow; "public" asks for none."""
+        """The scope that a key needs; "public" if none is needed."""
         return "public" if self._guard is None else self._guard.scope
 
     @property
     def answers(self) -> set[str]:
-        """Statuses of the answers that are described where the endpoint stands."""
+        """Statuses of the answers that the endpoint itself describes."""
         return {str(self.status_code or 200), *map(str, self.responses)}
 
     @property
@@ -162,10 +162,10 @@ class Route(APIRoute):
 
 
 async def _read_object(request: Request, *, optional: bool) -> None:
-    """Read the body as a JSON object, and leave it where FastAPI finds it; an ``optional`` one may be empty.
+    """Read the body as a JSON object, and put it where FastAPI finds it; an ``optional`` one may be empty.
 
     Raises:
-        WrongMedia, TooLarge, NotJson, Invalid: it is none.
+        WrongMedia, TooLarge, NotJson, Invalid: it is not one.
     """
     context: Context = request.app.context
     if not optional:
@@ -212,7 +212,7 @@ def answered(
 def refused(
     error: BaseException, method: str, path: str, refusal: Callable[[Exception], Response] = problem
 ) -> Response:
-    """The answer to a request that has failed; what only the service can have done wrong is logged."""
+    """The answer to a failed request; errors of the service itself are logged."""
     if isinstance(error, ClientDisconnect):
         return disconnected()
     if not isinstance(error, Exception):  # cancelled by the server: the grace period ends before the request does

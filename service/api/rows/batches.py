@@ -1,4 +1,4 @@
-"""Bodies that carry rows, one or many, are read where that disturbs nobody: on the event loop, or in a thread."""
+"""Reads bodies with one or many rows: small ones on the event loop, large ones in a thread."""
 
 from typing import TypeVar
 
@@ -18,13 +18,13 @@ from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 
 T = TypeVar("T")
 BATCH_IDS_MAX = 10_000
-"""Most rows in one batch whose rows carry ids."""
+"""Most rows in a batch with ids."""
 
 
 async def read_row(
     ctx: Context, request: Request, body: bytes | None, decoder: "msgspec.json.Decoder[T]"
 ) -> tuple[T, bytes]:
-    """A row to predict or a labelled one, and the body that it stands in, which may have been read; errors as of
+    """A row to predict or a labelled one, from a body that may have been read already; errors as of
     ``json_body.large``.
     """
     if body is None:
@@ -38,7 +38,7 @@ async def read_row(
 async def read_batch(
     ctx: Context, request: Request, name: str, form: RowFormat, fresh: Freshness | None = None
 ) -> tuple[Replica, Table, bytes]:
-    """A model, the rows for it, and the body that they stand in; errors as of ``read_table``."""
+    """A model, its rows, and the body that they are from; errors as of ``read_table``."""
     bounds, teaching = ctx.engine.bounds, form is OVERLAP
     kind = bodies.media_type(request, DENSE_TABLES if teaching else (*DENSE_TABLES, SVMLIGHT))
     body = await bodies.read_body(request, bounds.body_bytes_max)
@@ -49,14 +49,14 @@ async def read_batch(
 
 
 async def identity_of_batch(request: Request, body: bytes, table: Table, prefix: str, *before: bytes) -> Identity:
-    """What a batch is remembered by.
+    """The identity of a batch, by which a retry is recognised.
 
     Args:
         request: the request.
         body: of it.
         table: its rows.
         prefix: of the ids of these rows.
-        before: what its Idempotency-Key stands for besides the query and the body.
+        before: what its Idempotency-Key covers besides the query and the body.
 
     Raises:
         Invalid, TooLarge: as ``identity_of``.

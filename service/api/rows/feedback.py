@@ -1,6 +1,6 @@
-"""POST /models/{name}/feedback and /feedback/batch: each row is tested, then trained, exactly once.
+"""POST /models/{name}/feedback and /feedback/batch: each row is predicted, then learned, exactly once.
 
-A single row is a table of one row. Everything is checked before anything is queued: a request is learned whole or
+A single row is a table with one row. Everything is checked before anything is queued: a request is learned whole or
 refused whole. A repeated id gets its first answer before anything is refused (see ``idempotency``).
 """
 
@@ -65,10 +65,10 @@ KEY = b"idempotency-key"
 async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
     """Learn one labelled row.
 
-    Answers with the prediction that the model made *before* it learned the row. With an `id`, a `prediction_id` (not
-    both) or else the header `Idempotency-Key`, the row is learned once however often it is sent within a day: a retry
-    is answered with the first answer and `duplicate: true`; with another label it is 409. Beside an id in the body the
-    header counts for proxies only.
+    The answer has the prediction that the model made *before* it learned the row. With an `id`, a `prediction_id` (not
+    both) or else the header `Idempotency-Key`, the row is learned once, however often it is sent within a day: a retry
+    gets the first answer with `duplicate: true`; a different label is 409. If the body has an id, the header only
+    matters to proxies.
     """
     engine = ctx.engine
     body, key = await request.small_json(engine.bounds.body_bytes_max), request.lines.get(KEY)
@@ -83,7 +83,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
         identity = _identity_of(ask)
     else:
         whole = key.decode("latin-1")
-        printable(whole, "Idempotency-Key")  # also where an id in the body counts instead
+        printable(whole, "Idempotency-Key")  # even if an id in the body takes precedence
         identity = await in_thread_if_large(size, _identity_of, ask, whole, body)
     row = _table_of(ask)
     if ask.prediction_id is not None:
@@ -94,7 +94,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
 
 
 def _plain(replica: Replica, body: bytes) -> "asyncio.Future[Reply] | None":
-    """Queue a plain row; None: it is none."""
+    """Queue a plain row; None: it is not plain."""
     row, plan = plain_rows.labelled(body), replica.row_plan
     if row is None or (values := plan.to_learn(row.features)) is None or (label := plan.label(row.label)) is None:
         return None
@@ -123,7 +123,7 @@ def _answer(reply: Reply, durability: str, incarnation: str) -> bytes:
 
 
 def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
-    """What a row is remembered by.
+    """The identity of a row, by which a retry is recognised.
 
     Raises:
         Invalid: both ids, or features missing or superfluous.
@@ -140,13 +140,13 @@ def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") ->
 
 
 def _table_of(ask: FeedbackRow) -> Table:
-    """A row as a table of one."""
+    """A row as a table with one row."""
     discounts, weights = (None if given is None else [given] for given in (ask.discount, ask.weight))
     return Table([ask.features], alone, labels=[ask.label], discounts=discounts, weights=weights)
 
 
 async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identity, size: int) -> tuple[Reply, Labels]:
-    """Learn rows by their features, or answer them as the first time; and their labels."""
+    """Learn rows by their features, or give the first answers again; also returns their labels."""
 
     def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...]]:
         rows = validator.feedback(table, identity.ids)
@@ -167,7 +167,7 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
 
 
 def _bare_labels(validator: RowValidator, table: Table) -> Labels | None:
-    """The labels of rows that were refused; None where these are wrong, too."""
+    """The labels of rows that were refused; None if these are wrong, too."""
     try:
         return validator.bare_labels(table)
     except Invalid:
@@ -175,7 +175,7 @@ def _bare_labels(validator: RowValidator, table: Table) -> Labels | None:
 
 
 async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_id: str, ids: tuple[str, ...]) -> Reply:
-    """The label of a tracked prediction: the row as it was kept, scored by the prediction that was served."""
+    """Learn the label of a tracked prediction: the stored row, scored by the prediction that was served."""
     blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, prediction_id, ids[0])
     if blob is None and seen is None:
         problem = Problem("prediction_id", "is unknown, expired, or already has its label", "GET .../pending")
@@ -217,9 +217,9 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
 async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Response:
     """Learn many labelled rows.
 
-    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header (name the
-    columns: `?label=`, `?id=`, `?discount=`, `?weight=`; others that are no features: `?drop=`; `?delimiter=`), and
-    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, the label, a number, last). `metrics`
+    JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header (name the
+    columns: `?label=`, `?id=`, `?discount=`, `?weight=`; leave out others with `?drop=`; `?delimiter=`), and
+    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, then the label, a number). `metrics`
     are those of this batch. Models of sparse rows take rows by name,
     `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` (`label name:value ...`).
     """
@@ -249,7 +249,7 @@ def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> 
 
 
 def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:
-    """Metrics of the rows of the batch, by the prediction that each was answered when it was learned."""
+    """Metrics of the rows of the batch, by the predictions returned when they were learned."""
     answer = reply.answer
     truth, predicted, p_true = labels, answer.predictions, answer.p_true or [math.nan] * len(answer.predictions)
     refused = {row for row, earlier in reply.earlier if earlier.refusal is not None}  # when they came first

@@ -1,8 +1,8 @@
-"""What comes before a refusal.
+"""The steps before a request is refused.
 
-A row that does not validate may still be right: another replica may have committed a change of features that this one
+A row that fails validation may still be valid: another replica may have committed a change of features that this one
 has not read yet, or the row may have been learned under its id before the features changed. So every route that learns
-takes three steps in this order:
+takes three steps, in this order:
 
 1. Validate the rows.
 2. If they are refused, read the log's head, and if this replica was behind it, validate them again (``read_rows``).
@@ -27,9 +27,9 @@ from service.store.log.appends import SeenId
 
 T = TypeVar("T")
 REFUSED = (Invalid, Conflict, RequestConflict)
-"""What rows are refused by: themselves, or the model's state."""
+"""The errors that refuse rows: the rows are wrong, or the model's state does not allow them."""
 Plan = Callable[[Model, tuple[str, ...]], Segment | None]
-"""Makes the entry of a request out of the model as it stands, and what the request is remembered by."""
+"""Makes a request's entry from the present model and the ids of the request."""
 
 
 async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[RowValidator], T]) -> T:
@@ -61,17 +61,17 @@ def validator_of(ctx: Context, replica: Replica) -> RowValidator:
 async def commit_change(
     ctx: Context, name: str, identity: Identity, plan: Plan, size_of: Callable[[Model], int] = lambda _: 0
 ) -> tuple[Replica, Reply | None]:
-    """Commit a change of a model, after a snapshot if it takes a learner away, or give its first answer again.
+    """Commit a change of a model, after a snapshot if it removes a learner, or give its first answer again.
 
     Args:
         ctx: the handler's.
         name: of the model.
-        identity: what the request is remembered by.
-        plan: makes the entry of the model, as the log's head has it, and of the ids; None: the model is so already.
-        size_of: what that is worth in bytes read.
+        identity: the identity of the request, by which a retry is recognised.
+        plan: makes the entry from the model at the log's head and the ids; None: nothing changes.
+        size_of: its cost, in bytes of a body.
 
     Returns:
-        The model, and the answer; None where the model is so already.
+        The model, and the answer; None if nothing changes.
 
     Raises:
         Exception: as ``plan``.
@@ -86,13 +86,13 @@ async def commit_change(
         return replica, None
     if isinstance(segment, Promote | Withdraw):
         known = await engine.store.log.lookup(name, replica.incarnation, identity.ids) if identity.ids else []
-        if not any(known):  # the snapshot of a retry would be of after the step
+        if not any(known):  # a retry's snapshot would show the model after the step
             await engine.snapshotter.guard(replica)
     return replica, await replica.inbox.submit(segment, identity.digests)
 
 
 async def after(ctx: Context, name: str, reply: Reply | None) -> Replica:
-    """The model as it is after a change, or as it was."""
+    """The model after a change, or unchanged."""
     return await ctx.engine.replica(name, Freshness(min_version=0 if reply is None else reply.answer.version))
 
 
@@ -100,8 +100,8 @@ async def answer_if_seen(ctx: Context, replica: Replica, identity: Identity, err
     """The first answer to a request that is about to be refused, if all its ids have been seen.
 
     Raises:
-        Exception: ``error``, where it has no ids or one of them has not been seen.
-        RequestConflict: an id was sent with another label or body, or its first answer was a refusal.
+        Exception: ``error``, if it has no ids or one of them has not been seen.
+        RequestConflict: an id was sent with a different label or body, or its first answer was a refusal.
     """
     ids = identity.ids
     found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids) if ids else []
@@ -115,7 +115,7 @@ async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: 
     """The first answer to a request, all of whose ids have been seen.
 
     Raises:
-        RequestConflict: an id was sent with another label or body, or its first answer was a refusal.
+        RequestConflict: an id was sent with a different label or body, or its first answer was a refusal.
     """
     pairs = enumerate(zip(seen, identity.digests, strict=True))
     if (other := next((row for row, (one, own) in pairs if one.digest != own), None)) is not None:

@@ -1,4 +1,4 @@
-"""Ids that clients give: of a row, of a request, and what an id that comes again is compared by."""
+"""Ids of rows and requests from clients, and the digests by which repeated ids are compared."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,24 +16,24 @@ from service.store.keys import LABEL
 
 NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
 Id = str | int
-"""As a client gives it: 17 and "17" are one id."""
+"""An id as the client sends it: 17 and "17" are one id."""
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", LABEL, "k:", "o:", "s:"
-"""Prefixes that keep apart ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
-a row may teach a mapping before its label comes, under one id."""
+"""Prefixes that separate ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
+a row may train a mapping before its label arrives, with the same id."""
 UNLABELLED = "overlap"
-"""What an id of an overlap row stands for: the row, which is compared by nothing else."""
+"""The digest of every overlap row: a repeated id is not compared further."""
 _LENGTHS = frozenset(range(1, 201))
 _encode = msgspec.json.Encoder().encode
 BITS_MAX = 661
-"""Of an integer of up to 199 digits; longer ones take Python long to write."""
+"""Bits of an integer of up to 199 digits; Python is slow to print longer ones."""
 
 
 class Identity(NamedTuple):
-    """What a request is remembered by.
+    """The ids and digests by which a retry of a request is recognised.
 
     Attributes:
-        ids: one per row, or a single one for the whole request, each with its prefix; () where the client gave none.
-        digests: one per id: what a request of the same id must agree with. () where these are the labels' digests.
+        ids: one per row, or a single one for the whole request, each with its prefix; () if the client gave none.
+        digests: one per id, which a request with the same id must match; () if these are the labels' digests.
     """
 
     ids: tuple[str, ...] = ()
@@ -51,15 +51,15 @@ def identity_of(
     """The identity of a request: by the id of its one row, by the ids of its rows, or else by its Idempotency-Key.
 
     Args:
-        key: the header; beside an id in the body it only tells proxies that they may try again.
+        key: the header; if the body has ids, it only tells proxies that they may retry.
         given: the ids in the body.
         prefix: of these ids.
-        sent: what an Idempotency-Key stands for, in parts.
+        sent: what an Idempotency-Key covers, in parts.
         ids_max: most ids in one request.
-        place: how errors name one of them.
+        place: names one of them for errors.
 
     Raises:
-        Invalid: an id that is none.
+        Invalid: an invalid id.
         TooLarge: too many ids.
     """
     if given is None:
@@ -78,7 +78,7 @@ def printable(given: Id, field: str) -> str:
     """An id as text.
 
     Raises:
-        Invalid: it is none.
+        Invalid: it is not one.
     """
     text = _text(given)
     if not _is_id(text):
@@ -87,7 +87,7 @@ def printable(given: Id, field: str) -> str:
 
 
 def _text(given: Id) -> str:
-    """An id as text; "", which is none, for an integer of more digits than an id has characters."""
+    """An id as text; "", which is invalid, for an integer with more digits than an id may have."""
     if isinstance(given, str):
         return given
     return str(given) if given.bit_length() <= BITS_MAX else ""

@@ -1,4 +1,4 @@
-"""The level of the intervals that a client asks for beside the predictions of a regression."""
+"""The level of the intervals that a client requests with the predictions of a regression."""
 
 from contextlib import suppress
 
@@ -11,15 +11,15 @@ ALLOWED = f"a number > 0 and <= {LEVEL_MAX}"
 
 
 def level_of(given: object, task: str, text: str | None = None) -> float | None:
-    """The level asked for; None: no intervals are.
+    """The requested level; None: no intervals.
 
     Args:
-        given: what the body holds.
+        given: the value in the body.
         task: of the model.
-        text: what the query holds, of a batch.
+        text: the value in the query of a batch.
 
     Raises:
-        Invalid: naming the field; or the level stands in both.
+        Invalid: for the field, also if both have a level.
     """
     if text is not None:
         if given is not None:

@@ -1,7 +1,7 @@
-"""Large answers in pieces, lists with a value per row and states: nothing long is turned into text, or sent, at once.
+"""Large answers (lists with a value per row, and states) in pieces: no long text is encoded or sent at once.
 
-Encoding holds the interpreter for as long as one call takes. So long lists are encoded some rows at a time, in a
-thread, and the pieces are sent one after the other, each once the client has taken what came before.
+Encoding holds the interpreter for the length of a call. So long lists are encoded some rows at a time, in a
+thread, and the pieces are sent one by one, each after the client has read the earlier ones.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from service.api.http.media import JSON
 VALUES_AT_ONCE = 16_384
 """Values in one piece: about a millisecond of encoding."""
 SENT_AT_ONCE = 65_536
-"""Bytes handed to the server at once, at least."""
+"""Least number of bytes passed to the server at once."""
 PIECE_BYTES = 2**20
-"""Most bytes of a state that are handed to the connection at once."""
+"""Most bytes of a state passed to the connection at once."""
 STATE = "application/octet-stream"
 ROW_BYTES = 64
-"""What encoding one row of an answer is taken to be worth in bytes read."""
+"""Assumed cost of encoding one row of an answer, in bytes of a body."""
 _encode = msgspec.json.Encoder().encode
 
 
 def encoded(answer: msgspec.Struct) -> list[bytes]:
-    """The JSON of an answer, in parts; fields that are None are left out where the struct omits defaults.
+    """The JSON of an answer, in parts; omits fields that are None if the struct omits defaults.
 
     Args:
         answer: a struct whose long fields are lists, or arrays of finite numbers.
@@ -48,7 +48,7 @@ def encoded(answer: msgspec.Struct) -> list[bytes]:
 
 
 def _defaults(answer: msgspec.Struct) -> dict[str, Any]:
-    """The defaults of the fields that have some."""
+    """The defaults of the fields that have one."""
     values = answer.__struct_defaults__
     return dict(zip(answer.__struct_fields__[-len(values) :], values, strict=True)) if values else {}
 
@@ -69,12 +69,12 @@ def _width(values: Sequence[Any] | NDArray[Any]) -> int:
 
 
 def large_answer(answer: msgspec.Struct) -> Response:
-    """An answer of 200; its parts are encoded here, and sent one by one where they are many."""
+    """A 200 answer; encodes its parts and sends them one by one if there are many."""
     return in_parts(encoded(answer))
 
 
 def in_parts(parts: Sequence[bytes], media_type: str = JSON, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer of 200 that is made of parts, sent one by one where they are many."""
+    """A 200 answer made of parts, which are sent one by one if there are many."""
     size = sum(map(len, parts))
     if size <= SENT_AT_ONCE:
         return Response(b"".join(parts), media_type=media_type, headers=headers)
@@ -82,7 +82,7 @@ def in_parts(parts: Sequence[bytes], media_type: str = JSON, headers: Mapping[st
 
 
 def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in parts that are not small."""
+    """The same bytes in larger parts."""
     waiting = bytearray()
     for part in parts:
         waiting += part
@@ -98,7 +98,7 @@ def state_file(state: Buffer, headers: Mapping[str, str], sent: Callable[[], Non
     Args:
         state: its bytes.
         headers: of the answer.
-        sent: called when the state is held no longer, sent or not.
+        sent: called when the state is no longer held, whether it was sent or not.
     """
     view = memoryview(state)
     pieces = (bytes(view[at : at + PIECE_BYTES]) for at in range(0, len(view), PIECE_BYTES))
@@ -106,13 +106,13 @@ def state_file(state: Buffer, headers: Mapping[str, str], sent: Callable[[], Non
 
 
 class InParts(Response):
-    """An answer in parts, sent as fast as the client takes them, with its length told before.
+    """An answer in parts with a known length, sent as fast as the client reads.
 
     Args:
         parts: its bytes.
-        size: how many they are.
+        size: their number.
         media_type, headers: of the answer.
-        sent: called when no part is needed any more, sent or not.
+        sent: called when no part is needed any more, whether it was sent or not.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class InParts(Response):
         self._parts, self._sent = parts, sent
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        """Send it; every ``send`` waits while the client has not taken enough."""
+        """Send it; ``send`` waits while the client lags behind."""
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             for part in self._parts:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-                await asyncio.sleep(0)  # a client that is gone takes parts at once
+                await asyncio.sleep(0)  # a disconnected client accepts parts immediately
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._sent()

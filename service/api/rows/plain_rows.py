@@ -1,4 +1,4 @@
-"""The bodies of most single rows: numbers by name, a label, perhaps an id; ``json_body`` reads every other one."""
+"""Fast reading of the usual single row: numbers by name, a label, perhaps an id; ``json_body`` reads all others."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ class PlainFeedback(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class PlainPredict(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A row of numbers to predict, and nothing asked for besides."""
+    """A row of numbers to predict, without options."""
 
     features: dict[str, float]
 
@@ -22,7 +22,7 @@ _OTHER = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def labelled(body: bytes) -> PlainFeedback | None:
-    """A labelled row; None: the body is another one, or gives a name twice (it has a colon for each name)."""
+    """A labelled row; None: the body has another form, or repeats a name (it has a colon per name)."""
     try:
         found = _feedback(body)
     except _OTHER:
@@ -32,7 +32,7 @@ def labelled(body: bytes) -> PlainFeedback | None:
 
 
 def asked(body: bytes) -> PlainPredict | None:
-    """A row to predict; None as in ``labelled``."""
+    """A row to predict; None as for ``labelled``."""
     try:
         found = _predict(body)
     except _OTHER:

@@ -1,4 +1,4 @@
-"""POST /models/{name}/predict and /predict/batch: answers, and nothing changes."""
+"""POST /models/{name}/predict and /predict/batch: predictions, which change nothing."""
 
 import secrets
 from collections.abc import Callable
@@ -56,7 +56,7 @@ _row = msgspec.json.Decoder(PredictRow)
 _encode = msgspec.json.Encoder().encode
 T = TypeVar("T")
 ROW_FLOPS = 200.0
-"""What naming one prediction of a batch is taken to be worth in floating-point operations."""
+"""Assumed cost of naming one prediction of a batch, in floating-point operations."""
 
 
 @router.post(
@@ -69,16 +69,15 @@ ROW_FLOPS = 200.0
 async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh) -> bytes:
     """Predict one row.
 
-    Changes nothing. With `interval`, a share of labels such as 0.9, a regression answers low and high, which adapt
-    so that this share of labels lies between them. With `track` the row is kept under a `prediction_id` until its label
-    comes; that needs the scope `learn`. With `explain` the answer holds the contribution of each feature (linear
-    models), what each expert says of the row and what it counts for (`auto`), or the log density of the row in each
-    class and how ambiguous the row is (VIGO). After a change of features several experts predict together: the
-    contributions are those of the mean of their weights, as `GET /weights` has it, `share` is the part of the experts'
-    weight that is linear in the present features, and the others are those of the expert that counts for most.
-    Probabilities are calibrated by the rows learned so far. The prediction is the most probable label; with
-    `class_costs` it is the one of least expected cost. A model of named sparse rows
-    (`sparse_dfop`) takes any names; one left out is 0.
+    Changes nothing. With `interval`, a share of labels such as 0.9, a regression returns low and high, which adapt so
+    that this share of labels lies between them. With `track`, the row is kept under a `prediction_id` until its label
+    arrives; that needs the scope `learn`. With `explain`, the answer has the contribution of each feature (linear
+    models), the prediction and weight of each expert (`auto`), or the log density of the row in each class and how
+    ambiguous the row is (VIGO). After a change of features several experts predict together: contributions are those of
+    their mean weights, as in `GET /weights`; `share` is the part of the experts' weight that is linear in the current
+    features; other explanations are those of the expert with the largest weight. Probabilities are calibrated on the
+    rows learned so far. The prediction is the most probable label; with `class_costs`, the label of least expected
+    cost. A model of named sparse rows (`sparse_dfop`) takes any names; an absent one is 0.
     """
     engine = ctx.engine
     body, replica = await request.small_json(engine.bounds.body_bytes_max), engine.models.at_hand(name)
@@ -95,7 +94,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
 
 
 def _plain(replica: Replica, body: bytes) -> Predicted | None:
-    """The answer to a plain row; None: it is none, or has to wait."""
+    """The answer to a plain row; None: it is not plain, or has to wait."""
     row, plan = plain_rows.asked(body), replica.row_plan
     if row is None or plan.is_long or replica.lock.locked() or (values := plan.to_predict(row.features)) is None:
         return None
@@ -105,19 +104,19 @@ def _plain(replica: Replica, body: bytes) -> Predicted | None:
 async def predict_asked(
     ctx: Context, replica: Replica, ask: PredictRow, size: int, identity: str | None = None
 ) -> Predicted:
-    """Predict one row, and keep or explain it where that is asked for.
+    """Predict one row, and keep or explain it if requested.
 
     Args:
         ctx: the handler's.
         replica: the model.
-        ask: the row; whether its key may track has been checked.
+        ask: the row; the caller has checked whether its key may track.
         size: bytes of the body.
-        identity: the client's own prediction id, where the row is tracked; None makes one.
+        identity: the client's own prediction id if the row is tracked; None generates one.
     """
     level = level_of(ask.interval, replica.model.config.task)
     space, raw, prediction, served = await _predicted(ctx, replica, Table([ask.features], alone), size, ask.track)
     answer = _answer(replica, prediction, level)
-    if ask.explain:  # at once: the model may move on while anything is waited for
+    if ask.explain:  # before anything is awaited: the model may move on then
         answer.explanation = await _explain(replica.model, ask.features, raw, prediction, size)
     if served is not None:
         kept = validator_of(ctx, replica).row_to_keep(space, raw, ask.features)
@@ -146,14 +145,14 @@ async def predict_asked(
 async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh) -> Response:
     """Predict many rows.
 
-    JSON by column or by name, `application/x-ndjson` (one row by name a line), `text/csv` with a header, and
+    JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header, and
     `application/x-npy`, a file of `numpy.save` (float64, columns in schema order). Models of sparse rows take rows by
     name, `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels are ignored. `?interval=`
-    asks for intervals where the body has no place for `interval`.
+    requests intervals if the body cannot hold `interval`.
     """
     replica, table, body = await read_batch(ctx, request, name, PREDICT, fresh)
     level = level_of(table.interval, replica.model.config.task, request.query_params.get(interval.QUERY))
-    while True:  # until the rows are read in the features that the model has when it predicts them
+    while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
         answer = await predict_many(replica, space, raw, level)
         if answer is not None:
@@ -167,12 +166,12 @@ async def predict_many(
 
     Args:
         replica: the model.
-        space: what they were read in.
+        space: the feature space they were read in.
         raw: their values (n, F).
-        level: of the intervals that are asked for.
+        level: level of the requested intervals.
 
     Returns:
-        The answer, its numbers as arrays; None if the model no longer predicts in this space.
+        The answer with its numbers as arrays; None if the model no longer predicts in this space.
 
     Raises:
         TooLarge: they would take hours.
@@ -185,7 +184,7 @@ async def predict_many(
 async def _predicted(
     ctx: Context, replica: Replica, row: Table, size: int, keep: bool
 ) -> tuple[Space, Floats, Prediction, ServedPrediction | None]:
-    """Read and predict a row in one space, again if the features changed in between; ``keep``: for its label, too."""
+    """Read and predict a row in one space, again if the features changed in between; ``keep``: for its label."""
     while True:
         space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", row))
         model = replica.model
@@ -204,13 +203,13 @@ def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, Ser
 
 
 async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
-    """Answer from a consistent state: wait for a thread that learns; much work goes to a thread.
+    """Answer from a consistent state: waits for a thread that learns; does much work in a thread.
 
     Args:
         replica: the model.
         space: what the rows were read in.
-        flops: what the answer takes.
-        answer: predicts the rows, and reads what has to be of the same version.
+        flops: the cost of the answer.
+        answer: predicts the rows, and reads what must be of the same version.
 
     Returns:
         The answer; None if the model no longer predicts in this space.
@@ -265,7 +264,7 @@ async def _track(
     version: int,
     given: str | None,
 ) -> str:
-    """Keep the row and the prediction that is served until its label comes; the prediction id, ``given`` or made."""
+    """Keep the row and its prediction until the label arrives; returns the prediction id, ``given`` or generated."""
     bounds = ctx.engine.bounds
     identity = secrets.token_urlsafe(15) if given is None else given
     label_id = "" if given is None else PREDICTION + given
@@ -292,12 +291,12 @@ async def _track(
 async def _explain(
     model: Model, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
 ) -> dict[str, Any]:
-    """Explain a prediction: densities per class, or what each column contributed to the score.
+    """Explain a prediction: densities per class, or the contribution of each column to the score.
 
     A sparse row's contributions are those of its names.
 
     Raises:
-        Invalid: the algorithm has neither.
+        Invalid: the algorithm supports neither.
     """
     if (found := read.explain(model.own, raw)) is not None:
         return found

@@ -1,4 +1,4 @@
-"""The request of a route of rows, without what Starlette's own does around it.
+"""The request of a row route, a leaner version of Starlette's.
 
 It is Starlette's to all that handles it. Reading a header from ``Headers`` scans the list of all, and a body comes by
 two generators; together that costs about what reading a row does.
@@ -15,7 +15,7 @@ from service.api.http.lines import lines_of
 
 
 class RowRequest(Request):
-    """A request whose body comes by ``receive``.
+    """A request whose body arrives through ``receive``.
 
     Args:
         scope: of the request.
@@ -33,15 +33,15 @@ class RowRequest(Request):
         self.scope, self._receive, self._send = scope, receive, empty_send
         self.lines = lines_of(scope)
 
-    async def receive(self) -> Any:  # Starlette has a property that gives a function
-        """The next message of the client, or one that ``small_json`` has left."""
+    async def receive(self) -> Any:  # in Starlette a property that returns a function
+        """The next message of the client, or one that ``small_json`` left."""
         if self._left is not None:
             message, self._left = self._left, None
             return message
         return await self._receive()
 
     async def small_json(self, limit: int) -> bytes | None:
-        """The body where it is plain JSON, all of it here, and so small that nobody counts it; else it can be read.
+        """The body if it is plain JSON, complete, and too small to be counted; otherwise it can still be read.
 
         Raises:
             ClientDisconnect: the client has gone.

@@ -1,6 +1,6 @@
-"""The routes that rows take, one by one and in batches: plain ASGI applications, which FastAPI documents.
+"""The routes of single rows and batches: plain ASGI applications, which FastAPI documents.
 
-What FastAPI and Starlette do around an endpoint costs more than learning a row. These few routes need little of it:
+The work of FastAPI and Starlette around an endpoint costs more than learning a row. These few routes need little of it:
 ``RowRoute.serve`` does all of it, from the request's key to the headers of its answer. The dependencies in their
 decorators are for /openapi.json alone.
 """
@@ -27,8 +27,8 @@ _JSON = (b"content-type", JSON.encode())
 class RowRoute(Route):
     """A route of rows.
 
-    Its endpoint is called with the context, the model's name, the request, and for reads how fresh the model is to be;
-    it answers with the bytes of a JSON document, or with a response.
+    It calls its endpoint with the context, the model's name, the request, and for reads the required freshness;
+    the endpoint returns the bytes of a JSON document, or a response.
     """
 
     def __init__(self, *how: Any, **more: Any) -> None:
@@ -44,7 +44,7 @@ class RowRoute(Route):
             await super().handle(scope, receive, send)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request whose scope has the app, and in ``path_params`` the model's name."""
+        """Answer a request whose scope has the app and, in ``path_params``, the model's name."""
         started, own, name = perf_counter(), request_id.begin(scope), scope["path_params"]["name"]
         context: Context = scope["app"].context
         request = RowRequest(scope, receive)

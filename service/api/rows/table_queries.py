@@ -1,4 +1,4 @@
-"""The queries of tables, which what reads a table reads by itself: as /openapi.json has them."""
+"""The queries of tables for /openapi.json; the readers of tables read them directly."""
 
 from inspect import Parameter, Signature
 from typing import Annotated, Any
@@ -28,10 +28,10 @@ _READ_ELSEWHERE = {
 
 
 def described(*names: str) -> Any:
-    """A dependency that describes queries in /openapi.json which their endpoint reads by itself."""
+    """A dependency that documents queries in /openapi.json; their endpoint reads them directly."""
 
     async def queries(**_: str | None) -> None:
-        """What reads the body reads its queries."""
+        """Does nothing: the reader of the body reads the queries."""
 
     kinds = {name: Annotated[Text | None, _READ_ELSEWHERE[name]] for name in names}
     own = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in kinds.items()]

@@ -1,6 +1,6 @@
-"""CSV with a header: which columns are what, and which are passed over, is said by query parameters.
+"""CSV with a header: query parameters name the special columns and those to ignore.
 
-A decimal comma is not read, whatever the delimiter: numbers are written as in JSON.
+Decimal commas are not supported, whatever the delimiter: numbers are written as in JSON.
 """
 
 import csv
@@ -16,7 +16,7 @@ from service.runtime.rows.table import RowPlace, Table
 BESIDE_QUERIES = ("label", "id", "discount", "weight")
 """Query parameters that name columns other than features."""
 CSV_QUERIES = ("delimiter", "drop")
-"""Query parameters that say how CSV is read."""
+"""Query parameters for reading CSV."""
 DELIMITERS = 'one character that is no letter, digit, quote, ".", "+", "-" or line end; or "tab"'
 DELIMITERS_FOUND = (";", "\t", "|", ",")
 """Delimiters to look for in a header of one column."""
@@ -30,11 +30,11 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
         body: UTF-8, with or without a byte order mark.
         query: the query parameters.
         labelled: whether every row has a label.
-        most: rows.
+        most: most rows.
 
     Raises:
         NotTable: not CSV, or not UTF-8.
-        Invalid: no header, or columns that are not there.
+        Invalid: no header, or missing columns.
     """
     delimiter = _delimiter(query.get("delimiter"))
     header, rows = _rows(body, delimiter, most)
@@ -62,9 +62,9 @@ def _delimiter(given: str | None) -> str:
 def _refuse_other_delimiter(
     header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str, query: Mapping[str, str]
 ) -> None:
-    """Refuse a table that is one column, in whose lines another delimiter is found.
+    """Refuse a table of one column whose lines contain another delimiter.
 
-    A column may be called so: the label is, or ``delimiter`` is given.
+    It is allowed if the column is the label, or if ``delimiter`` is given.
     """
     label = query.get("label")
     if len(header) != 1 or label == header[0] or (label is None and "delimiter" in query):
@@ -79,7 +79,7 @@ def _refuse_other_delimiter(
 
 
 def _rows(body: bytes, delimiter: str, most: int) -> tuple[list[str], list[list[str]]]:
-    """Header and rows, at most one more than ``most``; blank lines are passed over."""
+    """Header and rows, at most one more than ``most``; ignores blank lines."""
     lines = csv.reader(io.StringIO(text_of(body), newline=""), strict=True, delimiter=delimiter)
     try:
         rows = list(islice((row for row in lines if row), most + 2))  # no filter: it would hold the interpreter
@@ -103,7 +103,7 @@ def text_of(body: bytes) -> str:
 
 
 def _pop_column(header: list[str], rows: list[list[str]], name: str | None, query: str) -> list[str] | None:
-    """Take the column that a query parameter names out of a table, in place; None where it names none."""
+    """Remove the column that a query parameter names from a table, in place; None if it names none."""
     if name is None:
         return None
     if header.count(name) != 1:
@@ -116,7 +116,7 @@ def _pop_column(header: list[str], rows: list[list[str]], name: str | None, quer
 
 
 def _names_in(given: str) -> frozenset[str]:
-    """The names of columns in a query parameter: separated by commas, as in a line of CSV; none where it is no line."""
+    """The names of columns in a query parameter, separated by commas as in a line of CSV; none if it is not a line."""
     try:
         return frozenset(next(csv.reader([given]), ()))
     except csv.Error:
@@ -137,7 +137,7 @@ def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list
 
 
 def _check_lengths(header: list[str], rows: list[list[str]]) -> None:
-    """Refuse rows that have not as many cells as the header."""
+    """Refuse rows whose number of cells differs from the header's."""
     width = len(header)
     if not {width}.issuperset(map(len, rows)):
         number, row = next((number, row) for number, row in enumerate(rows) if len(row) != width)

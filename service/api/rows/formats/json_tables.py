@@ -1,6 +1,6 @@
-"""JSON as tables: rows by column or by name in an object, by name in a list, or by name one a line (NDJSON).
+"""JSON as tables: rows by column or by name in an object, by name in a list, or by name one per line (NDJSON).
 
-Rows by name are decoded one by one, so that what is wrong with one is told with its place, ``rows[3].label`` or
+Rows by name are decoded one by one, so that errors name the place, ``rows[3].label`` or
 ``line 4, label``.
 """
 
@@ -74,10 +74,10 @@ _sparse_row = msgspec.json.Decoder(SparseRow)
 
 
 def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
-    """The rows of a JSON body; ``sparse``: of a model whose rows may hold any names.
+    """The rows of a JSON body; ``sparse``: of a model whose rows may have any names.
 
     Raises:
-        NotJson, Invalid: it is none, or a row is wrong; the first one is named.
+        NotJson, Invalid: it is invalid, or a row is; names the first one.
     """
     try:
         if json_pieces.is_list(body):
@@ -86,7 +86,7 @@ def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
         else:
             ask = json_body.read(body, form.body)
             table = _table(form, ask, sparse)
-            in_rows = sum([bytes(row).count(b":") for row in ask.rows or ()])  # which are looked at by themselves
+            in_rows = sum([bytes(row).count(b":") for row in ask.rows or ()])  # which are checked separately
             json_body.refuse_repeated(body, json_body.names_in(ask) + in_rows)
     except NotJson as error:
         raise NotJson(error.detail, _under_rows(error.problems)) from None
@@ -100,14 +100,14 @@ def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
 
 
 def _under_rows(problems: Iterable[Problem]) -> list[Problem]:
-    """Problems of a list as those of the rows that it holds."""
+    """Problems of a list as problems of its rows."""
     return [each._replace(field=f"rows{each.field}") if each.field[:1] == "[" else each for each in problems]
 
 
 def _table(form: RowFormat, ask: Any, sparse: bool) -> Table:
     """The rows of an object."""
     given = [name for name in ask.__struct_fields__ if getattr(ask, name) is not None]
-    if "features" in given:  # one row, to teach a mapping
+    if "features" in given:  # one row, for the mapping
         _check(ask, given, ("features", "id"))
         return Table([ask.features], alone, ids=None if ask.id is None else [ask.id])
     by_name = ask.rows is not None and not (sparse and ask.rows and not _is_record(ask.rows[0]))
@@ -120,7 +120,7 @@ def _table(form: RowFormat, ask: Any, sparse: bool) -> Table:
 
 
 def _check(ask: Any, given: Sequence[str], layout: Names) -> None:
-    """Refuse fields that do not go together, or are not all there."""
+    """Refuse fields that exclude each other, and missing fields."""
     others = [name for name in given if name not in layout]
     if others and "rows" in given:
         others = [name for name in others if name != "rows"] or [layout[0]]
@@ -134,7 +134,7 @@ def _check(ask: Any, given: Sequence[str], layout: Names) -> None:
 
 
 def _is_record(row: msgspec.Raw) -> bool:
-    """Whether a row of a model that takes any names is given by name; else it is a list of names and one of values."""
+    """Whether a sparse row is given by name; otherwise it is a list of names and one of values."""
     try:
         return "features" in _members.decode(row)
     except UNREADABLE:
@@ -142,10 +142,10 @@ def _is_record(row: msgspec.Raw) -> bool:
 
 
 def read_lines(form: RowFormat, body: bytes, most: int) -> Table:
-    """The rows of NDJSON, at most one more than ``most``; blank lines are passed over.
+    """The rows of NDJSON, at most one more than ``most``; ignores blank lines.
 
     Raises:
-        NotJson, Invalid: naming the first line that is no such row, as a file counts lines.
+        NotJson, Invalid: names the first line that is not a valid row, counted as in a file.
     """
     numbers, lines = list[int](), list[bytes]()
     for number, line in enumerate(io.BytesIO(body), 1):
@@ -160,12 +160,12 @@ def read_lines(form: RowFormat, body: bytes, most: int) -> Table:
 
 
 def _in_list(row: int, member: str) -> str:
-    """How errors name a member of a row in a list: ``rows[3].label``."""
+    """The name of a member of a row in a list, for errors: ``rows[3].label``."""
     return f"rows[{row}].{member}" if member else f"rows[{row}]"
 
 
 def _decoded(decoder: "msgspec.json.Decoder[Any]", rows: Sequence[bytes | msgspec.Raw], place: RowPlace) -> list[Any]:
-    """Rows, one by one; what is wrong with the first wrong one is told with its place."""
+    """Rows, one by one; the error for the first wrong one names its place."""
     texts = [*map(bytes, rows)]
     try:
         found = [decoder.decode(text) for text in texts]  # no map: it would hold the interpreter for all of them
@@ -207,7 +207,7 @@ def _by_name(form: RowFormat, rows: Sequence[bytes | msgspec.Raw], place: RowPla
 
 
 def _column(records: Sequence[Any], name: str, place: RowPlace) -> list[Any] | None:
-    """A member of every row; None where none has it."""
+    """A member of every row; None if none has it."""
     values = [*map(attrgetter(name), records)]
     absent = values.count(None)
     if absent == len(values):

@@ -1,6 +1,6 @@
 """Tables in bodies, by media type: JSON and NDJSON (``json_tables``), CSV (``csv_tables``), .npy arrays, SVMlight.
 
-``read_table`` makes one record of all of them, and knows no model.
+``read_table`` turns each of them into the same kind of record, and knows no model.
 """
 
 import io
@@ -25,7 +25,7 @@ from service.runtime.rows.table import Table
 TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)
 """Query parameters of CSV."""
 NESTED_IN_ROW, NESTED_BESIDE = 3, 6
-"""Most lists and objects that one row of JSON takes (a sparse one), and the request itself."""
+"""Most lists and objects in one row of JSON (a sparse one), and in the request around the rows."""
 OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
 
 
@@ -35,7 +35,7 @@ class Sent(NamedTuple):
     Attributes:
         body: the bytes.
         kind: their media type.
-        query: the query parameters; those of a table name the columns of CSV that are no features.
+        query: the query parameters; those of a table name the CSV columns other than features.
         rows_max, bytes_max: most rows, largest body.
     """
 
@@ -52,13 +52,13 @@ def read_table(form: RowFormat, sent: Sent, space: Space | None) -> Table:
     Args:
         form: what the route reads.
         sent: the request.
-        space: the model's; None: it has none, or none that matters.
+        space: the model's feature space; None: it has none, or it does not matter.
 
     Raises:
-        WrongMedia: a form that the model's rows do not have (415).
-        NotJson, NotTable: the body is not what its media type says (400).
-        TooLarge: more rows than a batch may have (413).
-        Invalid: no rows, columns that are not there, or lists that are not one item per row.
+        WrongMedia: the format does not suit the model's rows (415).
+        NotJson, NotTable: the body does not match its media type (400).
+        TooLarge: too many rows for a batch (413).
+        Invalid: no rows, missing columns, or lists without one item per row.
     """
     body, kind, most, sparse = sent.body, sent.kind, rows_most(sent, space), isinstance(space, SparseSchema)
     media.check_media_type(kind, sparse)
@@ -83,7 +83,7 @@ def read_table(form: RowFormat, sent: Sent, space: Space | None) -> Table:
 
 
 def rows_most(sent: Sent, space: Space | None) -> int:
-    """Most rows of a request: once it is read, a row is ``raw_width`` numbers, however few it names."""
+    """Most rows of a request: once read, a row takes ``raw_width`` numbers, however few it names."""
     if space is None:
         return sent.rows_max
     width = 8 * space.raw_width if isinstance(space, SparseSchema) else space.raw_width
@@ -91,13 +91,13 @@ def rows_most(sent: Sent, space: Space | None) -> int:
 
 
 def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
-    """Refuse an empty batch, and one over the bound.
+    """Refuse an empty batch, and one that is too large.
 
     Args:
-        rows: how many there are.
-        most: how many there may be.
-        field: that holds them.
-        of: which rows the bound is of.
+        rows: the number of rows.
+        most: the largest number.
+        field: the field with the rows.
+        of: the kind of rows that the bound is for.
 
     Raises:
         Invalid: no rows.
@@ -148,7 +148,7 @@ _NPY_HEADERS: dict[Any, Any] = {(1, 0): npy_format.read_array_header_1_0, (2, 0)
 
 
 def _svmlight(body: bytes, labelled: bool, most: int) -> Table:
-    """Rows without features of their own; ids, discounts and weights have no place in this form."""
+    """Sparse rows; this format has no ids, discounts or weights."""
     lines = list(islice(svmlight_lines(text_of(body)), most + 1))
     if not labelled:
         return Table(lines, texts=True)
