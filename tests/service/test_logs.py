@@ -114,7 +114,7 @@ async def test_lines_of_a_request(api, said, monkeypatch):
     headers = {"X-Request-ID": "r-17", "traceparent": trace}
     problem(await api.ask("POST", f"{path}/predict", json={}, headers=headers), 422)
     refused, answered = lines(said)
-    assert "POST /models/{name}/predict is refused: invalid" == refused["event"]
+    assert "POST /models/{name}/predict was refused: invalid" == refused["event"]
     for line in (refused, answered):
         expected = ("r-17", path[8:], "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
         assert expected == tuple(line[key] for key in ("request_id", "model", "trace_id", "parent_id"))
