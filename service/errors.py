@@ -320,8 +320,7 @@ class PendingFull(Unavailable):
     The model has ``ONEPASS_PENDING_MAX`` (100 000) tracked predictions. This one could not be kept, so it was not
     returned.
     - Send the labels that have arrived. Predict without ``"track"`` if no label will come.
-    - Lower ``ONEPASS_PREDICTION_TTL_S``, or raise ``ONEPASS_PENDING_MAX``. ``GET /models/NAME/pending`` lists the
-      waiting predictions.
+    - Lower ``ONEPASS_PREDICTION_TTL_S``, or raise ``ONEPASS_PENDING_MAX``. ``GET /models/NAME/pending`` lists them.
     """
 
 
