@@ -87,7 +87,7 @@ async def test_a_regression_shows_errors_intervals_and_weights(seen, api, shown)
     await expect(page.get_by_role("list", name="What each column adds").get_by_text("day=tue")).to_be_visible()
     await page.get_by_label("True label").fill("-1.5")
     await page.get_by_role("button", name="Teach").click()
-    await expect(page.get_by_text("Learned, as row 251. Before, the model said")).to_be_visible()
+    await expect(page.get_by_text("Learned, as row 251. Before that, the model predicted")).to_be_visible()
     await expect(page.locator("#model-rows")).to_have_text("251")
 
 
@@ -169,7 +169,7 @@ async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api
     streams.numbers(api, "seen-going")
     page = await look("seen-going", statuses=[404])
     api.delete("/models/seen-going").raise_for_status()
-    await expect(page.get_by_text("Model seen-going has been deleted.")).to_be_visible()
+    await expect(page.get_by_text("Model seen-going was deleted.")).to_be_visible()
     await expect(page.locator("#model-rows")).to_have_text("250")
 
 
@@ -182,7 +182,7 @@ async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets
     for name in ("Teach", "Take a snapshot", "Change"):
         await expect(page.get_by_role("button", name=name, exact=True)).to_be_hidden()
     page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["some"], statuses=[403])
-    await expect(page.get_by_text("The key in use may not see model seen-locked")).to_be_visible()
+    await expect(page.get_by_text("Your key does not cover model seen-locked")).to_be_visible()
 
 
 async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
@@ -197,7 +197,7 @@ async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
     refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps(problem)}
     await page.route("**/models/seen-classes", lambda route: refused(route, refusal))
     await page.reload()
-    await expect(page.get_by_text("out of service. The page tries again by itself.")).to_be_visible()
+    await expect(page.get_by_text("out of service. The page will try again.")).to_be_visible()
     await expect(page.locator("#live")).to_have_attribute("data-state", "reconnecting")
     await page.unroute("**/models/seen-classes")
     await expect(page.locator(LIVE)).to_be_visible()

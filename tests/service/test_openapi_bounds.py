@@ -138,6 +138,7 @@ BY_MEANING = (
     "values, 1 expected",
     "items for 2 rows",
     "lacks features",
+    "exclude features",
     "excludes features",
 )
 """Refusals for what a field's schema cannot say: another field, the catalogue, or the model excludes the value."""

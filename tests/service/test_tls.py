@@ -83,7 +83,7 @@ def test_files_that_cannot_be_used_are_named(ca, pem, tmp_path):
         options(pem, other, None)
     with pytest.raises(ValueError, match="ONEPASS_TLS_CA: .*text.pem contains no PEM"):
         options(pem, None, text)
-    with pytest.raises(ValueError, match="ONEPASS_TLS_KEY: there is no certificate: set ONEPASS_TLS_CERT"):
+    with pytest.raises(ValueError, match="ONEPASS_TLS_KEY: there is no certificate; set ONEPASS_TLS_CERT"):
         options(None, pem, None)
     assert {} == options(None, None, None)
 
