@@ -3,9 +3,10 @@
 import asyncio
 import io
 import itertools
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,12 @@ class Api:
 
     def __init__(self, app: Any, client: httpx.AsyncClient) -> None:
         self.app, self.client = app, client
-        self._shared: str | None = None
+        self._shared: dict[str, str] = {}
+
+    @property
+    def engine(self) -> Any:
+        """What serves the models, below the routes."""
+        return self.app.context.engine
 
     async def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
         return await self.client.request(method, path, **how)
@@ -51,6 +57,14 @@ class Api:
         answer = await self.client.post(path, **({} if body is None else {"json": body}), **how)
         assert status == answer.status_code, answer.text
         return answer.json()
+
+    async def pages(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> list[Any]:
+        """Every page of a list."""
+        found = [await self.get(path, params=query, headers=headers)]
+        while found[-1]["next"] is not None:
+            query["cursor"] = found[-1]["next"]
+            found.append(await self.get(path, params=query, headers=headers))
+        return found
 
     async def new(self, body: Any = None, **changes: Any) -> str:
         """The path of a model that was just created."""
@@ -68,10 +82,12 @@ class Api:
             await self.post(f"{path}/feedback", {"features": features(row), "label": labels[row % 2]})
         return path
 
-    async def shared(self) -> str:
-        """The path of one such model, for requests that change nothing."""
-        self._shared = self._shared or await self.learnt()
-        return self._shared
+    async def shared(self, body: Any = None, **changes: Any) -> str:
+        """The path of one such model of each configuration, for requests that change nothing."""
+        kind = json.dumps([body, changes])
+        if kind not in self._shared:
+            self._shared[kind] = await self.learnt(body, **changes)
+        return self._shared[kind]
 
     async def state(self, path: str) -> bytes:
         """The whole state; version, uid and incarnation are part of it."""
@@ -93,6 +109,11 @@ class Api:
         """Version, rows and state: what a refusal must not change."""
         shown = await self.get(path)
         return shown["version"], shown["rows"], await self.state(path)
+
+
+def body(text: Any) -> dict[str, Any]:
+    """A body of JSON for httpx: a text or bytes as they are, anything else encoded."""
+    return {"content": text, "headers": JSON} if isinstance(text, str | bytes) else {"json": text}
 
 
 def features(row: int) -> dict[str, float]:
@@ -167,6 +188,18 @@ def store_url(tmp_path_factory: pytest.TempPathFactory, own_settings: None) -> I
     store.stop()
 
 
+@asynccontextmanager
+async def running(store_url: str, **settings: Any) -> AsyncIterator[Api]:
+    """A service on a store, until it is stopped."""
+    app = build(Settings(**{"redis_url": store_url, **settings}))
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://onepass") as client,
+    ):
+        yield Api(app, client)
+
+
 Start = Callable[..., Awaitable[Api]]
 
 
@@ -178,11 +211,7 @@ async def start(store_url: str) -> AsyncIterator[Start]:
 
         async def started(**settings: Any) -> Api:
             assert loop is asyncio.get_running_loop(), 'mark the test: pytest.mark.asyncio(loop_scope="module")'
-            app = build(Settings(**{"redis_url": store_url, **settings}))
-            await stack.enter_async_context(app.router.lifespan_context(app))
-            transport = httpx.ASGITransport(app)
-            client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://onepass"))
-            return Api(app, client)
+            return await stack.enter_async_context(running(store_url, **settings))
 
         yield started
 

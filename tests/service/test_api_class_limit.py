@@ -63,7 +63,7 @@ async def test_the_classes_of_a_first_batch_are_counted(start):
 async def test_known_labels_are_not_reckoned_again(start, monkeypatch):
     """Only a new class costs the question whether it fits."""
     small = await start(model_limit_mb=1)
-    path, models, asked = await small.new(VIGO), small.app.context.engine.models, []
+    path, models, asked = await small.new(VIGO), small.engine.models, []
     monkeypatch.setattr(models, "admit", lambda demand: asked.append((demand.field, demand.what)))
     for label in (0, 0, 1, 0, 1):
         await small.post(f"{path}/feedback", row(label))

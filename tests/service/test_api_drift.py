@@ -7,17 +7,11 @@ from datetime import datetime
 import pytest
 import pytest_asyncio
 
-from service.store.keys import DRIFT_ALARMS
 from tests.alarms import HELD_BACK, JOINS, LOUD
 from tests.service.api_fixtures import DFOP, problem
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
 _values = itertools.count(int(LOUD))
-KEYS = "all:s3cret-all:admin,one:s3cret-one:read:seen-*"
-
-
-def as_(name):
-    return {"headers": {"X-API-Key": f"s3cret-{name}"}}
 
 
 async def raise_alarms(api, path, count=1, then=0.0, **how):
@@ -39,13 +33,9 @@ async def watched(start):
 
 
 async def all_pages(api, path, **params):
-    """Every page of a list, and the number of pages."""
-    found, cursor, pages = [], None, 0
-    while True:
-        page = await api.get(path, params={**params, **({} if cursor is None else {"cursor": cursor})})
-        found, cursor, pages = found + page["events"], page["next"], pages + 1
-        if cursor is None:
-            return found, pages
+    """The events of all pages of a list, and the number of pages."""
+    pages = await api.pages(path, **params)
+    return [event for page in pages for event in page["events"]], len(pages)
 
 
 async def test_an_event_is_as_the_contract_has_it(watched):
@@ -258,36 +248,6 @@ async def test_only_the_newest_are_kept(start, monkeypatch):
     assert second[-256:] == told(await small.get(f"{other}/drift", params={"limit": 1000}))
     assert second[-4:] == told(await small.get("/drift"))
     assert first == told(await small.get(f"{path}/drift"))
-
-
-async def test_an_event_that_leaves_the_stream_takes_its_later_alarms_with_it(start, monkeypatch):
-    """And each of those counts as one entry of the stream."""
-    monkeypatch.setattr("service.app.KEPT", 4)
-    small = await start()
-    path = await small.new()
-    for joins in (2, 1, 3):
-        await raise_alarms(small, path, 1)
-        await raise_alarms(small, path, joins, JOINS)
-    assert [2, 1, 3] == [event["alarm_count"] for event in (await small.get(f"{path}/drift"))["events"]]
-    (last,) = (await small.get("/drift"))["events"]
-    assert (3, [5 + 1 + at for at in (1, 2, 3)]) == (last["alarm_count"], [one["row"] for one in last["alarms"]])
-    (kept,) = await small.app.context.engine.store.connection.ask(("HKEYS", DRIFT_ALARMS))
-    assert [last["id"].encode()] == kept
-
-
-async def test_a_key_sees_the_events_of_its_models(start):
-    """Pages are full of what it may see, and hold nothing else."""
-    locked, expected = await start(api_keys=KEYS), []
-    for name in ("seen-1", "hidden", "seen-2"):
-        await locked.ask("PUT", f"/models/{name}", json=DFOP, **as_("all"))
-    for name in ("seen-1", "hidden", "seen-2", "hidden", "hidden", "seen-1", "hidden"):
-        values = await raise_alarms(locked, f"/models/{name}", 1, **as_("all"))
-        await locked.get(f"/models/{name}/drift", **as_("all"))  # published, so that the order is this one
-        expected += [] if name == "hidden" else values
-    page = await locked.get("/drift", params={"limit": 2}, **as_("one"))
-    rest = await locked.get("/drift", params={"limit": 2, "cursor": page["next"]}, **as_("one"))
-    assert (expected, None) == (told(page) + told(rest), rest["next"])
-    problem(await locked.ask("GET", "/models/hidden/drift", **as_("one")), 403)
 
 
 async def test_events_are_counted_once(watched, start):

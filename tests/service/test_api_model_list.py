@@ -43,21 +43,15 @@ ORDERS = {
 
 async def pages(api, limit, **query):
     """The names of all pages, one list for each."""
-    found, cursor = [], {}
-    headers = query.pop("headers", None)
-    while True:
-        page = await api.get("/models", params={"limit": limit, **query, **cursor}, headers=headers)
-        found.append([model["name"] for model in page["models"]])
-        if page["next"] is None:
-            return found
-        cursor = {"cursor": page["next"]}
+    found = await api.pages("/models", limit=limit, **query)
+    return [[model["name"] for model in page["models"]] for page in found]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sorted_models(start):
     """A service with keys, and models of known figures."""
     api = await start(api_keys=KEYS)
-    engine = api.app.context.engine
+    engine = api.engine
     for at, (name, figures) in enumerate(FIGURES.items()):
         await engine.store.catalog.create(name, f"inc-{name}", b"{}")
         record = summaries.encode(StoredSummary(0, 1_700_000_000_000 + at, figures))
@@ -198,19 +192,19 @@ async def test_rows_a_second_are_told_by_who_learns_them(start):
                 await asyncio.sleep(0.05)
     own, whole = await line()
     assert min(own, whole) > 0
-    listing = api.app.context.engine.listing
+    listing = api.engine.listing
     listing._table.until = 0.0
     count, rate = await listing.totals(lambda other: other == name)
     assert (1, True) == (count, rate > 0)
     assert (0, None) == await listing.totals(lambda _: False)
-    api.app.context.engine.models._drop(name)
+    api.engine.models._drop(name)
     assert None is (await line())[0]
 
 
 async def test_concurrent_requests_share_one_table(start, monkeypatch):
     """It is read in steps, at most once in some seconds, and again when it is older."""
     api = await start()
-    catalog, reads = api.app.context.engine.store.catalog, []
+    catalog, reads = api.engine.store.catalog, []
     read = catalog.summaries
 
     async def counted(limit, after=None, wanted=None):
@@ -227,7 +221,7 @@ async def test_concurrent_requests_share_one_table(start, monkeypatch):
     assert 2 < len(reads)
     await api.get("/models", params={"sort": "rows"})
     assert 1 == reads.count(None)
-    listing = api.app.context.engine.listing
+    listing = api.engine.listing
     assert 3600.0 == pytest.approx(listing._table.until - listing._table.began)
     listing._table.until = 0.0
     await api.get("/models", params={"sort": "rows"})
@@ -237,9 +231,9 @@ async def test_concurrent_requests_share_one_table(start, monkeypatch):
 @pytest.mark.parametrize("key", [lists.LAST, 0.0, -0.0, -0.5, -1 / 3, -1e-5, -5e-324, -1.7e12, -float(2**53)])
 async def test_every_place_is_read_from_its_cursor(key):
     """However small or large the number that the models are sorted by."""
-    place = lists.Place(key, "a.b-c_9")
+    place = lists.ListPosition(key, "a.b-c_9")
     assert place == model_list._place("worst", model_list._cursor("worst", place))
-    assert lists.Place() == model_list._place("worst", None)
+    assert lists.ListPosition() == model_list._place("worst", None)
 
 
 async def test_the_key_of_the_worst_increases_with_the_ratio_of_errors():
@@ -270,6 +264,6 @@ async def test_a_table_in_order_is_the_sorted_list():
     table.add(listed[3:])
     places = sorted((lists.key("rows", model.summary), model.name) for model in listed)
     for at, place in enumerate(places):
-        indices, keys = table.after("rows", lists.Place(*place))
+        indices, keys = table.after("rows", lists.ListPosition(*place))
         following = [(key, table.models[index].name) for index, key in zip(indices, keys, strict=True)]
         assert places[at + 1 :] == following

@@ -29,7 +29,7 @@ READ = {
 @pytest.fixture
 def steps(api, monkeypatch):
     """The steps taken, in order; ``behind`` and ``refusal`` may be set."""
-    engine = api.app.context.engine
+    engine = api.engine
     found = Steps()
     caught_up, lookup = engine.caught_up, engine.store.log.lookup
 
@@ -129,7 +129,7 @@ async def test_a_seen_id_is_found_after_the_rows_are_refused_for_any_reason(api,
 async def test_a_switch_reads_the_head_first(api, monkeypatch):
     """Which phase the model is in the log alone says; then the ids."""
     path = await overlapping(api)
-    engine, found = api.app.context.engine, []
+    engine, found = api.engine, []
     to_head, lookup = engine.reader.to_head, engine.store.log.lookup
 
     async def head(replica):

@@ -203,15 +203,10 @@ async def test_pending_lists_what_waits_for_its_label(api):
     tracked = [await api.post(f"{path}/predict", {**ROW, "track": True}) for _ in range(5)]
     ids = [answer["prediction_id"] for answer in tracked]
     assert 5 == len(set(ids))
-    found, cursor = [], None
-    while True:
-        page = await api.get(f"{path}/pending", params={"limit": 2, **({"cursor": cursor} if cursor else {})})
-        assert {"pending", "expired", "next", "waiting", "incarnation"} == set(page)
-        assert 5 == page["waiting"]
-        found += page["pending"]
-        cursor = page["next"]
-        if cursor is None:
-            break
+    pages = await api.pages(f"{path}/pending", limit=2)
+    assert all({"pending", "expired", "next", "waiting", "incarnation"} == set(page) for page in pages)
+    assert {5} == {page["waiting"] for page in pages}
+    found = [entry for page in pages for entry in page["pending"]]
     assert sorted(ids) == sorted(entry["prediction_id"] for entry in found)
     assert all({"prediction_id", "prediction", "version", "expires"} == set(entry) for entry in found)
     assert {(tracked[0]["prediction"], 3)} == {(entry["prediction"], entry["version"]) for entry in found}

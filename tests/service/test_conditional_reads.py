@@ -183,7 +183,7 @@ async def test_a_version_shows_the_same_wherever_and_whenever(api, elsewhere, al
         await api.ask("PUT", f"{path}/challengers/one", json={"algorithm": "dfop"})
         for row in range(12):
             await api.post(f"{path}/feedback", {"features": features(row), "label": labels[row % 2]})
-    name, engine = path.rpartition("/")[2], api.app.context.engine
+    name, engine = path.rpartition("/")[2], api.engine
     shown = await _bodies(api, path)
     assert (200, True) == (shown[0][0], b'"updated"' in shown[0][2])
     for snapshot in (False, True):

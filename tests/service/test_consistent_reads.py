@@ -47,7 +47,7 @@ async def test_a_read_waits_for_a_half_applied_entry(api, half_applied, method, 
     learned, go_on = half_applied
     path = await api.new()
     name = path.removeprefix("/models/")
-    replica = await api.app.context.engine.models.get(name)
+    replica = await api.engine.models.get(name)
     body = {**columnar(ROWS), "labels": ["UP", "DOWN"] * (ROWS // 2)}
     feedback = asyncio.create_task(api.post(f"{path}/feedback/batch", body))
     await asyncio.to_thread(learned.wait, WAIT_S)
@@ -88,7 +88,7 @@ def _line(listed, path):
 async def test_weights_are_of_the_features_of_their_version(api):
     """Those of the features in use when the model is read, not of those when the request came."""
     path = await overlapping(api)
-    replica = await api.app.context.engine.models.get(path.removeprefix("/models/"))
+    replica = await api.engine.models.get(path.removeprefix("/models/"))
     async with replica.lock:
         read = asyncio.create_task(api.get(f"{path}/weights"))
         while not (read.done() or replica.lock._waiters):

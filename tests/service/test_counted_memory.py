@@ -20,7 +20,7 @@ async def _learned(api):
 async def test_a_model_counts_what_it_takes(start):
     """Arrays, and the objects around them: no less than three quarters of what is allocated, nor a quarter more."""
     api = await start()
-    ledger = api.app.context.engine.models.ledger
+    ledger = api.engine.models.ledger
     for _ in range(3):  # what the first ones bring once
         await _learned(api)
     gc.collect()

@@ -24,7 +24,7 @@ async def _until(seen):
 
 
 def _models(api):
-    return api.app.context.engine.models
+    return api.engine.models
 
 
 async def _followed(pair):
@@ -52,11 +52,11 @@ async def test_a_model_that_leaves_is_loaded_again(pair, monkeypatch):
     """The next request loads it, at the head of its log; until then its log is not listened to."""
     path, name, _ = await _followed(pair)
     second = pair[1]
-    before = second.app.context.engine.stats.evictions
+    before = second.engine.stats.evictions
     await _shrunk(second, monkeypatch)
     assert _models(second).peek(name) is None
-    assert before < second.app.context.engine.stats.evictions
-    assert name not in second.app.context.engine.notices._wanted
+    assert before < second.engine.stats.evictions
+    assert name not in second.engine.notices._wanted
     await pair[0].post(f"{path}/feedback", ROW)
     assert await pair[0].state(path) == await second.state(path)
 

@@ -14,7 +14,7 @@ LINE = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": No
 
 
 async def _model(api, name):
-    engine = api.app.context.engine
+    engine = api.engine
     await api.client.put(f"/models/{name}", json=LINE)
     return engine, await engine.models.get(name)
 

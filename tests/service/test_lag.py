@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def _lagging(api, path, entries, seconds):
     """Let a replica know of entries that nobody has appended."""
-    replica = await api.app.context.engine.models.get(path.removeprefix("/models/"))
+    replica = await api.engine.models.get(path.removeprefix("/models/"))
     replica.progress.note_head(replica.version + entries)
     replica.progress.since = asyncio.get_running_loop().time() - seconds
     return replica
@@ -24,7 +24,7 @@ async def test_lag_is_told_and_late_replicas_are_not_ready(start):
     """One model of three that is late is its own trouble; two of three are the service's."""
     api = await start()
     paths = [await api.learnt() for _ in range(3)]
-    api.app.context.engine.follower._compare = lambda *_: None  # the sweep would find the truth
+    api.engine.follower._compare = lambda *_: None  # the sweep would find the truth
     await _lagging(api, paths[0], 7, LAG_S_MAX + 1)
     shown = await api.get("/readyz")
     assert (7, True, True) == (shown["lag"], shown["checks"]["lag"], shown["ready"])
@@ -44,7 +44,7 @@ async def test_a_lag_that_is_none_ends_with_the_next_look(start):
     api = await start()
     path = await api.learnt()
     replica = await _lagging(api, path, 5, 0)
-    engine = api.app.context.engine
+    engine = api.engine
     await engine.follower._look([replica.name])
     assert (0, False, 0.0) == (replica.lag, replica.behind, replica.progress.since)
     assert [] == engine.lags
@@ -54,7 +54,7 @@ async def test_a_row_is_answered_by_a_replica_that_is_far_behind(start):
     """What others appended before the row is more than one reply holds: it reads on up to the row, not over it."""
     api, other = await start(), await start()
     path = await api.learnt()
-    engine = api.app.context.engine
+    engine = api.engine
     engine.follower._note = lambda *_: None  # notices and the sweep would find what others append
     for row in range(3, 7):
         await other.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
@@ -71,7 +71,7 @@ async def test_a_model_in_no_memory_is_not_followed(start):
     """Notices of models that nobody has asked for cost nothing, and one that leaves memory is unsubscribed."""
     api = await start()
     await api.client.put("/models/idle", json=DFOP)
-    engine = api.app.context.engine
+    engine = api.engine
     channel = ModelKeys("idle", "").notices
     assert "idle" in engine.notices._wanted, channel
     engine.models._drop("idle")

@@ -34,7 +34,7 @@ def _keys(path: str, incarnation: str) -> ModelKeys:
 
 async def _entries(api: Api, path: str) -> tuple[RawEntry, ...]:
     incarnation = (await api.get(path))["incarnation"]
-    log = api.app.context.engine.store.log
+    log = api.engine.store.log
     return (await log.read_after(path.rpartition("/")[2], incarnation, 0, incarnation, 1 << 30, 100)).entries
 
 
@@ -49,7 +49,7 @@ async def test_an_entry_names_a_large_segment(small_pieces, api, start):
     ((_, blob, _),) = large.segments
     assert (None, True) == (name_of(small.segments[0][1]), len(blob) < 60)
     assert BYTES < name_of(blob)[1] == large.size < BYTES + 1000
-    replica = await api.app.context.engine.replica(path.rpartition("/")[2])
+    replica = await api.engine.replica(path.rpartition("/")[2])
     assert small.size + large.size == replica.saved.log_bytes
     for other in (reader, await start()):
         assert await api.state(path) == await other.state(path)
@@ -69,7 +69,7 @@ async def test_a_large_batch_with_a_key_is_learned_once(small_pieces, api):
 async def test_the_pieces_leave_with_the_entries_that_name_them(small_pieces, api):
     """When a snapshot trims the log, and when the model is deleted; what two entries name stays for the second."""
     path = await api.new(RLS)
-    keys, connection = _keys(path, (await api.get(path))["incarnation"]), api.app.context.engine.store.connection
+    keys, connection = _keys(path, (await api.get(path))["incarnation"]), api.engine.store.connection
     for _ in range(2):
         await _learn(api, path)
     (noted,) = await connection.ask(("HVALS", keys.states))
@@ -91,7 +91,7 @@ async def test_the_pieces_leave_with_the_entries_that_name_them(small_pieces, ap
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_model_stays_in_memory_while_a_large_segment_is_written(small_pieces, api, monkeypatch):
     """It would be appended through a replica that nobody reads any more."""
-    path, engine = await api.new(RLS), api.app.context.engine
+    path, engine = await api.new(RLS), api.engine
     replica, written, go_on = await engine.replica(path.rpartition("/")[2]), asyncio.Event(), asyncio.Event()
     write = engine.store.states.write
 

@@ -233,7 +233,7 @@ def test_a_stop_is_of_no_request(said):
 @in_loop
 async def test_the_request_of_one_reader_is_not_that_of_the_next(api, monkeypatch):
     """A step of a model is logged with the request that began it; the step that follows is of others, and of none."""
-    replica = await api.app.context.engine.models.get((await api.shared())[8:])
+    replica = await api.engine.models.get((await api.shared())[8:])
     go_on, found, to_head = asyncio.Event(), [], LogReader.to_head
 
     async def held_up(self, replica):

@@ -28,10 +28,6 @@ async def _until(look):
             await asyncio.sleep(0.02)
 
 
-def _engine(api):
-    return api.app.context.engine
-
-
 def _row(number, **more):
     return {"features": features(number), "label": "UP", **more}
 
@@ -41,7 +37,7 @@ async def _is_lost(api, path):
 
 
 async def _lost_now(api, path):
-    return path.removeprefix("/models/") in [replica.name for replica in _engine(api).models.lost]
+    return path.removeprefix("/models/") in [replica.name for replica in api.engine.models.lost]
 
 
 async def _metric(api, name):
@@ -114,13 +110,9 @@ async def test_lost_models_are_on_their_page_of_the_list(start, store_url):
     down = {"a", "b2", "d"}
     for sort in ("name", "rows"):
         for limit in (1, 2, 3, 5, 1000):
-            seen, cursor = [], None
-            while cursor is not None or not seen:
-                more = "" if cursor is None else f"&cursor={cursor}"
-                page = await api.get(f"/models?sort={sort}&limit={limit}{more}", **boss)
-                assert limit >= len(page["models"])
-                seen += [(model["name"], model["phase"] == "down") for model in page["models"]]
-                cursor = page["next"]
+            pages = [page["models"] for page in await api.pages("/models", sort=sort, limit=limit, **boss)]
+            assert all(limit >= len(page) for page in pages)
+            seen = [(model["name"], model["phase"] == "down") for page in pages for model in page]
             assert [(name, name in down) for name in ("a", "b1", "b2", "c", "d")] == seen
     assert ["b1", "b2"] == [model["name"] for model in (await api.get("/models", **tenant))["models"]]
     for name in down:
@@ -132,22 +124,22 @@ async def test_deleted_models_are_not_lost(start, store_url):
     """A service that missed the notice finds the mark that deleting leaves; it expires."""
     api, other = await start(), await start()
     path = await api.learnt(rows=2)
-    replica = await _engine(other).models.get(path.removeprefix("/models/"))
-    _engine(other).follower.on_notice = lambda *_: None
+    replica = await other.engine.models.get(path.removeprefix("/models/"))
+    other.engine.follower.on_notice = lambda *_: None
     assert 204 == (await api.ask("DELETE", path)).status_code
     mark = ModelKeys(replica.name, replica.incarnation).deleted
     (lives_ms,) = await _ask(store_url, ("PTTL", mark))
     assert 0 < lives_ms
-    await _engine(other).follower._look([replica.name])
+    await other.engine.follower._look([replica.name])
     problem(await other.ask("GET", path), 404)
-    assert (0, True) == (_engine(other).stats.lost_models, (await other.get("/readyz"))["ready"])
+    assert (0, True) == (other.engine.stats.lost_models, (await other.get("/readyz"))["ready"])
 
 
 async def test_a_model_is_created_while_an_earlier_one_of_its_name_is_loaded(start, monkeypatch):
     """Who waits for the earlier one is told that it is gone; who creates gets the new one."""
     api, other = await start(), await start()
     path = await api.learnt(rows=2)
-    log = _engine(other).store.log
+    log = other.engine.store.log
     read, begun, goes_on = log.read_after, asyncio.Event(), asyncio.Event()
 
     async def read_later(*args):
@@ -193,7 +185,7 @@ async def test_a_lost_model_whose_name_is_taken_is_dropped(start, store_url, cap
     api, other = await start(), await start()
     path = await api.learnt(rows=2)
     name = path.removeprefix("/models/")
-    _engine(api).follower._lost.vanished = _nothing
+    api.engine.follower._lost.vanished = _nothing
     await _ask(store_url, ("UNLINK", ModelKeys(name, "").meta))
     assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
     with caplog.at_level(logging.ERROR):
@@ -201,7 +193,7 @@ async def test_a_lost_model_whose_name_is_taken_is_dropped(start, store_url, cap
     assert "recreated" in problem(answer, 503)["type"]
     assert 1 == sum("is dropped" in line for line in caplog.messages)
     assert 1 == (await api.post(f"{path}/feedback", _row(5)))["version"]
-    assert (1, []) == (_engine(api).stats.lost_models, _engine(api).models.lost)
+    assert (1, []) == (api.engine.stats.lost_models, api.engine.models.lost)
 
 
 async def _nothing(_):
@@ -212,7 +204,7 @@ async def test_a_loss_that_an_append_finds_is_answered_as_one(start, store_url):
     """Before any look at the heads: the row gets 503, and the model is kept."""
     api = await start()
     path = await api.learnt(rows=2)
-    _engine(api).follower._lost.vanished = _nothing
+    api.engine.follower._lost.vanished = _nothing
     await _ask(store_url, ("UNLINK", ModelKeys(path.removeprefix("/models/"), "").meta))
     assert "model-lost" in problem(await api.ask("POST", f"{path}/feedback", json=_row(5)), 503)["type"]
     assert 2 == (await api.get(path))["rows"]
@@ -226,7 +218,7 @@ async def test_lost_models_stay_in_memory(start, store_url):
     path = await api.learnt(rows=2)
     await _ask(store_url, ("UNLINK", ModelKeys(path.removeprefix("/models/"), "").meta))
     await _is_lost(api, path)
-    engine = _engine(api)
+    engine = api.engine
     await api.learnt(rows=1)
     engine.models._budget_bytes = 0
     engine.models.shrink()
@@ -240,7 +232,7 @@ async def test_a_read_that_begins_to_wait_too_late_is_told(start, store_url, way
     """The model has gone between the look at the head and the wait for a version: an answer at once, not after it."""
     api = await start()
     path = await api.learnt(rows=2)
-    replica = await _engine(api).models.get(path.removeprefix("/models/"))
+    replica = await api.engine.models.get(path.removeprefix("/models/"))
     if way == "deleted":
         assert 204 == (await api.ask("DELETE", path)).status_code
     else:

@@ -3,18 +3,14 @@
 import gc
 import json
 import tracemalloc
-from contextlib import asynccontextmanager
 
-import httpx
 import pytest
 
 from core.entry import Rows
 from core.model import save
-from service.app import build
 from service.errors import ModelDown
 from service.runtime.replicas import batches
-from service.settings import Settings
-from tests.service.api_fixtures import Api, features, problem
+from tests.service.api_fixtures import features, problem, running
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -50,17 +46,6 @@ def break_core(bug):
     """Put the bug in."""
     bug.setattr(batches, "apply", failing(batches.apply))
     bug.setattr(batches, "apply_merged", failing_merged(batches.apply_merged))
-
-
-@asynccontextmanager
-async def running(store_url):
-    """A service on this module's store, until it is stopped."""
-    app = build(Settings(redis_url=store_url))
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass") as client,
-    ):
-        yield Api(app, client)
 
 
 async def learned(api, path):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_a_model_is_loaded_once_for_requests_in_between(api, monkeypatch):
     """One who asks just when the load has ended, and its waiters have not heard of it yet, gets the same replica."""
     path = await api.learnt(rows=5)
-    models, name = api.app.context.engine.models, path.removeprefix("/models/")
+    models, name = api.engine.models, path.removeprefix("/models/")
     models.forget(await models.get(name))
     load, loads, late = models._loader.load, [], []
 
@@ -36,7 +36,7 @@ async def test_a_model_is_loaded_once_for_requests_in_between(api, monkeypatch):
 
 async def test_few_models_are_loaded_at_a_time(api, monkeypatch):
     """However many are asked for: what each will take the budget does not know before it is there."""
-    models = api.app.context.engine.models
+    models = api.engine.models
     names = [(await api.learnt()).removeprefix("/models/") for _ in range(3 * LOADS_MAX)]
     for name in names:
         models.forget(await models.get(name))

@@ -175,7 +175,7 @@ async def test_a_store_that_is_down_leaves_out_what_it_would_tell(start):
     api = await start()
     path = await api.learnt()
     await scraped(api)
-    pending = api.app.context.engine.pending
+    pending = api.engine.pending
     pending._connection = _Refusing()
     one = of_model(await scraped(api), name_of(path))
     assert 3.0 == one["rows_total"]
@@ -186,7 +186,7 @@ async def test_a_store_that_is_frozen_holds_nobody_up(start):
     """What the store would tell is left out until it answers; the next scrapes wait for the same answer."""
     api = await start()
     path = await api.learnt()
-    pending, hung = api.app.context.engine.pending, _Hung()
+    pending, hung = api.engine.pending, _Hung()
     own, pending._connection = pending._connection, hung
     for _ in range(2):
         async with asyncio.timeout(20):

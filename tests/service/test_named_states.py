@@ -32,18 +32,14 @@ def wide():
 
 def keys_of(service, path):
     name = path.rpartition("/")[2]
-    replica = service.app.context.engine.models.peek(name)
+    replica = service.engine.models.peek(name)
     return ModelKeys(name, replica.incarnation)
-
-
-def engine_of(service):
-    return service.app.context.engine
 
 
 async def log_of(service, path):
     """The segments of the log as they are stored."""
     keys = keys_of(service, path)
-    read = engine_of(service).store.log.read_after
+    read = service.engine.store.log.read_after
     found = await read(keys.name, keys.incarnation, 0, keys.incarnation, 10**9, 1000)
     return [segment for raw in found.entries for segment in codec.entry(raw).segments]
 
@@ -71,7 +67,7 @@ async def test_a_restore_names_the_snapshot_by_digest(api, start):
     await api.post(f"{path}/feedback", {"features": features(9), "label": 1.0})
     await api.post(f"{path}/restore", {"version": 5})
     last = (await log_of(api, path))[-1]
-    key, connection = keys_of(api, path).state(last.digest), engine_of(api).store.connection
+    key, connection = keys_of(api, path).state(last.digest), api.engine.store.connection
     assert [-1] == await connection.ask(("PTTL", key))
     other = await start()
     assert await api.state(path) == await other.state(path)
@@ -88,7 +84,7 @@ async def test_a_state_whose_pieces_are_gone_is_not_acknowledged(api, monkeypatc
     """They expired between writing and appending: 503, nothing changes, and the next attempt works."""
     path = await api.learnt(RLS)
     exported = await api.state(path)
-    states, before = engine_of(api).store.states, await api.standing(path)
+    states, before = api.engine.store.states, await api.standing(path)
     with monkeypatch.context() as patch:
 
         async def lose(*_):
@@ -104,7 +100,7 @@ async def test_a_store_that_fails_while_pieces_are_written_changes_nothing(api, 
     """The model goes on; other models are not told that the store is down."""
     path, bystander = await api.new(WIDE), await api.new(RLS)
     before = await api.standing(path)
-    connection = engine_of(api).store.connection
+    connection = api.engine.store.connection
     sent = []
 
     async def failing(call):
@@ -116,7 +112,7 @@ async def test_a_store_that_fails_while_pieces_are_written_changes_nothing(api, 
         problem(await api.ask("PUT", f"{path}/state", content=wide, headers=STATE), 503)
         await api.post(f"{bystander}/feedback", {"features": features(0), "label": 1.0})
     assert 1 == len(sent)
-    assert not engine_of(api).committer.store_down
+    assert not api.engine.committer.store_down
     assert before == await api.standing(path)
 
 
@@ -126,10 +122,10 @@ async def test_a_state_that_cannot_be_read_takes_its_model_out_of_service(start)
     path = await one.learnt(RLS)
     await other.get(path)
     exported = await one.state(path)
-    replica = engine_of(other).models.peek(path.rpartition("/")[2])
+    replica = other.engine.models.peek(path.rpartition("/")[2])
     async with replica.lock:  # does not apply what comes now
         assert 200 == (await one.ask("PUT", f"{path}/state", content=exported, headers=STATE)).status_code
-        await engine_of(one).store.connection.ask(("DEL", keys_of(one, path).state(digest(exported))))
+        await one.engine.store.connection.ask(("DEL", keys_of(one, path).state(digest(exported))))
     fresh = await start()
     problem(await fresh.ask("GET", path), 503)
     problem(await other.ask("GET", path, params={"consistency": "strong"}), 503)
@@ -145,11 +141,11 @@ async def test_a_state_trimmed_away_under_a_follower_is_passed_over(start):
     path = await one.learnt(RLS)
     await other.get(path)
     exported = await one.state(path)
-    replica = engine_of(other).models.peek(path.rpartition("/")[2])
+    replica = other.engine.models.peek(path.rpartition("/")[2])
     async with replica.lock:
         assert 200 == (await one.ask("PUT", f"{path}/state", content=exported, headers=STATE)).status_code
         await one.post(f"{path}/snapshots", status=201)
-        assert [0] == await engine_of(one).store.connection.ask(("EXISTS", keys_of(one, path).states))
+        assert [0] == await one.engine.store.connection.ask(("EXISTS", keys_of(one, path).states))
     assert await one.state(path) == await other.state(path)
     assert replica.down is None
 
@@ -157,7 +153,7 @@ async def test_a_state_trimmed_away_under_a_follower_is_passed_over(start):
 async def test_states_in_transfer_are_bounded(api):
     """One is taken however large; with others under way what exceeds the bound is 503, and is taken later."""
     path = await api.learnt(RLS)
-    budget = engine_of(api).state_budget
+    budget = api.engine.state_budget
     exported = await api.state(path)
     with budget.held(budget.most + 1):
         problem(await api.ask("PUT", f"{path}/state", content=exported, headers=STATE), 503)
@@ -169,7 +165,7 @@ async def test_states_in_transfer_are_bounded(api):
 async def test_an_export_that_nobody_reads_is_given_back(api, monkeypatch):
     """A client that goes away in the middle leaves nothing counted."""
     path = await api.learnt(RLS)
-    budget, app = engine_of(api).state_budget, api.app
+    budget, app = api.engine.state_budget, api.app
 
     async def receive():
         return {"type": "http.request", "body": b"", "more_body": False}

@@ -18,16 +18,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROW = {"features": features(0), "label": "UP"}
 
 
-def _engine(api):
-    return api.app.context.engine
-
-
 async def _newer_entry(api, path: str) -> None:
     """An entry of a newer version of the code, of a kind that this one does not know, on a model that it has taken."""
     name = path.rpartition("/")[2]
-    await _engine(api).store.connection.ask(("HSET", meta_key(name), "code", STATE_VERSION + 1))
-    meta = await _engine(api).store.catalog.read(name)
-    other = Model(_engine(api).store.connection, f"newer{meta.version}", name)
+    await api.engine.store.connection.ask(("HSET", meta_key(name), "code", STATE_VERSION + 1))
+    meta = await api.engine.store.catalog.read(name)
+    other = Model(api.engine.store.connection, f"newer{meta.version}", name)
     place = {"incarnation": meta.incarnation, "version": meta.version, "uid": meta.uid}
     answer = await other.append(SegmentIn(b"of tomorrow"), state_version=STATE_VERSION + 1, **place)
     assert meta.version + 1 == answer.made
@@ -45,7 +41,7 @@ async def test_a_model_that_newer_code_has_continued_goes_out_of_service_here(ap
         assert OTHER in problem(read, 503)["detail"]
     else:
         deadline = time.monotonic() + 20
-        while _engine(api).models.peek(path.rpartition("/")[2]).down is None:
+        while api.engine.models.peek(path.rpartition("/")[2]).down is None:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.01)
     assert OTHER in problem(await api.ask("POST", f"{path}/predict", json={"features": features(1)}), 503)["detail"]
@@ -57,7 +53,7 @@ async def test_a_model_of_newer_code_is_not_loaded(api, start):
     path, trimmed = await api.learnt(), await api.learnt()
     await api.post(f"{path}/snapshots", status=201)
     await _newer_entry(api, path)
-    name, store = trimmed.rpartition("/")[2], _engine(api).store
+    name, store = trimmed.rpartition("/")[2], api.engine.store
     meta, blob = await store.catalog.read(name), b"a state of tomorrow"
     for _ in range(2):
         await _newer_entry(api, trimmed)
@@ -68,13 +64,13 @@ async def test_a_model_of_newer_code_is_not_loaded(api, start):
     for each in (path, trimmed):
         assert OTHER in problem(await cold.ask("GET", each), 503)["detail"]
         assert OTHER in problem(await cold.ask("POST", f"{each}/feedback", json=ROW), 503)["detail"]
-    assert 0 == _engine(cold).stats.corrupt_snapshots
+    assert 0 == cold.engine.stats.corrupt_snapshots
 
 
 async def test_a_state_that_differs_from_the_published_one_is_divergence(api, caplog):
     """Counted, and named with both digests; the model goes on."""
     path = await api.learnt()
-    engine, name = _engine(api), path.rpartition("/")[2]
+    engine, name = api.engine, path.rpartition("/")[2]
     replica, blob = await engine.replica(name), b"another state"
     info = SnapshotInfo(replica.version, replica.uid, 3, 1, len(blob), digest(blob), STATE_VERSION)
     written = await engine.store.snapshots.write(name, replica.incarnation, info, blob)

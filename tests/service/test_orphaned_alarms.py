@@ -15,10 +15,6 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures(
 ROWS = {"columns": ["a", "b"], "data": [[0.1, 0.2], [0.3, 0.1]], "labels": ["UP", "DOWN"]}
 
 
-def _engine(api):
-    return api.app.context.engine
-
-
 async def _until(condition):
     """Wait for what the tasks of a service do by themselves."""
     async with asyncio.timeout(20):
@@ -30,13 +26,13 @@ async def _learnt(api, name):
     """A model that a service has appended to and holds."""
     await api.client.put(f"/models/{name}", json=DFOP)
     await api.post(f"/models/{name}/feedback/batch", ROWS)
-    await _until(lambda: name in _engine(api).notices._asked)
+    await _until(lambda: name in api.engine.notices._asked)
 
 
 async def _left_behind(api, name):
     """A model whose process is gone, with an alarm that nobody has published."""
     await _learnt(api, name)
-    engine = _engine(api)
+    engine = api.engine
     engine.models.peek(name).on_alarm = lambda _: None  # a process that dies before it publishes
     values = await raise_alarms(api, f"/models/{name}")
     engine.models._drop(name)
@@ -47,11 +43,11 @@ async def _left_behind(api, name):
 async def _settled(api, name):
     """A model whose stored summary is that of its last version, and which nobody holds any more."""
     await _learnt(api, name)
-    catalog = _engine(api).store.catalog
+    catalog = api.engine.store.catalog
     while name in (await catalog.behind(1000, None))[0]:
         await asyncio.sleep(0.01)
-    _engine(api).models._drop(name)
-    await _until(lambda: name not in _engine(api).notices._asked)
+    api.engine.models._drop(name)
+    await _until(lambda: name not in api.engine.notices._asked)
 
 
 async def _events(api, name):
@@ -70,14 +66,14 @@ async def test_a_service_that_starts_publishes_what_was_left_and_leaves_the_rest
     async with asyncio.timeout(20):
         while await _events(second, "a-left") != values:
             await asyncio.sleep(0.01)
-    await OrphanedAlarms(_engine(second), _engine(second).models.until_published).look()
-    assert [None, None] == [_engine(second).models.peek(name) for name in ("b-held", "c-clean")]
+    await OrphanedAlarms(second.engine, second.engine.models.until_published).look()
+    assert [None, None] == [second.engine.models.peek(name) for name in ("b-held", "c-clean")]
 
 
 async def test_no_summary_is_stored_before_the_alarms_up_to_it_are_published(start):
     """Neither with an append nor by the writer, until they are: then the model is behind no more."""
     api = await start()
-    engine = _engine(api)
+    engine = api.engine
     await _learnt(api, "waits")
     replica = engine.models.peek("waits")
     publish, replica.on_alarm = replica.on_alarm, lambda _: None
@@ -96,7 +92,7 @@ async def test_no_summary_is_stored_before_the_alarms_up_to_it_are_published(sta
 async def test_models_that_cannot_be_loaded_are_passed_over_until_they_have_moved(start):
     """Those that only a store which is away keeps from it are looked at again."""
     api, tried = await start(), []
-    engine = _engine(api)
+    engine = api.engine
     await _left_behind(api, "down")
     await _left_behind(api, "away")
 
@@ -127,7 +123,7 @@ async def test_a_first_look_that_fails_is_tried_again(start, monkeypatch):
         return {}, None
 
     store = SimpleNamespace(catalog=SimpleNamespace(behind=behind))
-    own = SimpleNamespace(store=store, notices=_engine(api).notices)
+    own = SimpleNamespace(store=store, notices=api.engine.notices)
     task = asyncio.create_task(OrphanedAlarms(own, lambda _: asyncio.sleep(0)).run())
     await _until(lambda: len(looks) == 2)
     task.cancel()
@@ -138,11 +134,11 @@ async def test_a_store_that_does_not_tell_holds_nothing(start, monkeypatch):
     """Where PUBSUB is denied every model that is behind is looked at."""
     first = await start()
     await _learnt(first, "told")
-    connection = _engine(first).store.connection
+    connection = first.engine.store.connection
     assert [1] == [count > 0 for count in await connection.listeners(["onepass:{told}:hints"])]
 
     async def denied(*commands):
         assert "PUBSUB" == commands[0][0]
 
     monkeypatch.setattr(connection, "_told", denied)
-    assert set() == await _engine(first).notices.held(["told"])
+    assert set() == await first.engine.notices.held(["told"])

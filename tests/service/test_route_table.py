@@ -106,7 +106,7 @@ async def test_a_page_is_the_same_for_every_model(guarded):
 
 async def contents(api):
     """Everything in the store but what services note of themselves."""
-    store = api.app.context.engine.store.connection
+    store = api.engine.store.connection
     cursor, keys = b"0", []
     while True:
         ((cursor, found),) = await store.ask(("SCAN", cursor, "COUNT", 1000))
@@ -119,7 +119,7 @@ async def contents(api):
 
 async def settled(api):
     """The contents once what lists show of every model is that of its last row."""
-    catalog = api.app.context.engine.store.catalog
+    catalog = api.engine.store.catalog
     behind = True
     while behind:
         await asyncio.sleep(0.02)

@@ -94,7 +94,7 @@ async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
     api = await start()
     names = [f"f{column}" for column in range(1_200)]
     path = await api.new(RLS, features=names, watch=None)
-    budget = api.app.context.engine.state_budget
+    budget = api.engine.state_budget
     ask = GET.replace(b"/ ", f"{path}/state ".encode(), 1)
     async with running(LocalServer(api.app)) as server:
         with contextlib.ExitStack() as stack:

@@ -56,7 +56,7 @@ async def test_a_full_store_refuses_writes_and_nothing_else(start, store_url):
         ready = await api.get("/readyz")
         assert (True, "up", False) == (ready["ready"], ready["store"], ready["checks"]["room"])
         assert "onepass_store_full 1.0" in (await api.ask("GET", "/metrics")).text
-        assert not api.app.context.engine.committer.store_down
+        assert not api.engine.committer.store_down
     answer = await api.post(f"{path}/feedback", {**ROW, "id": "once"})
     assert (4, False) == (answer["rows"], answer["duplicate"])
     assert 4 == (await reader.get(path, params={"consistency": "strong"}))["rows"]

@@ -1,41 +1,22 @@
 """Summaries follow their models: with appends, by the writer, on eviction, on stop; lists load nothing."""
 
 import asyncio
-from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
-import httpx
 import pytest
 
-from service.app import build
 from service.errors import StoreDown
 from service.runtime.replicas import summaries
 from service.runtime.replicas.replica import SummaryState
-from service.settings import Settings
 from service.store.keys import ModelKeys
 from service.store.summaries import decode
-from tests.service.api_fixtures import DFOP, RLS, Api, columnar, features, problem
+from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem, running
 from tests.service.test_mended_bug import DEADLY_ROW, break_core
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WAIT_S = 30.0
 """Bound of a wait that a failure would leave without an end."""
-
-
-@asynccontextmanager
-async def running(store_url, **settings):
-    """A service on this module's store, until it is stopped."""
-    app = build(Settings(redis_url=store_url, **settings))
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass") as client,
-    ):
-        yield Api(app, client)
-
-
-def engine_of(api):
-    return api.app.context.engine
 
 
 def name_of(path):
@@ -61,7 +42,7 @@ async def standing(api, path):
 
 async def stored(api, path):
     """A model's record in the store, as it is."""
-    return decode((await engine_of(api).store.catalog.read(name_of(path))).summary)
+    return decode((await api.engine.store.catalog.read(name_of(path))).summary)
 
 
 async def is_written(api, path, version):
@@ -105,14 +86,14 @@ async def test_nothing_is_loaded_for_a_list(start):
     paths = [await api.learnt(DFOP, rows=rows) for rows in range(4)]
     for path in paths[1:]:  # a tail behind a snapshot would be searched for events
         await api.post(f"{path}/snapshots", status=201)
-    await engine_of(api).models.summaries.flush()
+    await api.engine.models.summaries.flush()
     other = await start()
     for query in ({}, {"sort": "rows"}, {"sort": "worst"}, {"sort": "updated"}):
         listed = await lines(other, **query)
         for rows, path in enumerate(paths):
             expected = await line(api, path)
             assert (rows, expected) == (expected["rows"], listed[name_of(path)])
-    assert [None] * 4 == [engine_of(other).models.peek(name_of(path)) for path in paths]
+    assert [None] * 4 == [other.engine.models.peek(name_of(path)) for path in paths]
 
 
 async def test_a_stop_leaves_no_summary_behind(store_url):
@@ -122,14 +103,14 @@ async def test_a_stop_leaves_no_summary_behind(store_url):
         before = await line(api, path)
     async with running(store_url) as api:
         assert (5, before) == (before["rows"], await line(api, path))
-        assert 0 == engine_of(api).stats.loads
+        assert 0 == api.engine.stats.loads
 
 
 async def test_a_model_that_leaves_memory_is_summarised_at_once(start):
     """What it has learned since its last summary is written although nothing holds it any more."""
     api = await start()
     path = await api.learnt(rows=6)
-    models = engine_of(api).models
+    models = api.engine.models
     assert 6 > (await stored(api, path)).version
     models._drop(name_of(path))
     assert models.peek(name_of(path)) is None
@@ -141,7 +122,7 @@ async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start
     """Not with every append, and then of the state before it; the writer has nothing to send."""
     api = await start()
     path = await api.new()
-    engine, sent, turns = engine_of(api), [], []
+    engine, sent, turns = api.engine, [], []
     append, write = engine.store.log.append, engine.store.catalog.write_summaries
 
     async def appended(requests, *more, **how):
@@ -175,21 +156,21 @@ async def test_a_replica_stores_nothing_where_another_process_has_stored_meanwhi
     one, other = await start(), await start()
     path = await one.learnt(rows=3)
     await other.get(path, params={"min_version": 3})
-    replicas = [engine_of(api).models.peek(name_of(path)) for api in (one, other)]
-    await engine_of(one).models.summaries.flush()
+    replicas = [api.engine.models.peek(name_of(path)) for api in (one, other)]
+    await one.engine.models.summaries.flush()
     before = await stored(one, path)
-    await engine_of(other).models.summaries.flush()
+    await other.engine.models.summaries.flush()
     assert before == await stored(one, path)
     assert [3, 3] == [replica.summary.written for replica in replicas]
     for row in range(2):
         await learn(one, path, row)
-    await engine_of(one).models.summaries.flush()
+    await one.engine.models.summaries.flush()
     replicas[1].summary.written = 1  # as if it had not heard of version 3
     await learn(one, path, 2)
     await other.get(path, params={"min_version": 6})
-    await engine_of(other).models.summaries.flush()
+    await other.engine.models.summaries.flush()
     assert (5, 5) == ((await stored(one, path)).version, replicas[1].summary.written)
-    await engine_of(other).models.summaries.flush()
+    await other.engine.models.summaries.flush()
     assert 6 == (await stored(one, path)).version
 
 
@@ -198,7 +179,7 @@ async def test_a_replica_that_follows_writes_when_the_process_that_appended_has_
     one, other = await start(), await start()
     path = await one.new()
     await other.get(path)
-    dead = engine_of(one).models.summaries
+    dead = one.engine.models.summaries
     monkeypatch.setattr(dead, "turn", lambda: asyncio.sleep(0))
     for row in range(4):
         await learn(one, path, row)
@@ -210,7 +191,7 @@ async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
     """What its meta tells, nothing loaded; once it is loaded its summary is written."""
     api = await start()
     path = await api.learnt(DFOP, rows=3)
-    engine = engine_of(api)
+    engine = api.engine
     shown = await api.get(path)
     await engine.models.summaries.flush()
     engine.models._drop(name_of(path))
@@ -259,7 +240,7 @@ async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_u
                 assert "down" == (await line(api, path))["phase"]
                 problem(await api.ask("GET", path), 503)
         assert ("down", 5) == await standing(other, path)
-        assert engine_of(other).models.peek(name_of(path)) is None
+        assert other.engine.models.peek(name_of(path)) is None
     async with running(store_url) as mended:
         assert 6 == (await mended.get(path))["rows"]
         assert ("steady", 6) == await standing(mended, path)
@@ -291,8 +272,8 @@ async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypat
     api = await start()
     path = await api.learnt(rows=2)
     await is_written(api, path, 2)
-    replica = engine_of(api).models.peek(name_of(path))
-    writer = engine_of(api).models.summaries
+    replica = api.engine.models.peek(name_of(path))
+    writer = api.engine.models.summaries
     await api.post(f"{path}/feedback/batch", {**columnar(3), "labels": ["UP"] * 3})
     async with replica.lock:
         replica.model.own.rows_before_start += 100  # as a thread would, half way
@@ -307,7 +288,7 @@ async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypat
 async def test_what_could_not_be_written_is_written_later(start, monkeypatch):
     """A server that is down fails its own models' summaries; a round trip that fails ends the turn."""
     api = await start()
-    engine = engine_of(api)
+    engine = api.engine
     writer, write, sent = engine.models.summaries, engine.store.catalog.write_summaries, []
     monkeypatch.setattr(writer, "turn", lambda: asyncio.sleep(0))
     monkeypatch.setattr(summaries, "STEP", 2)

@@ -74,7 +74,7 @@ async def test_refusals_and_probes(start, exporter, monkeypatch):
     async def gone(*_, **__):
         raise StoreDown("away")
 
-    monkeypatch.setattr(api.app.context.engine, "replica", gone)
+    monkeypatch.setattr(api.engine, "replica", gone)
     _, (span,) = await spans_of(api, exporter, "GET", "/models/m/metrics")
     assert (503, StatusCode.ERROR) == (span.attributes["http.response.status_code"], span.status.status_code)
 

@@ -40,7 +40,7 @@ async def hooked(start):
     async def started(*receivers, **settings):
         urls = ",".join(receiver.url for receiver in receivers)
         api = await start(webhooks=urls, webhook_secret=SecretStr(SECRET), **settings)
-        connection = api.app.context.engine.store.connection
+        connection = api.engine.store.connection
         wanted = {hooks.name_of(receiver.url).encode() for receiver in receivers}
         async with asyncio.timeout(30):
             while True:
