@@ -5,328 +5,216 @@ import json
 import numpy as np
 import pytest
 
-from tests.service.api_fixtures import CSV, JSON, NPY, RLS, columnar, npy, problem
+from tests.service.api_fixtures import CSV, NPY, RLS, body, columnar, npy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TABLE = {"columns": ["a", "b"], "data": [[1, 2], [3, 4], [5, 6]]}
 LABELS = ["UP", "DOWN", "UP"]
-ROUTES = ["predict", "feedback"]
-every_route = pytest.mark.parametrize("route", ROUTES)
+SECRET = "12345"
+"""What no answer may hold."""
+OPEN, DISCOUNTED, DIGITS, NUMBERS = {}, {"algorithm": "gdfop"}, {"labels": [0, 1]}, {**RLS, "labels": None}
+every_route = pytest.mark.parametrize("route", ["predict", "feedback"])
 
 
 def batch(route, **changes):
     return {**TABLE, **({"labels": LABELS} if route == "feedback" else {}), **changes}
 
 
-def text(route, cell):
-    """A JSON batch with anything for the cell in row 1, column b."""
-    return json.dumps(batch(route)).replace("4", cell, 1)
+def data(row):
+    """Rows of which the second is another one."""
+    return {"data": [[1, 2], row, [5, 6]]}
 
 
-def csv(route, cell="4", header="a,b"):
-    """The same as CSV."""
+def csv(route, row="3,4", header="a,b"):
+    """The same as CSV, with anything for the second row."""
     if route == "predict":
-        return f"{header}\n1,2\n3,{cell}\n5,6\n"
-    return f"{header},y\n1,2,UP\n3,{cell},DOWN\n5,6,UP\n"
+        return f"{header}\n1,2\n{row}\n5,6\n".encode("utf-8", "surrogateescape")
+    return f"{header},y\n1,2,UP\n{row},DOWN\n5,6,UP\n".encode("utf-8", "surrogateescape")
 
 
 def as_csv(route):
     return {"headers": CSV, "params": {"label": "y"} if route == "feedback" else {}}
 
 
+TABLES = [
+    ({"columns": ["a", "c"]}, "columns[1]"),
+    ({"columns": ["a", "a"]}, "columns[1]"),
+    ({"columns": ["a"], "data": [[1]] * 3}, "columns"),
+    ({"columns": ["a", "b", "c"], "data": [[1, 2, 3]] * 3}, "columns[2]"),
+    ({"columns": []}, "columns"),
+    ({"columns": ["a", 5]}, "columns[1]"),
+    ({"columns": "ab"}, "columns"),
+    ({"columns": None}, "columns"),
+    *((data(row), "data[1]") for row in ([3], [3, 4, 5], [], {"a": 1, "b": 2}, None)),
+    *((data([3, cell]), "data[1][1]") for cell in (None, "12345", [4], {}, 10**400)),
+    (data([True, 4]), "data[1][0]"),
+    ({"data": {"a": [1]}}, "data"),
+    ({"data": "12"}, "data"),
+    ({"data": None}, "data"),
+    ({"rows": []}, "rows"),
+]
+CELLS = [("NaN", 400), ("Infinity", 400), ("-Infinity", 400), ("1e400", 422), ("7" * 5000, 422), ("-1e999", 422)]
+FEEDBACK = [
+    *((OPEN, {"labels": labels}, "labels") for labels in (["UP", "DOWN"], ["UP"] * 4, [], "UP", None)),
+    *(
+        (OPEN, {"labels": ["UP", label, "UP"]}, "labels[1]")
+        for label in (None, ["DOWN"], 1.5, "SIDEWAYS", True, 10**400)
+    ),
+    *((NUMBERS, {"labels": [1, label, 2]}, "labels[1]") for label in (None, "12345", True, [1], 10**400)),
+    *((OPEN, {"ids": ids}, "ids") for ids in (["x", "y"], ["x", "y", "z", "w"], "xyz")),
+    *((OPEN, {"ids": ["x", one, "z"]}, "ids[1]") for one in ("", "y" * 201, "y\n", 5.5, 10**200, True, None)),
+    (OPEN, {"discounts": [0.9, 0.9, 0.9]}, "discounts"),
+    (OPEN, {"id": "x"}, "id"),
+    (DISCOUNTED, {"discounts": [0.9, 0.9]}, "discounts"),
+    (DISCOUNTED, {"discounts": 0.9}, "discounts"),
+    *(
+        (DISCOUNTED, {"discounts": [0.9, one, 0.9]}, "discounts[1]")
+        for one in (0, 1.5, -0.1, True, "0.5", None, 10**400)
+    ),
+]
+NO_CELLS = ["", "x12345", "nan", "NaN", "inf", "-inf", "Infinity", "1e400", "1_000", "٣", "0x1F", "true", "1 2", "--1"]
+CSV_BODIES = [
+    *((header, "1,2", 422, "header[1]") for header in ("a,c", "a,a", "a,", "a, b")),
+    *(("a,b", f"3,{cell}", 422, "row 2, column b") for cell in NO_CELLS),
+    *(("a,b", row, 422, "row 2") for row in ("3", "3,4,5,6")),
+    ("a,b", '3,"4', 400, None),
+    ("a,b", '3,"4"x', 400, None),
+    ("a,b", "3,\x004", 422, None),
+    ("a,b", "3,\udcff", 400, None),
+]
+QUERIES = [
+    ({}, "label"),
+    ({"label": "z"}, "label"),
+    ({"label": ""}, "label"),
+    ({"label": "y", "id": "z"}, "id"),
+    ({"label": "y", "id": "y"}, "id"),
+    ({"label": "y", "discount": "z"}, "discount"),
+    ({"label": "y", "labels": "y"}, "labels"),
+]
+CSV_CELLS = [
+    *((DISCOUNTED, f"UP,{cell}", "row 2, column w") for cell in ("", "x", "0", "1.5", "nan", "0.5_0")),
+    *((NUMBERS, f"{cell},1", "row 2, column y") for cell in ("", "x12345", "nan", "inf", "1e400", "1_0", "٣")),
+]
+
+
+def _broken():
+    """Files that are no .npy: truncated, with something behind, with a header that promises more than there is."""
+    whole = npy(np.ones((2, 3)))
+    yield from (b"", b"\x93NUMPY", whole[:-1], whole + b"x", whole[:40], b"{}", b"PK\x03\x04", whole[1:])
+    shapes = (b"(9223372036854775808, 0)", b"(True, 20)", b"(0, True)", b"(999999999999, 3)", b"(-2, -3)")
+    for shape in (*shapes, b"(2, 3, 1, 1, 9)", b"(2, 3.0)", b"(2, [3])", b"2"):
+        yield whole.replace(b"(2, 3), }".ljust(30), shape + b", }".ljust(30 - len(shape)))
+    yield whole.replace(b"'descr'", b"'xyzzy'")
+
+
+def _odd():
+    """Arrays that are no rows by columns of real numbers."""
+    yield from (np.ones(shape) for shape in ((2, 4), (2, 1), 3, (1, 2, 3), ()))
+    yield from (np.ones((2, 3), dtype=kind) for kind in (bool, complex, "S3", [("x", "f8"), ("y", "f8")]))
+    yield np.full((2, 3), "2024", dtype="M8[Y]")
+
+
+FILES = [
+    *((content, 400, None) for content in _broken()),
+    (npy(np.ones((2, 3))).replace(b"<f8", b"|O8"), 422, None),
+    *((npy(array, array.dtype), 422, "body") for array in _odd()),
+]
+
+
 @every_route
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"columns": ["a", "c"]}, "columns[1]"),
-        ({"columns": ["a", "a"]}, "columns[1]"),
-        ({"columns": ["a"], "data": [[1]] * 3}, "columns"),
-        ({"columns": ["a", "b", "c"], "data": [[1, 2, 3]] * 3}, "columns[2]"),
-        ({"columns": []}, "columns"),
-        ({"columns": ["a", 5]}, "columns[1]"),
-        ({"columns": "ab"}, "columns"),
-        ({"columns": None}, "columns"),
-        ({"data": [[1, 2], [3], [5, 6]]}, "data[1]"),
-        ({"data": [[1, 2], [3, 4, 5], [5, 6]]}, "data[1]"),
-        ({"data": [[1, 2], [], [5, 6]]}, "data[1]"),
-        ({"data": [[1, 2], {"a": 1, "b": 2}, [5, 6]]}, "data[1]"),
-        ({"data": [[1, 2], None, [5, 6]]}, "data[1]"),
-        ({"data": {"a": [1]}}, "data"),
-        ({"data": "12"}, "data"),
-        ({"data": None}, "data"),
-        ({"data": [[1, 2], [3, None], [5, 6]]}, "data[1][1]"),
-        ({"data": [[1, 2], [3, "12345"], [5, 6]]}, "data[1][1]"),
-        ({"data": [[1, 2], [True, 4], [5, 6]]}, "data[1][0]"),
-        ({"data": [[1, 2], [3, [4]], [5, 6]]}, "data[1][1]"),
-        ({"data": [[1, 2], [3, {}], [5, 6]]}, "data[1][1]"),
-        ({"data": [[1, 2], [3, 10**400], [5, 6]]}, "data[1][1]"),
-        ({"rows": []}, "rows"),
-    ],
-)
+@pytest.mark.parametrize(("change", "field"), TABLES)
 async def test_a_json_batch_names_what_is_wrong(api, route, change, field):
     """Columns by position, rows and cells by index."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/{route}/batch", 422, field, "12345", json=batch(route, **change))
+    await api.refuses(f"{await api.shared()}/{route}/batch", 422, field, SECRET, json=batch(route, **change))
 
 
 @every_route
-@pytest.mark.parametrize(
-    ("cell", "status"),
-    [("NaN", 400), ("Infinity", 400), ("-Infinity", 400), ("1e400", 422), ("7" * 5000, 422), ("-1e999", 422)],
-)
+@pytest.mark.parametrize(("cell", "status"), CELLS)
 async def test_numbers_that_are_none_in_a_json_batch(api, route, cell, status):
     """The cell is named, also where the body is no JSON."""
-    path = await api.learnt()
-    content = text(route, cell)
-    await api.refuses(f"{path}/{route}/batch", status, "data[1][1]", content=content, headers=JSON)
+    content = json.dumps(batch(route)).replace("4", cell, 1)
+    await api.refuses(f"{await api.shared()}/{route}/batch", status, "data[1][1]", **body(content))
 
 
 @every_route
 async def test_a_field_given_twice_in_a_json_batch(api, route):
     """As in single rows."""
-    path = await api.learnt()
     content = json.dumps(batch(route))[:-1] + ', "columns": ["a", "b"]}'
-    await api.refuses(f"{path}/{route}/batch", 422, "columns", content=content, headers=JSON)
+    await api.refuses(f"{await api.shared()}/{route}/batch", 422, "columns", **body(content))
 
 
-@every_route
-@pytest.mark.parametrize("kind", ["json", "csv", "npy"])
-async def test_an_empty_batch_is_refused(api, route, kind):
-    """There is nothing to answer."""
-    path = await api.learnt()
-    width = 3 if route == "feedback" else 2
-    how = {
-        "json": {"json": batch(route, data=[], **({"labels": []} if route == "feedback" else {}))},
-        "csv": {"content": csv(route).split("\n")[0] + "\n", **as_csv(route)},
-        "npy": {"content": npy(np.empty((0, width))), "headers": NPY},
-    }[kind]
-    await api.refuses(f"{path}/{route}/batch", 422, "data", **how)
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"labels": ["UP", "DOWN"]}, "labels"),
-        ({"labels": ["UP"] * 4}, "labels"),
-        ({"labels": []}, "labels"),
-        ({"labels": "UP"}, "labels"),
-        ({"labels": None}, "labels"),
-        ({"labels": ["UP", None, "UP"]}, "labels[1]"),
-        ({"labels": ["UP", ["DOWN"], "UP"]}, "labels[1]"),
-        ({"labels": ["UP", 1.5, "UP"]}, "labels[1]"),
-        ({"labels": ["UP", "SIDEWAYS", "UP"]}, "labels[1]"),
-        ({"labels": ["UP", True, "UP"]}, "labels[1]"),
-        ({"labels": ["UP", 10**400, "UP"]}, "labels[1]"),
-        ({"ids": ["x", "y"]}, "ids"),
-        ({"ids": ["x", "y", "z", "w"]}, "ids"),
-        ({"ids": ["x", "", "z"]}, "ids[1]"),
-        ({"ids": ["x", "y" * 201, "z"]}, "ids[1]"),
-        ({"ids": ["x", "y\n", "z"]}, "ids[1]"),
-        ({"ids": ["x", 5.5, "z"]}, "ids[1]"),
-        ({"ids": ["x", 10**200, "z"]}, "ids[1]"),
-        ({"ids": ["x", True, "z"]}, "ids[1]"),
-        ({"ids": ["x", None, "z"]}, "ids[1]"),
-        ({"ids": "xyz"}, "ids"),
-        ({"discounts": [0.9, 0.9, 0.9]}, "discounts"),
-        ({"id": "x"}, "id"),
-    ],
-)
-async def test_labels_ids_and_discounts_go_one_by_one_with_the_rows(api, change, field):
+@pytest.mark.parametrize(("model", "change", "field"), FEEDBACK)
+async def test_labels_ids_and_discounts_go_one_by_one_with_the_rows(api, model, change, field):
     """Of another length, of another type, or not allowed: each is named."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/feedback/batch", 422, field, json=batch("feedback", **change))
-
-
-@pytest.mark.parametrize(
-    ("discounts", "field"),
-    [
-        ([0.9, 0.9], "discounts"),
-        ([0.9, 0, 0.9], "discounts[1]"),
-        ([0.9, 1.5, 0.9], "discounts[1]"),
-        ([0.9, -0.1, 0.9], "discounts[1]"),
-        ([0.9, True, 0.9], "discounts[1]"),
-        ([0.9, "0.5", 0.9], "discounts[1]"),
-        ([0.9, None, 0.9], "discounts[1]"),
-        ([0.9, 10**400, 0.9], "discounts[1]"),
-        (0.9, "discounts"),
-    ],
-)
-async def test_discounts_of_a_batch_are_checked_one_by_one(api, discounts, field):
-    """More than 0 and at most 1."""
-    path = await api.learnt(algorithm="gdfop")
-    await api.refuses(f"{path}/feedback/batch", 422, field, json=batch("feedback", discounts=discounts))
-
-
-@pytest.mark.parametrize("label", [None, "12345", True, [1], 10**400])
-async def test_labels_of_a_regression_batch_are_numbers(api, label):
-    """Each of them."""
-    path = await api.learnt(RLS)
-    body = batch("feedback", labels=[1, label, 2])
-    await api.refuses(f"{path}/feedback/batch", 422, "labels[1]", "12345", json=body)
-
-
-async def test_an_idempotency_key_is_printable(api):
-    """In a batch as well; beside ids it is not looked at."""
-    path, headers = await api.learnt(), {"Idempotency-Key": "a\tb"}
-    await api.refuses(f"{path}/feedback/batch", 422, "Idempotency-Key", json=batch("feedback"), headers=headers)
-    await api.post(f"{path}/feedback/batch", batch("feedback", ids=["x", "y", "z"]), headers=headers)
+    path = await api.shared(**model)
+    await api.refuses(f"{path}/feedback/batch", 422, field, SECRET, json=batch("feedback", **change))
 
 
 @every_route
-@pytest.mark.parametrize(
-    ("header", "field"),
-    [("a,c", "header[1]"), ("a,a", "header[1]"), ("a,", "header[1]"), ("a, b", "header[1]")],
-)
-async def test_the_header_of_csv_names_exactly_the_features(api, route, header, field):
-    """Unknown, twice, empty, or with a blank too many."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/{route}/batch", 422, field, content=csv(route, header=header), **as_csv(route))
+@pytest.mark.parametrize(("header", "row", "status", "field"), CSV_BODIES)
+async def test_what_is_wrong_in_csv_is_named(api, route, header, row, status, field):
+    """Columns of the header by position, cells by column and by row, of which the first below the header is 1."""
+    how = {"content": csv(route, row, header), **as_csv(route)}
+    await api.refuses(f"{await api.shared()}/{route}/batch", status, field, "x12345", **how)
 
 
-@every_route
-@pytest.mark.parametrize(
-    "cell", ["", "x12345", "nan", "NaN", "inf", "-inf", "Infinity", "1e400", "1_000", "٣", "0x1F", "true", "1 2", "--1"]
-)
-async def test_cells_of_csv_are_finite_numbers(api, route, cell):
-    """Named by row, the first below the header being 1, and by column."""
-    path = await api.learnt()
-    await api.refuses(
-        f"{path}/{route}/batch", 422, "row 2, column b", "x12345", content=csv(route, cell).encode(), **as_csv(route)
-    )
+@pytest.mark.parametrize(("model", "cells", "field"), CSV_CELLS)
+async def test_labels_and_discounts_in_csv_are_checked_one_by_one(api, model, cells, field):
+    """Named by row and column."""
+    path, good = await api.shared(**model), "1,1" if model is NUMBERS else "UP,0.9"
+    params = {"label": "y", **({"drop": "w"} if model is NUMBERS else {"discount": "w"})}
+    content = f"a,b,y,w\n1,2,{good}\n3,4,{cells}\n".encode()
+    await api.refuses(f"{path}/feedback/batch", 422, field, "x12345", content=content, headers=CSV, params=params)
 
 
-@every_route
-@pytest.mark.parametrize("rows", ["1,2,UP\n3,4\n", "1,2,UP\n3,4,UP,5\n", "1,2,UP\n3\n"])
-async def test_ragged_rows_of_csv(api, route, rows):
-    """The row is named."""
-    path = await api.learnt()
-    if route == "predict":
-        rows = rows.replace(",UP\n", "\n").replace("3,4\n", "3\n").replace("3,4,UP,5", "3,4,5")
-    head = "a,b,y\n" if route == "feedback" else "a,b\n"
-    await api.refuses(f"{path}/{route}/batch", 422, "row 2", content=head + rows, **as_csv(route))
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({}, "label"),
-        ({"label": "z"}, "label"),
-        ({"label": ""}, "label"),
-        ({"label": "y", "id": "z"}, "id"),
-        ({"label": "y", "id": "y"}, "id"),
-        ({"label": "y", "discount": "z"}, "discount"),
-        ({"label": "y", "labels": "y"}, "labels"),
-    ],
-)
+@pytest.mark.parametrize(("query", "field"), QUERIES)
 async def test_the_query_of_csv_names_columns(api, query, field):
     """Of the header, each one once."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/feedback/batch", 422, field, content=csv("feedback"), headers=CSV, params=query)
+    how = {"content": csv("feedback"), "headers": CSV, "params": query}
+    await api.refuses(f"{await api.shared()}/feedback/batch", 422, field, **how)
 
 
 async def test_a_column_named_twice_cannot_be_the_label(api):
     """Which one would it be?"""
-    path = await api.learnt()
-    content = "a,y,y\n1,UP,UP\n"
-    await api.refuses(f"{path}/feedback/batch", 422, "label", content=content, headers=CSV, params={"label": "y"})
+    how = {"content": "a,y,y\n1,UP,UP\n", "headers": CSV, "params": {"label": "y"}}
+    await api.refuses(f"{await api.shared()}/feedback/batch", 422, "label", **how)
 
 
 async def test_the_query_of_csv_is_for_csv(api):
     """JSON says itself what is what."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/feedback/batch", 422, "label", json=batch("feedback"), params={"label": "y"})
-
-
-@pytest.mark.parametrize("discount", ["", "x", "0", "1.5", "nan", "0.5_0"])
-async def test_discounts_in_csv_are_checked_one_by_one(api, discount):
-    """Named by row and column."""
-    path = await api.learnt(algorithm="gdfop")
-    query = {"label": "y", "discount": "w"}
-    content = f"a,b,y,w\n1,2,UP,0.9\n3,4,DOWN,{discount}\n"
-    await api.refuses(f"{path}/feedback/batch", 422, "row 2, column w", content=content, headers=CSV, params=query)
-
-
-@pytest.mark.parametrize("label", ["", "x12345", "nan", "inf", "1e400", "1_0", "٣"])
-async def test_labels_of_a_regression_in_csv_are_numbers(api, label):
-    """Named by row and column."""
-    path = await api.learnt(RLS)
-    content = f"a,b,y\n1,2,3\n3,4,{label}\n".encode()
-    await api.refuses(
-        f"{path}/feedback/batch", 422, "row 2, column y", "x12345", content=content, headers=CSV, params={"label": "y"}
-    )
+    how = {"json": batch("feedback"), "params": {"label": "y"}}
+    await api.refuses(f"{await api.shared()}/feedback/batch", 422, "label", **how)
 
 
 @every_route
-@pytest.mark.parametrize("content", [b"a,b\xff\n1,2\n", b'a,b\n"1,2\n', b'a,b\n"1"x,2\n', b"a,b\n1,\x002\n"])
-async def test_what_is_no_csv_is_400(api, route, content):
-    """Not UTF-8, an open quote, something behind a quote, a NUL."""
-    path = await api.learnt()
-    status = 422 if b"\x00" in content else 400
-    await api.refuses(f"{path}/{route}/batch", status, content=content, headers=CSV, params=as_csv(route)["params"])
+async def test_an_empty_batch_is_refused(api, route):
+    """There is nothing to answer, and without a header there is no table."""
+    path, width = f"{await api.shared()}/{route}/batch", 3 if route == "feedback" else 2
+    nothing = batch(route, data=[], **({"labels": []} if route == "feedback" else {}))
+    await api.refuses(path, 422, "data", json=nothing)
+    await api.refuses(path, 422, "data", content=csv(route).splitlines()[0] + b"\n", **as_csv(route))
+    await api.refuses(path, 422, "data", content=npy(np.empty((0, width))), headers=NPY)
+    for content in ("", "\n\n"):
+        await api.refuses(path, 422, "body", content=content, **as_csv(route))
 
 
 @every_route
-@pytest.mark.parametrize("content", ["", "\n\n"])
-async def test_csv_has_a_header(api, route, content):
-    """Nothing is no table."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/{route}/batch", 422, "body", content=content, **as_csv(route))
+@pytest.mark.parametrize(("content", "status", "field"), FILES)
+async def test_what_is_no_table_in_npy(api, route, content, status, field):
+    """400 where it is no such file, 422 where it holds something else than rows of real numbers."""
+    await api.refuses(f"{await api.shared(**DIGITS)}/{route}/batch", status, field, content=content, headers=NPY)
 
 
 @every_route
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 async def test_numbers_that_are_none_in_npy(api, route, value):
     """NaN is a missing value and refused where none is allowed; infinity always is."""
-    for missing in ("error", "zero"):
-        if missing == "zero" and np.isnan(value):
-            continue
-        path = await api.learnt(missing=missing, labels=[0, 1])
-        rows = np.ones((2, 3 if route == "feedback" else 2))
-        rows[1, 1] = value
+    rows = np.ones((2, 3 if route == "feedback" else 2))
+    rows[1, 1] = value
+    for missing in ("error",) if np.isnan(value) else ("error", "zero"):
+        path = await api.shared(**DIGITS, missing=missing)
         await api.refuses(f"{path}/{route}/batch", 422, "body[1][1]", content=npy(rows), headers=NPY)
-
-
-def _broken():
-    whole = npy(np.ones((2, 3)))
-    yield from (b"", b"\x93NUMPY", whole[:-1], whole + b"x", whole[:40], b"{}", b"PK\x03\x04", whole[1:])
-    for shape in (b"(9223372036854775808, 0)", b"(True, 20)", b"(0, True)"):
-        yield whole.replace(b"(2, 3), }".ljust(30), shape + b", }".ljust(30 - len(shape)))
-    for shape in (b"(999999999999, 3)", b"(-2, -3)", b"(2, 3, 1, 1, 9)", b"(2, 3.0)", b"(2, [3])", b"2"):
-        yield whole.replace(b"(2, 3), }".ljust(30), shape + b", }".ljust(30 - len(shape)))
-    yield whole.replace(b"<f8", b"|O8")
-    yield whole.replace(b"'descr'", b"'xyzzy'")
-
-
-@every_route
-@pytest.mark.parametrize("content", [*_broken()])
-async def test_what_is_no_npy_is_400(api, route, content):
-    """Truncated, with something behind it, with a header that promises more than there is."""
-    path = await api.learnt(labels=[0, 1])
-    status = 422 if b"|O8" in content else 400
-    await api.refuses(f"{path}/{route}/batch", status, content=content, headers=NPY)
-
-
-@every_route
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.ones((2, 4)),
-        np.ones((2, 1)),
-        np.ones(3),
-        np.ones((1, 2, 3)),
-        np.float64(1),
-        np.ones((2, 3), dtype=bool),
-        np.ones((2, 3), dtype=complex),
-        np.ones((2, 3), dtype="S3"),
-        np.ones((2, 3), dtype=[("x", "f8"), ("y", "f8")]),
-        np.full((2, 3), "2024", dtype="M8[Y]"),
-    ],
-)
-async def test_npy_of_another_shape_or_type(api, route, array):
-    """Rows by columns of real numbers."""
-    path = await api.learnt(labels=[0, 1])
-    await api.refuses(f"{path}/{route}/batch", 422, "body", content=npy(array, array.dtype), headers=NPY)
 
 
 async def test_a_number_of_npy_too_large_for_a_double(api):
@@ -362,14 +250,3 @@ async def test_the_last_of_many_rows_refuses_them_all(api):
     await api.refuses(f"{path}/feedback/batch", 422, "data[499][1]", json={**table, "labels": ["UP"] * 500})
     table = columnar(500)
     await api.refuses(f"{path}/feedback/batch", 422, "labels[499]", json={**table, "labels": ["UP"] * 499 + ["?"]})
-
-
-@every_route
-async def test_a_model_that_is_not_there(api, route):
-    """404 in every format."""
-    for how in (
-        {"json": batch(route)},
-        {"content": csv(route), **as_csv(route)},
-        {"content": npy(np.ones((1, 3))), "headers": NPY},
-    ):
-        problem(await api.ask("POST", f"/models/nobody/{route}/batch", **how), 404)

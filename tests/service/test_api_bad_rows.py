@@ -1,258 +1,163 @@
 """Single rows that are refused: the field is named, the value is not echoed, nothing changes."""
 
+import json
+
 import pytest
 
-from tests.service.api_fixtures import JSON, RLS, problem
+from tests.service.api_fixtures import RLS, body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 UNKNOWN = 'is not a feature of this model; declare it in "ignore" to have it passed over'
-ROUTES = ["predict", "feedback"]
-every_route = pytest.mark.parametrize("route", ROUTES)
+every_route = pytest.mark.parametrize("route", ["predict", "feedback"])
+SECRET = "12345"
+"""What no answer may hold."""
+OPEN, DISCOUNTED, NUMBERS = {"labels": None}, {"algorithm": "gdfop"}, {**RLS, "labels": None}
+CONSTANTS = ("NaN", "Infinity", "-Infinity")
+TOO_LARGE = ("1e400", "-1e400", "1" + "0" * 400, "-1" + "0" * 400, "7" * 5000, "1e999999999")
+NO_NUMBERS = ('"12345"', "true", "false", '""', "[12345]", '{"x": 12345}', '"NaN"', '"one"', "[]")
+NO_CLASSES = ("null", "[]", '["UP"]', "{}", "1.5", "1e400", "9" * 400, "9" * 5000, str(2**63), f'"{"x" * 201}"')
+NO_TARGETS = ("null", '"12345"', "true", "false", "[1]", "{}", "1e400", "9" * 400, "9" * 5000)
+NO_DISCOUNTS = ("0", "-0.5", "1.0000001", "2", "1e-320", '"0.5"', "true", "[1]", "1e400", "9" * 5000)
+NO_IDS = ("", "x" * 201, "a\nb", "newline\n", "\x00", "a\x7f", "a\tb", 5.5, 10**200, True, ["x"])
 
 
-def body(route, a="0.25", more=""):
-    """A body as text, with anything for the value of ``a``."""
-    label = ', "label": "UP"' if route == "feedback" else ""
-    return f'{{"features": {{"a": {a}, "b": -0.5}}{label}{more}}}'.encode()
+def a(text):
+    """A row with anything for the value of ``a``; ``@`` stands for the label, which feedback has."""
+    return f'{{"features": {{"a": {text}, "b": -0.5}}@}}'
+
+
+def labelled(text, more=""):
+    return f'{{"features": {{"a": 1, "b": 2}}, "label": {text}{more}}}'
+
+
+ROWS = [
+    ('{"features": {"a": 1, "b": 2, "c": 3}@}', 422, "features.c"),
+    ('{"features": {"a": 1, "c": 3}@}', 422, "features.b"),
+    ('{"features": {"a": 1}@}', 422, "features.b"),
+    ('{"features": {}@}', 422, "features.a"),
+    ('{"features": {"a": 1, "b": 2, "": 3}@}', 422, "features."),
+    ('{"features": {"a": 1, "b": 2, "A": 3}@}', 422, "features.A"),
+    ('{"features": {"a": 1, "b": null}@}', 422, "features.b"),
+    (f'{{"features": {{"{"x" * 100_000}": 1, "a": 1}}@}}', 422, "features.b"),
+    ('{"features": {"a": 1, "b": 2, "a": 3}@}', 422, "features.a"),
+    ('{"features": {"a": 1, "b": 2, "\\u0061": 1}@}', 422, "features.a"),
+    ('{"features": {"a": 1, "b": 2}@, "features": {"a": 1, "b": 2}}', 422, "features"),
+    ('{"features": {"a": {"x": 1, "x": 2}, "b": 2}@}', 422, "features.a.x"),
+    ('{"features": {"a": 1, "a": 2, "b:": 1, "b": 2}@}', 422, "features.a"),
+    *((a(text), 400, "features.a") for text in CONSTANTS),
+    *((a(f'[[{{"x": [1, {text}]}}]]'), 400, "features.a[0][0].x[1]") for text in CONSTANTS),
+    *((a(text), 422, "features.a") for text in (*TOO_LARGE, *NO_NUMBERS)),
+    *(
+        (f'{{"features": {{"a": 1, "b": 2}}@, {json.dumps(name)}: 1}}', 422, name[:200])
+        for name in ("lable", "Track", "features ", "new\nline", "\u0000", "x" * 5000)
+    ),
+]
+FEEDBACK = [
+    ({}, ROW, 422, "label"),
+    ({}, '{"label": "DOWN", "features": {"a": 1, "b": 2}, "label": "UP"}', 422, "label"),
+    ({}, labelled('"UP"', ', "id": "x", "id": "y"'), 422, "id"),
+    *(({}, labelled(text), 422, "label") for text in ("1", "true")),
+    *(
+        (model, labelled(text, more), 422, "label")
+        for model in ({}, OPEN)
+        for text in NO_CLASSES
+        for more in ("", ', "id": "x"')
+    ),
+    *((NUMBERS, labelled(text), 422, "label") for text in NO_TARGETS),
+    (NUMBERS, labelled("NaN"), 400, "label"),
+    *(({}, {**ROW, "label": "UP", "id": name}, 422, "id") for name in NO_IDS),
+    *(({}, {"label": "UP", "prediction_id": name}, 422, "prediction_id") for name in NO_IDS if name != 10**200),
+    *(({}, {"prediction_id": one, "label": "UP"}, 404, "prediction_id") for one in ("nobody", 17)),
+    ({}, {"label": "UP"}, 422, "features"),
+    ({}, {"label": "UP", "features": None, "id": "x"}, 422, "features"),
+    *((model, labelled('"UP"', ', "discount": 0.9'), 422, "discount") for model in ({}, {"algorithm": "rls"})),
+    *((DISCOUNTED, labelled('"UP"', f', "discount": {text}'), 422, "discount") for text in NO_DISCOUNTS),
+]
+PREDICT = [
+    ('{"features": {"a": 1, "b": 2}, "track": true, "track": false}', "track"),
+    *(
+        ({**ROW, name: value}, name)
+        for name, value in (("track", 1), ("track", "yes"), ("track", None), ("explain", 0))
+    ),
+]
 
 
 @every_route
-async def test_a_model_that_is_not_there(api, route):
-    """404, whether the name could be one or not."""
-    for name in ("nobody", "-x", "x" * 65, "a%20b", "ä", ".hidden"):
-        problem(await api.ask("POST", f"/models/{name}/{route}", content=body(route), headers=JSON), 404)
+@pytest.mark.parametrize(("text", "status", "field"), ROWS)
+async def test_features_that_cannot_be(api, route, text, status, field):
+    """Names that are unknown, missing or given twice, and values that are no finite numbers."""
+    text = text.replace("@", ', "label": "UP"' if route == "feedback" else "")
+    found = await api.refuses(f"{await api.shared()}/{route}", status, field, SECRET, **body(text))
+    assert 5_000 > len(json.dumps(found))
 
 
-@every_route
-@pytest.mark.parametrize(
-    ("features", "field"),
-    [
-        ({"a": 1, "b": 2, "c": 3}, "features.c"),
-        ({"a": 1, "c": 3}, "features.b"),
-        ({"a": 1}, "features.b"),
-        ({}, "features.a"),
-        ({"a": 1, "b": 2, "": 3}, "features."),
-        ({"a": 1, "b": 2, "A": 3}, "features.A"),
-        ({"a": 1, "b": None}, "features.b"),
-    ],
-)
-async def test_names_are_exactly_those_of_the_model(api, route, features, field):
-    """Unknown, missing and null ones are each named."""
-    path = await api.learnt()
-    more = {"label": "UP"} if route == "feedback" else {}
-    await api.refuses(f"{path}/{route}", 422, field, json={"features": features, **more})
+@pytest.mark.parametrize(("model", "row", "status", "field"), FEEDBACK)
+async def test_feedback_that_cannot_be(api, model, row, status, field):
+    """Labels, ids and discounts that are none, or that the model does not take."""
+    await api.refuses(f"{await api.shared(**model)}/feedback", status, field, SECRET, **body(row))
+
+
+@pytest.mark.parametrize(("row", "field"), PREDICT)
+async def test_options_that_cannot_be(api, row, field):
+    """They are booleans, and 1 is not true; nor may one be given twice."""
+    await api.refuses(f"{await api.shared()}/predict", 422, field, **body(row))
 
 
 @every_route
 async def test_an_unknown_feature_is_told_what_the_features_are(api, route):
     """The text that a client sees, and the names it may choose from."""
-    path = await api.learnt()
-    more = {"label": "UP"} if route == "feedback" else {}
-    row = {"features": {"a": 1, "b": 2, "c": 3}, **more}
-    found = await api.refuses(f"{path}/{route}", 422, "features.c", json=row)
-    expected = {"field": "features.c", "problem": UNKNOWN, "allowed": ["a", "b"]}
-    assert [expected] == found["errors"]
+    row = {"features": {"a": 1, "b": 2, "c": 3}, **({"label": "UP"} if route == "feedback" else {})}
+    found = await api.refuses(f"{await api.shared()}/{route}", 422, "features.c", json=row)
+    assert [{"field": "features.c", "problem": UNKNOWN, "allowed": ["a", "b"]}] == found["errors"]
 
 
-@every_route
-@pytest.mark.parametrize(
-    ("text", "field"),
-    [
-        ('{"features": {"a": 1, "b": 2, "a": 3}, "label": "UP"}', "features.a"),
-        ('{"features": {"a": 1, "b": 2, "\\u0061": 1}, "label": "UP"}', "features.a"),
-        ('{"features": {"a": 1, "b": 2}, "label": "UP", "features": {"a": 1, "b": 2}}', "features"),
-        ('{"label": "DOWN", "features": {"a": 1, "b": 2}, "label": "UP"}', "label"),
-        ('{"features": {"a": {"x": 1, "x": 2}, "b": 2}, "label": "UP"}', "features.a.x"),
-        ('{"features": {"a": 1, "a": 2, "b:": 1, "b": 2}, "label": "U:P"}', "features.a"),
-    ],
-)
-async def test_a_name_given_twice_is_refused(api, route, text, field):
-    """Decoders keep the last one silently; here no object may repeat a name, however it is spelt."""
-    path = await api.learnt()
-    if route == "predict":
-        if field == "label":
-            text, field = text.replace("label", "track").replace('"DOWN"', "true").replace('"UP"', "false"), "track"
-        else:
-            text = text.replace(', "label": "UP"', "").replace(', "label": "U:P"', "")
-    await api.refuses(f"{path}/{route}", 422, field, content=text, headers=JSON)
-
-
-@every_route
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
-async def test_nan_and_infinity_are_not_json(api, route, constant):
-    """400, and still the field is named, wherever in the body it is."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/{route}", 400, "features.a", content=body(route, constant), headers=JSON)
-    deep = body(route, f'[[{{"x": [1, {constant}]}}]]')
-    await api.refuses(f"{path}/{route}", 400, "features.a[0][0].x[1]", content=deep, headers=JSON)
-    many = body(route, "[" + ",".join([constant] * 500) + "]")
-    found = await api.refuses(f"{path}/{route}", 400, "features.a[0]", content=many, headers=JSON)
+async def test_at_most_twenty_fields_are_named(api):
+    """However many there are to name."""
+    many = a("[" + ",".join(["NaN"] * 500) + "]").replace("@", "")
+    found = await api.refuses(f"{await api.shared()}/predict", 400, "features.a[0]", **body(many))
     assert 20 == len(found["errors"])
-
-
-@every_route
-@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400, "-1" + "0" * 400, "7" * 5000, "1e999999999"])
-async def test_numbers_that_no_float_can_hold(api, route, number):
-    """They are JSON, and 422."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/{route}", 422, "features.a", number, content=body(route, number), headers=JSON)
-
-
-@every_route
-@pytest.mark.parametrize("value", ['"12345"', "true", "false", '""', "[98765]", '{"x": 98765}', '"NaN"', '"one"', "[]"])
-async def test_what_is_no_number_is_refused(api, route, value):
-    """Strings, booleans, lists and objects are no numbers, whatever they hold."""
-    path = await api.learnt()
-    secret = value.strip('"[]{}') if len(value.strip('"[]{}')) > 3 else None
-    await api.refuses(f"{path}/{route}", 422, "features.a", secret, content=body(route, value), headers=JSON)
-
-
-@pytest.mark.parametrize("label", ["null", "[]", '["UP"]', "{}", "1.5", "1e400", "9" * 400, "9" * 5000, str(2**63)])
-@pytest.mark.parametrize("declared", [["UP", "DOWN"], None])
-async def test_what_is_no_class(api, label, declared):
-    """Null, lists, fractions and integers beyond 64 bits."""
-    path = await api.learnt(labels=declared)
-    text = f'{{"features": {{"a": 1, "b": 2}}, "label": {label}}}'
-    await api.refuses(f"{path}/feedback", 422, "label", content=text, headers=JSON)
-    text = text[:-1] + ', "id": "x"}'
-    await api.refuses(f"{path}/feedback", 422, "label", content=text, headers=JSON)
-    await api.refuses(f"{path}/feedback", 422, "label", json={**ROW, "label": "x" * 201})
-
-
-@pytest.mark.parametrize("label", ["null", '"12345"', "true", "false", "[1]", "{}", "1e400", "9" * 400, "9" * 5000])
-async def test_what_is_no_number_for_a_regression(api, label):
-    """Only finite numbers."""
-    path = await api.learnt(RLS)
-    text = f'{{"features": {{"a": 1, "b": 2}}, "label": {label}}}'
-    secret = "12345" if "12345" in label else None
-    await api.refuses(f"{path}/feedback", 422, "label", secret, content=text, headers=JSON)
-    text = text.replace(label, "NaN")
-    await api.refuses(f"{path}/feedback", 400, "label", content=text, headers=JSON)
-
-
-async def test_a_label_is_needed(api):
-    """Left out it is named."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/feedback", 422, "label", json=ROW)
 
 
 async def test_an_undeclared_label_is_refused_with_the_declared_ones(api):
     """Where labels are declared."""
-    path = await api.learnt()
-    found = await api.refuses(f"{path}/feedback", 422, "label", "SIDEWAYS", json={**ROW, "label": "SIDEWAYS"})
+    row = {**ROW, "label": "SIDEWAYS"}
+    found = await api.refuses(f"{await api.shared()}/feedback", 422, "label", "SIDEWAYS", json=row)
     assert ["UP", "DOWN"] == found["errors"][0]["allowed"]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("id", ""),
-        ("id", "x" * 201),
-        ("id", "a\nb"),
-        ("id", "newline\n"),
-        ("id", "\x00"),
-        ("id", "a\x7f"),
-        ("id", 5.5),
-        ("id", 10**200),
-        ("id", True),
-        ("id", ["x"]),
-        ("prediction_id", ""),
-        ("prediction_id", "x" * 201),
-        ("prediction_id", "a\tb"),
-        ("prediction_id", 5.5),
-    ],
-)
-async def test_ids_are_1_to_200_printable_characters(api, name, value):
-    """Empty, too long, with control characters, or neither text nor integer."""
-    path = await api.learnt()
-    row = ROW if name == "id" else {}
-    await api.refuses(f"{path}/feedback", 422, name, json={**row, "label": "UP", name: value})
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "a\tb", "a\x7fb"])
 async def test_an_idempotency_key_is_an_id_too(api, key):
-    """The same rules, named as the header."""
-    path = await api.learnt()
-    headers = {"Idempotency-Key": key}
-    await api.refuses(f"{path}/feedback", 422, "Idempotency-Key", json={**ROW, "label": "UP"}, headers=headers)
-
-
-@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k"}])
-async def test_ids_exclude_each_other(api, headers):
-    """Both are named, whatever key stands beside them."""
-    path = await api.learnt()
-    told = await api.post(f"{path}/predict", {**ROW, "track": True})
-    row = {"label": "UP", "id": "x", "prediction_id": told["prediction_id"]}
-    found = await api.refuses(f"{path}/feedback", 422, json=row, headers=headers)
-    assert ["id", "prediction_id"] == [error["field"] for error in found["errors"]]
-    assert 1 == len((await api.get(f"{path}/pending"))["pending"])
-
-
-async def test_a_prediction_id_goes_without_features(api):
-    """The row was kept; and without either there is nothing to learn."""
-    path = await api.learnt()
-    told = await api.post(f"{path}/predict", {**ROW, "track": True})
-    both = {**ROW, "label": "UP", "prediction_id": told["prediction_id"]}
-    await api.refuses(f"{path}/feedback", 422, "features", json=both)
-    await api.refuses(f"{path}/feedback", 422, "features", json={**both, "features": {}})
-    await api.refuses(f"{path}/feedback", 422, "features", json={"label": "UP"})
-    await api.refuses(f"{path}/feedback", 422, "features", json={"label": "UP", "features": None, "id": "x"})
-    assert 1 == len((await api.get(f"{path}/pending"))["pending"])
-
-
-async def test_a_refused_label_leaves_the_prediction_waiting(api):
-    """A tracked prediction is not used up by a label or a discount that is refused."""
-    path = await api.learnt()
-    told = await api.post(f"{path}/predict", {**ROW, "track": True})
-    for wrong in ({"label": "SIDEWAYS"}, {"label": None}, {"label": "UP", "discount": 0.5}):
-        row = {"prediction_id": told["prediction_id"], **wrong}
-        await api.refuses(f"{path}/feedback", 422, json=row)
-    await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
-
-
-async def test_a_prediction_that_was_never_tracked_is_404(api):
-    """Unknown, or another model's."""
-    path, other = await api.learnt(), await api.learnt()
-    told = await api.post(f"{other}/predict", {**ROW, "track": True})
-    for identity in ("nobody", told["prediction_id"]):
-        row = {"prediction_id": identity, "label": "UP"}
-        await api.refuses(f"{path}/feedback", 404, "prediction_id", json=row)
-
-
-async def test_discounts_are_for_algorithms_that_take_them(api):
-    """The others take none, and say so."""
-    for algorithm in ("dfop", "rls"):
-        path = await api.learnt(algorithm=algorithm)
-        await api.refuses(f"{path}/feedback", 422, "discount", json={**ROW, "label": "UP", "discount": 0.9})
+    """The same rules, named as the header; beside the ids of a batch it is not looked at."""
+    path, headers = await api.learnt(), {"Idempotency-Key": key}
+    batch = {"columns": ["a", "b"], "data": [[1, 2]], "labels": ["UP"]}
+    for route, sent in (("feedback", {**ROW, "label": "UP"}), ("feedback/batch", batch)):
+        await api.refuses(f"{path}/{route}", 422, "Idempotency-Key", json=sent, headers=headers)
+    await api.post(f"{path}/feedback/batch", {**batch, "ids": ["x"]}, headers=headers)
 
 
 @pytest.mark.parametrize(
-    "discount", ["0", "-0.5", "1.0000001", "2", "1e-320", '"0.5"', "true", "[1]", "1e400", "9" * 5000]
+    ("row", "fields"),
+    [
+        ({"label": "UP", "id": "x"}, ["id", "prediction_id"]),
+        ({**ROW, "label": "UP"}, ["features"]),
+        ({"features": {}, "label": "UP"}, ["features"]),
+        ({"label": "SIDEWAYS"}, ["label"]),
+        ({"label": None}, ["label"]),
+        ({"label": "UP", "discount": 0.5}, ["discount"]),
+    ],
 )
-async def test_discounts_out_of_range(api, discount):
-    """More than 0 and at most 1, and really a number."""
-    path = await api.learnt(algorithm="gdfop")
-    content = body("feedback", more=f', "discount": {discount}')
-    await api.refuses(f"{path}/feedback", 422, "discount", content=content, headers=JSON)
-
-
-@every_route
-async def test_unknown_fields_are_refused(api, route):
-    """A misspelt option would otherwise be taken for its default."""
-    path = await api.learnt()
-    for name in ("lable", "Track", "features ", "new\nline", "\u0000", "x" * 5000):
-        more = {"label": "UP"} if route == "feedback" else {}
-        found = await api.refuses(f"{path}/{route}", 422, json={**ROW, **more, name: 1})
-        assert [name[:200]] == [error["field"] for error in found["errors"]]
-
-
-@pytest.mark.parametrize(("name", "value"), [("track", 1), ("track", "yes"), ("track", None), ("explain", 0)])
-async def test_options_are_booleans(api, name, value):
-    """1 is not true."""
-    path = await api.learnt()
-    await api.refuses(f"{path}/predict", 422, name, json={**ROW, name: value})
+async def test_a_refused_label_leaves_the_prediction_waiting(api, row, fields):
+    """Whatever key is with it; another model does not know the prediction, and its own takes a label afterwards."""
+    path, other = await api.learnt(), await api.shared()
+    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    identity = {"prediction_id": told["prediction_id"]}
+    for headers in ({}, {"Idempotency-Key": "k"}):
+        found = await api.refuses(f"{path}/feedback", 422, json={**row, **identity}, headers=headers)
+        assert fields == [error["field"] for error in found["errors"]]
+    await api.refuses(f"{other}/feedback", 404, "prediction_id", json={**identity, "label": "UP"})
+    await api.post(f"{path}/feedback", {**identity, "label": "UP"})
 
 
 async def test_a_refused_first_row_fixes_nothing(api):

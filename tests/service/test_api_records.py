@@ -113,83 +113,62 @@ async def test_overlap_rows_by_name(api, form):
     await api.refuses(f"{paths[1]}/features/overlap", 422, place(form, 2, "features"), **sent(form, rows))
 
 
-@every_form
-@pytest.mark.parametrize(
-    ("change", "member"),
-    [
-        ({"features": None}, "features"),
-        ({"features": [1, 2]}, "features"),
-        ({"features": {"a": 1}}, "features.b"),
-        ({"features": {"a": 1, "b": 2, "c": 3}}, "features.c"),
-        ({"features": {"a": 1, "b": "12345"}}, "features.b"),
-        ({"features": {"b": 1, "a": True}}, "features.a"),
-        ({"features": {"a": 1, "b": [2]}}, "features.b"),
-        ({"features": {"a": 1, "b": 10**400}}, "features.b"),
-        ({"label": None}, "label"),
-        ({"label": "12345"}, "label"),
-        ({"label": ["UP"]}, "label"),
-        ({"id": "x"}, "id"),
-        ({"discount": 0.5}, "discount"),
-        ({"prediction_id": "x"}, "prediction_id"),
-        ({"labels": ["UP"]}, "labels"),
-    ],
-)
-async def test_what_is_wrong_with_a_row_is_named(api, form, change, member):
-    """By the row and the member, whichever kind of mistake it is."""
-    path = await api.learnt()
-    rows = [record(0), record(1), record(2, **change), record(3)]
-    if "id" in change or "discount" in change:  # the others lack one
-        fields = [place(form, row, member) for row in (0, 1, 3)]
-    else:
-        fields = [place(form, 2, member)]
-    found = await api.refuses(f"{path}/feedback/batch", 422, None, "12345", **sent(form, rows))
-    assert fields == [error["field"] for error in found["errors"]]
-    if "features" in change:
-        await api.refuses(f"{path}/predict/batch", 422, None, "12345", **sent(form, bare(rows)))
+def rows_with(form, wrong, label):
+    """Three rows, of which the second is a text in which ``@`` stands for what only feedback has."""
+    good = [json.dumps(record(row) if label else {"features": features(row)}) for row in (0, 2)]
+    texts = [good[0], wrong.replace("@", ', "label": "UP"' if label else ""), good[1]]
+    if form == "lines":
+        return {"content": "\n".join(texts), "headers": NDJSON}
+    listed = f"[{', '.join(texts)}]"
+    return {"content": listed if form == "list" else f'{{"rows": {listed}}}', "headers": JSON}
+
+
+WRONG = [
+    ('{"features": null@}', 422, "features"),
+    ('{"features": [1, 2]@}', 422, "features"),
+    ('{"features": {"a": 1}@}', 422, "features.b"),
+    ('{"features": {"a": 1, "b": 2, "c": 3}@}', 422, "features.c"),
+    ('{"features": {"a": 1, "b": "12345"}@}', 422, "features.b"),
+    ('{"features": {"b": 1, "a": true}@}', 422, "features.a"),
+    ('{"features": {"a": 1, "b": [2]}@}', 422, "features.b"),
+    ('{"features": {"a": 1, "b": NaN}@}', 400, "features.b"),
+    ('{"features": {"a": 1, "b": -Infinity}@}', 400, "features.b"),
+    ('{"features": {"a": 1, "b": 1e999}@}', 422, "features.b"),
+    ('{"features": {"a": 1, "b": 1, "a": 1}@}', 422, "features.a"),
+    *((odd, 422, "") for odd in ("null", "1", '"row"', "[]", '[["a", 1]]')),
+]
+GOOD = '{"features": {"a": 1, "b": 2}'
+WRONG_TO_LEARN = [
+    ('{"label": "UP"}', 422, "features"),
+    (f"{GOOD}}}", 422, "label"),
+    *((f'{GOOD}, "label": {label}}}', 422, "label") for label in ("null", '"12345"', '["UP"]')),
+    (f'{GOOD}@, "prediction_id": "x"}}', 422, "prediction_id"),
+    (f'{GOOD}@, "labels": ["UP"]}}', 422, "labels"),
+]
 
 
 @every_form
-@pytest.mark.parametrize("member", ["features", "label"])
-async def test_a_row_without_a_member_is_named(api, form, member):
-    """Nothing stands in for it."""
-    path, rows = await api.learnt(), [record(row) for row in range(3)]
-    del rows[1][member]
-    found = await api.refuses(f"{path}/feedback/batch", 422, place(form, 1, member), **sent(form, rows))
-    assert "is required" == found["errors"][0]["problem"]
+@pytest.mark.parametrize(("wrong", "status", "member"), [*WRONG, *WRONG_TO_LEARN])
+async def test_what_is_wrong_with_a_row_is_named(api, form, wrong, status, member):
+    """By the row and the member, whichever kind of mistake it is, and nothing else is."""
+    path, fields = await api.shared(), [place(form, 1, member)]
+    for route in ("feedback", "predict") if (wrong, status, member) in WRONG else ("feedback",):
+        sent_rows = rows_with(form, wrong, route == "feedback")
+        found = await api.refuses(f"{path}/{route}/batch", status, None, "12345", **sent_rows)
+        assert fields == [error["field"] for error in found["errors"]]
 
 
 @every_form
-@pytest.mark.parametrize("odd", [None, 1, "row", [], [["a", 1]]])
-async def test_a_row_is_an_object(api, form, odd):
-    """Anything else is named by its place alone."""
-    path, rows = await api.learnt(), [record(0), odd, record(2)]
-    await api.refuses(f"{path}/feedback/batch", 422, place(form, 1, ""), **sent(form, rows))
-
-
-@every_form
-@pytest.mark.parametrize(
-    ("text", "status", "member"),
-    [
-        ("NaN", 400, "features.b"),
-        ("-Infinity", 400, "features.b"),
-        ("1e999", 422, "features.b"),
-        ('1, "a": 1', 422, "features.a"),
-    ],
-)
-async def test_numbers_and_names_that_json_does_not_have(api, form, text, status, member):
-    """Not finite, or given twice: named as in single rows."""
-    path = await api.learnt()
-    given = sent(form, [record(0), record(1, features={"a": 1, "b": 98765}), record(2)])
-    given["content"] = given["content"].replace("98765", text)
-    await api.refuses(f"{path}/feedback/batch", status, place(form, 1, member), **given)
-
-
-@every_form
-@pytest.mark.parametrize("ids", [["x", "", "z"], ["x", "y" * 201, "z"], ["x", None, "z"]])
-async def test_ids_are_of_every_row(api, form, ids):
-    """And each is one."""
-    path, rows = await api.learnt(), [record(row, id=name) for row, name in enumerate(ids)]
-    await api.refuses(f"{path}/feedback/batch", 422, place(form, 1, "id"), **sent(form, rows))
+async def test_what_one_row_has_all_of_them_have(api, form):
+    """Ids and discounts: the rows that lack one are named, or the one whose id is none."""
+    path = await api.shared()
+    for member, value in (("id", "x"), ("discount", 0.5)):
+        rows = [record(0), record(1), record(2, **{member: value})]
+        found = await api.refuses(f"{path}/feedback/batch", 422, None, **sent(form, rows))
+        assert [place(form, row, member) for row in (0, 1)] == [error["field"] for error in found["errors"]]
+    for wrong in ("", "y" * 201, None):
+        rows = [record(row, id=name) for row, name in enumerate(["x", wrong, "z"])]
+        await api.refuses(f"{path}/feedback/batch", 422, place(form, 1, "id"), **sent(form, rows))
 
 
 @every_form

@@ -2,96 +2,77 @@
 
 import pytest
 
-from tests.service.api_fixtures import CSV, NPY, npy, problem
+from tests.service.api_fixtures import CSV, NPY, body, npy, problem
 from tests.service.sparse_rows import LABELS, SPAM, SUMS, SVM, lists
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"features": {"": 1}}, "features."),
-        ({"features": {"a\tb": 1}}, "features.a\tb"),
-        ({"features": {"a": None}}, "features.a"),
-        ({"features": {"a": True}}, "features.a"),
-        ({"features": {"a": "secret"}}, "features.a"),
-        ({"features": {"a": 1, "b": {}}}, "features.b"),
-    ],
-)
-async def test_rows_that_cannot_be(api, body, field):
-    """Names and values that are none, in predict and in feedback; nothing changes."""
-    path = await api.new(SPAM)
-    await api.refuses(f"{path}/predict", 422, field, "secret", json=body)
-    await api.refuses(f"{path}/feedback", 422, field, "secret", json={**body, "label": "spam"})
+ROWS = [
+    ('{"features": {"": 1}@}', "features."),
+    ('{"features": {"a\\tb": 1}@}', "features.a\tb"),
+    ('{"features": {"a": null}@}', "features.a"),
+    ('{"features": {"a": true}@}', "features.a"),
+    ('{"features": {"a": "secret"}@}', "features.a"),
+    ('{"features": {"a": 1, "b": {}}@}', "features.b"),
+    ('{"features": {"a": 1, "b": 2, "a": 3}@}', "features.a"),
+]
+LISTS = [
+    ({"rows": [{"names": ["a", "b", "a"], "values": [1, 2, 3]}]}, "rows[0].names[2]"),
+    ({"rows": [{"names": ["a", ""], "values": [1, 2]}]}, "rows[0].names[1]"),
+    ({"rows": [{"names": ["a", "b"], "values": [1]}]}, "rows[0].values"),
+    ({"rows": [{"names": ["a"], "values": [None]}]}, "rows[0].values[0]"),
+    ({"rows": [{"names": ["a"], "values": ["x"]}]}, "rows[0].values[0]"),
+    ({"rows": [{"names": [1], "values": [1]}]}, "rows[0].names[0]"),
+    ({"rows": [{"names": ["a"]}]}, "rows[0].values"),
+    ({"rows": [{"names": [], "values": [], "more": 1}]}, "rows[0].more"),
+    ({"rows": []}, "rows"),
+    ({"columns": ["a"], "data": [[1]]}, "columns"),
+]
+LABELLED = [
+    ({"labels": ["spam"]}, "labels"),
+    ({"labels": [*LABELS[:4], "eggs"]}, "labels[4]"),
+    ({"labels": LABELS, "ids": ["a"]}, "ids"),
+    ({"labels": LABELS, "ids": ["a", "b", "", "d", "e"]}, "ids[2]"),
+    ({"labels": LABELS, "discounts": [0.9] * 5}, "discounts"),
+]
+TEXTS = [
+    (b"spam a:1\nham b:1 c:2 b:3\n", "line 2, column 13"),
+    (b"# comment\n\nspam a:secret\n", "line 3, column 6"),
+    (b"# nothing\n", "rows"),
+]
+"""test_svmlight.py has the others."""
+NO_LABELS = [(b"spam a:1\n  eggs a:1\n", "line 2, column 3"), (b"spam a:1\na:1\n", "line 2, column 1")]
 
 
-async def test_a_name_given_twice(api):
-    """In one object of JSON, which readers would otherwise settle silently."""
-    path = await api.new(SPAM)
-    body = b'{"features": {"a": 1, "b": 2, "a": 3}, "label": "spam"}'
-    await api.refuses(f"{path}/feedback", 422, "features.a", content=body)
+@pytest.mark.parametrize(("text", "field"), ROWS)
+async def test_rows_that_cannot_be(api, text, field):
+    """Names and values that are none, in predict and in feedback, and a name given twice."""
+    path = await api.shared(SPAM)
+    for route, label in (("predict", ""), ("feedback", ', "label": "spam"')):
+        await api.refuses(f"{path}/{route}", 422, field, "secret", **body(text.replace("@", label)))
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"rows": [{"names": ["a", "b", "a"], "values": [1, 2, 3]}]}, "rows[0].names[2]"),
-        ({"rows": [{"names": ["a", ""], "values": [1, 2]}]}, "rows[0].names[1]"),
-        ({"rows": [{"names": ["a", "b"], "values": [1]}]}, "rows[0].values"),
-        ({"rows": [{"names": ["a"], "values": [None]}]}, "rows[0].values[0]"),
-        ({"rows": [{"names": ["a"], "values": ["x"]}]}, "rows[0].values[0]"),
-        ({"rows": [{"names": [1], "values": [1]}]}, "rows[0].names[0]"),
-        ({"rows": [{"names": ["a"]}]}, "rows[0].values"),
-        ({"rows": [{"names": [], "values": [], "more": 1}]}, "rows[0].more"),
-        ({"rows": []}, "rows"),
-        ({"columns": ["a"], "data": [[1]]}, "columns"),
-    ],
-)
+@pytest.mark.parametrize(("change", "field"), LISTS)
 async def test_lists_that_cannot_be(api, change, field):
     """Duplicate and empty names, other lengths, no numbers, the form of other models: by their place."""
-    path = await api.new(SPAM)
+    path, rows = await api.shared(SPAM), change.get("rows", [1])
     await api.refuses(f"{path}/predict/batch", 422, field, json=change)
-    rows = change.get("rows", [1])
     await api.refuses(f"{path}/feedback/batch", 422, field, json={**change, "labels": ["spam"] * len(rows)})
 
 
-@pytest.mark.parametrize(
-    ("more", "field"),
-    [
-        ({"labels": ["spam"]}, "labels"),
-        ({"labels": [*LABELS[:4], "eggs"]}, "labels[4]"),
-        ({"labels": LABELS, "ids": ["a"]}, "ids"),
-        ({"labels": LABELS, "ids": ["a", "b", "", "d", "e"]}, "ids[2]"),
-        ({"labels": LABELS, "discounts": [0.9] * 5}, "discounts"),
-    ],
-)
+@pytest.mark.parametrize(("more", "field"), LABELLED)
 async def test_labels_ids_and_discounts_are_those_of_other_batches(api, more, field):
     """The same rules; discounts go with gdfop only."""
-    path = await api.new(SPAM)
-    await api.refuses(f"{path}/feedback/batch", 422, field, json=lists(**more))
+    await api.refuses(f"{await api.shared(SPAM)}/feedback/batch", 422, field, json=lists(**more))
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        (b"spam a:1\nham b:1 c:2 b:3\n", "line 2, column 13"),
-        (b"spam a:1 :2\n", "line 1, column 10"),
-        (b"# comment\n\nspam a:secret\n", "line 3, column 6"),
-        (b"spam a:inf\n", "line 1, column 6"),
-        (b"spam a\n", "line 1, column 6"),
-        (b"spam qid:3 a:1\n", "line 1, column 6"),
-        (b"spam a:1\n  eggs a:1\n", "line 2, column 3"),
-        (b"spam a:1\na:1\n", "line 2, column 1"),
-        (b"# nothing\n", "rows"),
-    ],
-)
+@pytest.mark.parametrize(("text", "place"), [*TEXTS, *NO_LABELS])
 async def test_svmlight_that_cannot_be(api, text, place):
     """Every error is named by line and column."""
-    path = await api.new(SPAM)
-    await api.refuses(f"{path}/feedback/batch", 422, place, "secret", content=text, headers=SVM)
-    if b"eggs" not in text and b"\na:1" not in text:
-        await api.refuses(f"{path}/predict/batch", 422, place, "secret", content=text, headers=SVM)
+    for route in ("feedback",) if (text, place) in NO_LABELS else ("feedback", "predict"):
+        how = {"content": text, "headers": SVM}
+        await api.refuses(f"{await api.shared(SPAM)}/{route}/batch", 422, place, "secret", **how)
 
 
 async def test_svmlight_labels_are_read_like_those_of_csv(api):

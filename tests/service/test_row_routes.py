@@ -120,36 +120,6 @@ async def test_a_client_that_has_left_is_not_answered(api):
         assert 200 == status((await read_answer(reader))[0])
 
 
-@pytest.mark.parametrize(
-    ("twice", "path"),
-    [
-        ('{"features": {"a": 1, "a": 2, "b": 0}, "label": "UP"}', "feedback"),
-        ('{"features": {"a": 1, "b": 0}, "label": "UP", "label": "DOWN"}', "feedback"),
-        ('{"features": {"a": 1, "b": 0}, "label": "UP", "id": "x", "id": "y"}', "feedback"),
-        ('{"features": {"a": 1, "a": 1, "b": 0}}', "predict"),
-        ('{"features": {"a": 1}, "features": {"a": 1, "b": 0}}', "predict"),
-    ],
-)
-@in_the_loop_of_the_service
-async def test_a_name_given_twice_in_the_plainest_of_bodies_is_refused(api, twice, path):
-    """The quick decoder takes the last one silently: what it has read is counted."""
-    model = await api.shared()
-    answer = await api.ask("POST", f"{model}/{path}", content=twice, headers={"Content-Type": "application/json"})
-    assert 422 == answer.status_code, answer.text
-    assert "twice" in answer.text
-
-
-@pytest.mark.parametrize("label", ['"SIDEWAYS"', "1", "true", "1e400"])
-@in_the_loop_of_the_service
-async def test_a_label_that_the_model_does_not_have_is_refused_in_the_plainest_of_bodies(api, label):
-    """Another class, a number, a truth value or a number too large: 422 that names the label."""
-    model = await api.shared()
-    body = f'{{"features": {{"a": 1, "b": 0}}, "label": {label}}}'
-    answer = await api.ask("POST", f"{model}/feedback", content=body, headers={"Content-Type": "application/json"})
-    assert 422 == answer.status_code, answer.text
-    assert "label" in answer.text
-
-
 @in_the_loop_of_the_service
 async def test_what_is_prepared_for_plain_rows_ends_with_the_features(api):
     """At each step of a change the quick way answers as the other does, which reads the same body by its charset."""
