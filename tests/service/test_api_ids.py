@@ -31,6 +31,15 @@ async def test_an_id_is_learned_once(api, kind):
     assert before == await api.standing(path)
 
 
+@pytest.mark.parametrize(("first", "again"), [(17, "17"), ("17", 17), (0, "0"), (-3, -3), (2**63 + 5, str(2**63 + 5))])
+async def test_a_number_and_its_text_are_one_id(api, first, again):
+    """In every place where an id is given."""
+    path = await api.learnt()
+    learned = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": first})
+    assert repeated(learned) == await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": again})
+    assert 4 == (await api.get(path))["rows"]
+
+
 async def test_ids_are_remembered_for_every_replica(start, api):
     """Another one, which did not commit it, answers the same; so does one that has to read it from the log first."""
     path = await api.learnt()
@@ -192,13 +201,13 @@ async def test_a_tracked_prediction_takes_one_label(api):
 
 @pytest.mark.parametrize("kind", [DFOP, RLS])
 async def test_a_batch_with_ids_sent_again_is_learned_once(api, kind):
-    """All of it known: the first answers, duplicate true, nothing learned."""
+    """All of it known: the first answers, duplicate true, nothing learned; numbers and their texts are one id."""
     path = await api.learnt(kind)
     labels = LABELS if kind is DFOP else [1, 2, 3, 4, 5]
-    body = {**columnar(5), "labels": labels, "ids": [f"b{row}" for row in range(5)]}
+    body = {**columnar(5), "labels": labels, "ids": [0, "1", 2, "b3", -4]}
     first = await api.post(f"{path}/feedback/batch", body)
     before = await api.standing(path)
-    again = await api.post(f"{path}/feedback/batch", body)
+    again = await api.post(f"{path}/feedback/batch", {**body, "ids": ["0", 1, "2", "b3", "-4"]})
     assert {**first, "duplicate": True, "duplicates": 5} == again
     assert before == await api.standing(path)
 
@@ -230,7 +239,7 @@ async def test_a_batch_that_is_known_in_part_learns_the_rest(api):
 async def test_an_id_twice_within_a_batch_is_learned_once(api):
     """The second row is the first one sent again, and answered so."""
     path = await api.learnt()
-    body = {**columnar(3), "labels": ["UP", "DOWN", "UP"], "ids": ["x", "y", "x"]}
+    body = {**columnar(3), "labels": ["UP", "DOWN", "UP"], "ids": [1, "y", "1"]}
     answer = await api.post(f"{path}/feedback/batch", body)
     assert (5, 1, False) == (answer["rows"], answer["duplicates"], answer["duplicate"])
     assert answer["predictions"][0] == answer["predictions"][2]
@@ -271,9 +280,9 @@ async def test_a_known_batch_is_recognised_where_it_would_not_validate(api):
 async def test_a_batch_with_numbers_for_labels_is_recognised_as_csv(api):
     """The text 1 of a cell is the label 1 of the first request."""
     path = await api.new(labels=None)
-    body = {**columnar(2), "labels": [0, 1], "ids": ["p", "q"]}
+    body = {**columnar(2), "labels": [0, 1], "ids": ["p", 7]}
     await api.post(f"{path}/feedback/batch", body)
-    for table in ("id,a,b,y\np,1,2,0\nq,1,2,1.0\n", "id,zz,y\np,1,0\nq,1,1\n"):
+    for table in ("id,a,b,y\np,1,2,0\n7,1,2,1.0\n", "id,zz,y\np,1,0\n7,1,1\n"):
         answer = await api.post(f"{path}/feedback/batch", content=table, headers=CSV, params={"label": "y", "id": "id"})
         assert answer["duplicate"]
 
