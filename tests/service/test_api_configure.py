@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.service.api_fixtures import DFOP, JSON, features, problem
+from tests.service.api_fixtures import DFOP, features, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -92,14 +92,6 @@ async def test_what_cannot_be_changed_is_refused_with_the_way_to_go(api, body, f
     found = problem(await api.ask("PATCH", path, json=body), 422, field)
     assert any(hint in one["problem"] for one in found["errors"]), found
     assert before == await api.standing(path)
-
-
-async def test_a_body_that_is_no_object_and_a_model_that_is_none(api):
-    """As everywhere."""
-    path = await api.learnt()
-    problem(await api.ask("PATCH", path, json=[1]), 422, "body")
-    problem(await api.ask("PATCH", path, content=b"{", headers=JSON), 400)
-    problem(await api.ask("PATCH", "/models/nobody", json={}), 404)
 
 
 async def test_rows_are_read_by_the_new_settings(api):
@@ -201,16 +193,6 @@ async def test_a_test_that_would_not_fit_is_refused(start):
     found = problem(await small.ask("PATCH", path, json={"watch": {"class_mean": {}}}), 422, "watch")
     assert "<= 1 MiB of state" == found["errors"][0]["allowed"]
     await patch(small, path, watch={"error_rate": {}})
-
-
-async def test_changing_settings_needs_the_scope_admin(start):
-    """A key that may learn may not."""
-    locked = await start(api_keys="boss:b:admin,hand:h:learn")
-    boss, hand = ({"Authorization": f"Bearer {secret}"} for secret in "bh")
-    assert 201 == (await locked.ask("PUT", "/models/keyed", json=DFOP, headers=boss)).status_code
-    problem(await locked.ask("PATCH", "/models/keyed", json={"missing": "zero"}, headers=hand), 403)
-    problem(await locked.ask("PATCH", "/models/keyed", json={"missing": "zero"}), 401)
-    await patch(locked, "/models/keyed", headers=boss, missing="zero")
 
 
 async def test_labels_are_added_while_the_model_learns(api, start):

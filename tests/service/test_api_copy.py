@@ -137,7 +137,7 @@ async def test_a_copy_whose_first_snapshot_is_lost_is_out_of_service(api, start)
     path = await api.learnt(rows=6)
     name = f"{path.rpartition('/')[2]}.torn"
     told = await copied(api, path, name)
-    connection = api.app.context.engine.store.connection
+    connection = api.engine.store.connection
     await connection.ask(("UNLINK", ModelKeys(name, told["incarnation"]).chunks(0)))
     answer = await (await start()).ask("GET", f"/models/{name}")
     assert "began with" in problem(answer, 503)["detail"]
@@ -153,27 +153,10 @@ async def test_a_bad_body_is_422(api, body, field):
     problem(await api.ask("POST", f"{path}/copy", json=body), 422, field)
 
 
-async def test_a_model_that_is_none_has_no_copy(api):
-    """404, and nothing is made."""
-    problem(await api.ask("POST", "/models/nobody/copy", json={"name": "somebody"}), 404)
-    problem(await api.ask("GET", "/models/somebody"), 404)
-
-
-async def test_copying_needs_admin_on_both_names(start):
-    """A key of some models neither copies others nor to other names."""
-    locked = await start(api_keys="boss:b:admin,hand:h:learn,tenant:t:admin:t-*")
-    boss, hand, tenant = ({"Authorization": f"Bearer {secret}"} for secret in "bht")
-    for name in ("t-one", "common-one"):
-        assert 201 == (await locked.ask("PUT", f"/models/{name}", json=DFOP, headers=boss)).status_code
-    for path, name, key in (("t-one", "x", tenant), ("common-one", "t-two", tenant), ("t-one", "t-two", hand)):
-        problem(await locked.ask("POST", f"/models/{path}/copy", json={"name": name}, headers=key), 403)
-    await copied(locked, "/models/t-one", "t-two", headers=tenant)
-
-
 async def test_a_copy_is_bounded_by_what_states_may_hold(api, monkeypatch):
     """While others transfer large states the answer is 503."""
     path = await api.learnt()
-    budget = api.app.context.engine.state_budget
+    budget = api.engine.state_budget
     monkeypatch.setattr(budget, "used", budget.most)
     problem(await api.ask("POST", f"{path}/copy", json={"name": "never"}), 503)
     monkeypatch.setattr(budget, "used", 0)

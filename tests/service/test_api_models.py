@@ -8,8 +8,6 @@ from tests.service.api_fixtures import DFOP, problem
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
-SUMMARY = {"name", "algorithm", "task", "version", "rows", "score", "baseline", "phase", "updated"}
-SUMMARY |= {"drift", "challengers", "ahead", "mean_cost", "baseline_cost", "paired_score", "rows_per_s"}
 
 
 async def test_put_creates_a_model(api):
@@ -107,49 +105,6 @@ async def test_a_name_can_be_created_again_as_another_model(api):
     )
     again = await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "DOWN", "id": "one"})
     assert not again["duplicate"]
-
-
-async def test_the_list_is_paged_by_name(api):
-    """In order, no model twice, none left out; the cursor ends with the list."""
-    for name in ("page.c", "page.a", "page.B", "page.e", "page.d"):
-        await api.ask("PUT", f"/models/{name}", json=DFOP)
-    found, cursor = [], "page"
-    while cursor is not None:
-        page = await api.get("/models", params={"limit": 2, "cursor": cursor})
-        assert {"models", "next"} == set(page)
-        assert all(SUMMARY == set(model) for model in page["models"])
-        assert 2 >= len(page["models"])
-        found += [model["name"] for model in page["models"]]
-        cursor = page["next"]
-    assert ["page.B", "page.a", "page.c", "page.d", "page.e"] == [name for name in found if name.startswith("page.")]
-    assert sorted(set(found)) == found
-    assert None is (await api.get("/models", params={"limit": 1000}))["next"]
-
-
-async def test_the_list_shows_how_each_model_stands(api):
-    """The same figures as the model itself; a score and the better baseline once there are rows."""
-    path = await api.learnt(rows=4)
-    shown = await api.get(path)
-    (listed,) = [m for m in (await api.get("/models"))["models"] if f"/models/{m['name']}" == path]
-    expected = {
-        "name": shown["name"],
-        "algorithm": "dfop",
-        "task": "classification",
-        "version": 4,
-        "rows": 4,
-        "score": shown["metrics"]["overall"]["accuracy"],
-        "baseline": max(span["accuracy"] for span in shown["metrics"]["baselines"].values()),
-        "phase": "steady",
-        "updated": shown["updated"],
-        "drift": None,
-        "challengers": 0,
-        "ahead": 0,
-        "rows_per_s": listed["rows_per_s"],
-        "mean_cost": None,
-        "baseline_cost": None,
-        "paired_score": None,
-    }
-    assert expected == listed
 
 
 async def test_a_read_waits_for_the_version_it_asks_for(start, api):

@@ -10,9 +10,9 @@ from service.api.drift import event_stream
 from service.errors import StoreDown
 from service.store.keys import DRIFT
 from tests.alarms import JOINS
-from tests.service.api_fixtures import DFOP, problem
+from tests.service.api_fixtures import problem
 from tests.service.event_client import listening
-from tests.service.test_api_drift import KEYS, raise_alarms
+from tests.service.test_api_drift import raise_alarms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
 
@@ -144,7 +144,7 @@ async def test_a_stream_that_has_begun_anew_is_a_gap(watched):
     async with listening(watched) as client:
         await raise_alarms(watched, path, 3)
         last = [await client.next() for _ in range(3)][-1]
-        await watched.app.context.engine.store.connection.ask(("DEL", DRIFT))
+        await watched.engine.store.connection.ask(("DEL", DRIFT))
         await asyncio.sleep(0.002)
         values = await raise_alarms(watched, path, 1)
         gap, new = await client.next(), await client.next()
@@ -197,24 +197,6 @@ async def test_an_id_that_is_none_is_refused(watched, last):
     """With the header that is wrong."""
     answer = await watched.ask("GET", "/drift/stream", headers={"Last-Event-ID": last.encode()})
     problem(answer, 422, "Last-Event-ID")
-
-
-async def test_a_key_hears_of_its_models(start):
-    """Live and caught up with; a stream of another's model is 403, and so is a stream without the scope's key 401."""
-    locked = await start(api_keys=KEYS)
-    admin, tenant = {"X-API-Key": "s3cret-all"}, {"X-API-Key": "s3cret-one"}
-    for name in ("seen-live", "hidden-live"):
-        await locked.ask("PUT", f"/models/{name}", json=DFOP, headers=admin)
-    async with listening(locked, **tenant) as client:
-        await raise_alarms(locked, "/models/hidden-live", 2, headers=admin)
-        values = await raise_alarms(locked, "/models/seen-live", 2, headers=admin)
-        assert values == await client.values(2)
-    async with listening(locked, last=client.start.id, **tenant) as client:
-        assert values == await client.values(2)
-    problem(await locked.ask("GET", "/drift/stream?model=hidden-live", headers=tenant), 403)
-    problem(await locked.ask("GET", "/drift/stream?model=hidden-nobody", headers=tenant), 403)
-    problem(await locked.ask("GET", "/drift/stream?model=seen-nobody", headers=tenant), 404)
-    problem(await locked.ask("GET", "/drift/stream"), 401)
 
 
 async def test_there_are_only_so_many_streams(start, monkeypatch):

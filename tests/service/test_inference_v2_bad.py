@@ -175,19 +175,3 @@ async def test_more_rows_than_a_batch_may_have(start):
     await refused(api, path, 413, content=b" " * (2**20 + 1))
     nested = '{"inputs": [{"name": "features", "datatype": "FP64", "shape": [1, 2], "data": ['
     await refused(api, path, 413, content=nested + "[]," * 340_000 + "[]]}]}")
-
-
-async def test_a_read_key_tracks_nothing(start):
-    """Inference needs read, tracking learn; errors are the protocol's for strangers as well."""
-    api = await start(api_keys="ro:r3ad:read,rw:wr1te:learn,ad:adm1n:admin")
-    name, headers = "guarded", {"Authorization": "Bearer adm1n"}
-    body = {"task": "regression", "algorithm": "rls", "features": ["a", "b"]}
-    assert 201 == (await api.ask("PUT", f"/models/{name}", json=body, headers=headers)).status_code
-    ask = {"inputs": [FEATURES], "parameters": {"track": True}}
-    for key, plain, tracked in (("r3ad", 200, 403), ("wr1te", 200, 200), ("x", 401, 401)):
-        own = {"Authorization": f"Bearer {key}"}
-        url = f"/v2/models/{name}/infer"
-        assert plain == (await api.ask("POST", url, json={"inputs": [FEATURES]}, headers=own)).status_code
-        answer = await api.ask("POST", url, json=ask, headers=own)
-        assert tracked == answer.status_code
-        assert answer.status_code == 200 or {"error"} == {*answer.json()}

@@ -7,8 +7,6 @@ import jsonschema
 import pytest
 import pytest_asyncio
 
-from core.config import Config
-from core.problems import Invalid
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import DFOP
 from tests.service.openapi_document import operations, resolved, walk
@@ -116,50 +114,6 @@ async def test_the_examples_show_what_there_is(document):
     assert shown == set(document["components"]["schemas"]["ModelBody"]["properties"])
     steps = {value["action"] for value in values("POST /models/{name}/features/switch")}
     assert {"begin", "abort", "complete"} == steps
-
-
-@pytest.mark.parametrize(
-    ("field", "taken", "refused"),
-    [
-        ("params", [None, {}], [1, []]),
-        (
-            "features",
-            [None, ["a" * 200], [{"name": "c", "min": None}]],
-            [[], [""], ["a" * 201], [{"name": "c", "x": 1}]],
-        ),
-        ("features", [[{"name": "c", "categories": [1, 2], "type": "categorical"}]], [[{"name": "c", "type": None}]]),
-        ("features", [[{"name": "c", "type": "time"}]], [[{"name": "c", "categories": [1], "type": "categorical"}]]),
-        ("features", [[{"name": "c", "buckets": 2}]], [[{"name": "c", "buckets": 1}], [{"name": "c", "buckets": 2.5}]]),
-        ("features", [[{"name": "c", "min": 0, "outside": "clip"}]], [[{"name": "c", "min": 0, "outside": "drop"}]]),
-        ("unknown", ["error"], [None, "drop"]),
-        ("ignore", [None, [], ["note"]], ["note", [""]]),
-        ("labels", [None, ["a", 1]], [["a"], [], "ab"]),
-        ("missing", ["mean"], [None, "max"]),
-        ("seed", [0, 2**53 - 1], [-1, 2**53, True, None]),
-        ("lags", [0, 10], [-1, 11, True, 1.5, "1", None]),
-        ("watch", [None, {}, {"class_mean": None}], [{"x": {}}, {"class_mean": {"delta": 1}}]),
-        ("watch", [{"error_rate": {"batch_size": 10_000}}], [{"error_rate": {"batch_size": 1}}]),
-        ("watch", [{"episode_rows": 0, "unlabelled": True}], [{"episode_rows": -1}, {"unlabelled": 1}]),
-        ("watch", [{"cooldown_rows": 10**9}], [{"cooldown_rows": None}, {"cooldown_rows": 0.5}]),
-        ("on_drift", ["reset"], [None, "explode"]),
-        ("description", ["", "x" * 2000], [None, 5, "x" * 2001]),
-        ("tags", [{}, {"a": "b"}], [None, {"": "b"}, {"a": 5}, {"a": "x" * 501}]),
-        ("size", [], [1]),
-    ],
-)
-async def test_what_is_described_is_what_is_taken(document, field, taken, refused):
-    """The schema of a model's body and the service agree on every field, at its bounds."""
-    schema = resolved(document, {"$ref": "#/components/schemas/ModelBody"})
-    for value in [*taken, *refused]:
-        body = {"algorithm": "dfop", "task": "classification", field: value}
-        if value in taken:
-            Config.parse(body)
-            jsonschema.validate(body, schema)
-            continue
-        with pytest.raises(Invalid):
-            Config.parse(body)
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(body, schema)
 
 
 async def test_the_successes_of_a_route_are_those_it_has(document):
