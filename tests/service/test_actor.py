@@ -10,6 +10,7 @@ from core.model import cost
 from service.errors import ModelDown, NotFound, QueueFull, TooLarge
 from service.runtime import threads
 from service.runtime.commit.jobs import TICK_FLOPS_MAX
+from service.runtime.replicas import summaries
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -86,7 +87,7 @@ async def test_a_model_whose_append_cannot_be_made_harms_no_other(api, monkeypat
     """What goes wrong while an append is put together takes its own model out of service, not the committer."""
     engine, first = await _model(api, "unmade")
     _, second = await _model(api, "made")
-    monkeypatch.setattr(type(first.summary), "due", _failing_for(first, type(first.summary).due))
+    monkeypatch.setattr(summaries, "due", _failing_for(first, summaries.due))
     with pytest.raises(ModelDown, match="out of service"):
         await first.inbox.submit(_row(first, 1.0, 2.0))
     assert 1 == (await second.inbox.submit(_row(second, 1.0, 2.0))).answer.rows
@@ -94,10 +95,10 @@ async def test_a_model_whose_append_cannot_be_made_harms_no_other(api, monkeypat
 
 
 def _failing_for(replica, method):
-    def due(state, model, now):
+    def due(model, now):
         if model is replica:
             raise RuntimeError("planted")
-        return method(state, model, now)
+        return method(model, now)
 
     return due
 
