@@ -55,7 +55,7 @@ async def test_a_challenger_that_is_not_shown_to_be_better_is_promoted_by_force_
     difference = one["difference"]
     assert f"{difference['rows']} rows were compared; difference {difference['mean']:.4g}, " in refused["detail"]
     assert (
-        f"interval {difference['low']:.4g} to {difference['high']:.4g}; it takes {ASKED_ROWS_MIN} rows"
+        f"interval {difference['low']:.4g} to {difference['high']:.4g}; promotion needs {ASKED_ROWS_MIN} rows"
         in (refused["detail"])
     )
     for body in ({"force": "yes"}, {"force": 1}, {"colour": True}):
@@ -186,7 +186,7 @@ async def test_what_another_service_did_first_is_seen_by_the_log(api, start, mon
         await other.post(f"{path}/reset")
 
     monkeypatch.setattr(Snapshotter, "guard", late)
-    assert "0 rows were compared; it takes" in problem(await promote(api, path), 409)["detail"]
+    assert "0 rows were compared; promotion needs" in problem(await promote(api, path), 409)["detail"]
     assert "rls" == (await api.get(path))["config"]["algorithm"]
     await other.get(f"{path}?min_version=5")
     assert await api.state(path) == await other.state(path)

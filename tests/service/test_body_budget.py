@@ -62,7 +62,7 @@ async def test_nobody_has_more_than_half():
     budget = BodyBudget(100, owner_of=lambda scope: scope["from"])
     first, second, other = {"from": "a"}, {"from": "a"}, {"from": "b"}
     budget.reserve(first, 40)
-    with pytest.raises(BodiesFull, match="more than 50 of one key or address"):
+    with pytest.raises(BodiesFull, match="would exceed 50 of one key or address"):
         budget.reserve(second, 11)
     budget.reserve(second, 10)
     budget.reserve(other, 50)

@@ -241,7 +241,7 @@ def test_every_id_is_told_of_its_own_entry():
     """Its version, and the rows that the model had learned after it."""
     model = replica(NARROW)
     read(model, narrow(5))
-    answers = [model.answer(f"i:{at}", None) for at in range(1, 6)]
+    answers = [codec.decode_answer(model.answers.get(f"i:{at}")) for at in range(1, 6)]
     assert [(at, at, 1) for at in range(1, 6)] == [(each.version, each.rows, len(each.losses)) for each in answers]
     assert 5 == len({each.losses[0] for each in answers})
 
