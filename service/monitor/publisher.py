@@ -96,9 +96,9 @@ class Publisher:
             self._busy.clear()
 
     async def _until_out(self, replica: Replica) -> None:
-        self._pass("alarmed")
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         try:
+            self._pass("alarmed")
             while replica.unpublished and not replica.gone and replica.down is None:
                 try:
                     await self.publish(replica)
@@ -108,7 +108,9 @@ class Publisher:
                     if backoff.first:
                         logger.warning("model %s: cannot publish its drift events yet: %s", replica.name, error.detail)
                     await backoff.wait()
-        except Exception:
-            logger.exception("model %s: its drift events could not be published", replica.name)
+                except Exception:  # a bug: the alarms stay due, and other models' are published meanwhile
+                    if backoff.first:
+                        logger.exception("model %s: cannot publish its drift events", replica.name)
+                    await backoff.wait()
         finally:
             self._busy.pop(replica, None)

@@ -8,6 +8,7 @@ from fastapi.sse import KEEPALIVE_COMMENT
 
 from service.api.drift import event_stream
 from service.errors import StoreDown
+from service.store.drift.drift import DriftStream
 from service.store.keys import DRIFT
 from tests.alarms import JOINS
 from tests.service.api_fixtures import problem
@@ -47,6 +48,22 @@ async def test_events_come_as_they_are_listed(watched):
         listed = (await watched.get(f"{path}/drift"))["events"][2:]
         assert listed == [frame.data for frame in frames]
         assert sorted(frame.id for frame in frames) == [frame.id for frame in frames]
+
+
+async def test_a_bug_that_stops_an_event_once_delays_it_only(watched, monkeypatch):
+    """Nothing else happens to the model, and its event comes."""
+    path, publish, failed = await watched.new(), DriftStream.publish, []
+
+    async def failing(stream, *args):
+        if not failed:
+            failed.append(args)
+            raise RuntimeError("a bug")
+        return await publish(stream, *args)
+
+    async with listening(watched) as client:
+        monkeypatch.setattr(DriftStream, "publish", failing)
+        await raise_alarms(watched, path, 1)
+        assert (path, 1) == (f"/models/{(await client.next()).data['model']}", len(failed))
 
 
 async def test_later_alarms_are_events_of_kind_joined(watched, start):
