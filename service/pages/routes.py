@@ -1,10 +1,11 @@
-"""Addresses of the pages: ``/``, ``/ui/models/NAME`` and what they are made of.
+"""Addresses of the pages: ``/``, ``/ui/models/NAME``, what they are made of, and the client ``/onepass.py``.
 
 Pages are public and hold no data of models: their scripts ask the API, with the key of whoever looks at them.
 """
 
 import json
 from functools import cache
+from importlib.resources import files
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -35,6 +36,17 @@ async def one_model(request: Request) -> Response:
 async def asset(request: Request) -> Response:
     """A script, a style or an image of the pages."""
     return assets.answer(request)
+
+
+@router.api_route("/onepass.py", methods=METHODS)
+async def client_file(request: Request) -> Response:  # noqa: ARG001 (a page like the others)
+    """A client in one Python file, of this service's version."""
+    return Response(_client(), media_type="text/x-python", headers={"Cache-Control": "no-cache"})
+
+
+@cache
+def _client() -> bytes:
+    return (files("service.pages") / "onepass.py").read_bytes()
 
 
 @cache

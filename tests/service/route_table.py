@@ -109,6 +109,7 @@ PAGES = {
     "/problems": "/problems",
     "/problems/{slug}": "/problems/not-found",
     "/llms.txt": "/llms.txt",
+    "/onepass.py": "/onepass.py",
     "/openapi.json": "/openapi.json",
     "/docs": "/docs",
     "/redoc": "/redoc",

@@ -1,0 +1,284 @@
+"""A client of Onepass in one file: get it from a running service and import it. It needs the standard library only.
+
+    from onepass import Onepass
+    model = Onepass("http://localhost:8000").model("boiler")
+    model.create(task="regression")
+    model.predict({"outside": 5.0})
+    model.feedback({"outside": 4.5}, 61.5)
+
+Every feedback carries an id, so that it is learned once, however often it is sent again. A 503 and a broken connection
+are retried after Retry-After, until ``patience_s`` has passed. Rows are dicts by feature name, lists, arrays, or a data
+frame. Connections are kept for each thread.
+"""
+
+import http.client
+import json
+import math
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+PATIENCE_S = 60.0
+"""How long a request is tried by default."""
+TIMEOUT_S = 30.0
+"""How long one try may wait for the service."""
+PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
+"""First pause between two tries without a Retry-After, which doubles; longest pause, whatever Retry-After says."""
+UNAVAILABLE = 503
+
+
+class OnepassError(Exception):
+    """The service refused a request, or could not be reached.
+
+    Attributes:
+        status: HTTP status; 0: the service could not be reached.
+        type: which problem, as the path of its page.
+        errors: the wrong fields, each with ``field``, ``problem`` and ``allowed``.
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        self.status = status
+        self.type = str(problem.get("type", "about:blank"))
+        self.errors: list[dict[str, Any]] = list(problem.get("errors") or [])
+        detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
+        super().__init__("; ".join([detail, *(f"{one.get('field')}: {one.get('problem')}" for one in self.errors)]))
+
+
+class Onepass:
+    """One service.
+
+    Args:
+        url: its address, with the root path if it has one.
+        key: API key, if the service has keys.
+        patience_s: how long a request is tried while the service is unavailable.
+    """
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8000", key: str | None = None, patience_s: float = PATIENCE_S
+    ) -> None:
+        parts = urlsplit(url.rstrip("/"))
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is not http://HOST[:PORT] or https://HOST[:PORT]")
+        self._connection_of = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._host, self._port, self._root = parts.hostname, parts.port, parts.path
+        self._headers = {} if key is None else {"X-API-Key": key}
+        self._patience_s = patience_s
+        self._threads = threading.local()
+
+    def model(self, name: str) -> "RemoteModel":
+        """The model of this name, whether it exists or not."""
+        return RemoteModel(self, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close this thread's connection; the next request opens another one."""
+        connection, self._threads.connection = getattr(self._threads, "connection", None), None
+        if connection is not None:
+            connection.close()
+
+    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Send one request and return the JSON of its answer.
+
+        Raises:
+            OnepassError: it was refused, or the service was unavailable for ``patience_s``.
+            ValueError: the body has a number that is not finite.
+        """
+        sent = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
+        more = {"Accept": "application/json", **self._headers, **(headers or {})}
+        if sent is not None:
+            more["Content-Type"] = "application/json"
+        until, pause = time.monotonic() + self._patience_s, PAUSE_S
+        while True:
+            status, content, wait = self._try(method, self._root + path, sent, more)
+            wait, pause = min(wait or pause, PAUSE_S_MAX), min(2 * pause, PAUSE_S_MAX)
+            if status not in (0, UNAVAILABLE) or time.monotonic() + wait > until:
+                return _read(status, content)
+            time.sleep(wait)
+
+    def _try(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes, float | None]:
+        """Send a request once: status (0: no answer), content, and how long to wait before the next try."""
+        connection = getattr(self._threads, "connection", None)
+        if connection is None:
+            connection = self._connection_of(self._host, self._port, timeout=TIMEOUT_S)
+            self._threads.connection = connection
+        try:
+            connection.request(method, path, body, dict(headers))
+            answer = connection.getresponse()
+            return answer.status, answer.read(), _retry_after(answer)
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            return 0, json.dumps({"detail": f"{self._host}: {str(error) or type(error).__name__}"}).encode(), None
+
+
+class RemoteModel:
+    """One model of a service; every method is one request."""
+
+    def __init__(self, service: Onepass, name: str) -> None:
+        self.name = name
+        self._service = service
+        self._path = f"/models/{quote(name, safe='')}"
+
+    # ---------------------------------------------------------------- as the API
+
+    def create(self, **config: Any) -> dict[str, Any]:
+        """Create the model; the arguments are its configuration. Creating it again in the same way changes nothing."""
+        return self._ask("PUT", "", config)
+
+    def delete(self) -> None:
+        """Delete the model."""
+        self._ask("DELETE", "")
+
+    def show(self) -> dict[str, Any]:
+        """Configuration, version, rows, metrics and what the learner says of itself."""
+        return self._ask("GET", "")
+
+    def metrics(self) -> dict[str, Any]:
+        """The prequential metrics and their baselines."""
+        return self._ask("GET", "/metrics")
+
+    def predict(
+        self, features: Mapping[str, Any], *, track: bool = False, explain: bool = False, interval: float | None = None
+    ) -> dict[str, Any]:
+        """Predict one row.
+
+        Args:
+            features: values by name.
+            track: keep the row, for a label that comes later with the ``prediction_id`` of the answer.
+            explain: add an explanation.
+            interval: share of labels that an interval around the prediction shall cover (regression).
+        """
+        asked = {"track": track or None, "explain": explain or None, "interval": interval}
+        return self._ask("POST", "/predict", {"features": dict(features), **_given(asked)})
+
+    def feedback(
+        self,
+        features: Mapping[str, Any] | None = None,
+        label: Any = None,
+        *,
+        id: str | int | None = None,  # noqa: A002 (the API's name)
+        prediction_id: str | None = None,
+        weight: float | None = None,
+    ) -> dict[str, Any]:
+        """Learn the label of one row, once.
+
+        Args:
+            features: values by name; None with a ``prediction_id``.
+            label: the row's label.
+            id: what a repeated feedback is recognised by; made if it is missing.
+            prediction_id: of a tracked prediction.
+            weight: how many times the row counts.
+        """
+        if prediction_id is None and id is None:
+            id = uuid4().hex  # noqa: A001
+        row = {"features": None if features is None else dict(features), "id": id, "prediction_id": prediction_id}
+        return self._ask("POST", "/feedback", {**_given({**row, "weight": weight}), "label": label})
+
+    def predict_batch(self, rows: Any) -> dict[str, Any]:
+        """Predict rows: dicts, lists, an array or a data frame."""
+        return self._ask("POST", "/predict/batch", self._table(rows))
+
+    def feedback_batch(
+        self, rows: Any, labels: Iterable[Any], *, ids: Sequence[str | int] | None = None
+    ) -> dict[str, Any]:
+        """Learn labelled rows in order, once; without ``ids`` only the method's own retries are recognised."""
+        body = {**self._table(rows), "labels": _values(labels), **_given({"ids": ids})}
+        return self._ask("POST", "/feedback/batch", body, {"Idempotency-Key": uuid4().hex} if ids is None else None)
+
+    # ---------------------------------------------------------------- as river and scikit-learn
+
+    def learn_one(self, x: Mapping[str, Any], y: Any) -> None:
+        """Learn one row, as in river."""
+        self.feedback(x, y)
+
+    def predict_one(self, x: Mapping[str, Any]) -> Any:
+        """Predict one row, as in river."""
+        return self.predict(x)["prediction"]
+
+    def predict_proba_one(self, x: Mapping[str, Any]) -> dict[str, float]:
+        """The probability of every label by its text, as in river."""
+        return dict(self.predict(x)["probabilities"])
+
+    def partial_fit(self, X: Any, y: Iterable[Any]) -> "RemoteModel":
+        """Learn rows in order, as in scikit-learn."""
+        self.feedback_batch(X, y)
+        return self
+
+    def predict_many(self, X: Any) -> list[Any]:
+        """The predictions for rows."""
+        return list(self.predict_batch(X)["predictions"])
+
+    # ---------------------------------------------------------------- rows
+
+    def _ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        return self._service.ask(method, self._path + path, body, headers)
+
+    def _table(self, rows: Any) -> dict[str, Any]:
+        """Rows as columns and data. Rows without names get those of the model, else x0, x1, ..."""
+        if hasattr(rows, "columns") and hasattr(rows, "to_numpy"):
+            names, data = [str(name) for name in rows.columns], rows.to_numpy(dtype=object).tolist()
+            return {"columns": names, "data": [[_cell(value) for value in row] for row in data]}
+        data = _values(rows)
+        if all(isinstance(row, Mapping) for row in data):
+            names = list(dict.fromkeys(name for row in data for name in row))
+            return {"columns": names, "data": [[_cell(row.get(name)) for name in names] for row in data]}
+        data = [[_cell(value) for value in row] for row in data]
+        return {"columns": self._names(max(map(len, data))), "data": data}
+
+    def _names(self, width: int) -> list[str]:
+        names = self._ask("GET", "/features")["current"] or []
+        names = [one["name"] if isinstance(one, Mapping) else one for one in names]
+        return names if len(names) == width else [f"x{at}" for at in range(width)]
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _values(values: Any) -> list[Any]:
+    """A list, of an array or a column as well."""
+    return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python has it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _cell(value: Any) -> Any:
+    """A value of a table; NaN and the missing marks of data frames are null."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    is_missing = (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
+    return None if is_missing else value
+
+
+def _retry_after(answer: http.client.HTTPResponse) -> float | None:
+    """The seconds of Retry-After; None if there are none."""
+    text = answer.getheader("Retry-After", "")
+    return float(text) if text.isdecimal() else None
+
+
+def _read(status: int, content: bytes) -> dict[str, Any]:
+    """The JSON of an answer, or its error."""
+    try:
+        document = json.loads(content) if content else {}
+    except ValueError:
+        document = {"detail": f"HTTP {status}, and not like Onepass"}
+    document = document if isinstance(document, dict) else {}
+    if 200 <= status < 300:
+        return document
+    raise OnepassError(status, document)

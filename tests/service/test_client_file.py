@@ -1,0 +1,146 @@
+"""The client in one file, as a program has it: fetched from the service and imported."""
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import httpx
+import numpy as np
+import pytest
+
+from service.client import private
+
+
+@pytest.fixture(scope="module")
+def url():
+    """A service that starts empty."""
+    with private.service() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def onepass(url, tmp_path_factory):
+    """The module that the service serves."""
+    answer = httpx.get(f"{url}/onepass.py")
+    assert "text/x-python" == answer.headers["content-type"].partition(";")[0]
+    path = tmp_path_factory.mktemp("client") / "onepass.py"
+    path.write_bytes(answer.content)
+    spec = importlib.util.spec_from_file_location("onepass", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def boiler(onepass, url):
+    """A model of two numbers, deleted afterwards."""
+    with onepass.Onepass(url) as service:
+        model = service.model("boiler")
+        model.create(task="regression", algorithm="dfop", features=["outside", "wind"])
+        yield model
+        model.delete()
+
+
+class Unreliable(BaseHTTPRequestHandler):
+    """Breaks the first connection, answers 503 to the second request, then takes what comes; keeps every body."""
+
+    bodies: list
+
+    def do_POST(self):
+        self.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        if len(self.bodies) == 1:
+            return
+        status = 503 if len(self.bodies) == 2 else 200
+        content = json.dumps({"rows": 1, "title": "Unavailable"}).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
+@pytest.fixture
+def unreliable():
+    """The address of an unreliable service, and the bodies that reached it."""
+    kind = type("Own", (Unreliable,), {"bodies": []})
+    server = HTTPServer(("127.0.0.1", 0), kind)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", kind.bodies
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_needs_nothing_but_the_standard_library(onepass):
+    """Imported by a Python that has no packages."""
+    run = [sys.executable, "-I", "-S", "-c", f"import runpy; runpy.run_path({onepass.__file__!r})"]
+    assert 0 == subprocess.run(run, timeout=30).returncode
+
+
+def test_rows(boiler):
+    """A prediction changes nothing, a label is learned, a repeated id is learned once."""
+    assert 0 == boiler.predict({"outside": 5.0, "wind": 2.0})["version"]
+    assert 1 == boiler.feedback({"outside": 4.5, "wind": 2.0}, 61.5, id="mon-1")["rows"]
+    again = boiler.feedback({"outside": 4.5, "wind": 2.0}, 61.5, id="mon-1")
+    assert (True, 1) == (again["duplicate"], again["rows"])
+    boiler.learn_one({"outside": 4.0, "wind": np.float64(1.0)}, np.float64(64.0))
+    assert 2 == boiler.metrics()["rows"]
+    assert isinstance(boiler.predict_one({"outside": 4.0, "wind": 1}), float)
+
+
+def test_late_label(boiler):
+    """A tracked prediction takes its label by its id."""
+    tracked = boiler.predict({"outside": 5.0, "wind": 2.0}, track=True, interval=0.9)
+    assert 1 == boiler.feedback(label=60.0, prediction_id=tracked["prediction_id"])["rows"]
+
+
+def test_tables(boiler):
+    """Dicts, lists, arrays and a data frame give the same columns; NaN is a missing value."""
+    frame = type("Frame", (), {"columns": ["outside", "wind"], "to_numpy": lambda _, dtype: np.ones((2, 2), dtype)})()
+    rows = [[1.0, 1.0], [1.0, 1.0]]
+    for table in ([{"outside": 1, "wind": 1}] * 2, rows, np.array(rows), frame):
+        boiler.partial_fit(table, np.array([1.0, 2.0]))
+    assert 8 == boiler.show()["rows"]
+    assert 2 == len(boiler.predict_many(rows))
+    assert [None, 1.0] == boiler._table([[math.nan, 1.0]])["data"][0]
+
+
+def test_classes(onepass, url):
+    """Probabilities by label, as in river."""
+    with onepass.Onepass(url) as service:
+        model = service.model("desk")
+        model.create(task="classification", labels=["UP", "DOWN"], features=["load"], algorithm="dfop")
+        assert {"UP": 0.5, "DOWN": 0.5} == model.predict_proba_one({"load": 1.0})
+        model.delete()
+
+
+def test_refusals_say_field_and_problem(boiler, onepass):
+    """Status, type and errors are those of the answer."""
+    with pytest.raises(onepass.OnepassError, match="wind") as refused:
+        boiler.feedback({"outside": 1.0}, 1.0)
+    assert (422, True) == (refused.value.status, any("wind" in str(one) for one in refused.value.errors))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        boiler.feedback({"outside": math.inf, "wind": 1.0}, 1.0)
+
+
+def test_retries_send_the_same_id(onepass, unreliable):
+    """A broken connection and a 503 are tried again, as the same feedback."""
+    url, bodies = unreliable
+    with onepass.Onepass(url) as service:
+        assert 1 == service.model("m").feedback({"a": 1.0}, 2.0)["rows"]
+    assert 3 == len(bodies)
+    assert 1 == len({body["id"] for body in bodies})
+
+
+def test_patience_ends(onepass):
+    """Where nothing listens, the error says so, with status 0."""
+    with pytest.raises(onepass.OnepassError) as refused:
+        onepass.Onepass("http://127.0.0.1:9", patience_s=0).model("m").metrics()
+    assert 0 == refused.value.status
