@@ -185,7 +185,7 @@ class Catalog:
     async def deleted(self, models: Sequence[tuple[str, str]]) -> list[bool]:
         """Of each model that is not there, by name and incarnation: whether it was deleted; else it is lost."""
         asked = [("EXISTS", ModelKeys(name, incarnation).deleted) for name, incarnation in models]
-        return [bool(found) for found in (await self._connection.ask(*asked) if asked else ())]
+        return [bool(found) for found in await self._connection.ask(*asked)]
 
     async def give_up(self, name: str, incarnation: str) -> None:
         """Mark a lost model as deleted, for every replica that holds it."""
@@ -238,7 +238,7 @@ class Catalog:
         Returns:
             What ``summaries.write_call`` says; Unavailable where the store did not answer, or cannot.
         """
-        results = await self._connection.run([write_call(write) for write in writes]) if writes else []
+        results = await self._connection.run([write_call(write) for write in writes])
         return [failed(result) if isinstance(result, Exception) else int(result) for result in results]
 
     async def _page(self, limit: int, after: str | None, wanted: Wanted | None) -> "tuple[list[_Row], str | None]":

@@ -345,3 +345,16 @@ async def test_a_user_and_a_database_are_those_of_the_url(server):
         await admin.ask(("ACL", "DELUSER", "app"))
         await mine.close()
         await admin.close()
+
+
+async def test_no_calls_are_answered_at_once() -> None:
+    """Nothing is sent where there is nothing to ask: waiting for its answer would end in a timeout."""
+    async with counting(hangs_up=False) as fake:
+        connection = Connection(fake.url, 600.0)
+        try:
+            async with asyncio.timeout(30):
+                assert [] == await connection.run([])
+                assert [] == await connection.ask()
+        finally:
+            await connection.close()
+        assert [] == fake.got

@@ -176,7 +176,7 @@ class Log:
         """
         fields = ("incarnation", "version", "uid", "snapshot")
         asked = [("HMGET", ModelKeys(name, "").meta, *fields) for name in names]
-        answers = await self._connection.ask(*asked) if asked else []
+        answers = await self._connection.ask(*asked)
         return [None if found[0] is None else _head(*found) for found in answers]
 
 

@@ -104,7 +104,7 @@ class Connection:
         """Run all calls in one round trip per server, in order; one that fails does not stop the others.
 
         Args:
-            calls: the calls.
+            calls: the calls; of none nothing is sent.
             quick: over the connection for what carries rows (node.py).
             safety: wait until the replicas have what was written.
             large_bytes: what they carry or ask for, where that is much: over connections for large calls, with more
@@ -114,6 +114,8 @@ class Connection:
             Per call its answer or ``Unreplicated``, or StoreDown, or StoreFull, or the library's error where that is a
             bug of ours.
         """
+        if not calls:  # the lane would wait for an answer that never comes
+            return []
         way, sole = _Way(quick, safety, large_bytes), self.topology.sole()
         results = await (self._spread(calls, way) if sole is None else self._send(sole, calls, way))
         for at, result in enumerate(results):
