@@ -155,7 +155,7 @@ class RemoteModel:
             features: values by name.
             track: keep the row, for a label that comes later with the ``prediction_id`` of the answer.
             explain: add an explanation.
-            interval: share of labels that an interval around the prediction shall cover (regression).
+            interval: share of labels that an interval around the prediction should cover (regression).
         """
         asked = {"track": track or None, "explain": explain or None, "interval": interval}
         return self._ask("POST", "/predict", {"features": dict(features), **_given(asked)})

@@ -51,7 +51,8 @@ class Unreliable(BaseHTTPRequestHandler):
     bodies: list
 
     def do_POST(self):
-        self.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.bodies.append(body | {"key": self.headers["Idempotency-Key"]})
         if len(self.bodies) == 1:
             return
         status = 503 if len(self.bodies) == 2 else 200
@@ -103,9 +104,10 @@ def test_late_label(boiler):
 
 def test_tables(boiler):
     """Dicts, lists, arrays and a data frame give the same columns; NaN is a missing value."""
-    frame = type("Frame", (), {"columns": ["outside", "wind"], "to_numpy": lambda _, dtype: np.ones((2, 2), dtype)})()
-    rows = [[1.0, 1.0], [1.0, 1.0]]
-    for table in ([{"outside": 1, "wind": 1}] * 2, rows, np.array(rows), frame):
+    rows = [[1.0, 2.0], [3.0, 4.0]]
+    cells = {"columns": ["outside", "wind"], "to_numpy": lambda _, dtype: np.array(rows, dtype)}
+    for table in ([{"outside": 1, "wind": 2}, {"wind": 4, "outside": 3}], rows, np.array(rows), type("F", (), cells)()):
+        assert {"columns": ["outside", "wind"], "data": rows} == boiler._table(table)
         boiler.partial_fit(table, np.array([1.0, 2.0]))
     assert 8 == boiler.show()["rows"]
     assert 2 == len(boiler.predict_many(rows))
@@ -136,7 +138,18 @@ def test_retries_send_the_same_id(onepass, unreliable):
     with onepass.Onepass(url) as service:
         assert 1 == service.model("m").feedback({"a": 1.0}, 2.0)["rows"]
     assert 3 == len(bodies)
-    assert 1 == len({body["id"] for body in bodies})
+    assert bodies[0]["id"] is not None
+    assert [bodies[0]] * 3 == bodies
+
+
+def test_retries_of_a_batch_send_the_same_key(onepass, unreliable):
+    """A batch without ids is recognised by its Idempotency-Key."""
+    url, bodies = unreliable
+    with onepass.Onepass(url) as service:
+        service.model("m").partial_fit([{"a": 1.0}], [2.0])
+    assert 3 == len(bodies)
+    assert bodies[0]["key"] is not None
+    assert [bodies[0]] * 3 == bodies
 
 
 def test_patience_ends(onepass):

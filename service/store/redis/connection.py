@@ -104,7 +104,7 @@ class Connection:
         """Run all calls in one round trip per server, in order; one that fails does not stop the others.
 
         Args:
-            calls: the calls; of none nothing is sent.
+            calls: the calls; without any, nothing is sent.
             quick: over the connection for what carries rows (node.py).
             safety: wait until the replicas have what was written.
             large_bytes: what they carry or ask for, where that is much: over connections for large calls, with more
