@@ -4,15 +4,19 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from tests.listening import listening
+
 HEAD_MAX = 2**16
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while piece := await reader.read(HEAD_MAX):
-            writer.write(piece)
-            await writer.drain()
-    writer.close()
+    try:
+        with contextlib.suppress(ConnectionError):
+            while piece := await reader.read(HEAD_MAX):
+                writer.write(piece)
+                await writer.drain()
+    finally:
+        writer.close()
 
 
 @contextlib.asynccontextmanager
@@ -23,10 +27,8 @@ async def proxied(port: int, prefix: str) -> AsyncIterator[str]:
         port: of the service, on this machine.
         prefix: with a slash in front, without one at its end.
     """
-    accepted: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        accepted.append(writer)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -44,11 +46,5 @@ async def proxied(port: int, prefix: str) -> AsyncIterator[str]:
         back.write(request.encode("latin-1"))
         await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
-    finally:
-        server.close()
-        for writer in accepted:  # browsers connect ahead and send nothing
-            writer.transport.abort()
-        await asyncio.sleep(0)
+    async with listening(serve) as listens:
+        yield f"http://127.0.0.1:{listens}{prefix}"

@@ -6,6 +6,8 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import Self
 
+from tests.listening import listening
+
 
 class StubService:
     """One server on a port of its own.
@@ -27,7 +29,7 @@ class StubService:
         self.name, self.port, self.ready, self.cutting = name, 0, True, False
         self.asked: list[tuple[str, str]] = []
         self.goes_on = asyncio.Event()
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._open = contextlib.AsyncExitStack()
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
@@ -39,26 +41,20 @@ class StubService:
 
     async def open(self) -> Self:
         """Listen."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self._tls)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = await self._open.enter_async_context(listening(self._connected, self.port, self._tls))
         return self
 
     async def close(self) -> None:
         """End as one that was killed: nobody listens, connections are gone."""
-        self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()
-        await self._server.wait_closed()
+        await self._open.aclose()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
         try:
             while await self._answer(reader, writer):
                 await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
-            self._writers.discard(writer)
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -10,6 +10,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from service.server.http_protocol import Gate, bounded
+from tests.listening import ends
 
 
 class LocalServer:
@@ -71,5 +72,5 @@ async def running(made: S) -> AsyncIterator[S]:
     try:
         yield made
     finally:
-        server.close()
+        await ends(server)
         await made.close()

@@ -3,7 +3,10 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any, NamedTuple, Self
+
+from tests.listening import listening
 
 Behaviour = Callable[[int], int | str]
 """Number of the request, from 1, to the status to answer with; "silent" answers nothing, "flood" never ends."""
@@ -31,27 +34,20 @@ class Receiver:
     def __init__(self, behave: Behaviour = lambda _: 204) -> None:
         self._behave = behave
         self.posted: list[Posted] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = await self._open.enter_async_context(listening(self._serve))
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._open.aclose()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/hook?token=s3cret-token"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
         try:
             await self._answer(reader, writer)
         except (OSError, asyncio.IncompleteReadError):

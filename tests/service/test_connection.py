@@ -16,6 +16,7 @@ from service.store.pending import Pending
 from service.store.redis.connection import Call, Connection, Script
 from service.store.redis.redis_errors import reply_error, unavailable
 from service.store.states.snapshots import Snapshots
+from tests.listening import listening
 from tests.service.store_fixtures import INCARNATION, Model
 
 ECHO = Script("return ARGV[1]")
@@ -53,12 +54,9 @@ class Counting:
 @asynccontextmanager
 async def counting(hangs_up: bool) -> AsyncIterator[Counting]:
     fake = Counting(hangs_up)
-    listening = await asyncio.start_server(fake.talk, "127.0.0.1", 0)
-    fake.url = f"redis://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    try:
+    async with listening(fake.talk) as port:
+        fake.url = f"redis://127.0.0.1:{port}"
         yield fake
-    finally:
-        listening.close()
 
 
 @asynccontextmanager
@@ -229,13 +227,11 @@ async def test_a_server_that_lets_nobody_in_says_why():
         writer.write(b"-DENIED Redis is running in protected mode because protected mode is enabled\r\n")
         writer.close()
 
-    async with await asyncio.start_server(denies, "127.0.0.1", 0) as server:
-        url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with connected(url, 1.0) as connection:
-            for quick in (True, False) * 10:
-                (refused,) = await connection.run([Call(None, ("x",), ("GET", "x"))], quick=quick)
-                assert isinstance(refused, StoreDown)
-                assert "protected mode" in refused.detail
+    async with listening(denies) as port, connected(f"redis://127.0.0.1:{port}", 1.0) as connection:
+        for quick in (True, False) * 10:
+            (refused,) = await connection.run([Call(None, ("x",), ("GET", "x"))], quick=quick)
+            assert isinstance(refused, StoreDown)
+            assert "protected mode" in refused.detail
 
 
 async def test_writing_to_a_connection_that_is_closed_is_a_lost_one(connection):

@@ -12,6 +12,7 @@ from service.store.log.appends import Appended, SegmentIn
 from service.store.log.log import LARGE_APPEND_BYTES, Log
 from service.store.redis.connection import Call, Connection, Safety, Script
 from service.store.redis.node import LARGE_BYTES_PER_S
+from tests.listening import listening
 from tests.service.store_fixtures import Model, many
 
 TIMEOUT_S = 1.0
@@ -38,11 +39,8 @@ async def slow_server(delay_s: float | None) -> AsyncIterator[str]:
         finally:
             writer.close()
 
-    listening = await asyncio.start_server(talk, "127.0.0.1", 0)
-    try:
-        yield f"redis://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    finally:
-        listening.close()
+    async with listening(talk) as port:
+        yield f"redis://127.0.0.1:{port}"
 
 
 async def test_a_large_call_has_more_time_than_a_small_one():
