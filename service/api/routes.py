@@ -25,7 +25,7 @@ from service.api.http.root_path import parse, under
 from service.api.http.route import Route
 from service.api.models import challengers, model_list, model_pages, models, state, weights
 from service.api.oip import routes as inference_v2
-from service.api.rows import feedback, predict
+from service.api.rows import evaluate, feedback, predict
 from service.api.rows.row_route import RowRoute
 from service.runtime.broadcast import OWNER
 
@@ -36,6 +36,7 @@ ROUTERS = (
     model_pages.log,
     feedback.router,
     predict.router,
+    evaluate.router,
     model_pages.pending,
     drift.router,
     weights.router,
@@ -48,7 +49,7 @@ ROUTERS = (
 """In the order of /docs."""
 ROUTES = tuple(route for router in ROUTERS for route in router.routes if isinstance(route, Route))
 
-HOT = re.compile(rf"/models/({NAME.pattern})/((?:predict|feedback)(?:/batch)?)")
+HOT = re.compile(rf"/models/({NAME.pattern})/((?:predict|feedback)(?:/batch)?|evaluate)")
 _PREFIX = "/models/{name}/"
 ROW_ROUTES: dict[str, RowRoute] = {
     route.path.removeprefix(_PREFIX): route for route in ROUTES if isinstance(route, RowRoute)

@@ -338,6 +338,17 @@ class LearntBatch(Body, omit_defaults=True):
     new_labels: NewLabels = None
 
 
+class Evaluated(Body):
+    """Scores on rows that were not learned."""
+
+    rows: Annotated[int, Field(ge=1, examples=[2], description="Number of rows of this request.")]
+    metrics: Annotated[
+        dict[str, int | float | None], Field(description="Scores over these rows.", examples=[{"accuracy": 0.5}])
+    ]
+    version: Version
+    incarnation: Incarnation
+
+
 # ------------------------------------------------------------------------------------------------ overlap rows
 
 

@@ -194,6 +194,10 @@ class RemoteModel:
         body = {**self._table(rows), "labels": _values(labels), **_given({"ids": ids})}
         return self._ask("POST", "/feedback/batch", body, {"Idempotency-Key": uuid4().hex} if ids is None else None)
 
+    def evaluate(self, rows: Any, labels: Iterable[Any]) -> dict[str, Any]:
+        """Score the model on labelled rows without learning them."""
+        return self._ask("POST", "/evaluate", {**self._table(rows), "labels": _values(labels)})
+
     # ---------------------------------------------------------------- as river and scikit-learn
 
     def learn_one(self, x: Mapping[str, Any], y: Any) -> None:

@@ -52,6 +52,7 @@ ROUTES_OF_ONE = {
     "POST /models/{name}/predict/batch": Row("read", TABLE),
     "POST /models/{name}/feedback": Row("learn", {**ROW, "label": "UP", "id": "row-1"}),
     "POST /models/{name}/feedback/batch": Row("learn", {**TABLE, "labels": ["UP", "DOWN"]}),
+    "POST /models/{name}/evaluate": Row("read", {**TABLE, "labels": ["UP", "DOWN"]}),
     "GET /models/{name}/pending": Row("read", asked=("", "limit=1")),
     "GET /models/{name}/drift": Row("read", asked=("", "format=csv", "limit=1", "order=newest")),
     "GET /models/{name}/challengers": Row("read"),

@@ -24,6 +24,7 @@ STORY = [
     "POST /models/{name}/feedback",
     "POST /models/{name}/predict/batch",
     "POST /models/{name}/feedback/batch",
+    "POST /models/{name}/evaluate",
     "GET /v2/models/{name}",
     "GET /v2/models/{name}/versions/{version}",
     "GET /v2/models/{name}/ready",

@@ -20,6 +20,7 @@ DONE_BY_HAND = {
     "feedback/batch": ["_context", "idempotency_key", "learn", "queries"],
     "predict": ["_context", "fresh_enough", "read"],
     "predict/batch": ["_context", "fresh_enough", "queries", "read"],
+    "evaluate": ["_context", "fresh_enough", "queries", "read"],
 }
 """What ``RowRoute.serve`` does, or their endpoints themselves, in the words of FastAPI."""
 
@@ -53,6 +54,7 @@ async def test_a_request_is_answered_alike_whoever_routes_it(start):
         "feedback": {**row, "label": 2.0},
         "predict/batch": rows,
         "feedback/batch": {**rows, "labels": [2.0]},
+        "evaluate": {**rows, "labels": [2.0]},
     }
     for way, app in (("app", api.app), ("fastapi", partial(FastAPI.__call__, api.app))):
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass") as client:

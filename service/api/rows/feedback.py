@@ -6,7 +6,6 @@ refused whole. A repeated id gets its first answer before anything is refused (s
 
 import asyncio
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,15 +13,14 @@ import numpy as np
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from core.contract import Ints
 from core.entry import Rows
-from core.metrics import classification_batch, regression_batch
 from core.problems import Invalid, Problem
 from service.api.http.context import Context, Ctx, ModelName, idempotency_key
 from service.api.http.route import LEARN
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
 from service.api.rows import plain_rows
+from service.api.rows.batch_metrics import metrics_of
 from service.api.rows.batches import identity_of_batch, read_batch, read_row
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
@@ -258,19 +256,4 @@ def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:
         truth = labels[kept] if isinstance(labels, np.ndarray) else [labels[row] for row in kept]
         predicted = [predicted[row] for row in kept]
         p_true = [p_true[row] for row in kept]
-    if isinstance(truth, np.ndarray):
-        return regression_batch(np.array(predicted, dtype=np.float64), truth)
-    said, true = _codes(predicted, truth)
-    return classification_batch(said, true, np.array(p_true, np.float64))
-
-
-def _codes(predicted: Sequence[Any], truth: Sequence[Any]) -> tuple[Ints, Ints]:
-    """Predictions and labels, n each, as numbers in the order in which they come first; -1 for no prediction."""
-    nothing: Any = None
-    if len({*map(type, truth), *map(type, predicted)} - {type(None)}) > 1:  # several types: 0 is not False
-        predicted, truth = ([*zip(map(type, values), values, strict=True)] for values in (predicted, truth))
-        nothing = type(None), None
-    first = dict.fromkeys([nothing, *truth, *predicted])
-    codes = dict(zip(first, range(-1, len(first)), strict=False))
-    said, true = (np.fromiter(map(codes.__getitem__, values), np.int64, len(values)) for values in (predicted, truth))
-    return said, true
+    return metrics_of(predicted, truth, p_true)

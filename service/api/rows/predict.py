@@ -178,7 +178,7 @@ async def predict_many(
     """
     flops = cost.flops_to_predict(replica.model.own, len(raw)) + ROW_FLOPS * len(raw)
     threads.refuse_hours(flops, len(raw))
-    return await _held(replica, space, flops, partial(_many, replica, raw, level))
+    return await held(replica, space, flops, partial(_many, replica, raw, level))
 
 
 async def _predicted(
@@ -190,7 +190,7 @@ async def _predicted(
         model = replica.model
         flops = cost.flops_to_keep(model) if keep else cost.flops_to_predict(model.own, len(raw))
         if flops > threads.THREAD_FLOPS or replica.lock.locked():
-            found = await _held(replica, space, flops, partial(_predict, replica, raw, keep))
+            found = await held(replica, space, flops, partial(_predict, replica, raw, keep))
         else:
             found = _predict(replica, raw, keep) if model.prediction_schema == space else None
         if found is not None:
@@ -202,7 +202,7 @@ def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, Ser
     return read.predict_to_keep(model, raw) if keep else (read.predict(model.own, raw), None)
 
 
-async def _held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
+async def held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
     """Answer from a consistent state: waits for a thread that learns; does much work in a thread.
 
     Args:

@@ -34,7 +34,8 @@ def _plot(path: Path | None) -> Path | None:
     return path
 
 
-def _separator(text: str | None) -> str | None:
+def separator(text: str | None) -> str | None:
+    """What stands between the cells of CSV; ``BadParameter`` where it cannot."""
     if text is not None and len(text) != 1 and text != "tab":
         raise BadParameter(f"{text!r} is neither one character nor tab")
     return "\t" if text == "tab" else text
@@ -57,7 +58,7 @@ class FileOptions:
     skip_unlabelled: Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a label.")] = False
     limit: Annotated[int | None, Option(min=1, help="Stop after so many rows.")] = None
     batch: Annotated[int, Option(min=1, max=100_000, help="Rows per request.")] = 500
-    sep: Annotated[str | None, Option(callback=_separator, help="Between cells: a character, or tab.")] = None
+    sep: Annotated[str | None, Option(callback=separator, help="Between cells: a character, or tab.")] = None
     encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
     plot: Annotated[Path | None, Option(metavar="FILE", callback=_plot, help="Draw a chart: .svg or .png.")] = None
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False

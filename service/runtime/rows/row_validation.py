@@ -248,6 +248,17 @@ class RowValidator:
             return from_texts(values, self.config.labels, path)
         return canonical_all(values, path)
 
+    def labels_to_score(self, table: Table) -> Labels:
+        """Labels that predictions are compared with, which no class is made for.
+
+        Raises:
+            Invalid: a label of the wrong type, or not among the declared ones.
+        """
+        found = self.bare_labels(table)
+        if isinstance(found, list) and self.config.labels is not None:
+            self._check_classes(found, table.path("label"), None)
+        return found
+
     def _check_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
         """Refuse labels that are not declared, or could not all be classes of one model."""
         declared = self.config.labels

@@ -1,0 +1,35 @@
+"""The metrics of the rows of one request."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from core.contract import Floats, Header, Ints
+from core.metrics import classification_batch, regression_batch
+
+
+def metrics_of(predicted: Sequence[Any], truth: Any, p_true: Sequence[float] | Floats) -> Header:
+    """The metrics of n rows.
+
+    Args:
+        predicted: labels, None for no prediction; or numbers.
+        truth: the labels, a list; or numbers, an array.
+        p_true: the probability of each true label, NaN if unknown; not read for numbers.
+    """
+    if isinstance(truth, np.ndarray):
+        return regression_batch(np.array(predicted, dtype=np.float64), truth)
+    said, true = _codes(predicted, truth)
+    return classification_batch(said, true, np.asarray(p_true, np.float64))
+
+
+def _codes(predicted: Sequence[Any], truth: Sequence[Any]) -> tuple[Ints, Ints]:
+    """Predictions and labels, n each, as numbers in the order in which they come first; -1 for no prediction."""
+    nothing: Any = None
+    if len({*map(type, truth), *map(type, predicted)} - {type(None)}) > 1:  # several types: 0 is not False
+        predicted, truth = ([*zip(map(type, values), values, strict=True)] for values in (predicted, truth))
+        nothing = type(None), None
+    first = dict.fromkeys([nothing, *truth, *predicted])
+    codes = dict(zip(first, range(-1, len(first)), strict=False))
+    said, true = (np.fromiter(map(codes.__getitem__, values), np.int64, len(values)) for values in (predicted, truth))
+    return said, true

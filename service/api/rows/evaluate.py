@@ -1,0 +1,82 @@
+"""POST /models/{name}/evaluate: scores a model on labelled rows that it does not learn, such as a holdout file."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+from fastapi import APIRouter
+
+from core.contract import Floats
+from core.model import cost, read
+from service.api.http.context import Ctx, Fresh, ModelName
+from service.api.http.route import READ
+from service.api.openapi import examples
+from service.api.openapi.document import raw_body
+from service.api.rows.batch_metrics import metrics_of
+from service.api.rows.batches import read_batch
+from service.api.rows.formats.json_tables import FEEDBACK
+from service.api.rows.formats.tables import TABLE_QUERIES
+from service.api.rows.idempotency import read_rows
+from service.api.rows.predict import ROW_FLOPS, held
+from service.api.rows.row_request import RowRequest
+from service.api.rows.row_route import RowRoute
+from service.api.rows.table_queries import described
+from service.api.schemas import Evaluated, FeedbackColumns, FeedbackRecord, FeedbackRecords, FeedbackSparse
+from service.runtime import threads
+from service.runtime.replicas.replica import Replica
+from service.runtime.rows.row_validation import Labels, RowValidator
+
+router = APIRouter(route_class=RowRoute)
+_encode = msgspec.json.Encoder().encode
+
+
+@router.post(
+    "/models/{name}/evaluate",
+    tags=["batches"],
+    dependencies=[READ, described(*TABLE_QUERIES)],
+    response_model=Evaluated,
+    openapi_extra=raw_body(
+        FeedbackColumns,
+        FeedbackRecords,
+        FeedbackSparse,
+        shown=examples.FEEDBACK_BATCH,
+        record=FeedbackRecord,
+        lines=examples.FEEDBACK_LINES,
+        csv=examples.FEEDBACK_CSV,
+        npy="features in the order of the model, the label (a number) last",
+        svmlight=True,
+    ),
+)
+async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh) -> bytes:
+    """Score the model on labelled rows without learning them.
+
+    Takes what `feedback/batch` takes: JSON by column or by name, `application/x-ndjson`, `text/csv` with `?label=`,
+    `application/x-npy` (a file of `numpy.save`, the label last), `text/x-svmlight`. Nothing changes. All rows are
+    predicted by the model as it is at `version`; `metrics` are those of these rows. Ids, discounts and weights do not
+    matter. A label that the model does not know counts as a wrong prediction; with declared labels it is refused.
+    """
+    replica, table, body = await read_batch(ctx, request, name, FEEDBACK, fresh)
+
+    def rows_of(validator: RowValidator) -> tuple[Any, Floats, Labels]:
+        return *validator.prediction(table), validator.labels_to_score(table)
+
+    while True:  # until the rows are read with the features that the model has when it predicts them
+        space, raw, labels = await read_rows(ctx, replica, len(body), rows_of)
+        flops = cost.flops_to_predict(replica.model.own, len(raw)) + ROW_FLOPS * len(raw)
+        threads.refuse_hours(flops, len(raw))
+        answer = await held(replica, space, flops, partial(_evaluate, replica, raw, labels))
+        if answer is not None:
+            return _encode(answer)
+
+
+def _evaluate(replica: Replica, raw: Floats, labels: Labels) -> Evaluated:
+    """Predict n rows (n, F) and compare the predictions with the labels."""
+    own, p_true = replica.model.own, np.zeros(len(raw))
+    prediction = read.predict(own, raw)
+    if prediction.probabilities is not None and isinstance(labels, list):
+        found = np.array(own.answers.labels.find(labels), dtype=np.int64)
+        known = np.flatnonzero(found >= 0)
+        p_true[known] = prediction.probabilities[known, found[known]]
+    metrics = metrics_of(read.named(own, prediction.value), labels, p_true)
+    return Evaluated(len(raw), metrics, replica.version, replica.incarnation)

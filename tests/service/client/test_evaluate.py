@@ -1,0 +1,50 @@
+"""``onepass evaluate``: a file scored by a model that does not learn it."""
+
+import json
+
+import httpx
+import pytest
+
+from service.client.replay.evaluate import combined
+from tests.service.client.fixtures import stream
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_file_is_scored_and_not_learned(replay, shell, url, tmp_path, regression):
+    """In one request or in several: what is a mean over rows is the same."""
+    file, name = stream(tmp_path / "holdout.csv", 100, regression), f"scored-{regression}".lower()
+    assert 0 == replay(stream(tmp_path / "taught.csv", 230, regression), "--name", name)[0]
+    before = httpx.get(f"{url}/models/{name}").json()
+    told = [shell("evaluate", file, "--label", "y", "--model", name, "--batch", size, "--json") for size in (999, 30)]
+    whole, parts = (json.loads(out) for _, out, _ in told)
+    assert [0, 0] == [status for status, *_ in told]
+    assert "commas between cells" in told[0][2]
+    assert [100, 100] == [whole["rows"], parts["rows"]]
+    shared = parts["metrics"].keys()
+    assert {"mse", "mae", "bias", "rows"} if regression else {"accuracy", "log_loss", "rows", "unscored"} == shared
+    assert {key: pytest.approx(whole["metrics"][key]) for key in shared} == parts["metrics"]
+    assert before == httpx.get(f"{url}/models/{name}").json()
+    shown = shell("evaluate", file, "--label", "y", "--model", name)[1]
+    assert f"{name}, version {before['version']}: 100 rows scored, none learned" in shown
+
+
+def test_what_is_wrong_is_named_by_the_lines_of_the_file(shell, tmp_path, replay):
+    """As replay names it."""
+    assert 0 == replay(stream(tmp_path / "right.csv", 50), "--name", "judge")[0]
+    file = tmp_path / "wrong.csv"
+    file.write_text("a,b,day,y\n0.1,0.2,mon,UP\n0.1,x,mon,UP\n")
+    status, _, complaint = shell("evaluate", file, "--label", "y", "--model", "judge")
+    assert 1 == status
+    assert "line 3" in complaint
+    assert 1 == shell("evaluate", file, "--label", "y", "--model", "nobody-has-it")[0]
+
+
+def test_rows_without_a_prediction_do_not_weigh():
+    """A part whose rows are all unscored has no accuracy, and takes nothing from that of the others."""
+    parts = [(2, 2, None), (4, 1, 2 / 3), (2, 0, 0.5)]
+    answers = [
+        {"rows": rows, "version": 3, "metrics": {"rows": rows, "unscored": unscored, "accuracy": accuracy, "kappa": 1}}
+        for rows, unscored, accuracy in parts
+    ]
+    assert {"rows": 8, "unscored": 3, "accuracy": pytest.approx(3 / 5)} == combined(answers)["metrics"]
+    assert answers[1]["metrics"] == combined(answers[1:2])["metrics"]
