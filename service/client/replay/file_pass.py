@@ -42,11 +42,37 @@ def separator(text: str | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileOptions:
-    """A file and how it is read and sent."""
+class ReadOptions:
+    """A file and how it is read."""
 
     file: Annotated[Path, Argument(metavar="FILE", help="CSV with a header, also as gzip, or Parquet; -: stdin.")]
     label: Annotated[str, Option(metavar="COLUMN", help="The column that holds the label.")]
+    drop: Annotated[str, Option(metavar="A,B", help="Columns to leave out.")] = ""
+    skip_unlabelled: Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a label.")] = False
+    limit: Annotated[int | None, Option(min=1, help="Stop after so many rows.")] = None
+    sep: Annotated[str | None, Option(callback=separator, help="Between cells: a character, or tab.")] = None
+    encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
+    as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
+
+    def say(self, text: str) -> None:
+        """Print what people read."""
+        print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
+
+    def table(self, row_id: str | None = None) -> Table:
+        """The file, with a column of ids if it has one; how it is read is printed."""
+        apart = {self.label: "label", **({} if row_id is None else {row_id: "id"})}
+        dropped = [name for name in self.drop.split(",") if name]
+        table = Table(self.file, apart, dropped, self.sep, self.encoding)
+        if self.skip_unlabelled:
+            table.skip_unlabelled(self.label)
+        self.say(f"{table.name}: {table.form}\n{described(table.columns, apart, dropped)}")
+        return table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions(ReadOptions):
+    """A file, how it is read, and the model that learns it."""
+
     task: Annotated[Task | None, Option(help="Default: regression where labels are any numbers.")] = None
     name: Annotated[str | None, Option("--name", callback=model_name, help="Of the model; default: the file's.")] = None
     cost: Costs = None
@@ -54,18 +80,8 @@ class FileOptions:
         None
     )
     lags: Annotated[int, Option(min=0, max=10, help="So many last rows as columns.")] = 0
-    drop: Annotated[str, Option(metavar="A,B", help="Columns to leave out.")] = ""
-    skip_unlabelled: Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a label.")] = False
-    limit: Annotated[int | None, Option(min=1, help="Stop after so many rows.")] = None
     batch: Annotated[int, Option(min=1, max=100_000, help="Rows per request.")] = 500
-    sep: Annotated[str | None, Option(callback=separator, help="Between cells: a character, or tab.")] = None
-    encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
     plot: Annotated[Path | None, Option(metavar="FILE", callback=_plot, help="Draw a chart: .svg or .png.")] = None
-    as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
-
-    def say(self, text: str) -> None:
-        """Print what people read."""
-        print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
 
     @property
     def model(self) -> str:
@@ -74,16 +90,10 @@ class FileOptions:
         return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:64].rstrip("._-") or "replay"
 
     def table(self, row_id: str | None = None) -> Table:
-        """The file, with a column of ids if it has one; how it is read is printed. ``Failed`` also without charts."""
+        """As of ``ReadOptions``; ``Failed`` also where a chart cannot be drawn."""
         if self.plot is not None:
             chart.check()
-        apart = {self.label: "label", **({} if row_id is None else {row_id: "id"})}
-        dropped = [name for name in self.drop.split(",") if name]
-        table = Table(self.file, apart, dropped, self.sep, self.encoding)
-        if self.skip_unlabelled:
-            table.skip_unlabelled(self.label)
-        self.say(f"{table.name}: {table.form}\n{described(table.columns, apart, dropped)}")
-        return table
+        return ReadOptions.table(self, row_id)
 
     def body(self, table: Table, task: str | None) -> dict[str, Any]:
         """What a configuration has of the file; how labels that are numbers are taken is printed."""
