@@ -5,12 +5,13 @@ not belong to the row's columns, and it cannot continue with additional columns,
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Learner, Prediction, Spec, chunks, in_chunks
 from core.learners.parameters import FEATURE_OBJECT_BYTES
+from core.learners.posterior import Shown, View, random_names
 from core.numerics.random_features import RandomFeatures
 
 CHUNK_ROWS = 1024
@@ -59,6 +60,10 @@ class Expanded:
     def weights(self) -> None:
         """None: the model is not linear in the row's columns."""
         return
+
+    def posterior(self, view: View) -> Header:
+        """The learner's, with the random features behind the row's columns."""
+        return cast(Shown, self.learner).posterior(view.widened(random_names(len(self._features.phases))))
 
     def info(self) -> Header:
         """The learner's report."""

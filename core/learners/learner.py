@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Ints, Prediction, Spec
+from core.contract import Floats, Header, Ints, Prediction, Spec
+from core.learners.posterior import View
 from core.state.layout import Counts, Holder
 
 CLASS_BOUND = 100
@@ -73,6 +74,10 @@ class RowLearner(Holder):
 
         Discounts and weights are (n,), or ``NONE_GIVEN``.
         """
+        raise NotImplementedError
+
+    def posterior(self, view: View) -> Header:
+        """What the learner holds; see ``core.learners.posterior``."""
         raise NotImplementedError
 
     def predict(self, X: Floats) -> Prediction:

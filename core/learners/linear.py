@@ -10,8 +10,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from core.contract import Floats, Ints, Spec, Weights
+from core.contract import Floats, Header, Ints, Spec, Weights
 from core.learners.learner import RowLearner
+from core.learners.posterior import View
 from core.numerics.rows import eighths
 
 OPPOSITE = (-1.0, 1.0)
@@ -93,6 +94,11 @@ class LinearLearner(RowLearner):
         """One row per class seen, or one for regression."""
         own = self.mean_columns()[: column_count(self.classes)]
         return linear_model(own, self.spec.dimension, None if self.regression else self.classes, self.first_two)
+
+    def posterior(self, view: View) -> Header:
+        """The linear model; see ``core.learners.posterior``."""
+        model = self.weights()
+        return {} if model is None else view.linear(model)
 
     def mean_columns(self) -> Floats:
         """The weight columns (columns, D) of the current model."""

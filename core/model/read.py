@@ -3,6 +3,7 @@
 Reading changes nothing. Functions about one learner take its parts: the model's own, or a challenger's.
 """
 
+from collections.abc import Collection
 from typing import Any, NamedTuple, Self
 
 from msgspec.structs import replace
@@ -12,9 +13,13 @@ from core.config import Config
 from core.contract import Floats, Header, Label, Prediction, Task, Weights
 from core.entry import ServedPrediction
 from core.features import Schema
+from core.features.labels import key
 from core.metrics import Quality
 from core.model.model import LearnerParts, Model
 from core.model.number_answers import NumberAnswers
+
+FESL = ("fesl_c", "fesl_s")
+"""Algorithms whose experts are those of a change of features."""
 
 # ---------------------------------------------------------------- predictions
 
@@ -77,6 +82,40 @@ def weights(parts: LearnerParts) -> Weights | None:
     """The current linear model over the encoded columns, or None; the mean of several experts."""
     model = parts.switching.in_force
     return None if model is None else model.weights()
+
+
+def weight_deviations(parts: LearnerParts) -> Floats | None:
+    """Standard deviations of ``weights`` (m, D); None if the learner knows none, or if they are of several experts."""
+    model = parts.switching.in_force
+    return None if model is None else model.weight_deviations()
+
+
+def posterior(model: Model, features: Collection[str] | None = None, *, diagonal: bool = False) -> Header:
+    """What the learner holds; numbers may be arrays (core.learners.posterior).
+
+    Args:
+        model: with a feature space.
+        features: names of features, whose columns are shown; None: all.
+        diagonal: whether numbers off the diagonals of matrices are left out.
+
+    Raises:
+        RuntimeError: there is no feature space yet.
+    """
+    parts, schema = model.own, model.prediction_schema
+    space = parts.switching.in_force
+    if space is None or schema is None:
+        raise RuntimeError("no feature space yet")
+    wanted = None
+    if features is not None:
+        own = [column for feature in schema.features if feature.name in features for column in feature.columns]
+        wanted = {name for name in parts.row_columns if name.partition(" (t-")[0] in own}
+    outputs = ["value"] if parts.regression else [key(label) for label in model.labels.labels]
+    found = space.posterior(wanted, outputs, diagonal)
+    if model.config.algorithm_id not in FESL:
+        return found
+    experts = found.get("experts", [{"name": "new", "share": 1.0, "posterior": found}])
+    flat = [{"name": one["name"], "share": one["share"], **one["posterior"]} for one in experts]
+    return {"experts": flat, "mapping_error": parts.switching.mapping_error}
 
 
 def linear_share(parts: LearnerParts) -> float | None:

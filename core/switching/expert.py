@@ -6,8 +6,8 @@ The columns of an expert never change; another feature space brings another inpu
 that clients never see the scale.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from core.contract import (
     Weights,
 )
 from core.features.scaling import Scaler
+from core.learners.posterior import Shown, View
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
@@ -130,6 +131,31 @@ class SpaceExpert(Nested):
                 shift = _clipped(found.coefficients * _clipped(centre / spread)).sum(axis=1)
                 found = Weights(_clipped(found.coefficients / spread), _clipped(found.bias - shift))
         return found if found is None or self.input_mapping is None else self.input_mapping.carry(found)
+
+    def weight_deviations(self) -> Floats | None:
+        """Standard deviations of ``weights`` (m, D), before scaling; None of a learner that knows none."""
+        found: Callable[[], Floats] | None = getattr(self.learner, "deviations", None)
+        if found is None or self.input_mapping is not None or self._config.algorithm.sparse:
+            return None
+        spread = 1.0 if self.scaler is None else self.scaler.affine()[1]
+        with np.errstate(over="ignore"):
+            return _clipped(found() / spread)
+
+    def posterior(self, wanted: Collection[str] | None, outputs: Sequence[str], diagonal: bool) -> Header:
+        """What the learner holds of its own columns.
+
+        Args:
+            wanted: names of columns; others are passed over. None: all.
+            outputs: one per class, or "value".
+            diagonal: whether numbers off the diagonals of matrices are left out.
+        """
+        sparse = self._config.algorithm.sparse
+        names = tuple(f"psi {at}" for at in range(1, self.width + 1)) if sparse else self.columns
+        at = [at for at, name in enumerate(names) if wanted is None or name in wanted]
+        affine = None if self.scaler is None else self.scaler.affine()
+        view = View(names, np.array(at, np.int64), tuple(outputs), diagonal, affine)
+        found = cast(Shown, self.learner).posterior(view)
+        return {"compressed": True, **found} if sparse else found
 
     def start_at(self, weights: Weights) -> None:
         """Start from a linear model of the expert's own columns, before scaling, if the learner can."""

@@ -162,6 +162,7 @@ SKIPPED = {
     "cursor",
     "since",
     "names",
+    "features",
     "incarnation",
     "search",
     "model",

@@ -32,6 +32,7 @@ STORY = [
     "POST /v2/models/{name}/infer",
     "POST /v2/models/{name}/versions/{version}/infer",
     "GET /models/{name}/metrics",
+    "GET /models/{name}/posterior",
     "PATCH /models/{name}",
     "PUT /models/{name}/challengers/{challenger}",
     "POST /models/{name}/feedback/batch#columns",

@@ -1,14 +1,16 @@
 """The column sets that the experts of `auto` read, each made once per row (core.learners.auto.experts)."""
 
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from core.contract import ROWS_IN, TABLE, Floats, Ints, Spec, direct
-from core.features.lags import LagColumns
+from core.features.lags import LagColumns, lagged_names
 from core.features.scaling import Scaler
 from core.learners.auto.experts import LAGGED, LAGGED_LABELS, PRODUCTS, RANDOM, RAW, SCALED, Recipe, random_features
+from core.learners.posterior import View, random_names
 from core.numerics.random_features import RandomFeatures
 from core.state.envelope import Nested
 
@@ -83,6 +85,19 @@ class Columns(Nested):
         pairs[first, second] = pairs[second, first] = d + np.arange(len(first))
         first, second = np.triu_indices(fewer)
         return np.concatenate([places, pairs[places[first], places[second]]])
+
+    def view(self, columns: int, view: View) -> View:
+        """The view of a learner that reads a set."""
+        if columns == RAW:
+            return view
+        if columns == SCALED:
+            return view._replace(affine=self.scaler.affine())
+        if columns == RANDOM:
+            return view.widened(random_names(0 if self._random is None else len(self._random.phases)))
+        if columns == LAGGED:
+            return view.widened(lagged_names(view.names, 1, LAGGED_LABELS))
+        pairs = combinations_with_replacement(view.names, 2)
+        return view.widened([f"{first} x {second}" for first, second in pairs])
 
     def parts(self) -> dict[str, Any]:
         """The scaler, and the history if there is one."""

@@ -22,6 +22,7 @@ from core.learners.auto.experts import LAGGED, LAGGED_LABELS, RANDOM, expert_spe
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
 from core.learners.learner import NONE_GIVEN, RowLearner
+from core.learners.posterior import View
 from core.state.envelope import Nested
 
 _CHUNK_ROWS = 1024
@@ -167,6 +168,18 @@ class Auto(Nested):
     def weights(self) -> None:
         """None: the mixture is not linear."""
         return
+
+    def posterior(self, view: View) -> Header:
+        """Every expert with its share, its family and its own posterior over the columns that it reads.
+
+        Those of the family "labels" read none.
+        """
+        shares = zip(self.mixture.names, self.mixture.weights.tolist(), strict=True)
+        found: Header = {name: {"share": share, "family": "labels", "posterior": None} for name, share in shares}
+        for recipe in self._recipes:
+            own = self.experts[recipe.name].posterior(self.columns.view(recipe.columns, view))
+            found[recipe.name] |= {"family": recipe.algorithm, "posterior": own}
+        return {"experts": found}
 
     def info(self) -> Header:
         """Rows, and every expert with its weight and its performance."""

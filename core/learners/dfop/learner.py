@@ -25,7 +25,8 @@ from core.learners.dfop import bank, blocks, kernels
 from core.learners.dfop.blocks import Block
 from core.learners.dfop.kernels import DONE, FORGOTTEN, LEAK, REFRESH, SPOILED, Forecasts, GivenRows
 from core.learners.learner import NO_VALUE, NONE_GIVEN
-from core.learners.linear import LinearLearner, as_views, with_class
+from core.learners.linear import LinearLearner, as_views, column_count, linear_model, with_class
+from core.learners.posterior import View, spectral_norm
 from core.numerics.linalg import mirror_upper, spd_inverse
 from core.state.layout import POSITIVE, WHOLE, Array, Counts, Layout, Range, Shares, Symmetric
 
@@ -246,6 +247,48 @@ class Dfop(LinearLearner):
         """The members' weights, averaged: the linear model of the mixture where no score is clipped."""
         return np.tensordot(self.mixing, self.W, 1)
 
+    def posterior(self, view: View) -> Header:
+        """Weights, covariance Q, its spectral norm and the noise variance v, of each rate if there are several.
+
+        Q v is the covariance of the weights; Q is the P of the arXiv version, and mu P in the journal's (kernels.py).
+        Of classes, whose targets are +-1, v is 1, the most it can be.
+        """
+        d, D = self.spec.dimension, self.W.shape[2]
+        at, bias = (np.append(view.wanted, d), ["bias"]) if d < D else (view.wanted, [])
+        members = {f"{rate:g}": self._posterior(k, at, view) for k, rate in enumerate(self.rates)}
+        names: Header = {"names": view.chosen + bias}
+        if len(members) == 1:
+            return names | members.popitem()[1]
+        shares = zip(members, self.mixing.tolist(), strict=True)
+        return names | {"rates": {rate: {"share": share, **members[rate]} for rate, share in shares}}
+
+    def _posterior(self, k: int, at: Ints, view: View) -> Header:
+        columns = np.ascontiguousarray(self.W[k, : column_count(self.classes)][:, at])
+        rows = linear_model(columns, len(at), None if self.regression else self.classes).coefficients
+        return {
+            "weights": dict(zip(view.outputs, rows, strict=True)),
+            "covariance": view.matrix(self.Q[k], at),
+            "noise_variance": self._noise[k],
+            "norm": spectral_norm(self.Q[k]),
+        }
+
+    @property
+    def _noise(self) -> list[float]:
+        """The noise variance v of every member; of classes 1, the largest that targets of +-1 can have."""
+        noise = np.minimum(self.counters[:, kernels.NOISE], kernels.PREDICTION_MAX)
+        return noise.tolist() if self.regression else [1.0] * len(noise)
+
+    def deviations(self) -> Floats:
+        """Standard deviations of ``weights`` (m, d), those between the members included."""
+        d = self.spec.dimension
+        columns = self.W[:, : column_count(self.classes), :d]
+        within = np.array(self._noise)[:, None] * self.Q[:, range(d), range(d)]
+        with np.errstate(over="ignore"):
+            between = np.square(columns - np.tensordot(self.mixing, columns, 1))
+            variance = np.tensordot(self.mixing, within[:, None] + between, 1)
+        found = np.minimum(np.sqrt(variance), kernels.PREDICTION_MAX)
+        return found if self.regression or self.classes > 2 else np.repeat(found, self.classes, axis=0)
+
     def info(self) -> Header:
         """Rows, the window 1 / (mean rate) (None: all rows), the members' rates and weights, a regression's noise."""
         rate = float(self.mixing @ np.array(self.rates))
@@ -253,8 +296,7 @@ class Dfop(LinearLearner):
         if len(self.rates) > 1:
             seen |= {"forgetting_rates": [*self.rates], "forgetting_weights": self.mixing.tolist()}
         if self.regression:
-            noise = np.minimum(self.counters[:, kernels.NOISE], kernels.PREDICTION_MAX)
-            seen["noise_std"] = math.sqrt(self.mixing @ noise) if self.rows else None
+            seen["noise_std"] = math.sqrt(self.mixing @ np.array(self._noise)) if self.rows else None
         return seen
 
     @property

@@ -1,5 +1,6 @@
 """The learner behind GA2M; kernels.py has its equations."""
 
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -7,7 +8,8 @@ import numpy as np
 from core.contract import Floats, Header, Ints, Spec
 from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
 from core.learners.learner import RowLearner
-from core.learners.linear import column_count, with_class
+from core.learners.linear import column_count, linear_model, with_class
+from core.learners.posterior import View
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
 _FIRST_TWO = (-0.5, 0.5)
@@ -17,6 +19,8 @@ _SINGLE = ((32, 32), (256, 8))
 _PAIR = ((12, 8), (32, 4), (64, 2))
 """(Most columns, bins per column in a pair); with more columns there are no pairs."""
 _WIDE = 4
+EDGE_MAX = 1e300
+"""Edges of bins are capped here, which a huge spread could make larger than any number."""
 
 
 def column_bins(d: int) -> int:
@@ -101,6 +105,28 @@ class Ga2m(RowLearner):
     def weights(self) -> None:
         """None: the scores are not linear in the columns."""
         return
+
+    def posterior(self, view: View) -> Header:
+        """The curves: of each column, and of each pair, the edges between its bins and the number of each bin."""
+        (B, C, _), d = self._shape, self.spec.dimension
+        W = linear_model(self.W.T, len(self.W), self.classes, _FIRST_TWO).coefficients  # (K, cells)
+        wanted, curves, begin = {*view.wanted.tolist()}, dict[str, Header](), d * B
+        for j in view.wanted.tolist():
+            curves[view.names[j]] = self._curve(view, [j], B, W[:, j * B : (j + 1) * B])
+        for a, b in combinations(range(d), 2) if C else ():
+            if {a, b} <= wanted:
+                name, own = f"{view.names[a]} x {view.names[b]}", W[:, begin : begin + C * C].reshape(-1, C, C)
+                curves[name] = self._curve(view, [a, b], C, own)
+            begin += C * C
+        return {"curves": curves, "bias": dict(zip(view.outputs, W[:, -1], strict=True))}
+
+    def _curve(self, view: View, columns: list[int], bins: int, values: Floats) -> Header:
+        centre, spread = view.affine or (np.zeros(self.spec.dimension), np.ones(self.spec.dimension))
+        t = 2.0 * np.arange(1, bins) / bins - 1.0
+        z = t * np.sqrt(2.0 / (1.0 - t * t))  # where u_j of kernels.py passes from one bin to the next
+        with np.errstate(over="ignore"):
+            edges = [np.clip(centre[j] + spread[j] * z, -EDGE_MAX, EDGE_MAX) for j in columns]
+        return {"edges": edges if edges[1:] else edges[0], "values": dict(zip(view.outputs, values, strict=True))}
 
     def info(self) -> Header:
         """Rows learned, and the number of cells."""

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Spec, Weights
 from core.learners.calibration import CALIBRATION, fresh_calibration
-from core.learners.linear import LinearLearner, with_class
+from core.learners.linear import LinearLearner, linear_model, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
 from core.learners.odm.steps import CANDIDATE_MAX, LOSS_MAX, RADIUS, SQUARE_MAX
+from core.learners.posterior import View
 from core.numerics.weighting import FIXED_SHARE
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range, Shares
 
@@ -145,6 +146,14 @@ class DynamicOdm(LinearLearner):
     def mean_columns(self) -> Floats:
         """The candidates' average."""
         return np.asarray(np.einsum("k,ckj->cj", self.shares, self.W))
+
+    def posterior(self, view: View) -> Header:
+        """The candidates: each with its linear model, its rows since its epoch began, and its share."""
+        rows, d = int(self.counters[kernels.ROWS]), self.spec.dimension
+        models = [linear_model(self.W[:, k], d, self.classes, self.first_two) for k in range(self.count)]
+        since = [rows % int(epoch) if self._bank else rows for epoch in self.epochs[: self.count]]
+        known = zip(models, since, self.shares.tolist(), strict=False)
+        return {"candidates": [{**view.linear(own), "rows": age, "share": share} for own, age, share in known]}
 
     def info(self) -> Header:
         """Rows, the margin's mean and deviation and, for a bank, epochs with their weights.

@@ -26,6 +26,7 @@ import numpy as np
 
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Header, Ints, Spec
 from core.learners.learner import RowLearner
+from core.learners.posterior import View
 from core.learners.vigo import kernels as at
 from core.learners.vigo.gaussians import explain
 from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Triangle
@@ -216,6 +217,18 @@ class Vigo(RowLearner):
     def weights(self) -> None:
         """None: the boundaries are quadratic."""
         return
+
+    def posterior(self, view: View) -> Header:
+        """The Gaussian of each class: mean, covariance E[Lambda]^-1, rows (count), nu, beta and c; see kernels.py."""
+        classes = {}
+        for output, factor, (mean, _), own in zip(view.outputs, self.L, self.means, self.stats, strict=True):
+            L = np.triu(factor)
+            inverse = L.diagonal().copy()
+            np.fill_diagonal(L, np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0))
+            places = {"count": at.ROWS, "nu": at.NU, "beta": at.BETA, "c": at.COUNT}
+            numbers = {name: float(own[place]) for name, place in places.items()}
+            classes[output] = {"mean": view.by_name(mean), "covariance": view.matrix(L.T @ L), **numbers}
+        return {"names": view.chosen, "classes": classes}
 
     def info(self) -> Header:
         """Rows learned, and per class the rows that its mean (beta) and its covariance (nu - D) count for."""

@@ -40,6 +40,9 @@ class WeightsAnswer(BaseModel):
     bias: dict[str, float] = Field(examples=[{"UP": 0.1, "DOWN": -0.1}])
     version: Version
     incarnation: Incarnation
+    std: dict[str, dict[str, float]] | None = Field(
+        None, description="dfop, gdfop and rls: the standard deviations of the weights, as far as the model knows them."
+    )
     residual: dict[str, float] | None = Field(
         None,
         description="Models of sparse rows: the share of the weights, 0 to 1, that the weights shown do not explain.",
@@ -65,11 +68,11 @@ async def show_weights(
 ) -> Response:
     """Weights of a linear model; 409 if it is not linear in its columns, as with random features.
 
-    `names` picks columns, `sparsity` the largest weights per output. After a change of features, they are the experts'
-    weights over the present columns, averaged by the experts' shares in the predictions; `share` says how much of them
-    is linear. For a model of named sparse rows, the weights over the given `names` (required; a URL holds 64 KB) are
-    recovered from those of the projection; `residual` is the share of the model that they leave unexplained. 422 if
-    they cannot be recovered.
+    `names` picks columns, `sparsity` the largest weights per output; `std` has their standard deviations (`dfop`,
+    `gdfop`, `rls`). After a change of features, they are the experts' weights over the present columns, averaged by the
+    experts' shares in the predictions; `share` says how much of them is linear. For a model of named sparse rows, the
+    weights over the given `names` (required; a URL holds 64 KB) are recovered from those of the projection; `residual`
+    is the share of the model that they leave unexplained. 422 if they cannot be recovered.
     """
     async with replica.held():
         schema, same, tag = replica.model.prediction_schema, not_modified(request, replica), tag_of(replica)
@@ -109,6 +112,10 @@ def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> Weig
     }
     bias = dict(zip(outputs, found.bias.tolist(), strict=True))
     answer = WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)
+    if (std := read.weight_deviations(replica.model.own)) is not None:
+        place = {name: at for at, name in enumerate(known)}
+        rows = zip(named, std.tolist(), strict=True)
+        answer.std = {output: {name: row[place[name]] for name in named[output]} for output, row in rows}
     if (share := read.linear_share(replica.model.own)) is not None:
         answer.share = share
     return answer

@@ -8,9 +8,10 @@ from core.contract import WEIGHT_MAX, WEIGHT_MIN
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm.steps import LOSS_MAX
-from core.model import Model, plans, save
+from core.model import Model, plans, read, save
 from core.model.apply import apply
 from core.state.layout import LARGEST, ROWS_MAX, Layout
+from tests.core.model.test_posterior import arrays
 
 CASES = [(algorithm, task) for algorithm, entry in ALGORITHMS.items() for task in entry.tasks]
 ENDS = (1, 2, 10, 100, 1000)
@@ -91,6 +92,7 @@ def live(algorithm, task, stream, how):
         saved = save.to_bytes(machine)
         loaded, _ = save.from_bytes(saved)
         assert saved == save.to_bytes(loaded)
+        assert all(np.isfinite(own).all() for own in arrays(read.posterior(machine)))
     return machine
 
 

@@ -1,0 +1,89 @@
+"""What a learner holds, by the names of its columns, for people who read it: ``GET /models/{name}/posterior``.
+
+Every learner has ``posterior(view)``; it returns a document whose numbers may be arrays, and changes nothing. Numbers
+are in the learner's own terms, with ``scaling`` over scaled columns; only edges of bins are in the columns' units.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from core.contract import Floats, Header, Ints, Weights
+
+LANCZOS_COLUMNS_MIN, NORM_ERROR = 64, 1e-6
+
+
+class View(NamedTuple):
+    """What is asked for of a learner of d columns."""
+
+    names: tuple[str, ...]  # of the d columns
+    wanted: Ints  # positions of those that are asked for
+    outputs: tuple[str, ...]  # one per class seen, or "value"
+    diagonal: bool  # without the numbers off the diagonals of matrices
+    affine: tuple[Floats, Floats] | None = None  # centre and spread (d,) of the columns; None: they are not scaled
+
+    @property
+    def chosen(self) -> list[str]:
+        """The names of the columns asked for."""
+        return [self.names[at] for at in self.wanted]
+
+    def widened(self, further: Sequence[str]) -> "View":
+        """The view of a learner that has further columns behind these: all of them, or none if a part is asked for."""
+        whole = len(self.wanted) == len(self.names)
+        more = np.arange(len(self.names), len(self.names) + len(further)) if whole else self.wanted[:0]
+        return self._replace(names=(*self.names, *further), wanted=np.concatenate([self.wanted, more]), affine=None)
+
+    def by_name(self, values: Floats) -> Header:
+        """Values (d,) of the columns asked for, by name."""
+        return {self.names[at]: values[at] for at in self.wanted.tolist()}
+
+    def matrix(self, values: Floats, at: Ints | None = None) -> Floats:
+        """Rows and columns ``at`` (default: those asked for) of a symmetric matrix (d, d), or its diagonal alone."""
+        at = self.wanted if at is None else at
+        return values.diagonal()[at] if self.diagonal else values[np.ix_(at, at)]
+
+    def linear(self, weights: Weights) -> Header:
+        """A linear model: ``weights`` of each output by column, and ``bias``."""
+        rows = zip(self.outputs, weights.coefficients, strict=True)
+        return {
+            "weights": {output: self.by_name(row) for output, row in rows},
+            "bias": dict(zip(self.outputs, weights.bias, strict=True)),
+        }
+
+
+class Shown(Protocol):
+    """A learner whose posterior is shown: every one."""
+
+    def posterior(self, view: View) -> Header:
+        """What the learner holds, as a document; numbers may be arrays. Changes nothing."""
+
+
+def random_names(count: int) -> list[str]:
+    """Names of random features."""
+    return [f"random feature {number}" for number in range(1, count + 1)]
+
+
+def spectral_norm(matrix: Floats) -> float:
+    """The largest eigenvalue of a symmetric positive semidefinite matrix (d, d)."""
+    size = float(np.abs(matrix).max(initial=0.0))
+    if size == 0.0 or len(matrix) < LANCZOS_COLUMNS_MIN:
+        return size and size * float(np.linalg.norm(matrix / size, 2))
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh  # noqa: PLC0415  large, and for wide models alone
+
+    try:
+        (found,) = eigsh(matrix / size, k=1, v0=np.ones(len(matrix)), tol=NORM_ERROR, return_eigenvectors=False)
+    except ArpackNoConvergence:  # the largest ones are all but equal
+        found = np.linalg.eigvalsh(matrix / size)[-1]
+    return size * float(found)
+
+
+def count_numbers(document: object) -> int:
+    """How many numbers a document has."""
+    if isinstance(document, np.ndarray):
+        return document.size
+    if isinstance(document, dict):
+        return sum(map(count_numbers, document.values()))
+    if isinstance(document, list):
+        return sum(map(count_numbers, document))
+    return int(isinstance(document, float | int))

@@ -1,0 +1,101 @@
+"""GET /models/{name}/posterior: what a learner holds, as matrices and numbers by column name."""
+
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict
+from starlette.requests import Request
+from starlette.responses import Response
+
+from core.features import SparseSchema
+from core.learners.posterior import count_numbers
+from core.model import read
+from core.problems import Invalid, Problem
+from service.api.http.context import Text
+from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
+from service.api.http.route import READ, Route
+from service.api.models.documents import json_of
+from service.api.models.models import ReadModel
+from service.api.schemas import Incarnation, Version
+from service.errors import RequestConflict, TooLarge
+from service.runtime.replicas.replica import Replica
+from service.runtime.threads import in_thread_if_large
+
+router = APIRouter(route_class=Route, tags=["models"])
+NUMBERS_MAX = 1_000_000
+"""Most numbers in an answer."""
+
+
+class PosteriorAnswer(BaseModel):
+    """The fields depend on the family of the algorithm."""
+
+    model_config = ConfigDict(extra="allow")
+    version: Version
+    incarnation: Incarnation
+
+
+@router.get("/models/{name}/posterior", dependencies=[READ], response_model=PosteriorAnswer, responses=NOT_MODIFIED)
+async def show_posterior(
+    request: Request,
+    replica: ReadModel,
+    features: Annotated[Text | None, Query(description="Show only the columns of these features.")] = None,
+    diagonal: Annotated[bool, Query(description="Without the numbers off the diagonals of matrices.")] = False,
+) -> Response:
+    """What the learner holds, by column name.
+
+    - `dfop`, `gdfop`, `rls`: `names`, `weights`, `covariance` (the P-matrix in the order of names; times
+      `noise_variance` it is the covariance of the weights), `norm` (its spectral norm); with
+      `"forgetting_rate": "auto"` these for each of `rates`, with its `share`. `sparse_dfop`: the same over the
+      compressed columns.
+    - `vigo`, `vigod`, `vigow`: `mean`, `covariance`, `count` and the counts of the paper for each of `classes`.
+    - `odm`, `dynamic_odm`: `candidates`, each a linear model with its rows and its share.
+    - `fesl_c`, `fesl_s`: `experts`, each a linear model with its share, and `mapping_error`.
+    - `ga2m`: `curves` of columns and of pairs: `edges` between bins, and the `values` of the bins.
+    - `auto`: `experts`, each with `share`, `family` and its `posterior`.
+
+    Numbers are in the learner's terms: with `scaling`, over scaled columns. After a change of features, other families
+    have `experts`, too. 409 before the first row has determined the features; 413 if it is more than a million numbers.
+    """
+    async with replica.held():
+        if (same := not_modified(request, replica)) is not None:
+            return same
+        names = _chosen(replica, features)
+        make = partial(_document, replica, names, diagonal)
+        return tagged(json_of(await in_thread_if_large(replica.model.nbytes, make)), tag_of(replica))
+
+
+def _chosen(replica: Replica, given: str | None) -> list[str] | None:
+    """The features asked for."""
+    schema = replica.model.prediction_schema
+    if schema is None:
+        raise RequestConflict(f"model {replica.name} has no features yet: the first feedback row determines them")
+    if given is None:
+        return None
+    if isinstance(schema, SparseSchema):
+        raise Invalid.of("features", "cannot be chosen: rows are compressed, and names are not kept")
+    names = given.split(",")
+    strange = [at for at, name in enumerate(names) if name not in schema.index]
+    if strange:
+        raise Invalid(*(Problem(f"features[{at}]", "is not a feature", [*schema.names[:100]]) for at in strange[:20]))
+    return names
+
+
+def _document(replica: Replica, features: list[str] | None, diagonal: bool) -> bytes:
+    found = read.posterior(replica.model, features, diagonal=diagonal)
+    if (numbers := count_numbers(found)) > NUMBERS_MAX:
+        detail = f"the posterior has {numbers} numbers, of which an answer may have {NUMBERS_MAX}"
+        fewer = [("features", "only the columns of these"), ("diagonal", "true: without numbers off the diagonal")]
+        raise TooLarge(detail, [Problem(name, "would make it smaller", remedy) for name, remedy in fewer])
+    return _encode({**found, "version": replica.version, "incarnation": replica.incarnation})
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be part of a document")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_listed).encode
