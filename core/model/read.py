@@ -87,7 +87,7 @@ def weights(parts: LearnerParts) -> Weights | None:
 def weight_deviations(parts: LearnerParts) -> Floats | None:
     """Standard deviations of ``weights`` (m, D); None if the learner knows none, or if they are of several experts."""
     model = parts.switching.in_force
-    return None if model is None else model.weight_deviations()
+    return None if model is None or model.mixture is not None else model.own.weight_deviations()
 
 
 def posterior(model: Model, features: Collection[str] | None = None, *, diagonal: bool = False) -> Header:
@@ -110,12 +110,16 @@ def posterior(model: Model, features: Collection[str] | None = None, *, diagonal
         own = [column for feature in schema.features if feature.name in features for column in feature.columns]
         wanted = {name for name in parts.row_columns if name.partition(" (t-")[0] in own}
     outputs = ["value"] if parts.regression else [key(label) for label in model.labels.labels]
-    found = space.posterior(wanted, outputs, diagonal)
-    if model.config.algorithm_id not in FESL:
-        return found
-    experts = found.get("experts", [{"name": "new", "share": 1.0, "posterior": found}])
-    flat = [{"name": one["name"], "share": one["share"], **one["posterior"]} for one in experts]
-    return {"experts": flat, "mapping_error": parts.switching.mapping_error}
+    shares = [1.0] if space.mixture is None else space.mixture.weights.tolist()
+    held = [one.posterior(wanted, outputs, diagonal) for one in space.experts.values()]
+    known = [*zip(space.experts, shares, held, strict=True)]
+    if model.config.algorithm_id in FESL:
+        experts = [{"name": name, "share": share, **own} for name, share, own in known]
+    elif space.mixture is None:
+        return held[0]
+    else:
+        experts = [{"name": name, "share": share, "posterior": own} for name, share, own in known]
+    return {"experts": experts, "mapping_error": parts.switching.mapping_error}
 
 
 def linear_share(parts: LearnerParts) -> float | None:

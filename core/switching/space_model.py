@@ -22,7 +22,6 @@ Which one will be kept is unknown during the overlap, so the recovery learns the
 after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
 """
 
-from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -357,23 +356,6 @@ class SpaceModel(Nested):
     def explain(self, raw: Floats) -> Header | None:
         """The likeliest expert's explanation of one raw row (1, F), if it has no weights; None without one."""
         return self._likeliest.explain_encoded(self.encode(raw))
-
-    def weight_deviations(self) -> Floats | None:
-        """Standard deviations of ``weights`` (m, D); None if there are several experts, or the learner knows none."""
-        return None if self.mixture is not None else self.own.weight_deviations()
-
-    def posterior(self, wanted: Collection[str] | None, outputs: Sequence[str], diagonal: bool) -> Header:
-        """What the learner holds (``SpaceExpert.posterior``), or every expert's learner after a change of features."""
-        if self.mixture is None:
-            return self.own.posterior(wanted, outputs, diagonal)
-        shares = zip(self.experts.items(), self.mixture.weights.tolist(), strict=True)
-        return {
-            "experts": [
-                {"name": name, "share": share, "posterior": expert.posterior(wanted, outputs, diagonal)}
-                for (name, expert), share in shares
-            ],
-            "mapping_error": None if self.recovery is None else self.recovery.error,
-        }
 
     def info(self) -> Header:
         """The likeliest expert's summary for people."""

@@ -17,6 +17,7 @@ BODIES = {
     ("POST", "/models/{name}/feedback"): {**ROW, "label": "UP"},
     ("POST", "/models/{name}/predict/batch"): {"columns": ["a", "b"], "data": [[1, 2]]},
     ("POST", "/models/{name}/feedback/batch"): {"columns": ["a", "b"], "data": [[1, 2]], "labels": ["UP"]},
+    ("POST", "/models/{name}/evaluate"): {"columns": ["a", "b"], "data": [[1, 2]], "labels": ["UP"]},
     ("PATCH", "/models/{name}"): {"on_drift": "reset"},
     ("POST", "/models/{name}/copy"): {"name": "other"},
     ("POST", "/models/{name}/restore"): {"version": 0},

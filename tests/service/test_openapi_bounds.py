@@ -172,6 +172,7 @@ SKIPPED = {
     "weight",
     "drop",
     "means",
+    "diagonal",
     "totals",
 }
 """Texts of many forms, which the document does not tell; of a boolean as well."""
