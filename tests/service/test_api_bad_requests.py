@@ -89,7 +89,7 @@ async def test_what_is_no_json_is_400(api, method, path, content):
 @pytest.mark.parametrize("content", ["[]", "null", "1", '"text"', "true", "[{}]"])
 async def test_a_body_is_an_object(api, method, path, content):
     """Other JSON is 422; batches take lists as well, of rows by name, and miss what these lack."""
-    batch = path.endswith(("/batch", "/overlap"))
+    batch = path.endswith(("/batch", "/overlap", "/evaluate"))
     field = {"[]": "rows", "[{}]": "rows[0].features"}.get(content, "body") if batch else "body"
     await refuses(api, method, path, 422, field, content=content, headers=JSON)
 
@@ -144,7 +144,7 @@ OF_BATCHES = ["text/csv", "application/x-npy", "application/octet-stream"]
 @pytest.mark.parametrize("kind", [*OTHER_TYPES, "application/vnd.apache.parquet", *OF_BATCHES])
 async def test_another_media_type_is_415(api, method, path, kind):
     """With those that the route reads."""
-    if kind in OF_BATCHES and path.endswith(("/batch", "/overlap")):
+    if kind in OF_BATCHES and path.endswith(("/batch", "/overlap", "/evaluate")):
         return
     how = {"content": json.dumps(BODIES[method, path]), "headers": {"Content-Type": kind}}
     found = await refuses(api, method, path, 415, "Content-Type", **how)
