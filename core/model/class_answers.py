@@ -17,7 +17,7 @@ The answer is the label with the least expected cost, the first one of equals: w
     argmin_k sum_{j != k} c_j q_j = argmax_k c_k q_k
 
 Without costs that is the most probable label. Of two labels, it need not be the learner's class once the stream has
-shown that the learner errs.
+shown that the learner errs. With ``variant: "paper"`` the answer is the learner's class, whatever it costs.
 
 A row with a new label is scored as if that label had been one of the K. Where no label is known at all (the first row
 of a model that declares none) there is no answer, and nothing is scored.
@@ -106,15 +106,15 @@ def answer_rows(
 
 @direct
 @njit(
-    f"b1({CLASSES_IN}, {ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {VECTOR}, {VECTOR}, b1, i8, f8, b1, {COUNTED},"
-    f" {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})",
+    f"b1({CLASSES_IN}, {ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {VECTOR}, {VECTOR}, b1, b1, i8, f8, b1,"
+    f" {COUNTED}, {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})",
     cache=True,
     nogil=True,
 )
 def _absorb(
-    value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, calibration: Floats, fits: bool,
-    known: int, rows: float, counts: bool, scalars: Floats, sums: Floats, classes: Floats, confusion: Floats,
-    scores: Floats, ring: Floats, history: Floats, predicted: Ints, labels: Ints, facts: Floats,
+    value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, calibration: Floats, own: bool,
+    fits: bool, known: int, rows: float, counts: bool, scalars: Floats, sums: Floats, classes: Floats,
+    confusion: Floats, scores: Floats, ring: Floats, history: Floats, predicted: Ints, labels: Ints, facts: Floats,
     errors: Floats,
 ) -> bool:  # fmt: skip
     """The answers for n rows, each from before it was learned, and their scores; the calibration learns from them.
@@ -122,7 +122,7 @@ def _absorb(
         value (n,), p (n, classes)   the learner's a-priori classes, -1 for none, and their probabilities
         truth, weights (n,)          the classes that came; weights of the rows, or (0,): every row counts once
         order (classes,)             the label of each class, those of ``truth`` among them
-        costs (K,)                   of missing each label; (0,): all alike
+        costs (K,), own              of missing each label, (0,): all alike; whether the learner's class is the answer
         fits, known                  whether the calibration learns; how many labels could be answered, the first ones
         rows, counts                 learned before them; whether they are counted in the metrics' arrays, which follow
         predicted, labels (n,)       ``predicted`` and ``truth`` of ``Scored``, written
@@ -142,6 +142,8 @@ def _absorb(
         log_priors(order, seen, counted, priors)
         calibrate_row(p, i, priors, calibration, logs, s, r)
         predicted[i] = _answer(r, order, costs, known, rows + i, q)
+        if own and value[i] >= 0:
+            predicted[i] = order[value[i]]
         labels[i] = order[truth[i]]
         seen[labels[i]] += 1.0
         counted += 1.0
@@ -176,7 +178,7 @@ class ClassAnswers(Holder):
 
     def configure(self, config: Config) -> None:
         """Continue with another configuration."""
-        self._config = config
+        self._config, self._by_learner = config, config.params.get("variant") == "paper"
         self.labels = self.seen if config.labels is None else LabelSet(config.labels)
         self._arrange()
 
@@ -205,7 +207,10 @@ class ClassAnswers(Holder):
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
         known = self._order, self._costs, self.metrics.labels_seen, self.calibration
-        return Prediction(*answer_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows))
+        value, shares = answer_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows)
+        if self._by_learner and len(self._order):
+            value = np.where(prediction.value >= 0, self._order[prediction.value], value)
+        return Prediction(value, shares)
 
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Answers as labels, None where there is none."""
@@ -246,7 +251,7 @@ class ClassAnswers(Holder):
         else:
             weights = _NO_WEIGHTS if rows.weights is None else rows.weights
             made = prediction.value, self._shares(prediction), truth, weights
-            state = self._order, self._costs, self.calibration
+            state = self._order, self._costs, self.calibration, self._by_learner
             known, before = K - (new and self.labels is self.seen), metrics.rows
             if not _absorb(*made, *state, fits, known, before, at_once, *arrays, predicted, labels, facts, errors):
                 raise ValueError("the metrics cannot count the rows")

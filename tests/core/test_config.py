@@ -39,6 +39,7 @@ def test_every_default_is_filled_in():
             "forgetting_rate": "auto",
             "initial_variance": 1000.0,
             "bias": True,
+            "variant": "default",
             "scaling": "none",
             "random_features": 0,
         },
@@ -192,7 +193,7 @@ def test_another_type_says_what_it_must_be(param, value, problem):
 
 def test_unknown_params_and_other_types_of_params_are_refused():
     """The known names are listed; a list of params is none."""
-    known = ["bias", "forgetting_rate", "initial_variance", "random_features", "scaling"]
+    known = ["bias", "forgetting_rate", "initial_variance", "random_features", "scaling", "variant"]
     assert known == refusal(params={"mu": 1})["params.mu"].allowed
     for value in ([], "x", 1, True):
         assert "params" in refusal(params=value)

@@ -11,11 +11,11 @@
     vigo4          Table 4: mistakes on generated streams, five seeds; the paper's Hyperplane has 10 M rows, this 1 M
     fesl2          Table 2 of FESL: T1 = T2 = n/2, ten overlap rows, a Gaussian image; accuracy on T2, ten runs
 
-A line has the paper's figure, ours by the paper's variant (dfop, gdfop and rls have none) and the distance; then ours
-by the defaults, no change (the last label or value) and majority. What is held has a bound: seven streams of DFOP to
-.3 points of what was measured when it was written, a9a to 1 of the paper; ODM by its defaults at most 1 point below;
-VIGO .6 points (Table 4: .5), or two standard errors of a mean of ten orders, from what was measured. Exits with 1 where
-a figure leaves its bound. Sets that are not in PAPERS_DATA are named and left out.
+A line has the paper's figure, ours by the paper's variant (of dfop, gdfop and rls their own class) and the distance;
+then ours by the defaults, no change (the last label or value) and majority. What is held has a bound: seven streams of
+DFOP to .3 points of what was measured when it was written, a9a to 1 of the paper; ODM by its defaults at most 1 point
+below; VIGO .6 points (Table 4: .5), or two standard errors of a mean of ten orders, from what was measured. Exits with
+1 where a figure leaves its bound. Sets that are not in PAPERS_DATA are named and left out.
 """
 
 import argparse

@@ -19,7 +19,13 @@ async def test_put_creates_a_model(api):
     assert {
         "algorithm": "rls",
         "task": "regression",
-        "params": {"initial_variance": 1000.0, "bias": True, "scaling": "none", "random_features": 0},
+        "params": {
+            "initial_variance": 1000.0,
+            "bias": True,
+            "variant": "default",
+            "scaling": "none",
+            "random_features": 0,
+        },
         "features": None,
         "labels": None,
         "missing": "error",

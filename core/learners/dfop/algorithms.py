@@ -41,6 +41,14 @@ _VARIANCE = Param(
     maximum=1e12,
     exclusive_minimum=True,
 )
+_VARIANT = Param(
+    "variant",
+    "choice",
+    "default",
+    'Predicts the most probable label after calibration; "paper": the sign of the score, of several classes the '
+    "largest (Algorithm 1, line 6). In regression they are the same.",
+    choices=("default", "paper"),
+)
 _COMPRESSED_DIM = Param(
     "compressed_dim",
     "integer",
@@ -83,7 +91,7 @@ ALGORITHMS = (
             "regression, squared errors of .171 of the variance, with lags .055 (auto .054)."
         ),
         equation="min Σᵢ (1 − μ)^(t − i) (yᵢ − wᵀxᵢ)² over w, exactly, row by row",
-        params=(_RATE_OR_AUTO, _VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
+        params=(_RATE_OR_AUTO, _VARIANCE, BIAS, _VARIANT, UNSCALED, RANDOM_FEATURES),
     ),
     _family(
         id="gdfop",
@@ -93,7 +101,7 @@ ALGORITHMS = (
             "points less accurate when classes drift."
         ),
         equation="min Σᵢ (λᵢ₊₁ ⋯ λₜ) (yᵢ − wᵀxᵢ)² over w, exactly; λⱼ = 1 − μ where none is given",
-        params=(_RATE, _VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
+        params=(_RATE, _VARIANCE, BIAS, _VARIANT, UNSCALED, RANDOM_FEATURES),
         row_discounts=True,
     ),
     _family(
@@ -104,7 +112,7 @@ ALGORITHMS = (
             "but 10 points less accurate when classes rotate."
         ),
         equation="min Σᵢ (yᵢ − wᵀxᵢ)² + |w|² / p₀ over w, exactly, row by row",
-        params=(_VARIANCE, BIAS, UNSCALED, RANDOM_FEATURES),
+        params=(_VARIANCE, BIAS, _VARIANT, UNSCALED, RANDOM_FEATURES),
     ),
     _family(
         id="sparse_dfop",

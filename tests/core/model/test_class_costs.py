@@ -97,3 +97,33 @@ def test_other_costs_are_no_drift(on_drift):
     learn(4, 1000, sign=-1.0)
     event = machine.outbox.newest
     assert event.rows_before + event.rows_after <= event.row - 4000
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "gdfop", "rls", "odm", "vigo", "fesl_c"])
+@pytest.mark.parametrize("costs", [None, {"fraud": 40}])
+def test_the_paper_s_variant_answers_with_the_learner_s_class(algorithm, costs):
+    """Whatever it costs, and however it is calibrated; rows learned as a block, one by one, or only predicted alike."""
+    names = [f"x{column}" for column in range(X.shape[1])]
+    params = {"variant": "paper"} | ({"scaling": "none"} if algorithm != "vigo" else {})
+    body = {"algorithm": algorithm, "task": "classification", "features": names, "labels": LABELS, "params": params}
+    machines = [Model.first(Config.parse(body | ({"class_costs": costs} if costs else {}))) for _ in range(2)]
+    config, predicted, own = machines[0].config, [], []
+    learner = config.algorithm.build(config.spec(X.shape[1]))
+    classes = dict[int, int]()
+    for at in range(400, 700):
+        row, label = np.ascontiguousarray(X[at : at + 1]), int(y[at])
+        if classes:
+            (value,) = learner.predict(row).value
+            own.append(LABELS[[*classes][value]])
+            predicted += read.named(machines[1].own, read.predict(machines[1].own, row).value)
+        if label not in classes:
+            classes[label] = len(classes)
+            learner.add_class()
+        learner.learn(row, np.array([classes[label]]))
+        for machine in machines[1:]:
+            apply(machine, Entry(at, 0, (Rows(machine.prediction_schema.id, None, row, [LABELS[label]]),)))
+    part = slice(400, 700)
+    (block,) = apply(
+        machines[0], Entry(1, 0, (Rows(machines[0].prediction_schema.id, None, X[part], [LABELS[k] for k in y[part]]),))
+    )
+    assert own == predicted == block.predictions[1:]
