@@ -6,6 +6,7 @@ the first one accepts.
 """
 
 import math
+import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,6 +22,8 @@ MISSING_TEXTS = frozenset({"", "NA", "Na", "na", "N/A", "n/a", "#N/A", "<NA>", "
 MISSING_TEXTS |= {"NULL", "Null", "null", "NONE", "None", "none"}
 """CSV cells, as other programs write them, that are missing values if a number or a time is expected."""
 
+_SHORT_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")
+"""Strings that a client most likely meant as numbers."""
 EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
 """Seconds since 1970 of the first and the last moment of a four-digit year."""
 _EPOCH, _SECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1)
@@ -46,7 +49,8 @@ def number(cell: Any, texts: bool = False) -> float:
     """
     try:
         if type(cell) not in NUMBERS and not (texts and cell.isascii() and "_" not in cell):
-            raise Unfit("is not a number")
+            quoted = isinstance(cell, str) and _SHORT_NUMBER.fullmatch(cell)
+            raise Unfit("is not a number: send it without quotes" if quoted else "is not a number")
         found = float(cell)
     except OverflowError:
         found = math.inf

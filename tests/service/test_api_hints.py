@@ -41,6 +41,22 @@ async def test_a_field_too_many(api, path, body, meant, lacking):
     assert all("is required" == told[name]["problem"] for name in lacking)
 
 
+@pytest.mark.parametrize("path", ["/predict", "/feedback"])
+async def test_a_row_without_features(api, path):
+    """Values that stand beside the label belong under "features", and numbers have no quotes."""
+    model, label = await api.shared(), {"label": "UP"} if path == "/feedback" else {}
+    found = problem(await api.ask("POST", model + path, json={**ROW, **label}), 422)
+    assert 'is required: put the row under "features"' in [one["problem"] for one in found["errors"]]
+    for given, said in (
+        ("3", ": send it without quotes"),
+        ("-0.5", ": send it without quotes"),
+        ("x3", ""),
+        ("3,5", ""),
+    ):
+        found = problem(await api.ask("POST", model + path, json={"features": {**ROW, "a": given}, **label}), 422)
+        assert found["errors"][0]["problem"].startswith(f"is not a number{said}")
+
+
 async def test_a_large_body_is_not_read_again():
     """The field that the decoder met is told, and no other."""
     body = b'{"lable": "' + b"x" * json_body.LOOKED_AT_BYTES + b'", "other": 1}'

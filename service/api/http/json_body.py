@@ -267,6 +267,7 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 UNKNOWN_FIELD = "is not a field of this request"
+UNDER_FEATURES = ': put the row under "features"'
 LOOKED_AT_BYTES = 65_536
 """Largest body that is read again to report all wrong fields; for a larger one only the first is reported."""
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -307,4 +308,6 @@ def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
     lacking = [own.encode_name for own in fields if own.required and own.encode_name not in given]
     if "prediction_id" in known and not {"features", "prediction_id"} & {*given}:
         lacking.append("features")
-    return Invalid(*problems, *(Problem(each, "is required") for each in lacking))
+    is_row = "features" in lacking and all(each.problem == UNKNOWN_FIELD for each in problems)
+    needs = {"features": f"is required{UNDER_FEATURES}"} if is_row else {}
+    return Invalid(*problems, *(Problem(each, needs.get(each, "is required")) for each in lacking))

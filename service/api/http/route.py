@@ -203,7 +203,7 @@ def answered(
         context.telemetry.observe(path, request.method, response.status_code, perf_counter() - started)
         if audited:
             asked = {"method": request.method, "route": path, "status": response.status_code, "key": OWNER.get()}
-            audit.info("a request that needs admin", extra=asked)
+            audit.info("admin request", extra=asked)
         return response
 
     return handle
