@@ -333,7 +333,7 @@ async def test_weights_are_the_linear_model(api):
     """By output and column; bias plus weights times features is the prediction."""
     path = await api.learnt(RLS, rows=6)
     found = await api.get(f"{path}/weights")
-    assert {"weights", "bias", "version", "incarnation"} == set(found)
+    assert {"weights", "bias", "std", "version", "incarnation"} == set(found)
     weights, bias = found["weights"]["value"], found["bias"]["value"]
     told = (await api.post(f"{path}/predict", ROW))["prediction"]
     assert math.isclose(told, bias + sum(weights[name] * ROW["features"][name] for name in weights), rel_tol=1e-9)
@@ -342,7 +342,8 @@ async def test_weights_are_the_linear_model(api):
 async def test_weights_can_be_picked(api):
     """Names picks columns, sparsity the largest of each output; one-hot columns have names of their own."""
     path = await api.new(features=["x", {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}])
-    assert {"weights": {}, "bias": {}} == {k: v for k, v in (await api.get(f"{path}/weights")).items() if v == {}}
+    empty = {"weights": {}, "bias": {}, "std": {}}
+    assert empty == {k: v for k, v in (await api.get(f"{path}/weights")).items() if v == {}}
     for row in range(6):
         label, day = ("UP", "mon") if row % 2 else ("DOWN", "tue")
         await api.post(f"{path}/feedback", {"features": {"x": features(row)["a"], "day": day}, "label": label})
