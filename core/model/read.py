@@ -35,15 +35,17 @@ def predict(parts: LearnerParts, raw: Floats) -> Prediction:
     return parts.answers.of(parts.switching.in_force.predict(raw))
 
 
-def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, ServedPrediction]:
-    """Predict one raw row (1, F) that is tracked, with all learners."""
-    prediction = predict(model.own, raw)
-    returned = returned_prediction(model.own, prediction, 0)
-    if model.challengers:
-        learners = [one.parts for one in model.challengers.values()]
-        others = tuple([returned_prediction(parts, predict(parts, raw), 0) for parts in learners])
-        returned = replace(returned, challengers=others)
-    return prediction, returned
+def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, list[ServedPrediction]]:
+    """Predict raw rows (n, F) that are tracked, with all learners; each is the next row."""
+    prediction, learners = predict(model.own, raw), [one.parts for one in model.challengers.values()]
+    theirs, kept = [predict(parts, raw) for parts in learners], list[ServedPrediction]()
+    for row in range(len(raw)):
+        returned = returned_prediction(model.own, prediction, row)
+        if learners:
+            both = zip(learners, theirs, strict=True)
+            returned = replace(returned, challengers=tuple([returned_prediction(*one, row) for one in both]))
+        kept.append(returned)
+    return prediction, kept
 
 
 def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -> ServedPrediction:

@@ -65,6 +65,9 @@ Level = Annotated[
     _ANY_LEVEL,
     Field(description="Regression: add intervals that cover this share of the labels."),
 ]
+ToTrack = Annotated[
+    bool | None, Field(description="Keep the rows until their labels arrive; needs the scope learn.", examples=[True])
+]
 _BOUNDS: dict[str, Any] = {
     "anyOf": [{"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}, {"type": "null"}]
 }
@@ -213,6 +216,7 @@ class PredictColumns(Body, forbid_unknown_fields=True):
     columns: ColumnNames
     data: Data
     interval: Level = None
+    track: ToTrack = None
 
 
 class FeedbackColumns(Body, forbid_unknown_fields=True):
@@ -253,6 +257,7 @@ class PredictRecords(Body, forbid_unknown_fields=True):
 
     rows: Annotated[list[PredictRecord], Field(min_length=1)]
     interval: Level = None
+    track: ToTrack = None
 
 
 class FeedbackRecords(Body, forbid_unknown_fields=True):
@@ -278,6 +283,7 @@ class PredictSparse(Body, forbid_unknown_fields=True):
 
     rows: SparseRows
     interval: Level = None
+    track: ToTrack = None
 
 
 class FeedbackSparse(Body, forbid_unknown_fields=True):
@@ -314,6 +320,9 @@ class PredictedBatch(Body, omit_defaults=True, kw_only=True):
             examples=[[[58.2, 66.1], [60.4, 68.3]]],
             description="If `interval` was given: low and high of each row.",
         ),
+    ] = None
+    prediction_ids: Annotated[
+        list[str] | None, Field(description="If `track` was given: the ids to send the labels with.")
     ] = None
     version: Version
     incarnation: Incarnation

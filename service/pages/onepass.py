@@ -183,9 +183,9 @@ class RemoteModel:
         row = {"features": None if features is None else dict(features), "id": id, "prediction_id": prediction_id}
         return self._ask("POST", "/feedback", {**_given({**row, "weight": weight}), "label": label})
 
-    def predict_batch(self, rows: Any) -> dict[str, Any]:
-        """Predict rows: dicts, lists, an array or a data frame."""
-        return self._ask("POST", "/predict/batch", self._table(rows))
+    def predict_batch(self, rows: Any, *, track: bool = False) -> dict[str, Any]:
+        """Predict rows: dicts, lists, an array or a data frame; with ``track`` they are kept for their labels."""
+        return self._ask("POST", "/predict/batch", {**self._table(rows), **_given({"track": track or None})})
 
     def feedback_batch(
         self, rows: Any, labels: Iterable[Any], *, ids: Sequence[str | int] | None = None

@@ -52,6 +52,14 @@ class Pending:
         calls = [_track_call(item) for item in items]
         return [_tracked(result) for result in await self._connection.run(calls)] if calls else []
 
+    async def drop(self, name: str, incarnation: str, prediction_ids: Sequence[str]) -> None:
+        """Keep predictions no longer."""
+        if prediction_ids:
+            keys, ids = ModelKeys(name, incarnation), [raw(one) for one in prediction_ids]
+            calls = [Call(None, (keys.pending_due,), ("ZREM", keys.pending_due, *ids))]
+            calls.append(Call(None, (keys.pending,), ("HDEL", keys.pending, *ids)))
+            await self._connection.run(calls)
+
     async def fetch(
         self, name: str, incarnation: str, prediction_id: str, seen_id: str
     ) -> tuple[bytes | None, int | None, SeenId | None]:

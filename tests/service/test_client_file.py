@@ -111,6 +111,7 @@ def test_tables(boiler):
         boiler.partial_fit(table, np.array([1.0, 2.0]))
     assert 8 == boiler.show()["rows"]
     assert 2 == len(boiler.predict_many(rows))
+    assert 2 == len(boiler.predict_batch(rows, track=True)["prediction_ids"])
     assert [2, 8] == [boiler.evaluate(rows, [1.0, 2.0])["metrics"]["rows"], boiler.show()["rows"]]
     assert [None, 1.0] == boiler._table([[math.nan, 1.0]])["data"][0]
 

@@ -14,6 +14,7 @@ CONFIG: dict[str, Any] = {
         "forgetting_rate": "auto",
         "initial_variance": 1000.0,
         "bias": True,
+        "variant": "default",
         "scaling": "none",
         "random_features": 0,
     },

@@ -140,8 +140,9 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
         space, raw, first = await read_rows(ctx, replica, len(body), partial(rows_of, asked))
         if asked.track:
             return await _tracked(ctx, replica, asked, first, len(body))
-        batch = await predict.predict_many(replica, space, raw)
-        if batch is not None:
+        found = await predict.predict_many(replica, space, raw)
+        if found is not None:
+            batch, _ = found
             if batch.predictions[0] is None:
                 raise RequestConflict(f"model {replica.name} {NO_LABEL}")
             return await in_thread_if_large(ROW_BYTES * len(raw), rendered, replica.name, batch, asked)

@@ -1,6 +1,5 @@
 """POST /models/{name}/predict and /predict/batch: predictions, which change nothing."""
 
-import secrets
 from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
@@ -16,18 +15,18 @@ from core.entry import ServedPrediction
 from core.features import Space, SparseSchema
 from core.features.labels import key
 from core.model import Model, cost, read
-from core.problems import Invalid, Problem
+from core.problems import Invalid
 from service.api.http.context import Context, Ctx, Fresh, ModelName
 from service.api.http.lines import lines_of
 from service.api.http.route import READ
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
-from service.api.rows import interval, plain_rows
+from service.api.rows import interval, plain_rows, tracking
 from service.api.rows.batches import read_batch, read_row
 from service.api.rows.formats.csv_tables import CSV_QUERIES
 from service.api.rows.formats.json_tables import PREDICT
+from service.api.rows.formats.tables import check_size
 from service.api.rows.idempotency import read_rows, validator_of
-from service.api.rows.identity import PREDICTION
 from service.api.rows.interval import level_of
 from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.row_request import RowRequest
@@ -42,19 +41,18 @@ from service.api.schemas import (
     PredictRow,
     PredictSparse,
 )
-from service.errors import IdsFull, PendingFull, RequestConflict, no_model
 from service.runtime import threads
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.table import Table, alone
 from service.runtime.threads import in_thread_if_large, in_thread_if_long
-from service.store.log import codec
-from service.store.log.appends import RememberedIds
 from service.store.pending import Track
 
 router = APIRouter(route_class=RowRoute)
 _row = msgspec.json.Decoder(PredictRow)
 _encode = msgspec.json.Encoder().encode
 T = TypeVar("T")
+TRACKED_BYTES = 512
+"""Assumed cost of encoding a tracked row, in bytes of a body."""
 ROW_FLOPS = 200.0
 """Assumed cost of naming one prediction of a batch, in floating-point operations."""
 
@@ -118,17 +116,18 @@ async def predict_asked(
     answer = _answer(replica, prediction, level)
     if ask.explain:  # before anything is awaited: the model may move on then
         answer.explanation = await _explain(replica.model, ask.features, raw, prediction, size)
-    if served is not None:
-        kept = validator_of(ctx, replica).row_to_keep(space, raw, ask.features)
-        answer.prediction_id = await _track(ctx, replica, *kept, served, answer.version, identity)
-        ctx.unlabelled.note(replica, space, raw, served)
+    if served:
+        kept = validator_of(ctx, replica).rows_to_keep(space, raw, Table([ask.features], alone))
+        items = tracking.tracks(ctx, replica, kept, served, answer.version, identity)
+        (answer.prediction_id,) = await tracking.keep(ctx, replica, items)
+        ctx.unlabelled.note(replica, space, raw, served[0])
     return answer
 
 
 @router.post(
     "/models/{name}/predict/batch",
     tags=["batches"],
-    dependencies=[READ, described(*CSV_QUERIES, interval.QUERY)],
+    dependencies=[READ, described(*CSV_QUERIES, interval.QUERY, tracking.QUERY)],
     response_model=PredictedBatch,
     openapi_extra=raw_body(
         PredictColumns,
@@ -147,21 +146,51 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
 
     JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header, and
     `application/x-npy`, a file of `numpy.save` (float64, columns in schema order). Models of sparse rows take rows by
-    name, `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels are ignored. `?interval=`
-    requests intervals if the body cannot hold `interval`.
+    name, `{"rows": [{"names": [...], "values": [...]}]}` and `text/x-svmlight`, whose labels are ignored. With `track`,
+    every row is kept under one of `prediction_ids` until its label arrives, or none is; that needs the scope `learn`.
+    `?interval=` and `?track=` are for bodies that cannot hold these fields.
     """
     replica, table, body = await read_batch(ctx, request, name, PREDICT, fresh)
     level = level_of(table.interval, replica.model.config.task, request.query_params.get(interval.QUERY))
+    track = tracking.is_tracked(table.track, request.query_params.get(tracking.QUERY))
+    if track:
+        ctx.keys.allow(lines_of(request.scope), "learn", name)
+        check_size(len(table.rows), tracking.ROWS_MAX, of=" that are tracked")
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
-        answer = await predict_many(replica, space, raw, level)
-        if answer is not None:
-            return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
+        found = await predict_many(replica, space, raw, level, keep=track)
+        if found is None:
+            continue
+        answer, served = found
+        if track:
+            answer.prediction_ids = await _tracked(ctx, replica, space, raw, table, answer.version, served)
+        return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
+
+
+async def _tracked(
+    ctx: Context,
+    replica: Replica,
+    space: Space,
+    raw: Floats,
+    table: Table,
+    version: int,
+    served: list[ServedPrediction],
+) -> list[str]:
+    """Keep the rows of a batch; returns their prediction ids."""
+    validator = validator_of(ctx, replica)
+
+    def items() -> list[Track]:
+        return tracking.tracks(ctx, replica, validator.rows_to_keep(space, raw, table), served, version)
+
+    ids = await tracking.keep(ctx, replica, await in_thread_if_large(TRACKED_BYTES * len(raw), items))
+    for at, one in enumerate(served):
+        ctx.unlabelled.note(replica, space, raw[at : at + 1], one)
+    return ids
 
 
 async def predict_many(
-    replica: Replica, space: Space, raw: Floats, level: float | None = None
-) -> PredictedBatch | None:
+    replica: Replica, space: Space, raw: Floats, level: float | None = None, *, keep: bool = False
+) -> tuple[PredictedBatch, list[ServedPrediction]] | None:
     """Predict rows that were read.
 
     Args:
@@ -169,21 +198,24 @@ async def predict_many(
         space: the feature space they were read in.
         raw: their values (n, F).
         level: level of the requested intervals.
+        keep: whether they are kept for their labels.
 
     Returns:
-        The answer with its numbers as arrays; None if the model no longer predicts in this space.
+        The answer with its numbers as arrays, and the predictions to keep, if any; None if the model no longer predicts
+        in this space.
 
     Raises:
         TooLarge: they would take hours.
     """
-    flops = cost.flops_to_predict(replica.model.own, len(raw)) + ROW_FLOPS * len(raw)
-    threads.refuse_hours(flops, len(raw))
-    return await held(replica, space, flops, partial(_many, replica, raw, level))
+    model, n = replica.model, len(raw)
+    flops = ROW_FLOPS * n + (n * cost.flops_to_keep(model) if keep else cost.flops_to_predict(model.own, n))
+    threads.refuse_hours(flops, n)
+    return await held(replica, space, flops, partial(_many, replica, raw, level, keep))
 
 
 async def _predicted(
     ctx: Context, replica: Replica, row: Table, size: int, keep: bool
-) -> tuple[Space, Floats, Prediction, ServedPrediction | None]:
+) -> tuple[Space, Floats, Prediction, list[ServedPrediction]]:
     """Read and predict a row in one space, again if the features changed in between; ``keep``: for its label."""
     while True:
         space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", row))
@@ -197,9 +229,9 @@ async def _predicted(
             return space, raw, *found
 
 
-def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, ServedPrediction | None]:
+def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, list[ServedPrediction]]:
     model = replica.model
-    return read.predict_to_keep(model, raw) if keep else (read.predict(model.own, raw), None)
+    return read.predict_to_keep(model, raw) if keep else (read.predict(model.own, raw), [])
 
 
 async def held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
@@ -237,10 +269,12 @@ def _answer(replica: Replica, prediction: Prediction, level: float | None) -> Pr
     return answer
 
 
-def _many(replica: Replica, raw: Floats, level: float | None) -> PredictedBatch:
-    """The answer to a batch, its numbers as arrays."""
+def _many(
+    replica: Replica, raw: Floats, level: float | None, keep: bool
+) -> tuple[PredictedBatch, list[ServedPrediction]]:
+    """The answer to a batch, its numbers as arrays; and the predictions to keep, if any."""
     model, version = replica.model, replica.version
-    prediction = read.predict(model.own, raw)
+    prediction, served = _predict(replica, raw, keep)
     answer = PredictedBatch(
         predictions=read.named(model.own, prediction.value), version=version, incarnation=replica.incarnation
     )
@@ -252,40 +286,7 @@ def _many(replica: Replica, raw: Floats, level: float | None) -> PredictedBatch:
     if level is not None:
         found = read.intervals_of(model.own, prediction, level)
         answer.intervals = [None] * len(raw) if found is None else cast("Any", found)
-    return answer
-
-
-async def _track(
-    ctx: Context,
-    replica: Replica,
-    space: Space,
-    raw: Floats,
-    served: ServedPrediction,
-    version: int,
-    given: str | None,
-) -> str:
-    """Keep the row and its prediction until the label arrives; returns the prediction id, ``given`` or generated."""
-    bounds = ctx.engine.bounds
-    identity = secrets.token_urlsafe(15) if given is None else given
-    label_id = "" if given is None else PREDICTION + given
-    blob = codec.encode_tracked(space.id, raw, served, version)
-    ids_max = bounds.committer.ids_max
-    life = (bounds.prediction_ttl_ms, bounds.pending_max, ids_max)
-    track = Track(replica.name, replica.incarnation, identity, blob, *life, label_id)
-    (outcome,) = await ctx.engine.pending.track_many([track])
-    if outcome == "gone":
-        raise no_model(replica.name)
-    if outcome == "known":
-        raise RequestConflict(
-            "a prediction with this id is waiting for its label or has it", [Problem("id", "is in use", "another id")]
-        )
-    if outcome == "full":
-        raise PendingFull(f"model {replica.name} has the maximum number of tracked predictions waiting")
-    if isinstance(outcome, RememberedIds):
-        raise IdsFull(replica.name, ids_max, outcome.count, outcome.wait_ms)
-    if outcome is not None:
-        raise outcome
-    return identity
+    return answer, served
 
 
 async def _explain(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query
 
 from service.api.http.context import Text
-from service.api.rows import interval
+from service.api.rows import interval, tracking
 
 _READ_ELSEWHERE = {
     "label": Query(
@@ -21,6 +21,7 @@ _READ_ELSEWHERE = {
     "weight": Query(description="text/csv only: the column of the weight."),
     "delimiter": Query(description="text/csv only: the character between cells, or `tab`. Default: a comma."),
     "drop": Query(description="text/csv only: columns to ignore, separated by commas (quote names that contain one)."),
+    tracking.QUERY: Query(description="`true` keeps the rows for their labels; for bodies that cannot hold `track`."),
     interval.QUERY: Query(
         description=f"Intervals of a regression, {interval.ALLOWED}; for bodies that cannot hold `interval`."
     ),

@@ -124,20 +124,24 @@ class RowValidator:
         _refuse_incomplete(space, table)
         return Overlap(space.id, self._raw(space, table), ids)
 
-    def row_to_keep(self, space: Space, raw: Floats, values: Mapping[str, Any]) -> tuple[Space, Floats]:
-        """A predicted row as it is kept until its label comes: space and raw row.
+    def rows_to_keep(self, space: Space, raw: Floats, table: Table) -> list[tuple[Space, Floats]]:
+        """Predicted rows as they are kept until their labels come: space and raw row (1, F) of each.
 
         In an overlap a row that holds every name of both spaces is kept in their union, so that it teaches what
         feedback of the union does; one whose new values do not fit, which a prediction passes over, in the old space.
         """
+        kept = [(space, raw[at : at + 1]) for at in range(len(raw))]
         if self.phase != "overlap" or self.space != space:
-            return space, raw
-        row, union = Table([values], alone), self._existing(self.union)
-        try:
-            _refuse_incomplete(union, row)
-            return union, self._raw(union, row)
-        except Invalid:
-            return space, raw
+            return kept
+        union = self._existing(self.union)
+        if isinstance(table.rows, np.ndarray) and table.rows.shape[1] < union.raw_width:
+            return kept
+        for at in range(len(raw)):
+            row = table._replace(rows=table.rows[at : at + 1])
+            with suppress(Invalid):
+                _refuse_incomplete(union, row)
+                kept[at] = union, self._raw(union, row)
+        return kept
 
     def _existing(self, space: Space | None) -> Space:
         if space is None:

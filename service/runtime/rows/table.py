@@ -32,6 +32,7 @@ class Table(NamedTuple):
         texts: whether cells are texts.
         labels, ids, discounts, weights: one per row, as the client gave them; or None.
         interval: the level of the intervals that are asked for, as it was sent; or None.
+        track: whether the rows are to be kept for their labels, if the body says so.
     """
 
     rows: Any
@@ -43,6 +44,7 @@ class Table(NamedTuple):
     discounts: Sequence[Any] | None = None
     weights: Sequence[Any] | None = None
     interval: object = None
+    track: bool | None = None
 
     @property
     def by_name(self) -> bool:

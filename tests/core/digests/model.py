@@ -92,7 +92,7 @@ class Model:
         """A prediction whose label will come."""
         space = self._machine.prediction_schema
         raw = self._read([row], space)
-        return Late(space.id, raw, read.predict_to_keep(self._machine, raw)[1])
+        return Late(space.id, raw, read.predict_to_keep(self._machine, raw)[1][0])
 
     def label(self, late: Late, labels: Any) -> list[dict[str, Any]]:
         """The label of a tracked prediction."""

@@ -102,7 +102,7 @@ class Life:
         """A prediction whose label will come, some time; in an overlap it may hold the names of both spaces."""
         space, places = self.model.machine.prediction_schema, self.model.stream.take(1)
         if space is not None:
-            _, served = read.predict_to_keep(self.model.machine, self.model.stream.raw(space, places))
+            _, (served,) = read.predict_to_keep(self.model.machine, self.model.stream.raw(space, places))
             kept = self.model.machine.feedback_schema if union else space
             self.requests.tracked.append(
                 (kept.id, self.model.stream.raw(kept, places), served, self.model.stream.labels(places)[0])

@@ -1,0 +1,97 @@
+"""Keeps predictions, with their rows, until their labels arrive."""
+
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+
+from core.contract import Floats
+from core.entry import ServedPrediction
+from core.features import Space
+from core.problems import Invalid, Problem
+from service.api.http.context import Context
+from service.api.rows.identity import PREDICTION
+from service.errors import IdsFull, PendingFull, RequestConflict, StoreDown, no_model
+from service.runtime.replicas.replica import Replica
+from service.store.log import codec
+from service.store.log.appends import RememberedIds
+from service.store.pending import Track, TrackOutcome
+
+QUERY = "track"
+"""The query parameter of a batch, for bodies that cannot hold it."""
+ROWS_MAX = 10_000
+"""Most rows of a batch that are kept."""
+AT_ONCE = 256
+"""Rows in one round trip to the store."""
+
+
+def is_tracked(given: bool | None, text: str | None) -> bool:
+    """Whether the rows of a batch are kept.
+
+    Args:
+        given: the value in the body.
+        text: the value in the query.
+
+    Raises:
+        Invalid: for the field, also if both have a value.
+    """
+    if text is None:
+        return bool(given)
+    if given is not None:
+        raise Invalid.of(QUERY, "is given both in the body and in the query")
+    if text not in ("true", "false"):
+        raise Invalid.of(QUERY, "is not true or false", ["true", "false"])
+    return text == "true"
+
+
+def tracks(
+    ctx: Context,
+    replica: Replica,
+    rows: Sequence[tuple[Space, Floats]],
+    served: Sequence[ServedPrediction],
+    version: int,
+    given: str | None = None,
+) -> list[Track]:
+    """What the store keeps of rows (1, F) and their predictions; ``given``: the client's own id of the one row."""
+    bounds = ctx.engine.bounds
+    life = (bounds.prediction_ttl_ms, bounds.pending_max, bounds.committer.ids_max)
+    label_id = "" if given is None else PREDICTION + given
+    found = []
+    for (space, raw), one in zip(rows, served, strict=True):
+        identity = secrets.token_urlsafe(15) if given is None else given
+        blob = codec.encode_tracked(space.id, raw, one, version)
+        found.append(Track(replica.name, replica.incarnation, identity, blob, *life, label_id))
+    return found
+
+
+async def keep(ctx: Context, replica: Replica, items: Sequence[Track]) -> list[str]:
+    """Keep rows, all or none of them; returns their prediction ids.
+
+    Raises:
+        NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: why none is kept.
+    """
+    pending, kept = ctx.engine.pending, list[str]()
+    for begin in range(0, len(items), AT_ONCE):
+        some = items[begin : begin + AT_ONCE]
+        outcomes = await pending.track_many(some)
+        kept += [item.prediction_id for item, found in zip(some, outcomes, strict=True) if found is None]
+        for found in outcomes:
+            if found is not None:
+                with suppress(StoreDown):  # what is left expires
+                    await pending.drop(replica.name, replica.incarnation, kept)
+                raise _refusal(ctx, replica, found)
+    return kept
+
+
+def _refusal(ctx: Context, replica: Replica, outcome: TrackOutcome) -> Exception:
+    if outcome == "gone":
+        return no_model(replica.name)
+    if outcome == "known":
+        return RequestConflict(
+            "a prediction with this id is waiting for its label or has it", [Problem("id", "is in use", "another id")]
+        )
+    if outcome == "full":
+        return PendingFull(f"model {replica.name} has the maximum number of tracked predictions waiting")
+    if isinstance(outcome, RememberedIds):
+        return IdsFull(replica.name, ctx.engine.bounds.committer.ids_max, outcome.count, outcome.wait_ms)
+    assert isinstance(outcome, Exception)
+    return outcome

@@ -1,0 +1,96 @@
+"""Batches whose rows are kept for their labels: each as a single tracked prediction, all of them or none."""
+
+import pytest
+
+from tests.service.api_fixtures import CSV, NPY, columnar, features, npy, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROWS = 5
+
+
+async def batch(api, path, kind="columns"):
+    """A tracked batch; its answer."""
+    table = columnar(ROWS)
+    if kind == "columns":
+        return await api.post(f"{path}/predict/batch", {**table, "track": True})
+    if kind == "records":
+        rows = [{"features": features(row)} for row in range(ROWS)]
+        return await api.post(f"{path}/predict/batch", {"rows": rows, "track": True})
+    if kind == "list":
+        return await api.post(f"{path}/predict/batch?track=true", [{"features": features(row)} for row in range(ROWS)])
+    if kind == "npy":
+        return await api.post(f"{path}/predict/batch?track=true", content=npy(table["data"]), headers=NPY)
+    lines = ["a,b", *(f"{a!r},{b!r}" for a, b in table["data"])]
+    return await api.post(f"{path}/predict/batch?track=true", content="\n".join(lines), headers=CSV)
+
+
+@pytest.mark.parametrize("kind", ["columns", "records", "list", "npy", "csv"])
+async def test_each_row_takes_its_label(api, kind):
+    """What is learned, and scored, is what single tracked predictions of these rows would be, challengers included."""
+    paths = [await api.learnt(rows=4) for _ in range(2)]
+    for path in paths:
+        answer = await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "rls"})
+        assert 201 == answer.status_code
+    answer = await batch(api, paths[0], kind)
+    ids = answer["prediction_ids"]
+    assert ROWS == len({*ids}) == len(answer["predictions"])
+    asked = [{"features": features(row), "track": True} for row in range(ROWS)]
+    single = [(await api.post(f"{paths[1]}/predict", body))["prediction_id"] for body in asked]
+    for path, own in zip(paths, (ids, single), strict=True):
+        await api.post(f"{path}/feedback", {"features": features(9), "label": "UP"})
+        for at in (3, 0, 4, 1, 2):
+            label = ("UP", "DOWN")[at % 2]
+            learned = await api.post(f"{path}/feedback", {"prediction_id": own[at], "label": label})
+            assert path != paths[0] or learned["prediction"] == answer["predictions"][at]
+    states = [await api.get(f"{path}/{what}") for path in paths for what in ("metrics", "challengers")]
+    for one in states:
+        del one["incarnation"]
+    assert states[:2] == states[2:]
+    repeated = await api.post(f"{paths[0]}/feedback", {"prediction_id": ids[0], "label": "UP"})
+    assert repeated["duplicate"]
+
+
+async def test_in_an_overlap_rows_of_both_spaces_teach_the_mapping(api):
+    """Rows that have the names of both spaces are kept with them."""
+    path = await api.learnt(rows=6)
+    await api.post(f"{path}/features/switch", {"action": "begin", "features": ["c"]})
+    table = {"columns": ["a", "b", "c"], "data": [[*row, 1.0] for row in columnar(ROWS)["data"]], "track": True}
+    answer = await api.post(f"{path}/predict/batch", table)
+    lines = ["a,b,c", *(f"{a},{b},2.5" for a, b in columnar(2)["data"])]
+    text = await api.post(f"{path}/predict/batch?track=true", content="\n".join(lines), headers=CSV)
+    old = await api.post(f"{path}/predict/batch", {**columnar(2), "track": True})
+    for identity in answer["prediction_ids"] + text["prediction_ids"] + old["prediction_ids"]:
+        await api.post(f"{path}/feedback", {"prediction_id": identity, "label": "UP"})
+    assert ROWS + 2 == (await api.get(f"{path}/features"))["overlap_rows"]
+
+
+async def test_all_or_none_are_kept(start):
+    """Where not all fit, none waits; the batch is answered 503."""
+    api = await start(pending_max=ROWS + 2)
+    path = await api.new()
+    await batch(api, path)
+    refused = await api.ask("POST", f"{path}/predict/batch", json={**columnar(ROWS), "track": True})
+    assert "/problems/pending-full" == problem(refused, 503)["type"]
+    assert ROWS == (await api.get(f"{path}/pending"))["waiting"]
+
+
+async def test_who_may_track(start):
+    """Reading is not enough, as for a single row."""
+    api = await start(api_keys="ro:secret-ro:read,ad:secret-ad:admin")
+    body = {"algorithm": "rls", "task": "regression", "features": ["a", "b"]}
+    assert 201 == (await api.ask("PUT", "/models/m", json=body, headers={"x-api-key": "secret-ad"})).status_code
+    for key, more, status in (("ro", {}, 200), ("ro", {"track": True}, 403), ("ad", {"track": True}, 200)):
+        headers, asked = {"x-api-key": f"secret-{key}"}, {**columnar(ROWS), **more}
+        answer = await api.ask("POST", "/models/m/predict/batch", json=asked, headers=headers)
+        assert status == answer.status_code
+
+
+async def test_what_track_can_be(api):
+    """True or false, in the body or in the query; feedback has no such field."""
+    path = await api.learnt(rows=2)
+    assert "prediction_ids" not in await api.post(f"{path}/predict/batch", {**columnar(ROWS), "track": False})
+    for query, more in (("?track=yes", {}), ("?track=true", {"track": True}), ("", {"track": 1})):
+        refused = await api.ask("POST", f"{path}/predict/batch{query}", json={**columnar(ROWS), **more})
+        assert ["track"] == [one["field"] for one in problem(refused, 422)["errors"]]
+    feedback = {**columnar(ROWS), "labels": ["UP"] * ROWS, "track": True}
+    problem(await api.ask("POST", f"{path}/feedback/batch", json=feedback), 422)
