@@ -17,7 +17,10 @@ rows absorbed, this one included:
     t > 20    r = max(1/t, 1 - 2^(-1/2000)): a half-life of 2000 rows
               d = clip(x - m, +-5 s), unclipped where s = 0; then as above
 
-A column that has had only one value has s = 0 and z = 0; its mean is exactly that value.
+**minmax**  m = the least and s = the largest value minus it, of all rows so far; z is clipped to [0, 1]. A column with
+declared ends has these, and values outside them do not move them.
+
+A column that has had only one value has s = 0 and z = 0; its mean is exactly that value (with minmax its least value).
 
 **Any finite input.** The state holds the deviation s, since its square would overflow beyond 1e154 and underflow below
 1e-162; for rows with such numbers sqrt(a^2 + b^2) is computed by ``hypot``. Values are clipped to +-1e307, so that no
@@ -56,7 +59,10 @@ _ROBUST = Layout(
         "buffer": Array("held", "D", within=_STATE_MAX, at="_buffered"),
     }
 )
-LAYOUTS = {"none": Layout({}), "standard": _ROBUST.without("buffer"), "robust": _ROBUST}
+_STANDARD = _ROBUST.without("buffer")
+LAYOUTS = {"none": Layout({}), "standard": _STANDARD, "robust": _ROBUST, "minmax": _STANDARD}
+_KINDS = {"standard": 0, "robust": 1, "minmax": 2}
+_IS_ROBUST, _IS_MINMAX = 1, 2
 
 
 @njit(cache=True, nogil=True)
@@ -160,64 +166,107 @@ def _standardise(X: Floats, i: int, moments: Floats, limit: float, Z: Floats) ->
 
 
 @njit(cache=True, nogil=True)
-def _newer(X: Floats, i: int, t: int, robust: bool, moments: Floats, buffer: Floats, newer: Floats) -> None:
+def _wider_row(X: Floats, i: int, t: int, declared: Floats, moments: Floats, newer: Floats) -> None:
+    """Ends with row i as the t-th into ``newer``, which may be ``moments`` itself; ``declared`` (D,): 1 keeps them."""
+    for j in range(X.shape[1]):
+        low, span, x = moments[0, j], moments[1, j], _within(X[i, j], VALUE_MAX)
+        if declared[j] == 0.0:
+            if t == 1:
+                low = x
+            elif x < low:
+                span += low - x
+                low = x
+            elif x - low > span:
+                span = x - low
+        newer[0, j], newer[1, j] = low, span
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place(X: Floats, i: int, moments: Floats, Z: Floats) -> None:
+    """Z_i = clip((x - m) / s) within 0 and 1, 0 where s = 0."""
+    for j in range(X.shape[1]):
+        z = (_within(X[i, j], VALUE_MAX) - moments[0, j]) / moments[1, j]
+        Z[i, j] = min(max(z, 0.0), 1.0) if moments[1, j] > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _newer(X: Floats, i: int, t: int, kind: int, moments: Floats, buffer: Floats, newer: Floats) -> None:
     """The moments with row i as the t-th."""
-    if robust and t <= START_ROWS:
+    if kind == _IS_MINMAX:
+        _wider_row(X, i, t, buffer[0], moments, newer)
+    elif kind == _IS_ROBUST and t <= START_ROWS:
         _start_row(X, i, t, buffer, newer)
-    elif robust:
+    elif kind == _IS_ROBUST:
         _next_row(X, i, max(1.0 / t, _RATE_MIN), _WINSOR, moments, newer)
     else:
         _next_row(X, i, 1.0 / t, np.inf, moments, newer)
 
 
 @direct
-@njit(f"void({ROWS_IN}, i8, b1, b1, {TABLE}, {TABLE}, {TABLE})", cache=True, nogil=True)
-def _scale_rows(X: Floats, rows: int, robust: bool, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
+@njit(f"void({ROWS_IN}, i8, i8, b1, {TABLE}, {TABLE}, {TABLE})", cache=True, nogil=True)
+def _scale_rows(X: Floats, rows: int, kind: int, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
     """Absorb each row, then scale it; without ``absorb``, scale each as if it were the only next row."""
+    robust = kind == _IS_ROBUST
     limit = _LIMIT_ROBUST if robust else _LIMIT
     newer = moments if absorb else np.empty(moments.shape)
     for i in range(X.shape[0]):
         t = rows + (i if absorb else 0) + 1
-        _newer(X, i, t, robust, moments, buffer, newer)
-        _standardise(X, i, newer, limit, Z)
+        _newer(X, i, t, kind, moments, buffer, newer)
+        if kind == _IS_MINMAX:
+            _place(X, i, newer, Z)
+        else:
+            _standardise(X, i, newer, limit, Z)
         if absorb and robust and t < START_ROWS:
             for j in range(X.shape[1]):
                 buffer[t - 1, j] = _within(X[i, j], VALUE_MAX)
 
 
 class Scaler:
-    """The scaling of one feature space of D columns, a state machine over its encoded rows."""
+    """The scaling of one feature space of D columns, a state machine over its encoded rows.
 
-    def __init__(self, kind: Literal["standard", "robust"], dimension: int) -> None:
+    Args:
+        kind: of the scaling.
+        dimension: D.
+        ranges: (2, D) declared ends of the columns for minmax, NaN where there are none; None: no column has any.
+    """
+
+    def __init__(
+        self, kind: Literal["standard", "robust", "minmax"], dimension: int, ranges: Floats | None = None
+    ) -> None:
         self.kind = kind
         self.dimension = dimension
         self.rows = 0  # t, rows absorbed
         self.layout: Final = LAYOUTS[kind]
-        self._robust = kind == "robust"
+        self._robust, self._kind = kind == "robust", _KINDS[kind]
         self.moments = np.zeros((2, dimension))  # centres and spreads
-        # The first rows of "robust", until the 20th; else (0, D).
-        self.buffer = np.zeros((START_ROWS - 1 if self._robust else 0, dimension))
+        # The first rows of "robust", until the 20th; of "minmax" (1, D), 1 where ends are declared; else (0, D).
+        self.buffer = np.zeros((START_ROWS - 1 if self._robust else int(kind == "minmax"), dimension))
+        if kind == "minmax" and ranges is not None:
+            declared = ~np.isnan(ranges).any(axis=0)
+            low, high = np.clip(ranges[:, declared], -VALUE_MAX, VALUE_MAX)
+            self.buffer[0, declared], self.moments[:, declared] = 1.0, (low, high - low)
 
     def scale(self, X: Floats) -> Floats:
         """Scale rows X (n, D), C-contiguous and finite, each as if it were the only next row. Changes nothing."""
         Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._robust, False, self.moments, self.buffer, Z)
+        _scale_rows(X, self.rows, self._kind, False, self.moments, self.buffer, Z)
         return Z
 
     def absorb(self, X: Floats) -> Floats:
         """Like ``scale``, but absorb each row before scaling it. A block leaves the bits of its rows one by one."""
         Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._robust, True, self.moments, self.buffer, Z)
+        _scale_rows(X, self.rows, self._kind, True, self.moments, self.buffer, Z)
         self.rows += X.shape[0]
-        if self.rows >= START_ROWS and self.buffer.shape[0]:
+        if self._robust and self.rows >= START_ROWS and self.buffer.shape[0]:
             self.buffer = np.zeros((0, self.dimension))
         return Z
 
     def extend(self, other: "Scaler", places: Ints) -> None:
         """Continue for a scaler of fewer columns, those at ``places``; the others have been 0 in every row."""
         self.rows = other.rows
-        self.buffer = np.zeros((len(other.buffer), self.dimension))
-        self.buffer[:, places] = other.buffer
+        if self._robust:
+            self.buffer = np.zeros((len(other.buffer), self.dimension))
+            self.buffer[:, places] = other.buffer
         self.moments[:, places] = other.moments
 
     def affine(self) -> tuple[Floats, Floats]:
@@ -250,10 +299,14 @@ class Scaler:
         (rows,) = counts({"rows": header["rows"]}, rows=ROWS_MAX)
         starting = self._robust and rows < START_ROWS
         read = self.layout.read(arrays, D=self.dimension, held=rows if starting else 0)
-        if rows == 0 and any(array.any() for array in read.values()):
+        fixed = self.buffer[0] == 1.0 if self._kind == _IS_MINMAX else np.zeros(self.dimension, bool)
+        if rows == 0 and (read["moments"][:, ~fixed].any() or (starting and read["_buffered"].any())):
             raise ValueError("moments: no row has been absorbed")
+        if (read["moments"][:, fixed] != self.moments[:, fixed]).any():
+            raise ValueError("moments: the declared ends are others")
         self.rows, self.moments = rows, read["moments"]
-        self.buffer = np.zeros((START_ROWS - 1 if starting else 0, self.dimension))
+        if self._robust:
+            self.buffer = np.zeros((START_ROWS - 1 if starting else 0, self.dimension))
         if starting:
             self.buffer[:rows] = read["_buffered"]
 
@@ -265,4 +318,4 @@ class Scaler:
 
 def scaler_bytes(kind: str, dimension: int) -> int:
     """Bytes that the state of a scaler of this kind takes at most."""
-    return LAYOUTS[kind].bytes(D=dimension, held=START_ROWS - 1)
+    return LAYOUTS[kind].bytes(D=dimension, held=START_ROWS - 1) + (8 * dimension if kind == "minmax" else 0)

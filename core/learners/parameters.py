@@ -9,8 +9,9 @@ SCALING = Param(
     "choice",
     "robust",
     "How columns are scaled before learning: by their running mean and deviation (standard), by winsorised ones with a "
-    "half-life of 2000 rows (robust), which resist outliers and follow drift, or not at all (none).",
-    choices=("none", "standard", "robust"),
+    "half-life of 2000 rows (robust), which resist outliers and follow drift, to 0 ... 1 by declared or running ends "
+    "(minmax), or not at all (none).",
+    choices=("none", "standard", "robust", "minmax"),
 )
 BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
 UNSCALED = replace(SCALING, default="none")

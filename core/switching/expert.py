@@ -68,7 +68,7 @@ class SpaceExpert(Nested):
             self.scaler, self.learner = shared.scaler, shared.learner
             return
         if scaling != "none":
-            self.scaler = Scaler(scaling, width)
+            self.scaler = Scaler(scaling, width, ranges)
         self.learner = self._new_learner()
 
     def _new_learner(self) -> Learner:

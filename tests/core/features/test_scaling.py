@@ -10,7 +10,7 @@ from core.features.scaling import Scaler
 from core.learners.parameters import SCALING
 from core.state.envelope import dump
 
-KINDS = ("standard", "robust")
+KINDS = ("standard", "robust", "minmax")
 
 
 def standard(column):
@@ -44,6 +44,12 @@ def robust(column):
     return np.array(found)
 
 
+def minmax(column):
+    """The rows of a column, each by the least and the largest value up to it."""
+    seen = [column[:t] for t in range(1, len(column) + 1)]
+    return np.array([(own[-1] - own.min()) / np.ptp(own) if np.ptp(own) else 0.0 for own in seen])
+
+
 def table(rows=3000, seed=0):
     """Normal, skewed, drifting, binary, constant, large and small columns, with outliers."""
     rng = np.random.default_rng(seed)
@@ -60,7 +66,7 @@ def table(rows=3000, seed=0):
     return np.ascontiguousarray(X)
 
 
-@pytest.mark.parametrize(("kind", "oracle"), [("standard", standard), ("robust", robust)])
+@pytest.mark.parametrize(("kind", "oracle"), [("standard", standard), ("robust", robust), ("minmax", minmax)])
 def test_it_computes_what_it_says(kind, oracle):
     """Every row of every kind of column is that of the slow, literal form."""
     X = table()
@@ -80,7 +86,7 @@ def test_scale_says_what_absorb_will_say(kind):
         assert_array_equal(scaler.absorb(X[i : i + 1]), seen[i : i + 1])
 
 
-@pytest.mark.parametrize("kind", ["standard", "robust"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1e-290, 1e-160, 1.0, 1e160, 1e300])
 def test_units_do_not_matter(kind, size):
     """Columns of any size look alike, where squares would overflow or vanish too."""
@@ -88,7 +94,7 @@ def test_units_do_not_matter(kind, size):
     assert_allclose(Scaler(kind, 3).absorb(X), Scaler(kind, 3).absorb(X * size), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["standard", "robust"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e308, -1e-308, 5e-324])
 def test_a_constant_column_is_zero(kind, value):
     """What shows one value only says nothing, whatever the value."""
@@ -129,3 +135,19 @@ def test_the_parameter_allows_the_kinds():
     """The choices of the parameter are the kinds there are."""
     assert ("none", *KINDS) == SCALING.choices
     assert SCALING.default == SCALING.check(SCALING.default)
+
+
+def test_declared_ends_stay():
+    """Values outside them are clipped, and move nothing; a state with other ends is refused."""
+    ranges = np.array([[0.0, np.nan, 1.0], [2.0, np.nan, 1.0]])
+    scaler = Scaler("minmax", 3, ranges)
+    assert_array_equal([[0.5, 0.0, 0.0]], scaler.absorb(np.array([[1.0, 5.0, 7.0]])))
+    assert_array_equal([[1.0, 1.0, 0.0]], scaler.absorb(np.array([[9.0, 6.0, 7.0]])))
+    assert_array_equal([[0.0, 0.5, 0.0]], scaler.scale(np.array([[-3.0, 5.5, 1.0]])))
+    arrays, header = scaler.to_arrays()
+    loaded = Scaler("minmax", 3, ranges)
+    loaded.load_arrays(arrays, header)
+    rows = np.array([[1.5, 8.0, 0.0], [0.1, 4.0, 2.0]])
+    assert_array_equal(scaler.absorb(rows), loaded.absorb(rows))
+    with pytest.raises(ValueError, match="declared ends"):
+        Scaler("minmax", 3, ranges * 2).load_arrays(arrays, header)

@@ -49,7 +49,7 @@ def test_every_learner_shows_what_it_holds(algorithm, task):
     json.dumps(whole, default=np.ndarray.tolist, allow_nan=False)
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard"])
+@pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
 def test_least_squares(scaling):
     """The covariance of RLS is the inverse of X'X and the ridge; times the noise it is that of the weights."""
     model = taught("rls", "regression", params={"scaling": scaling, "initial_variance": 1e6})

@@ -29,7 +29,7 @@ def predictions(driver, name, rows=40):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust"])
+@pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
 def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
     """The model that a next switch goes on with is sum a_k v_k, on the columns as clients know them."""
     driver = ensemble(task=task, params={"scaling": scaling})

@@ -43,7 +43,7 @@ def test_predict_says_what_learning_would_have_said(algorithm, scaling):
         assert_array_equal(before.probabilities, told.probabilities)
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust"])
+@pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
 def test_weights_are_told_on_the_columns_clients_know(scaling):
     """The line over raw columns is the learner's line over scaled ones, at the scale as it stands."""
     model = model_of("dfop", "regression", scaling)
@@ -65,7 +65,7 @@ def test_weights_of_wild_scales_are_numbers():
     assert all(np.isfinite(part).all() for part in model.weights())
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust"])
+@pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
 def test_the_state_comes_back_with_its_scale(scaling):
     """Before and after the robust start, bit for bit."""
     X, y = rows()
