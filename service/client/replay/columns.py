@@ -63,6 +63,41 @@ DATES = Notation("time", "DD.MM.YYYY", lambda cell: _is_time(_year_first(cell)),
 STRING = Notation("string", "", bool)
 
 
+class Written(NamedTuple):
+    """How a file is written, as far as its reader is told; None is found out."""
+
+    sep: str | None = None  # between cells
+    encoding: str | None = None
+    decimal: str | None = None  # "." or ","
+    missing: frozenset[str] = frozenset()  # further cells that are missing values
+    dates: str | None = None  # the form of dates, as strptime has it
+
+    @property
+    def notations(self) -> list[tuple[Notation, ...]]:
+        """The notations of cells to try, by turns; the first that fits a column is taken."""
+        others = BOOLEAN, TIME, DATES if self.dates is None else _dates(self.dates)
+        if self.decimal is not None:
+            return [((NUMBER,) if self.decimal == "." else (COMMAS, NUMBER)) + others]
+        return [(NUMBER, COMMAS, *others), (COMMAS, NUMBER, *others)]
+
+
+def _dates(form: str) -> Notation:
+    """Dates of a form."""
+
+    def fits(cell: str) -> bool:
+        try:
+            return datetime.strptime(cell, form) is not None  # noqa: DTZ007  the service takes it as UTC
+        except ValueError:
+            return False
+
+    return Notation(
+        "time",
+        form,
+        fits,
+        lambda cell: datetime.strptime(cell, form).isoformat() if fits(cell) else cell,  # noqa: DTZ007
+    )
+
+
 class Column(NamedTuple):
     """A column of a file: how its values are written, its first cells that are not missing, how many others are."""
 
@@ -87,10 +122,13 @@ class Column(NamedTuple):
         return "classification" if whole and len(numbers) <= CLASSES_MAX else "regression"
 
 
-def columns_of(cells: Mapping[str, Sequence[str]]) -> dict[str, Column]:
+AS_FOUND = Written()
+
+
+def columns_of(cells: Mapping[str, Sequence[str]], written: Written = AS_FOUND) -> dict[str, Column]:
     """The columns of a file by their names; where one has decimal commas, points part thousands in all of them."""
-    for numbers in ((NUMBER, COMMAS), (COMMAS, NUMBER)):
-        found = {name: _column(name, own, (*numbers, BOOLEAN, TIME, DATES)) for name, own in cells.items()}
+    for known in written.notations:
+        found = {name: _column(name, own, known) for name, own in cells.items()}
         if COMMAS not in (column.notation for column in found.values()):
             break
     return found

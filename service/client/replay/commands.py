@@ -1,22 +1,26 @@
 """``onepass replay`` and ``compare``: a file through one model, or through several algorithms side by side."""
 
+import csv
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import BadParameter, Option
 
 from service.client import private
-from service.client.display import counted
+from service.client.display import counted, spelt
 from service.client.failures import Failed
 from service.client.options import Params, param_of
 from service.client.replay import chart, report
 from service.client.replay.file_pass import FileOptions, FilePass
 from service.client.replay.report import Entrant
+from service.client.replay.table import Batch
 from service.client.session import Refused, Running, Service, Url, path_of
 
 PATIENCE_S = 60.0
@@ -45,6 +49,9 @@ def replay(
     algorithm: Annotated[str, Option(metavar="ID", help="As GET /algorithms lists them.")] = "auto",
     param: Params = None,
     row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Ids: a row is learned once.")] = None,
+    predictions: Annotated[
+        Path | None, Option(metavar="OUT.csv", help="Write every row's label, prediction and loss to a file.")
+    ] = None,
     service: Running,
 ) -> None:
     """Send a file through a model, row by row, and show how good it was.
@@ -63,14 +70,37 @@ def replay(
         before = session.ask("PUT", path_of(given.model), json=entrant.body | body)["rows"]
         if before:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
-        done = FilePass(session, given, table, body["task"], [entrant], row_id)
-        done.run()
+        with _noting(predictions, given.label) as note:
+            done = FilePass(session, given, table, body["task"], [entrant], row_id, note)
+            done.run()
     document = _told(done)
     metrics = done.entrants[0].metrics
     if before or done.known:
         given.say(f"the figures are of all {counted(metrics['rows'])} that the model has learned")
     if given.as_json:
         print(json.dumps({**document, "model": given.model, "metrics": metrics}))
+
+
+@contextmanager
+def _noting(path: Path | None, label: str) -> Iterator[Callable[[Batch, Any], None] | None]:
+    """Writes batches and their answers to a file as CSV; None: to none."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("w", newline="", encoding="utf-8")
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}") from None
+    with file:
+        writer = csv.writer(file)
+        writer.writerow(("row", "label", "prediction", "loss"))
+
+        def note(batch: Batch, answer: Any) -> None:
+            labels = [cells[label] for cells in batch.rows]
+            predicted = [None if one is None else spelt(one) for one in answer["predictions"]]
+            writer.writerows(zip(count(batch.first), labels, predicted, answer["losses"]))
+
+        yield note
 
 
 def compare(

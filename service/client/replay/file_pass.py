@@ -3,10 +3,10 @@
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import httpx
 from typer import Argument, BadParameter, Option
@@ -16,7 +16,7 @@ from service.client.failures import Failed
 from service.client.options import Costs, Missing, Task, model_name
 from service.client.replay import chart
 from service.client.replay.chart import Curve
-from service.client.replay.columns import described
+from service.client.replay.columns import Written, described
 from service.client.replay.report import COST, Entrant, compared, measure_of
 from service.client.replay.table import Batch, Table
 from service.client.session import Refused, Session, path_of
@@ -41,6 +41,12 @@ def separator(text: str | None) -> str | None:
     return "\t" if text == "tab" else text
 
 
+def _date_format(text: str | None) -> str | None:
+    if text is not None and "%" not in text:
+        raise BadParameter(f"{text!r} is no form of dates such as %d/%m/%Y")
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """A file and how it is read."""
@@ -52,6 +58,11 @@ class ReadOptions:
     limit: Annotated[int | None, Option(min=1, help="Stop after so many rows.")] = None
     sep: Annotated[str | None, Option(callback=separator, help="Between cells: a character, or tab.")] = None
     encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
+    decimal: Annotated[Literal[".", ","] | None, Option(help="In numbers; default: as the first rows tell.")] = None
+    na: Annotated[str, Option(metavar="A,B", help="Cells that are missing values, besides empty ones and NA.")] = ""
+    date_format: Annotated[
+        str | None, Option(metavar="FORMAT", callback=_date_format, help="Of dates, such as %d/%m/%Y %H:%M.")
+    ] = None
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
 
     def say(self, text: str) -> None:
@@ -62,7 +73,9 @@ class ReadOptions:
         """The file, with a column of ids if it has one; how it is read is printed."""
         apart = {self.label: "label", **({} if row_id is None else {row_id: "id"})}
         dropped = [name for name in self.drop.split(",") if name]
-        table = Table(self.file, apart, dropped, self.sep, self.encoding)
+        missing = frozenset(word for word in self.na.split(",") if word)
+        written = Written(self.sep, self.encoding, self.decimal, missing, self.date_format)
+        table = Table(self.file, apart, dropped, written)
         if self.skip_unlabelled:
             table.skip_unlabelled(self.label)
         self.say(f"{table.name}: {table.form}\n{described(table.columns, apart, dropped)}")
@@ -117,6 +130,7 @@ class FilePass:
     task: str
     entrants: list[Entrant]  # the model's own algorithm, then its challengers
     row_id: str | None = None  # the column of ids; without one each batch has an Idempotency-Key
+    note: Callable[[Batch, Any], None] | None = None  # is given each batch with its answer
     rows: int = 0
     known: int = 0  # rows that had been learned before
     version: int = 0
@@ -130,6 +144,8 @@ class FilePass:
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
         for batch in self.table.batches(size, self.given.limit):
             answer = self._learned(batch)
+            if self.note is not None:
+                self.note(batch, answer)
             losses += [one for one in answer["losses"] if one is not None]
             self.rows, self.version = self.rows + len(batch.lines), answer["version"]
             self.known += answer["duplicates"] if self.row_id else 0

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 
 from service.client.display import shortened, spelt, suggested
 from service.client.failures import Failed
-from service.client.replay.columns import NAMES_SHOWN, columns_of
+from service.client.replay.columns import AS_FOUND, NAMES_SHOWN, Written, columns_of
 
 SAMPLE_ROWS, SAMPLE_BYTES = 1000, 2**20
 """The first rows tell what columns hold, the first bytes delimiter and encoding."""
@@ -60,8 +60,8 @@ class Table:
         path: the file; ``-`` is standard input.
         apart: what columns are used for that are not features: "label", "id".
         drop: columns that are left out.
-        sep: between cells of CSV; None: as the header tells.
-        encoding: of CSV; None: UTF-8, UTF-16 with its mark, or else Windows-1252.
+        written: how it is written. Where it says nothing, the header tells the separator, and the encoding is UTF-8,
+            UTF-16 with its mark, or else Windows-1252.
 
     ``form`` says how it is read; ``skipped`` counts rows without a label. ``Failed`` where it cannot be read, or has no
     such columns.
@@ -72,12 +72,12 @@ class Table:
         path: Path,
         apart: Mapping[str, str],
         drop: Sequence[str] = (),
-        sep: str | None = None,
-        encoding: str | None = None,
+        written: Written = AS_FOUND,
     ) -> None:
         self.name, self.form, self.skipped = "standard input" if path == STDIN else path.name, "Parquet", 0
         self._unit, self._label = "row", ""
-        self._rows = self._readable(path, sep, encoding)
+        self._written = written
+        self._rows = self._readable(path)
         self._sample = [*islice(self._rows, SAMPLE_ROWS)]
         if not self._sample:
             raise Failed(f"{self.name} has no rows: a header line and at least one row are needed")
@@ -85,7 +85,7 @@ class Table:
         names = [name for name in self._header if name not in drop]
         self._need(names, [*apart])
         whole = [cells for cells, _ in self._sample if self._is_whole(cells)]
-        self.columns = columns_of({name: [cells[name] for cells in whole] for name in names})
+        self.columns = columns_of({name: [cells[name] for cells in whole] for name in names}, written)
         self.features = [column for name, column in self.columns.items() if name not in apart]
 
     def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
@@ -127,30 +127,33 @@ class Table:
     def _is_whole(self, cells: Mapping[Any, Any]) -> bool:
         return None not in cells and None not in cells.values()  # csv puts None for what is missing or too much
 
-    def _readable(self, path: Path, sep: str | None, encoding: str | None) -> Generator[Row]:
+    def _readable(self, path: Path) -> Generator[Row]:
         try:
             with cast("io.BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb") as file:
                 if path != STDIN and file.peek(len(PARQUET)).startswith(PARQUET):
                     yield from self._parquet(path)
                     return
                 self._unit = "line"
-                yield from self._csv(file, sep, encoding)
+                yield from self._csv(file)
         except UnicodeError as error:
             raise Failed(f"{self.name} cannot be read: {error}; --encoding names another one, e.g. latin-1") from None
         except (OSError, EOFError, ValueError, zlib.error, csv.Error, LookupError) as error:
             raise Failed(f"{self.name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
-    def _csv(self, file: io.BufferedReader, sep: str | None, encoding: str | None) -> Iterator[Row]:
+    def _csv(self, file: io.BufferedReader) -> Iterator[Row]:
         packed = file.peek(len(GZIP)).startswith(GZIP)
         buffered = io.BufferedReader(gzip.GzipFile(fileobj=file) if packed else file, SAMPLE_BYTES)
         head = buffered.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
-        encoding = encoding or _encoding(head)
-        sep = sep or _delimiter(head.decode(encoding, "ignore"))
+        encoding = self._written.encoding or _encoding(head)
+        sep, missing = self._written.sep or _delimiter(head.decode(encoding, "ignore")), self._written.missing
         self.form = f"{DELIMITERS.get(sep, repr(sep))} between cells, {encoding.removesuffix('-sig')}"
         with io.TextIOWrapper(buffered, encoding, newline="") as text:
             reader = csv.DictReader(text, strict=True, delimiter=sep)
             self._header = [*(reader.fieldnames or ())]
-            yield from ((cells, reader.line_num) for cells in reader)
+            for cells in reader:
+                if missing:
+                    cells = {name: "" if cell in missing else cell for name, cell in cells.items()}  # noqa: PLW2901
+                yield cells, reader.line_num
 
     def _parquet(self, path: Path) -> Iterator[Row]:
         """The rows as the texts of CSV: null as an empty cell, times as RFC 3339."""

@@ -1,5 +1,6 @@
 """``onepass replay``: real files through a real service."""
 
+import csv
 import gzip
 import json
 import os
@@ -248,3 +249,33 @@ def test_an_interrupted_replay_leaves_nothing(number: signal.Signals, tmp_path: 
     assert (128 + number, b"onepass replay: interrupted\n") == (child.returncode, complained)
     assert [] == [*places.iterdir()]
     assert [] == [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_predictions_are_written(replay: Shell, tmp_path: Path, regression: bool) -> None:
+    """One line for each row, in the order of the file, with what was predicted before its label was known."""
+    file, out, name = (
+        stream(tmp_path / "some.csv", 30, regression),
+        tmp_path / "out.csv",
+        f"written-{regression}".lower(),
+    )
+    status, printed, _ = replay(file, "--name", name, "--predictions", out, "--batch", 7, "--json")
+    lines = [*csv.DictReader(out.read_text().splitlines())]
+    labels = [row["y"] for row in csv.DictReader(file.read_text().splitlines())]
+    assert (0, 30) == (status, len(lines))
+    assert [(str(at), label) for at, label in enumerate(labels, 1)] == [(one["row"], one["label"]) for one in lines]
+    losses = [float(one["loss"]) for one in lines if one["loss"]]
+    overall = json.loads(printed)["metrics"]["overall"]
+    assert sum(losses) / len(losses) == pytest.approx(overall["mse"] if regression else 1 - overall["accuracy"])
+    assert 1 == replay(file, "--name", name, "--predictions", tmp_path / "nowhere" / "out.csv")[0]
+
+
+def test_how_a_file_is_written_is_told(replay: Shell, tmp_path: Path) -> None:
+    """Decimal commas, words for gaps and the form of dates, where the first rows do not tell."""
+    file = tmp_path / "told.csv"
+    file.write_text("day;x;y\n" + "03/31/2025;-;1,5\n04/01/2025;1.000,5;2,5\n" * 3)
+    status, printed, _ = replay(file, "--decimal", ",", "--na", "-", "--date-format", "%m/%d/%Y", "--name", "told")
+    assert 0 == status
+    for words in ("day (%m/%d/%Y)", "x (decimal comma)", "x (3)"):
+        assert words in printed
+    assert 2 == replay(file, "--date-format", "american")[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.client.failures import Failed
-from service.client.replay.columns import CLASSES_MAX, columns_of, described
+from service.client.replay.columns import CLASSES_MAX, Written, columns_of, described
 from service.client.replay.table import Batch, Table
 
 
@@ -88,6 +88,18 @@ def test_one_run_reads_a_german_file(tmp_path: Path) -> None:
     found = rows(table)
     assert ["2025-03-01", "1.1", "1231.50", "1000", "Köln", "ja"] == found[1]
     assert ["2025-03-29", "NA", "", "950", "Bonn", "nein"] == found[-1]
+
+
+def test_what_cannot_be_found_out_is_told(tmp_path: Path) -> None:
+    """Decimal commas of few rows, words for gaps, dates of another form; a file that is not so is read as strings."""
+    file = tmp_path / "told.csv"
+    file.write_text("day;x;n;y\n03/31/2025;1.234,5;-;1\n04/01/2025;2.000;7;0\n", encoding="latin-1")
+    table = Table(file, {"y": "label"}, (), Written(decimal=",", missing=frozenset({"-"}), dates="%m/%d/%Y"))
+    assert ["2025-03-31T00:00:00", "1234.5", "", "1"] == rows(table)[1]
+    assert ["2025-04-01T00:00:00", "2000", "7", "0"] == rows(table)[2]
+    assert "day (%m/%d/%Y)" in described(table.columns, {"y": "label"}, [])
+    other = Table(file, {"y": "label"}, (), Written(decimal="."))
+    assert ["string", "string", "string"] == [other.columns[name].notation.kind for name in ("day", "x", "n")]
 
 
 def test_what_is_said_of_columns() -> None:
