@@ -274,7 +274,7 @@ def test_how_a_file_is_written_is_told(replay: Shell, tmp_path: Path) -> None:
     """Decimal commas, words for gaps and the form of dates, where the first rows do not tell."""
     file = tmp_path / "told.csv"
     file.write_text("day;x;y\n" + "03/31/2025;-;1,5\n04/01/2025;1.000,5;2,5\n" * 3)
-    status, printed, _ = replay(file, "--decimal", ",", "--na", "-", "--date-format", "%m/%d/%Y", "--name", "told")
+    status, printed, _ = replay(file, "--decimal", ",", "--na", "-", "--date-format", "%m/%d/%Y", "--name", "american")
     assert 0 == status
     for words in ("day (%m/%d/%Y)", "x (decimal comma)", "x (3)"):
         assert words in printed
