@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.api.rows import tracking
 from tests.service.api_fixtures import CSV, NPY, columnar, features, npy, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -72,6 +73,19 @@ async def test_all_or_none_are_kept(start):
     refused = await api.ask("POST", f"{path}/predict/batch", json={**columnar(ROWS), "track": True})
     assert "/problems/pending-full" == problem(refused, 503)["type"]
     assert ROWS == (await api.get(f"{path}/pending"))["waiting"]
+
+
+async def test_what_is_kept_is_bounded(api, monkeypatch):
+    """By rows, and by the values of all learners; more is 413 with how many rows there may be."""
+    path = await api.learnt(rows=2)
+    monkeypatch.setattr(tracking, "VALUES_MAX", 5 * ROWS)  # two columns, two labels and one more for each learner
+    await batch(api, path)
+    assert 201 == (await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "rls"})).status_code
+    refused = await api.ask("POST", f"{path}/predict/batch", json={**columnar(ROWS), "track": True})
+    assert f"<= {5 * ROWS // 10} rows" == problem(refused, 413)["errors"][0]["allowed"]
+    monkeypatch.setattr(tracking, "AT_ONCE", 2)
+    monkeypatch.setattr(tracking, "VALUES_MAX", 10**6)
+    assert ROWS == len({*(await batch(api, path))["prediction_ids"]})
 
 
 async def test_who_may_track(start):

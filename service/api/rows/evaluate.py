@@ -11,10 +11,9 @@ from core.contract import Floats
 from core.model import cost, read
 from service.api.http.context import Ctx, Fresh, ModelName
 from service.api.http.route import READ
-from service.api.openapi import examples
-from service.api.openapi.document import raw_body
 from service.api.rows.batch_metrics import metrics_of
 from service.api.rows.batches import read_batch
+from service.api.rows.feedback import LABELLED_ROWS
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
 from service.api.rows.idempotency import read_rows
@@ -22,7 +21,7 @@ from service.api.rows.predict import ROW_FLOPS, held
 from service.api.rows.row_request import RowRequest
 from service.api.rows.row_route import RowRoute
 from service.api.rows.table_queries import described
-from service.api.schemas import Evaluated, FeedbackColumns, FeedbackRecord, FeedbackRecords, FeedbackSparse
+from service.api.schemas import Evaluated
 from service.runtime import threads
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.row_validation import Labels, RowValidator
@@ -36,17 +35,7 @@ _encode = msgspec.json.Encoder().encode
     tags=["batches"],
     dependencies=[READ, described(*TABLE_QUERIES)],
     response_model=Evaluated,
-    openapi_extra=raw_body(
-        FeedbackColumns,
-        FeedbackRecords,
-        FeedbackSparse,
-        shown=examples.FEEDBACK_BATCH,
-        record=FeedbackRecord,
-        lines=examples.FEEDBACK_LINES,
-        csv=examples.FEEDBACK_CSV,
-        npy="features in the order of the model, the label (a number) last",
-        svmlight=True,
-    ),
+    openapi_extra=LABELLED_ROWS,
 )
 async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh) -> bytes:
     """Score the model on labelled rows without learning them.

@@ -195,22 +195,26 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
 # ------------------------------------------------------------------------------------------------ batches
 
 
+LABELLED_ROWS = raw_body(
+    FeedbackColumns,
+    FeedbackRecords,
+    FeedbackSparse,
+    shown=examples.FEEDBACK_BATCH,
+    record=FeedbackRecord,
+    lines=examples.FEEDBACK_LINES,
+    csv=examples.FEEDBACK_CSV,
+    npy="features in the order of the model, the label (a number) last",
+    svmlight=True,
+)
+"""The body of a batch of labelled rows, for /openapi.json."""
+
+
 @router.post(
     "/models/{name}/feedback/batch",
     tags=["batches"],
     dependencies=[LEARN, IDEMPOTENT, described(*TABLE_QUERIES)],
     response_model=LearntBatch,
-    openapi_extra=raw_body(
-        FeedbackColumns,
-        FeedbackRecords,
-        FeedbackSparse,
-        shown=examples.FEEDBACK_BATCH,
-        record=FeedbackRecord,
-        lines=examples.FEEDBACK_LINES,
-        csv=examples.FEEDBACK_CSV,
-        npy="features in the order of the model, the label (a number) last",
-        svmlight=True,
-    ),
+    openapi_extra=LABELLED_ROWS,
 )
 async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Response:
     """Learn many labelled rows.

@@ -1,5 +1,6 @@
 """POST /models/{name}/predict and /predict/batch: predictions, which change nothing."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
@@ -51,8 +52,6 @@ router = APIRouter(route_class=RowRoute)
 _row = msgspec.json.Decoder(PredictRow)
 _encode = msgspec.json.Encoder().encode
 T = TypeVar("T")
-TRACKED_BYTES = 512
-"""Assumed cost of encoding a tracked row, in bytes of a body."""
 ROW_FLOPS = 200.0
 """Assumed cost of naming one prediction of a batch, in floating-point operations."""
 
@@ -119,7 +118,7 @@ async def predict_asked(
     if served:
         kept = validator_of(ctx, replica).rows_to_keep(space, raw, Table([ask.features], alone))
         items = tracking.tracks(ctx, replica, kept, served, answer.version, identity)
-        (answer.prediction_id,) = await tracking.keep(ctx, replica, items)
+        (answer.prediction_id,) = await tracking.keep(ctx, replica, 1, lambda _: items)
         ctx.unlabelled.note(replica, space, raw, served[0])
     return answer
 
@@ -155,7 +154,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     track = tracking.is_tracked(table.track, request.query_params.get(tracking.QUERY))
     if track:
         ctx.keys.allow(lines_of(request.scope), "learn", name)
-        check_size(len(table.rows), tracking.ROWS_MAX, of=" that are tracked")
+        check_size(len(table.rows), tracking.rows_most(replica.model), of=" that are tracked, for this model")
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
         found = await predict_many(replica, space, raw, level, keep=track)
@@ -179,12 +178,15 @@ async def _tracked(
     """Keep the rows of a batch; returns their prediction ids."""
     validator = validator_of(ctx, replica)
 
-    def items() -> list[Track]:
-        return tracking.tracks(ctx, replica, validator.rows_to_keep(space, raw, table), served, version)
+    def items(part: slice) -> list[Track]:
+        rows = validator.rows_to_keep(space, raw[part], table._replace(rows=table.rows[part]))
+        return tracking.tracks(ctx, replica, rows, served[part], version)
 
-    ids = await tracking.keep(ctx, replica, await in_thread_if_large(TRACKED_BYTES * len(raw), items))
+    ids = await tracking.keep(ctx, replica, len(raw), items)
     for at, one in enumerate(served):
         ctx.unlabelled.note(replica, space, raw[at : at + 1], one)
+        if at % tracking.AT_ONCE == 0:
+            await asyncio.sleep(0)  # others have their turn
     return ids
 
 

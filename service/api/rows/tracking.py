@@ -1,27 +1,31 @@
 """Keeps predictions, with their rows, until their labels arrive."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from core.contract import Floats
 from core.entry import ServedPrediction
 from core.features import Space
+from core.model import Model
 from core.problems import Invalid, Problem
 from service.api.http.context import Context
 from service.api.rows.identity import PREDICTION
 from service.errors import IdsFull, PendingFull, RequestConflict, StoreDown, no_model
 from service.runtime.replicas.replica import Replica
+from service.runtime.threads import in_thread_if_large
 from service.store.log import codec
 from service.store.log.appends import RememberedIds
 from service.store.pending import Track, TrackOutcome
 
 QUERY = "track"
 """The query parameter of a batch, for bodies that cannot hold it."""
-ROWS_MAX = 10_000
-"""Most rows of a batch that are kept."""
+ROWS_MAX, VALUES_MAX = 10_000, 500_000
+"""Most rows of a batch that are kept, and most values: a row's columns and probabilities, for every learner."""
 AT_ONCE = 256
-"""Rows in one round trip to the store."""
+"""Rows that are encoded, and sent to the store, together."""
+ROW_BYTES = 512
+"""Assumed cost of encoding a row, in bytes of a body."""
 
 
 def is_tracked(given: bool | None, text: str | None) -> bool:
@@ -41,6 +45,12 @@ def is_tracked(given: bool | None, text: str | None) -> bool:
     if text not in ("true", "false"):
         raise Invalid.of(QUERY, "is not true or false", ["true", "false"])
     return text == "true"
+
+
+def rows_most(model: Model) -> int:
+    """Most rows of a batch that are kept."""
+    values = sum(len(parts.row_columns) + len(model.labels) + 1 for parts in model.learners)
+    return max(1, min(ROWS_MAX, VALUES_MAX // values))
 
 
 def tracks(
@@ -63,15 +73,22 @@ def tracks(
     return found
 
 
-async def keep(ctx: Context, replica: Replica, items: Sequence[Track]) -> list[str]:
+async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice], list[Track]]) -> list[str]:
     """Keep rows, all or none of them; returns their prediction ids.
+
+    Args:
+        ctx: the handler's.
+        replica: the model.
+        rows: how many there are.
+        make: makes what is kept of some of them; in a thread if that is much.
 
     Raises:
         NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: why none is kept.
     """
     pending, kept = ctx.engine.pending, list[str]()
-    for begin in range(0, len(items), AT_ONCE):
-        some = items[begin : begin + AT_ONCE]
+    for begin in range(0, rows, AT_ONCE):
+        part = slice(begin, min(begin + AT_ONCE, rows))
+        some = await in_thread_if_large(ROW_BYTES * (part.stop - begin), make, part)
         outcomes = await pending.track_many(some)
         kept += [item.prediction_id for item, found in zip(some, outcomes, strict=True) if found is None]
         for found in outcomes:

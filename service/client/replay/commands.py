@@ -61,7 +61,8 @@ def replay(
     strings (hashed categories). Without --url a private service on a temporary directory is started, and ended.
     """
     entrant, table = Entrant(algorithm, algorithm, dict(param or ())), given.table(row_id)
-    with private.session() if service.url is None else service.session(PATIENCE_S) as session:
+    sessions = private.session() if service.url is None else service.session(PATIENCE_S)
+    with _noting(predictions, given.label) as note, sessions as session:
         there = session.found(given.model)
         listed = session.ask("GET", "algorithms")["algorithms"]
         tasks: list[str] = next((one["tasks"] for one in listed if one["id"] == algorithm), [])
@@ -70,9 +71,8 @@ def replay(
         before = session.ask("PUT", path_of(given.model), json=entrant.body | body)["rows"]
         if before:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
-        with _noting(predictions, given.label) as note:
-            done = FilePass(session, given, table, body["task"], [entrant], row_id, note)
-            done.run()
+        done = FilePass(session, given, table, body["task"], [entrant], row_id, note)
+        done.run()
     document = _told(done)
     metrics = done.entrants[0].metrics
     if before or done.known:

@@ -267,7 +267,8 @@ def test_predictions_are_written(replay: Shell, tmp_path: Path, regression: bool
     losses = [float(one["loss"]) for one in lines if one["loss"]]
     overall = json.loads(printed)["metrics"]["overall"]
     assert sum(losses) / len(losses) == pytest.approx(overall["mse"] if regression else 1 - overall["accuracy"])
-    assert 1 == replay(file, "--name", name, "--predictions", tmp_path / "nowhere" / "out.csv")[0]
+    assert 1 == replay(file, "--name", f"{name}-not", "--predictions", tmp_path / "nowhere" / "out.csv")[0]
+    assert 404 == httpx.get(f"{os.environ['ONEPASS_URL']}/models/{name}-not").status_code
 
 
 def test_how_a_file_is_written_is_told(replay: Shell, tmp_path: Path) -> None:
