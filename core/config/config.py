@@ -19,6 +19,7 @@ from core.drift.outbox import OnDrift
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.features.feature import NAME_MAX, Declared, GivenLabel, Missing, Name
 from core.features.labels import LabelSet, key, parse_declared
+from core.features.row_sample import sample_bytes
 from core.features.scaling import scaler_bytes
 from core.learners.algorithm import Algorithm
 from core.learners.catalogue import DEFAULT, find
@@ -292,7 +293,7 @@ class Config(Checked):
         return self.lags * (dimension + (self.lag_classes or 1))
 
     def state_bytes(self, dimension: int, classes: int | None = None) -> int:
-        """Bytes the state of learner, scaler, lag columns and drift tests of some encoded columns takes.
+        """Bytes the state of learner, scaler, lag columns, drift tests and row sample of some encoded columns takes.
 
         ``classes``: how many; None: as many as are declared, or two.
         """
@@ -300,7 +301,8 @@ class Config(Checked):
         lags = self.lag_width(dimension)
         own = self.algorithm.state_bytes(self.spec(dimension + lags), classes)
         watch = detector_bytes(self.watch.tests, dimension, 1 if regression else classes, regression)
-        return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension + lags) + 8 * lags
+        sample = 0 if self.algorithm.sparse else sample_bytes(dimension + lags)
+        return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension + lags) + 8 * lags + sample
 
 
 def _given(field: str, info: ValidationInfo) -> Any:

@@ -1,4 +1,4 @@
-"""Reading a model between two entries: predictions, weights, explanations, metrics, summaries.
+"""Reading a model between two entries: predictions, weights, metrics, summaries.
 
 Reading changes nothing. Functions about one learner take its parts: the model's own, or a challenger's.
 """
@@ -128,21 +128,6 @@ def linear_share(parts: LearnerParts) -> float | None:
     """After a change of features, the total weight of the experts averaged by ``weights``; else None."""
     model = parts.switching.in_force
     return None if model is None else model.linear_share
-
-
-def explain(parts: LearnerParts, raw: Floats) -> Header | None:
-    """The explanation of one raw row (1, F) by a learner without weights, with classes as labels.
-
-    None if it has no explanation; weights explain a linear learner.
-    """
-    model = parts.switching.in_force
-    found = None if model is None else model.explain(raw)
-    if found is None:
-        return None
-    labels, ambiguity = parts.labels.labels, found["ambiguity"]
-    if ambiguity is not None:
-        ambiguity = {**ambiguity, "nearest": labels[ambiguity["nearest"]]}
-    return {**found, "classes": [labels[index] for index in found["classes"]], "ambiguity": ambiguity}
 
 
 def feature_means(parts: LearnerParts) -> dict[str, float]:

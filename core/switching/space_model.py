@@ -32,6 +32,7 @@ from core.contract import Alarm, Extensible, Floats, Header, Ints, Prediction, T
 from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
+from core.features.row_sample import RowSample
 from core.state.envelope import Nested
 from core.switching.expert import PerRow, SpaceExpert
 from core.switching.feature_recovery import FeatureRecovery
@@ -50,6 +51,7 @@ class SpaceModel(Nested):
         expert: the one that learns its rows, where there is one already; None: a new one of the space's columns.
         encoder: of the space, where there is one already.
         lags: likewise, of models that have lag columns.
+        sample: likewise, of its encoded rows; rows of any names have none.
 
     Attributes:
         row_columns: names of the columns D of its rows: encoded columns, then lag columns, of models that have some.
@@ -71,6 +73,7 @@ class SpaceModel(Nested):
         expert: SpaceExpert | None = None,
         encoder: Encoder | None = None,
         lags: "LagColumns | None" = None,
+        sample: RowSample | None = None,
     ) -> None:
         self.config, self.schema, self.feedback_schema = config, schema, schema
         self.row_columns, self.row_ranges = row_columns(config, schema), _row_ranges(config, schema)
@@ -81,9 +84,11 @@ class SpaceModel(Nested):
 
             self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
         self.own = expert or SpaceExpert(config, self.row_columns, self.row_ranges)
-        self.own.reader = (
-            {"encoder": self.encoder} if self.lags is None else {"encoder": self.encoder, "lags": self.lags}
-        )
+        self.sample = sample
+        if sample is None and self.row_columns:
+            self.sample = RowSample(config.seed, len(self.row_columns))
+        reader = {"encoder": self.encoder, "lags": self.lags, "sample": self.sample}
+        self.own.reader = {name: part for name, part in reader.items() if part is not None}
         self.experts = {"new": self.own}
         self.mixture: "Mixture | None" = None
         self.former: "SpaceModel | None" = None
@@ -176,13 +181,18 @@ class SpaceModel(Nested):
         ``lags``: lag columns that rows bring with them (``LagColumns.absorb``).
         """
         X = self.encoder.absorb(raw)
-        return X if self.lags is None else self.lags.absorb(X, truth, lags)
+        if self.lags is not None:
+            X = self.lags.absorb(X, truth, lags)
+        if self.sample is not None:
+            self.sample.absorb(X)
+        return X
 
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F), each as the next one; changes nothing."""
-        return self._predict_encoded(self.encode(raw))
+        return self.predict_encoded(self.encode(raw))
 
-    def _predict_encoded(self, X: Floats) -> Prediction:
+    def predict_encoded(self, X: Floats) -> Prediction:
+        """Predict encoded rows X (n, D); changes nothing."""
         if self.mixture is None:
             return self.own.predict_encoded(X)
         return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
@@ -272,13 +282,13 @@ class SpaceModel(Nested):
         """Predict rows given as ``columns``; changes nothing."""
         if self.recovery is None:
             return self.own.predict_from_columns(Y)
-        return self._predict_encoded(np.ascontiguousarray(Y[:, : len(self.row_columns)]))
+        return self.predict_encoded(np.ascontiguousarray(Y[:, : len(self.row_columns)]))
 
     def merge(self) -> "SpaceModel":
         """The model with a single expert that continues after a switch; see above."""
         if self.mixture is None:
             return self
-        kept, shares = self._likeliest, dict(zip(self.experts, self.mixture.weights.tolist(), strict=True))
+        kept, shares = self.likeliest, dict(zip(self.experts, self.mixture.weights.tolist(), strict=True))
         if self._averages and len(shares) > 1:
             kept, weights = (
                 self.experts[max((name for name in shares if name != "recovered"), key=shares.__getitem__)],
@@ -286,7 +296,7 @@ class SpaceModel(Nested):
             )
             if weights is not None:  # there are none before the first class
                 kept.start_at(weights)
-        return SpaceModel(self.config, self.schema, kept, self.encoder, self.lags)
+        return SpaceModel(self.config, self.schema, kept, self.encoder, self.lags, self.sample)
 
     # ---------------------------------------------------------------- further categories
 
@@ -305,6 +315,8 @@ class SpaceModel(Nested):
             found.add_class()
         places = column_places(self.schema, schema)
         found.encoder.extend(self.encoder)
+        if found.sample is not None and self.sample is not None:
+            found.sample.extend(self.sample, places)
         if found.own.scaler is not None and own.scaler is not None:
             found.own.scaler.extend(own.scaler, places)
         cast("Extensible", found.own.learner).extend(own.learner, places)
@@ -313,7 +325,7 @@ class SpaceModel(Nested):
     # ---------------------------------------------------------------- reports
 
     @property
-    def _likeliest(self) -> SpaceExpert:
+    def likeliest(self) -> SpaceExpert:
         """The expert with the largest weight."""
         return self.own if self.mixture is None else [*self.experts.values()][int(self.mixture.weights.argmax())]
 
@@ -353,13 +365,9 @@ class SpaceModel(Nested):
         weighed = zip(self.mixture.weights.tolist(), self.experts.values(), strict=True)
         return min(1.0, sum([share for share, expert in weighed if expert.weights() is not None], 0.0))
 
-    def explain(self, raw: Floats) -> Header | None:
-        """The likeliest expert's explanation of one raw row (1, F), if it has no weights; None without one."""
-        return self._likeliest.explain_encoded(self.encode(raw))
-
     def info(self) -> Header:
         """The likeliest expert's summary for people."""
-        return self._likeliest.info()
+        return self.likeliest.info()
 
     def classes_differ(self, classes: int) -> bool:
         """Whether the number of classes of one of the learners differs."""

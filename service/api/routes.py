@@ -23,7 +23,7 @@ from service.api.http.cross_site import is_browser
 from service.api.http.problems import ROOT_PATH
 from service.api.http.root_path import parse, under
 from service.api.http.route import Route
-from service.api.models import challengers, model_list, model_pages, models, posterior, state, weights
+from service.api.models import challengers, effects, model_list, model_pages, models, posterior, state, weights
 from service.api.oip import routes as inference_v2
 from service.api.rows import evaluate, feedback, predict
 from service.api.rows.row_route import RowRoute
@@ -41,6 +41,7 @@ ROUTERS = (
     drift.router,
     weights.router,
     posterior.router,
+    effects.router,
     challengers.router,
     features.router,
     state.router,

@@ -122,30 +122,11 @@ class PredictRow(Body, forbid_unknown_fields=True):
     explain: Annotated[
         bool,
         Field(
-            description="Add contributions of the features (linear models), the experts' predictions (`auto`) or the "
-            "densities per class (VIGO)."
+            description="Add what each feature contributes, the experts' predictions (`auto`) and the densities per "
+            "class (VIGO)."
         ),
     ] = False
     interval: Level = None
-
-
-class Predicted(Body, omit_defaults=True, kw_only=True):
-    """A prediction. The model has not changed."""
-
-    prediction: Predictable
-    probabilities: Annotated[
-        dict[str, Probability] | None,
-        Field(
-            examples=[{"UP": 0.83, "DOWN": 0.17}],
-            description="Classification: the probability of each label, declared or seen; never 0 or 1.",
-        ),
-    ] = None
-    std: Annotated[float | None, Field(description="Regression: the standard deviation, if there is one.")] = None
-    interval: LowAndHigh = msgspec.UNSET
-    version: Version
-    prediction_id: Annotated[str | None, Field(description="If tracked: the id to send the label with.")] = None
-    explanation: Annotated[dict[str, Any] | None, Field(description="If `explain` was set.")] = None
-    incarnation: Incarnation
 
 
 class FeedbackRow(Body, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from core.config import Config
 from core.config.config import SEED_MAX
 from core.entry import Entry, Rows
+from core.features import row_sample
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model
 from core.model.apply import apply
@@ -239,8 +240,9 @@ def test_a_regression_has_no_label_set():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda algorithm: algorithm.id)
 @pytest.mark.parametrize("d", [1, 7, 40])
-def test_the_announced_size_is_the_size(algorithm, d):
-    """What a model is refused for before anything is allocated is what it would take."""
+def test_the_announced_size_is_the_size(monkeypatch, algorithm, d):
+    """What a model is refused for before anything is allocated is what it would take, with a full sample of rows."""
+    monkeypatch.setattr(row_sample, "SAMPLE_ROWS_MAX", 30)
     columns = {"params": {"compressed_dim": d}} if algorithm.sparse else {"features": [f"x{i}" for i in range(d)]}
     config = Config.parse({"algorithm": algorithm.id, "task": algorithm.tasks[0], **columns})
     machine = Model.first(config)

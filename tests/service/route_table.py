@@ -48,6 +48,7 @@ ROUTES_OF_ONE = {
     "GET /models/{name}/metrics": Row("read", asked=("", "format=csv")),
     "GET /models/{name}/weights": Row("read"),
     "GET /models/{name}/posterior": Row("read", asked=("", "diagonal=true")),
+    "GET /models/{name}/effects": Row("read"),
     "GET /models/{name}/log": Row("read", asked=("", "limit=1")),
     "POST /models/{name}/predict": Row("read", ROW, asked=("", "consistency=strong")),
     "POST /models/{name}/predict/batch": Row("read", TABLE),

@@ -77,8 +77,8 @@ async def test_weights_and_contributions_name_the_lag_columns(api):
     assert [0.0, 1.0, -1.0, 0.5] == pytest.approx([weights[name] for name in names.split(",")], abs=0.02)
     said = await api.post(f"{path}/predict", {"features": {"x": 3.0}, "explain": True})
     parts = said["explanation"]
-    assert {*names.split(","), "label (t-2)"} == {*parts["contributions"]}
-    assert said["prediction"] == pytest.approx(parts["bias"] + sum(parts["contributions"].values()))
+    assert {*names.split(","), "label (t-2)"} == {one["name"] for one in parts["features"]}
+    assert said["prediction"] == pytest.approx(parts["base"] + sum(one["contribution"] for one in parts["features"]))
 
 
 async def test_a_snapshot_and_a_copy_know_the_last_rows(api):

@@ -189,7 +189,7 @@ async def test_weights_of_experts_that_are_not_linear(api):
     await switch(api, path, "complete")
     assert "not a linear model" in problem(await api.ask("GET", f"{path}/weights"), 409)["detail"]
     told = await api.post(f"{path}/predict", {"features": row(1, NEW), "explain": True})
-    assert {"UP", "DOWN"} == set(told["explanation"]["classes"])
+    assert {"UP", "DOWN"} == set(told["explanation"]["densities"]["classes"])
 
 
 async def test_weights_and_explanations_in_each_phase(api):
@@ -200,11 +200,12 @@ async def test_weights_and_explanations_in_each_phase(api):
         if begin:
             await switch(api, path)
         assert {"a", "b"} == set((await api.get(f"{path}/weights"))["weights"]["UP"])
-        assert {"a", "b"} == set((await api.post(f"{path}/predict", body))["explanation"]["contributions"])
+        told = await api.post(f"{path}/predict", body)
+        assert {"a", "b"} == {one["name"] for one in told["explanation"]["features"]}
     await feed(api, path, range(20), UNION)
     await switch(api, path, "complete")
     await feed(api, path, range(5), NEW)
     found = await api.get(f"{path}/weights")
     told = await api.post(f"{path}/predict", {"features": row(1, NEW), "explain": True})
     assert {"b", "c", "d"} == set(found["weights"]["UP"])
-    assert {"b", "c", "d"} == set(told["explanation"]["contributions"])
+    assert {"b", "c", "d"} == {one["name"] for one in told["explanation"]["features"]}

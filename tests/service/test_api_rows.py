@@ -79,12 +79,13 @@ async def test_predict_without_features_is_409_until_the_first_row(api):
 
 
 async def test_an_explanation_adds_up(api):
-    """Bias plus contributions is the score: for a regression, the prediction itself."""
+    """Base plus contributions is the score: for a regression, the prediction itself."""
     path = await api.learnt(RLS, rows=6)
     answer = await api.post(f"{path}/predict", {**ROW, "explain": True})
     explained = answer["explanation"]
-    assert {"a", "b"} == set(explained["contributions"])
-    total = explained["bias"] + sum(explained["contributions"].values())
+    assert [*ROW["features"].items()] == [(one["name"], one["value"]) for one in explained["features"]]
+    assert explained["sampled"] is False
+    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
     assert math.isclose(answer["prediction"], total, rel_tol=1e-9)
 
 
@@ -92,11 +93,12 @@ async def test_a_generative_model_explains_by_densities(api):
     """Densities and share per class by its label, and how ambiguous the row is; a far row is like none so far."""
     path = await api.new({"algorithm": "vigo", "features": ["a"], "labels": ["lo", False]})
     first = await api.post(f"{path}/predict", {"features": {"a": 0}, "explain": True})
-    assert [] == first["explanation"]["classes"]
+    assert [] == first["explanation"]["densities"]["classes"]
     for i in range(40):
         await api.post(f"{path}/feedback", {"features": {"a": i % 2 + i / 100}, "label": "lo" if i % 2 else False})
     near, far = [
-        (await api.post(f"{path}/predict", {"features": {"a": a}, "explain": True}))["explanation"] for a in (1.2, 99)
+        (await api.post(f"{path}/predict", {"features": {"a": a}, "explain": True}))["explanation"]["densities"]
+        for a in (1.2, 99)
     ]
     assert [False, "lo"] == sorted(near["classes"], key=str)
     assert "lo" == near["ambiguity"]["nearest"]
@@ -109,19 +111,23 @@ async def test_an_explanation_of_wild_numbers_is_finite(api):
     path = await api.learnt(RLS)
     await api.post(f"{path}/feedback", {"features": {"a": 1e-200, "b": 0}, "label": 1e200})
     answer = await api.post(f"{path}/predict", {"features": {"a": 1.7e308, "b": -1.7e308}, "explain": True})
-    assert all(math.isfinite(part) for part in answer["explanation"]["contributions"].values())
+    assert all(math.isfinite(part["contribution"]) for part in answer["explanation"]["features"])
 
 
 async def test_an_explanation_of_a_class_names_it(api):
-    """The score of the predicted class; before the first class there is nothing to explain."""
+    """The log odds of the predicted class; before the first row there is nothing to explain."""
     path = await api.new(labels=[False, True], features=["x", "day=mon"])
     nothing = await api.post(f"{path}/predict", {"features": {"x": 1, "day=mon": 0}, "explain": True})
-    assert {"bias": 0.0, "contributions": {}} == nothing["explanation"]
+    assert (0.0, {0.0}) == (
+        nothing["explanation"]["base"],
+        {one["contribution"] for one in nothing["explanation"]["features"]},
+    )
     for row in range(6):
         await api.post(f"{path}/feedback", {"features": {"x": row, "day=mon": 1}, "label": row % 2 == 0})
     answer = await api.post(f"{path}/predict", {"features": {"x": 1, "day=mon": 0}, "explain": True})
-    assert ("true" if answer["prediction"] else "false") == answer["explanation"]["class"]
-    assert {"x", "day=mon"} == set(answer["explanation"]["contributions"])
+    explained, share = answer["explanation"], answer["probabilities"]["true" if answer["prediction"] else "false"]
+    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
+    assert math.isclose(math.log(share / (1 - share)), total, rel_tol=1e-9)
 
 
 async def test_feedback_answers_what_was_said_before(api):
@@ -358,8 +364,11 @@ async def test_weights_can_be_picked(api):
 
 
 async def test_random_features_have_no_weights(api):
-    """They are a parameter like any other; weights are 409, and an explanation is 422, with the reason."""
+    """They are a parameter like any other; weights are 409, with the reason, and contributions are sampled."""
     path = await api.learnt({**RLS, "algorithm": "dfop", "params": {"random_features": 8, "scaling": "robust"}}, rows=6)
     assert 8 == (await api.get(path))["config"]["params"]["random_features"]
     assert "with random_features" in problem(await api.ask("GET", f"{path}/weights"), 409)["detail"]
-    await api.refuses(f"{path}/predict", 422, "explain", json={**ROW, "explain": True})
+    answer = await api.post(f"{path}/predict", {**ROW, "explain": True})
+    explained = answer["explanation"]
+    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
+    assert (explained["sampled"], True) == (True, math.isclose(answer["prediction"], total, rel_tol=1e-9))

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.service.api_fixtures import problem
 from tests.service.sparse_rows import LABELS, ROWS, SPAM, SUMS, SVM, lists, svmlight
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -89,13 +90,15 @@ async def test_a_tracked_prediction_is_learned_as_it_was_predicted(api):
 
 
 async def test_an_explanation_names_the_names_of_the_row(api):
-    """Contributions and bias add up to a regression's prediction."""
+    """Contributions and base add up to a regression's prediction; there is no sample of rows for effects."""
     path = await api.new(SUMS)
     await api.post(f"{path}/feedback/batch", lists(labels=[3, 1, 0, 0.5, 2]))
     told = await api.post(f"{path}/predict", {"features": {"cheap": 2, "new": 1}, "explain": True})
     explained = told["explanation"]
-    assert {"cheap", "new"} == set(explained["contributions"])
-    assert np.isclose(told["prediction"], explained["bias"] + sum(explained["contributions"].values()))
+    assert {"cheap": 2, "new": 1} == {one["name"]: one["value"] for one in explained["features"]}
+    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
+    assert np.isclose(told["prediction"], total)
+    problem(await api.ask("GET", f"{path}/effects"), 409)
 
 
 async def test_the_seed_and_the_kind_decide_the_projection(api):
@@ -150,7 +153,10 @@ async def test_a_large_body_is_read_in_a_thread(api):
     assert whole["predictions"] == text["predictions"] == [told for part in parts for told in part["predictions"]]
     wide = {"features": {f"name {at}": at for at in range(20_000)}}
     told = await api.post(f"{paths[0]}/predict", {**wide, "explain": True})
-    assert (20_000, told["prediction"]) == (len(told["explanation"]["contributions"]), told["explanation"]["class"])
+    explained, share = told["explanation"], told["probabilities"][told["prediction"]]
+    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
+    assert len(explained["features"]) == 20_000
+    assert np.isclose(np.log(share / (1 - share)), total)
 
 
 async def test_the_documented_examples_work(api):

@@ -11,7 +11,7 @@ from tests.service.sparse_rows import SPAM, lists
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROW = {"features": features(0), "label": "UP"}
-TAGGED = ("", "/metrics", "/features", "/weights", "/posterior", "/challengers")
+TAGGED = ("", "/metrics", "/features", "/weights", "/posterior", "/effects", "/challengers")
 UNTAGGED = ("/pending", "/snapshots", "/log", "/drift")
 ANY = {"If-None-Match": "*"}
 TAG = '"5f3a9c0d1e2b4a68-18-0.1.0"'

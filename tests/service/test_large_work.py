@@ -24,6 +24,7 @@ OWN_THREADS = {
         "asyncio.to_thread",
     ),  # always long: weights of a sparse model's names
     ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
+    ("service/api/models/effects.py", "show_effects", "asyncio.to_thread"),  # always long: up to 256 rows are explained
     ("service/api/models/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
     (
         "service/store/states/snapshots.py",
@@ -46,6 +47,7 @@ GIVEN_TO_THREADS = {
     ("service/api/rows/batch_metrics.py", "metrics_of", "regression_batch"),
     ("service/api/rows/identity.py", "digest", "hashlib.blake2b"),
     ("service/api/models/state.py", "_config", "save.from_bytes"),
+    ("service/api/models/effects.py", "_document", "save.from_bytes"),
     ("service/store/states/pieces.py", "digest", "blake2b"),
 }  # fmt: skip
 """Functions that are themselves handed to the helper, or called by one that is."""

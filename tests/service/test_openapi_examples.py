@@ -33,6 +33,7 @@ STORY = [
     "POST /v2/models/{name}/versions/{version}/infer",
     "GET /models/{name}/metrics",
     "GET /models/{name}/posterior",
+    "GET /models/{name}/effects",
     "PATCH /models/{name}",
     "PUT /models/{name}/challengers/{challenger}",
     "POST /models/{name}/feedback/batch#columns",

@@ -63,6 +63,8 @@ class Ga2m(RowLearner):
         }
     )
     object_bytes: ClassVar = 500
+    pairwise: ClassVar = True
+    """Scores are sums over columns and pairs of columns."""
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)

@@ -92,10 +92,11 @@ def _document(replica: Replica, features: list[str] | None, diagonal: bool) -> b
     return _encode({**found, "version": replica.version, "incarnation": replica.incarnation})
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
+    """Arrays as lists, for an encoder."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be part of a document")
 
 
-_encode = msgspec.json.Encoder(enc_hook=_listed).encode
+_encode = msgspec.json.Encoder(enc_hook=listed).encode

@@ -23,7 +23,6 @@ from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
 from service.api.http.route import READ, Route
 from service.api.models.documents import json_of
 from service.api.models.models import ReadModel
-from service.api.rows.predict import no_weights
 from service.api.schemas import Incarnation, Version
 from service.errors import Busy, RequestConflict
 from service.runtime.replicas.replica import Replica
@@ -90,7 +89,7 @@ async def show_weights(
 def _linear(model: Model) -> Weights:
     found = read.weights(model.own)
     if found is None:
-        raise RequestConflict(f"there are no weights: {no_weights(model)}")
+        raise RequestConflict(f"there are no weights: {_no_weights(model)}")
     return found
 
 
@@ -196,3 +195,11 @@ async def _turn(ctx: Context) -> AsyncIterator[None]:
         yield
     finally:
         ctx.recovering.release()
+
+
+def _no_weights(model: Model) -> str:
+    """Why a model has no weights to show."""
+    config = model.config
+    if config.params.get("random_features"):
+        return f"with random_features {config.algorithm_id} is not linear in the columns"
+    return f"{config.algorithm_id} is not a linear model"

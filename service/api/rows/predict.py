@@ -13,10 +13,9 @@ from starlette.responses import Response
 
 from core.contract import Floats, Prediction
 from core.entry import ServedPrediction
-from core.features import Space, SparseSchema
-from core.features.labels import key
-from core.model import Model, cost, read
-from core.problems import Invalid
+from core.features import Space
+from core.model import cost, read
+from core.numerics.shapley import EVALUATIONS_MAX
 from service.api.http.context import Context, Ctx, Fresh, ModelName
 from service.api.http.lines import lines_of
 from service.api.http.route import READ
@@ -30,12 +29,12 @@ from service.api.rows.formats.tables import check_size
 from service.api.rows.idempotency import read_rows, validator_of
 from service.api.rows.interval import level_of
 from service.api.rows.large_answers import ROW_BYTES, large_answer
+from service.api.rows.predicted import Explained, Predicted, explained
 from service.api.rows.row_request import RowRequest
 from service.api.rows.row_route import RowRoute
 from service.api.rows.table_queries import described
 from service.api.schemas import (
     PredictColumns,
-    Predicted,
     PredictedBatch,
     PredictRecord,
     PredictRecords,
@@ -53,7 +52,9 @@ _row = msgspec.json.Decoder(PredictRow)
 _encode = msgspec.json.Encoder().encode
 T = TypeVar("T")
 ROW_FLOPS = 200.0
-"""Assumed cost of naming one prediction of a batch, in floating-point operations."""
+"""Assumed cost of naming one prediction of a batch, or one feature of an explanation, in floating-point operations."""
+EXPLAINED_ROWS = 2 * EVALUATIONS_MAX
+"""Rows that are predicted to explain one, or fewer."""
 
 
 @router.post(
@@ -68,13 +69,13 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
 
     Changes nothing. With `interval`, a share of labels such as 0.9, a regression returns low and high, which adapt so
     that this share of labels lies between them. With `track`, the row is kept under a `prediction_id` until its label
-    arrives; that needs the scope `learn`. With `explain`, the answer has the contribution of each feature (linear
-    models), the prediction and weight of each expert (`auto`), or the log density of the row in each class and how
-    ambiguous the row is (VIGO). After a change of features several experts predict together: contributions are those of
-    their mean weights, as in `GET /weights`; `share` is the part of the experts' weight that is linear in the current
-    features; other explanations are those of the expert with the largest weight. Probabilities are calibrated on the
-    rows learned so far. The prediction is the most probable label; with `class_costs`, the label of least expected
-    cost. A model of named sparse rows (`sparse_dfop`) takes any names; an absent one is 0.
+    arrives; that needs the scope `learn`. With `explain`, the answer has the contribution of each feature to the score,
+    compared with a row of mean values, whose score is `base`: together they are the number, or the log odds of the
+    predicted class. Contributions are exact for linear and additive models, else Shapley values from at most 64
+    evaluations (`sampled`). `auto` adds the prediction and weight of each expert, VIGO the log density of the row in
+    each class and how ambiguous the row is. Probabilities are calibrated on the rows learned so far. The prediction is
+    the most probable label; with `class_costs`, the label of least expected cost. A model of named sparse rows
+    (`sparse_dfop`) takes any names; an absent one is 0.
     """
     engine = ctx.engine
     body, replica = await request.small_json(engine.bounds.body_bytes_max), engine.models.at_hand(name)
@@ -111,10 +112,9 @@ async def predict_asked(
         identity: the client's own prediction id if the row is tracked; None generates one.
     """
     level = level_of(ask.interval, replica.model.config.task)
-    space, raw, prediction, served = await _predicted(ctx, replica, Table([ask.features], alone), size, ask.track)
+    space, raw, prediction, served, explanation = await _predicted(ctx, replica, ask, size)
     answer = _answer(replica, prediction, level)
-    if ask.explain:  # before anything is awaited: the model may move on then
-        answer.explanation = await _explain(replica.model, ask.features, raw, prediction, size)
+    answer.explanation = explanation
     if served:
         kept = validator_of(ctx, replica).rows_to_keep(space, raw, Table([ask.features], alone))
         items = tracking.tracks(ctx, replica, kept, served, answer.version, identity)
@@ -216,19 +216,28 @@ async def predict_many(
 
 
 async def _predicted(
-    ctx: Context, replica: Replica, row: Table, size: int, keep: bool
-) -> tuple[Space, Floats, Prediction, list[ServedPrediction]]:
-    """Read and predict a row in one space, again if the features changed in between; ``keep``: for its label."""
+    ctx: Context, replica: Replica, ask: PredictRow, size: int
+) -> tuple[Space, Floats, Prediction, list[ServedPrediction], Explained | None]:
+    """Read, predict and explain a row in one space, again if the features changed in between."""
+    row = Table([ask.features], alone)
     while True:
         space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", row))
         model = replica.model
-        flops = cost.flops_to_keep(model) if keep else cost.flops_to_predict(model.own, len(raw))
+        flops = cost.flops_to_keep(model) if ask.track else cost.flops_to_predict(model.own, len(raw))
+        if ask.explain:
+            flops = EXPLAINED_ROWS * flops + ROW_FLOPS * size
+        work = partial(_one, replica, raw, ask)
         if flops > threads.THREAD_FLOPS or replica.lock.locked():
-            found = await held(replica, space, flops, partial(_predict, replica, raw, keep))
+            found = await held(replica, space, flops, work)
         else:
-            found = _predict(replica, raw, keep) if model.prediction_schema == space else None
+            found = work() if model.prediction_schema == space else None
         if found is not None:
             return space, raw, *found
+
+
+def _one(replica: Replica, raw: Floats, ask: PredictRow) -> tuple[Prediction, list[ServedPrediction], Explained | None]:
+    prediction, served = _predict(replica, raw, bool(ask.track))
+    return prediction, served, explained(replica.model, raw, ask.features) if ask.explain else None
 
 
 def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, list[ServedPrediction]]:
@@ -289,48 +298,3 @@ def _many(
         found = read.intervals_of(model.own, prediction, level)
         answer.intervals = [None] * len(raw) if found is None else cast("Any", found)
     return answer, served
-
-
-async def _explain(
-    model: Model, values: dict[str, Any], raw: Floats, prediction: Prediction, size: int
-) -> dict[str, Any]:
-    """Explain a prediction: densities per class, or the contribution of each column to the score.
-
-    A sparse row's contributions are those of its names.
-
-    Raises:
-        Invalid: the algorithm supports neither.
-    """
-    if (found := read.explain(model.own, raw)) is not None:
-        return found
-    weights = read.weights(model.own)
-    if weights is None or model.pipeline is None or model.prediction_schema is None:
-        raise Invalid.of("explain", f"is not possible: {no_weights(model)}")
-    (label,) = read.named(model.own, prediction.value)
-    classes = model.config.task == "classification"
-    output = model.labels.index(label) if classes else 0
-    if output < 0:  # no row had this label: it has no weights
-        return {"bias": 0.0, "contributions": {}}
-    explained: dict[str, Any] = {"bias": float(weights.bias[output]), "contributions": {}}
-    if (share := read.linear_share(model.own)) is not None:
-        explained["share"] = share
-    if classes:
-        explained["class"] = key(label)
-    w = weights.coefficients[output]
-    if isinstance(model.prediction_schema, SparseSchema):
-        explained["contributions"] = await in_thread_if_large(
-            size, model.prediction_schema.projection.contributions, values, w
-        )
-    else:
-        with np.errstate(over="ignore"):
-            parts = np.clip(w * read.encoded(model.own, raw)[0], -1e300, 1e300)
-        explained["contributions"] = dict(zip(model.own.row_columns, parts.tolist(), strict=True))
-    return explained
-
-
-def no_weights(model: Model) -> str:
-    """Why a model has no weights to show."""
-    config = model.config
-    if config.params.get("random_features"):
-        return f"with random_features {config.algorithm_id} is not linear in the columns"
-    return f"{config.algorithm_id} is not a linear model"

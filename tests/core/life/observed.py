@@ -11,7 +11,7 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Configure, Entry, Outcome, Overlap, Restore, Rows, Switch
-from core.model import Model, read, save
+from core.model import Model, explain, read, save
 from core.model.apply import apply
 from tests.core.life.streams import Stream
 
@@ -119,10 +119,20 @@ class Observed:
         if machine.prediction_schema is not None:
             raw = self.stream.raw(machine.prediction_schema, np.arange(self.stream.at, self.stream.at + 3))
             self._check_prediction(read.predict(machine.own, raw))
-            json.dumps(read.explain(machine.own, raw[:1]), allow_nan=False)
+            if len(self.log) % 8 == 1:
+                self._check_explanation(raw[:1])
             weights = read.weights(machine.own)
             assert weights is None or all(np.isfinite(part).all() for part in weights)
         assert self.bytes == save.to_bytes(machine)
+
+    def _check_explanation(self, raw):
+        own = self.machine.own
+        if self.config.algorithm.sparse:
+            found = explain.explain_sparse(own, raw, {"some": 1.0, "names": -2.0})
+        else:
+            found = explain.explain(own, raw)
+            json.dumps([explain.experts(own, raw), explain.effects(own)], allow_nan=False)
+        json.dumps(found, allow_nan=False)
 
     def _check_prediction(self, prediction):
         if self.config.task == "regression":

@@ -10,7 +10,7 @@ from core.config import Config
 from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.posterior import count_numbers, spectral_norm
-from core.model import Model, plans, read, save
+from core.model import Model, explain, plans, read, save
 from core.model.apply import apply
 
 CASES = [(name, task) for name, entry in ALGORITHMS.items() for task in entry.tasks if not entry.sparse]
@@ -89,7 +89,7 @@ def test_gaussians():
     model = taught("vigo", "classification")
     classes = read.posterior(model)["classes"]
     assert {"no", "yes"} == classes.keys()
-    explained = read.explain(model.own, _X[:1])
+    explained = explain.experts(model.own, _X[:1])["densities"]
     for label, own in classes.items():
         apart = _X[0] - [own["mean"][name] for name in NAMES]
         distance = np.sqrt(apart @ np.linalg.solve(own["covariance"], apart))

@@ -44,7 +44,7 @@ def test_building_a_state_anew_is_work_by_its_bytes():
     assert 1e8 < cost.flops_to_apply(Model.first(many), [Reset()])
 
     undeclared = Model.first(Config.parse({"algorithm": "rls", "task": "regression"}))
-    for count, least, most in ((10, 0, 1e6), (1000, 1e8, 1e10)):
+    for count, least, most in ((10, 0, 3e6), (1000, 1e8, 1e10)):
         space = Schema([Feature(name) for name in names[:count]])
         row = Rows(space.id, space.features, np.zeros((1, count)), np.zeros(1), None)
         assert least < cost.flops_to_apply(undeclared, [row]) < most

@@ -13,6 +13,7 @@ from core.drift.detector import DriftDetector
 from core.features.encoder import Encoder
 from core.features.labels import LabelSet
 from core.features.lags import LagColumns
+from core.features.row_sample import RowSample
 from core.features.scaling import Scaler
 from core.learners.auto.kernels import LAST, WAKES, WEIGHT
 from core.learners.auto.mixture import ExpertMixture
@@ -89,6 +90,7 @@ CASES = {
     **{f"encoder {missing}": Case(lambda missing=missing: Encoder(schema(MIXED), missing),
                                   lambda held, rows: held.absorb(GAPS[rows]), lambda _: {"D": 6}, 60)
        for missing in ("mean", "zero")},
+    "row sample": Case(lambda: RowSample(3, 4), lambda held, rows: held.absorb(X[rows]), lambda _holder: {"D": 4}),
     **{f"scaler {kind}": Case(lambda kind=kind: Scaler(kind, 4), lambda held, rows: held.absorb(X[rows]),
                               lambda held: {"D": 4, "held": held.rows if held.rows < 20 else 0}, 200)
        for kind in ("standard", "robust")},

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.config import Config
 from core.entry import Entry, Rows, Switch
 from core.features import parse_features
-from core.model import Model, cost, read, save
+from core.model import Model, cost, explain, read, save
 from core.model.apply import apply
 from core.numerics.rng import uniform
 from core.state import envelope
@@ -285,4 +285,4 @@ def test_quadratic_experts_have_no_weights():
     """None of them is linear, whatever recovers the old columns."""
     driver = ensemble("vigo")
     assert (None, 0.0) == (read.weights(driver.machine.own), read.linear_share(driver.machine.own))
-    assert read.explain(driver.machine.own, driver.raw(SCHEMAS[1], 0, 1))["classes"]
+    assert explain.experts(driver.machine.own, driver.raw(SCHEMAS[1], 0, 1))["densities"]["classes"]

@@ -14,7 +14,7 @@ export function predictionShown(answer, before, level) {
         h("p.prediction-value", valueOf(prediction)),
         found ? probabilities(found, before?.probabilities) : numberFacts(answer, before, level),
         id ? h("p.small", "Waiting for its label as ", h("code", id)) : null,
-        why ? h("details.folded", { open: true }, h("summary", "Why"), explanation(why)) : null,
+        why ? h("details.folded", { open: true }, h("summary", "Why"), explanation(why, answer)) : null,
     );
 }
 
@@ -40,40 +40,35 @@ function numberFacts({ std = null, interval }, before, level) {
     );
 }
 
-function explanation(found) {
-    if (found.contributions) return contributions(found);
-    if (found.experts) return experts(found);
-    if (found.classes) return densities(found);
-    const region = { tabindex: "0", role: "region", "aria-label": "Explanation" };
-    return h("pre.raw", region, JSON.stringify(found, null, 1));
+function explanation(found, answer) {
+    return [contributions(found, answer), found.experts && experts(found), found.densities && typicality(found)];
 }
 
-function contributions({ bias = null, contributions: given, class: label }) {
-    const list = Object.entries(given).sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));
-    const bar = ([name, value]) => ({ name, value, tone: value < 0 ? "tone-2" : "tone-1" });
+function contributions({ base, features, sampled }, { prediction, probabilities: shares }) {
+    const list = [...features].sort((one, other) => Math.abs(other.contribution) - Math.abs(one.contribution));
+    const text = (value) => (value === null ? "" : ` = ${typeof value === "number" ? number(value) : value}`);
+    const bar = ({ name, value, contribution }) =>
+        ({ name: name + text(value), value: contribution, tone: contribution < 0 ? "tone-2" : "tone-1" });
     const shown = list.slice(0, SHOWN_MAX).map(bar);
-    if (bias !== null) shown.push({ ...bar(["(bias)", bias]), faded: true });
-    const what = `What each column adds to the ${label === undefined ? "prediction" : `score of ${label}`}.`;
-    return [h("p.help", what), bars(shown, { label: what }), more(list.length - SHOWN_MAX, "more columns")];
+    shown.push({ name: "(average row)", value: base, tone: base < 0 ? "tone-2" : "tone-1", faded: true });
+    const score = shares ? `log odds of ${valueOf(prediction)}` : "prediction";
+    const what = `What each feature adds to the ${score}, compared with an average row${sampled ? "; sampled" : ""}.`;
+    return [h("p.help", what), bars(shown, { label: what }), more(list.length - SHOWN_MAX, "more features")];
 }
 
-function experts({ classes, experts: list }) {
+function experts({ experts: list }) {
     const said = ({ prediction, probabilities: own }) => {
         if (!own) return valueOf(prediction);
-        const at = own.indexOf(Math.max(...own));
-        return `${classes[at]} (${number(own[at], 2)})`;
+        const [name, share] = Object.entries(own).sort(([, one], [, other]) => other - one)[0];
+        return `${name} (${number(share, 2)})`;
     };
     const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, SHOWN_MAX);
     const shown = sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) }));
-    return [h("p.help", "The experts' predictions, by weight."), bars(shown, { label: "Experts", most: 1 })];
+    const label = "The experts' predictions, by weight.";
+    return h("details.folded", h("summary", label), bars(shown, { label, most: 1 }));
 }
 
-function densities({ classes, share, ambiguity }) {
-    const shown = classes.slice(0, SHOWN_MAX).map((name, at) => ({ name: String(name), value: share?.[at] ?? null }));
+function typicality({ densities: { ambiguity } }) {
     const odd = ambiguity?.typicality ?? null;
-    return [
-        h("p.help", "The share of the row's density by class."),
-        bars(shown, { label: "Density by class", most: 1 }),
-        odd !== null && h("p.help", `Typicality ${number(odd)}: near 0, the row is unlike all learned rows.`),
-    ];
+    return odd !== null && h("p.help", `Typicality ${number(odd)}: near 0, the row is unlike all learned rows.`);
 }

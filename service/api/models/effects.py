@@ -1,0 +1,86 @@
+"""GET /models/{name}/effects: how much each feature matters, over a sample of the rows learned."""
+
+import asyncio
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from core.features import SparseSchema
+from core.features.row_sample import SAMPLE_ROWS_MAX
+from core.model import cost, explain, read, save
+from core.numerics.shapley import EVALUATIONS_MAX
+from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
+from service.api.http.route import READ, Route
+from service.api.models.documents import json_of
+from service.api.models.models import ReadModel
+from service.api.models.posterior import listed
+from service.api.schemas import Incarnation, Version
+from service.errors import RequestConflict
+from service.runtime import threads
+
+router = APIRouter(route_class=Route, tags=["models"])
+
+
+class Effect(BaseModel):
+    """How much one feature matters."""
+
+    name: Annotated[str, Field(examples=["load"])]
+    mean_abs: Annotated[
+        float, Field(ge=0, examples=[0.82], description="The mean absolute contribution to the score of the answer.")
+    ]
+
+
+class EffectsAnswer(BaseModel):
+    """The features, those that matter most first."""
+
+    features: list[Effect]
+    rows: Annotated[int, Field(ge=0, le=SAMPLE_ROWS_MAX, examples=[256], description="Rows of the sample.")]
+    curves: Annotated[dict[str, Any] | None, Field(description="`ga2m`: as in the posterior.")] = None
+    version: Version
+    incarnation: Incarnation
+
+
+@router.get("/models/{name}/effects", dependencies=[READ], response_model=EffectsAnswer, responses=NOT_MODIFIED)
+async def show_effects(request: Request, replica: ReadModel) -> Response:
+    """How much each feature matters: its mean absolute contribution over a sample of the rows learned.
+
+    Contributions are those of `explain` in predict: to the number, or to the log odds of the predicted class. The
+    sample has at most 256 rows of the present features, drawn evenly from all that were learned; fewer for more than
+    128 columns. `ga2m` also has `curves`: what it adds to the score for each value of a feature or of a pair.
+
+    409 before the features are known, and for rows of any names.
+    """
+    async with replica.held():
+        if (same := not_modified(request, replica)) is not None:
+            return same
+        model = replica.model
+        if model.prediction_schema is None:
+            raise RequestConflict(f"model {replica.name} has no features yet: the first feedback row determines them")
+        if isinstance(model.prediction_schema, SparseSchema):
+            raise RequestConflict("there are no effects: rows are compressed, and names are not kept")
+        rows = SAMPLE_ROWS_MAX * EVALUATIONS_MAX
+        threads.refuse_hours(cost.flops_to_predict(model.own, rows), SAMPLE_ROWS_MAX)
+        tag, shown = tag_of(replica), {"version": replica.version, "incarnation": replica.incarnation}
+        state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
+    # of a copy: the model goes on learning meanwhile
+    return tagged(json_of(await asyncio.to_thread(partial(_document, state, shown))), tag)
+
+
+def _document(state: bytes, shown: dict[str, Any]) -> bytes:
+    model, _ = save.from_bytes(state)
+    found, rows = explain.effects(model.own)
+    ordered = sorted(found.items(), key=lambda one: -one[1])
+    document: dict[str, Any] = {"features": [{"name": name, "mean_abs": mean} for name, mean in ordered], "rows": rows}
+    if model.config.algorithm_id == "ga2m":
+        held = read.posterior(model)
+        if "curves" in held:
+            document["curves"] = held["curves"]
+    return _encode({**document, **shown})
+
+
+_encode = msgspec.json.Encoder(enc_hook=listed).encode

@@ -1,0 +1,53 @@
+"""The sample of learned rows: even, bounded, the same however rows are cut."""
+
+import numpy as np
+from numpy.testing import assert_array_equal
+
+from core.features.row_sample import NUMBERS_MAX, ROWS_MIN, RowSample, sample_bytes, sample_room
+
+ROWS = np.arange(20_000.0)[:, None]
+
+
+def test_few_rows_are_all_kept():
+    """In their order, until the room is full."""
+    sample = RowSample(0, 1)
+    sample.absorb(ROWS[:100])
+    sample.absorb(ROWS[100:256])
+    assert_array_equal(ROWS[:256], sample.held)
+
+
+def test_any_cut_gives_the_same():
+    """Blocks and single rows, and another seed another sample."""
+    whole, cut, other = RowSample(7, 1), RowSample(7, 1), RowSample(8, 1)
+    whole.absorb(ROWS[:3000])
+    other.absorb(ROWS[:3000])
+    start = 0
+    while start < 3000:
+        stop = min(3000, start + 1 + start * 7 % 40)
+        cut.absorb(ROWS[start:stop])
+        start = stop
+    assert_array_equal(whole.held, cut.held)
+    assert (whole.seen, whole.next, whole.largest) == (cut.seen, cut.next, cut.largest)
+    assert not np.array_equal(whole.held, other.held)
+
+
+def test_every_row_is_as_likely():
+    """Over many seeds each tenth of the rows has a tenth of the places; no row is kept twice."""
+    kept = []
+    for seed in range(60):
+        sample = RowSample(seed, 1)
+        sample.absorb(ROWS)
+        assert 256 == len(np.unique(sample.held))
+        kept.append(sample.held[:, 0])
+    share = np.histogram(np.concatenate(kept), bins=10, range=(0, len(ROWS)))[0] / (60 * 256)
+    assert np.abs(share - 0.1).max() < 0.012  # five deviations
+
+
+def test_wide_rows_take_bounded_room():
+    """Fewer rows of them are kept, and their bytes are known before."""
+    for width in (1, 128, 129, 5000, 20_000):
+        sample = RowSample(0, width)
+        sample.absorb(np.zeros((300, width)))
+        assert len(sample.held) == sample_room(width) >= ROWS_MIN
+        assert sample.nbytes <= sample_bytes(width)
+        assert sample.held.size <= max(NUMBERS_MAX, ROWS_MIN * width)

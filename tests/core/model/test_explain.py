@@ -1,0 +1,146 @@
+"""Why a row is predicted as it is: checked against weights, against Shapley's definition, and against the answer."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from core.config import Config
+from core.entry import Entry, Rows
+from core.features import row_sample
+from core.learners.catalogue import ALGORITHMS
+from core.model import Model, explain, read, save
+from core.model.apply import apply
+from tests.core.model.test_posterior import _X, CASES, N, taught
+
+EXACT = {name for name in ALGORITHMS if not name.startswith(("auto", "vigo"))}
+
+
+def score(model, X):
+    """The number, or the log odds of what is predicted for the last row, of rows (n, F)."""
+    found = read.predict(model.own, np.ascontiguousarray(X))
+    if model.regression:
+        return found.value
+    q = found.probabilities[:, found.value[-1]]
+    return np.log(q / (1.0 - q))
+
+
+def by_definition(values, x, m):
+    """The mean gain over all orders in which the columns of x (D,) take the place of m's."""
+    found = np.zeros(len(x))
+    orders = [*permutations(range(len(x)))]
+    for order in orders:
+        row = m.copy()
+        for at in order:
+            before = values(row)
+            row[at] = x[at]
+            found[at] += (values(row) - before) / len(orders)
+    return found
+
+
+@pytest.mark.parametrize("rows", [0, 1, N])
+@pytest.mark.parametrize(("algorithm", "task"), CASES)
+def test_contributions_add_up_and_nothing_changes(algorithm, task, rows):
+    """To the score of the answer, for every algorithm, from before the first row on; finite for wild values, too."""
+    model = taught(algorithm, task, max(rows, 1))
+    if not rows:
+        model = Model.first(model.config)
+    before = save.to_bytes(model)
+    for x in (_X[3], np.array([1e300, -1e300, 0.0]), np.zeros(3)):
+        found = explain.explain(model.own, x[None])
+        assert ["a", "b", "c"] == [*found.contributions]
+        assert all(map(math.isfinite, found.contributions.values()))
+        if rows and np.abs(x).max() < 1e9:
+            total = found.base + sum(found.contributions.values())
+            assert_allclose(total, score(model, x[None])[0], rtol=1e-9, atol=1e-9)
+    assert (algorithm not in EXACT) == found.sampled
+    assert before == save.to_bytes(model)
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard"])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_linear_model_is_explained_by_its_weights(task, scaling):
+    """Weights times the distance from the mean of the sample; of classes in units of the log odds."""
+    model = taught("dfop", task, params={"scaling": scaling})
+    mean = _X.mean(axis=0)
+    w = read.weights(model.own).coefficients[-1]
+    for x in _X[:5]:
+        found = explain.explain(model.own, x[None])
+        parts = np.array([*found.contributions.values()])
+        expected = w * (x - mean)
+        if task == "regression":  # members' scores are held near the labels seen
+            assert_allclose(parts, expected, rtol=0.05)
+        expected *= parts.sum() / expected.sum()
+        assert_allclose(parts, expected, rtol=1e-6, atol=1e-9)
+        assert_allclose(found.base, score(model, np.vstack([mean, x]))[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "vigo", "ga2m"])
+def test_shapley_values_of_small_models(algorithm):
+    """By definition: of the answer's log odds; of ga2m those of the learner's own score, in units of the answer's."""
+    model = taught(algorithm, "classification")
+    mean, space = _X.mean(axis=0), model.own.switching.in_force
+    for x in _X[:4]:
+        found = explain.explain(model.own, x[None])
+        parts = np.array([*found.contributions.values()])
+
+        def values(row, x=x):
+            if algorithm == "ga2m":
+                p = space.predict_encoded(row[None].copy()).probabilities[0, 1]
+                return math.log(p / (1.0 - p))
+            return score(model, np.vstack([row, x]))[0]
+
+        expected = by_definition(values, x, mean)
+        if algorithm == "ga2m":
+            expected *= parts.sum() / expected.sum()
+        assert_allclose(parts, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_parts_that_cancel_are_not_blown_up():
+    """Where the score is that of the mean row, contributions stay of the size of the weights."""
+    model = taught("rls", "classification")
+    mean, w = _X.mean(axis=0), read.weights(model.own).coefficients[-1]
+    away = np.array([w[1], -w[0], 0.0])  # w away = 0
+    found = explain.explain(model.own, (mean + away)[None])
+    a, b, c = found.contributions.values()
+    assert abs(a + b + c) < 1e-6 < abs(a) < 100.0
+
+
+def test_the_columns_of_a_feature_count_as_one_and_lags_count():
+    """A category has many columns; of lagged ones and labels each lag is a part."""
+    features = ["x", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}]
+    model = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": features, "lags": 1}))
+    raw = np.column_stack([np.arange(60.0) % 7, np.arange(60) % 3])
+    y = [row[0] + 10.0 * (row[1] == 1) for row in raw]
+    apply(model, Entry(1, 1000, (Rows(model.feedback_schema.id, None, raw, y),)))
+    found = explain.explain(model.own, np.array([[3.0, 1.0]]))
+    assert ["x", "day", "x (t-1)", "day (t-1)", "label (t-1)"] == [*found.contributions]
+    assert 6.0 == pytest.approx(found.contributions["day"], abs=0.8)  # 10 (1 - 1/3)
+    assert {"x (t-1)": raw[-1, 0], "day (t-1)": None, "label (t-1)": y[-1]} == found.values
+
+
+def test_effects_are_means_over_the_sample():
+    """A feature that decides the label matters, one of noise does not; three classes and ga2m as well."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    for algorithm in ("dfop", "ga2m", "auto"):
+        for classes in (2, 3):
+            y = np.digitize(X[:, 1], [0.0] if classes == 2 else [-0.5, 0.5]).tolist()
+            config = {"algorithm": algorithm, "task": "classification", "features": ["a", "b", "c"]}
+            model = Model.first(Config.parse(config))
+            apply(model, Entry(1, 1000, (Rows(model.feedback_schema.id, None, X, y),)))
+            found, rows = explain.effects(model.own)
+            assert row_sample.SAMPLE_ROWS_MAX == rows
+            assert found["b"] > 3.0 * max(found["a"], found["c"])
+
+
+def test_effects_of_a_linear_model_are_its_weights():
+    """|w| times the mean distance from the mean."""
+    model = taught("rls", "regression")
+    found, rows = explain.effects(model.own)
+    w = read.weights(model.own).coefficients[0]
+    expected = np.abs(w) * np.abs(_X - _X.mean(axis=0)).mean(axis=0)
+    assert N == rows
+    assert_allclose([*found.values()], expected, rtol=1e-6)
