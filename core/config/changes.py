@@ -3,8 +3,9 @@
     changed(config, {"on_drift": "reset", "missing": None})     named fields are replaced, the others stay
 
 A field is given as in the body that creates a model. Null gives its default back; for ``watch`` it turns the tests
-off, as it does there. Algorithm, task, parameters, seed and lags belong to the learner's mathematics: with others the
-state would be that of no model. ``interchangeable`` says whether a model takes over a state of another configuration.
+off, as it does there. Algorithm, task, parameters, seed and lags belong to the learner's mathematics, and the window of
+the metrics to the rows that are kept: with others the state would be that of no model. ``interchangeable`` says whether
+a model takes over a state of another configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +64,7 @@ SHOWN_MAX = 100
 """Longest value that an error shows, in characters."""
 _INSTEAD = {
     **dict.fromkeys(
-        ("algorithm", "task", "params", "seed", "lags"),
+        ("algorithm", "task", "params", "seed", "lags", "metrics"),
         "cannot be changed after creation: create another model with it",
     ),
     "features": "need a switch, POST /models/{name}/features/switch; add_categories adds categories to some",
@@ -166,7 +167,7 @@ def _short(value: object) -> object:
 def interchangeable(config: Config, other: Config) -> bool:
     """Whether a state of a model of one configuration may become that of a model of the other.
 
-    Algorithm, task, parameters, seed and lags have to agree, and so do features and labels, but for labels and
+    Algorithm, task, parameters, seed, lags and metrics have to agree, and so do features and labels, but for labels and
     categories that one of the two has in addition, behind the common ones.
     """
     changed = {*fields_changed(config, other)} - {*REPLACEABLE, "features", "labels"}

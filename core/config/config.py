@@ -10,8 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
+from core.config.scoring import Scoring, settings_object
 from core.config.watch import Watch, check_on_drift, with_tests
 from core.contract import Floats, Label, Spec, Task
 from core.drift.detector import detector_bytes
@@ -37,7 +38,7 @@ IGNORED_MAX = 10_000
 """Most names that rows may have and that are ignored."""
 DESCRIPTION_MAX, TAGS_MAX, KEY_MAX, VALUE_MAX = 2000, 50, 100, 500
 """Characters in a description; tags of a model; characters in the name and in the value of a tag."""
-_LATER = ("class_costs", "unknown", "ignore", "lags", "description", "tags")
+_LATER = ("class_costs", "unknown", "ignore", "lags", "metrics", "description", "tags")
 """Fields that were added later: configurations written before equal those without them."""
 ClassCosts = dict[str, Annotated[float, Field(gt=0)]]
 _Labels = Annotated[list[GivenLabel], Field(min_length=2)]
@@ -147,6 +148,11 @@ class Config(Checked):
         "prediction is then the label of least expected cost. Default: the most probable label. With costs far from 1, "
         "the drift test `error_rate` fires without a drift several times in 10 000 rows, because predictions move with "
         "the calibration: keep `on_drift` at `report`, or watch only `class_mean`.",
+    )
+    metrics: Annotated[Scoring, BeforeValidator(settings_object)] = Field(
+        cast("Scoring", {}),
+        validate_default=True,
+        description="The sliding window and the fading factor of the prequential metrics; fixed at creation.",
     )
     description: Description = Field("", description="A note for human readers.")
     tags: Tags = Field({}, description="Names and values for finding and grouping models.")
@@ -293,16 +299,17 @@ class Config(Checked):
         return self.lags * (dimension + (self.lag_classes or 1))
 
     def state_bytes(self, dimension: int, classes: int | None = None) -> int:
-        """Bytes the state of learner, scaler, lag columns, drift tests and row sample of some encoded columns takes.
+        """Bytes the state of learner, scaler, lag columns, drift tests, row sample and a long window of metrics takes.
 
-        ``classes``: how many; None: as many as are declared, or two.
+        ``dimension``: encoded columns; ``classes``: how many; None: as many as are declared, or two.
         """
         classes, regression = classes or len(self.labels or (0, 1)), self.task == "regression"
         lags = self.lag_width(dimension)
         own = self.algorithm.state_bytes(self.spec(dimension + lags), classes)
         watch = detector_bytes(self.watch.tests, dimension, 1 if regression else classes, regression)
+        scaler = scaler_bytes(self.params.get("scaling", "none"), dimension + lags)
         sample = 0 if self.algorithm.sparse else sample_bytes(dimension + lags)
-        return own + watch + scaler_bytes(self.params.get("scaling", "none"), dimension + lags) + 8 * lags + sample
+        return own + watch + scaler + 8 * lags + sample + self.metrics.bytes(self.task)
 
 
 def _given(field: str, info: ValidationInfo) -> Any:
@@ -333,7 +340,9 @@ def _plain(value: Any) -> Any:
     """A field as JSON."""
     if isinstance(value, tuple):
         return [one.to_json() if isinstance(one, Feature) else one for one in value]
-    return value.to_json() if isinstance(value, Watch) else dict(value) if isinstance(value, Mapping) else value
+    if isinstance(value, Watch | Scoring):
+        return value.to_json()
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore") -> tuple[str, ...]:

@@ -16,8 +16,8 @@ an answer. Of each span (all rows, the window, all rows fading) is counted
     confusion  (S, S)      rows by true class (first) and answer, at the *places* of the classes
     scores     (2, B)      rows of the first and the second class by SCORE; only up to two classes
 
-Overall, a row counts 1. Fading, it counts ``WEIGHT``, which grows by 1 / 0.999 a row; every 1000 rows weight and counts
-are divided by it. The window is counted from the ring whenever it is asked for.
+Overall, a row counts 1. Fading, it counts ``WEIGHT``, which a row divides by the factor (0.999); every 1000 rows weight
+and counts are divided by it. The window is counted from the ring whenever it is asked for.
 
 Up to 50 classes have a place each. Of more, 50 do, and all others share the last one: the first 50 to begin with, and a
 class seen more than twice as often as the rarest one with a place takes that over. The counts of the rarest then move
@@ -30,7 +30,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import CLASSES_IN, CUBE, ROWS_IN, TABLE, VECTOR, Floats, Ints
-from core.metrics.prequential import FADING, ROWS, STRIDE, WINDOW, add_point
+from core.metrics.prequential import RESCALED, ROWS, STRIDE, add_point
 
 P_MIN: Final = 1e-15
 """Probabilities below count as this much in the log loss, which is then at most 34.5."""
@@ -228,32 +228,32 @@ def _possible(predicted: Ints, truth: Ints, facts: Floats, baselines: Ints, K: i
     return baselines.size == 0 or (baselines.min() >= AS_NOW and baselines.max() < K)
 
 
-COUNTED: Final = f"{VECTOR}, {TABLE}, {TABLE}, {CUBE}, {CUBE}, {TABLE}, {TABLE}"
-"""Numba's types of the arrays of a state, from the scalars to the history."""
+COUNTED: Final = f"{VECTOR}, {TABLE}, {TABLE}, {CUBE}, {CUBE}, {TABLE}, {TABLE}, f8"
+"""Numba's types of the arrays of a state, from the scalars to the history, and of the fading factor."""
 
 
 @njit(f"b1({CLASSES_IN}, {CLASSES_IN}, {TABLE}, i8[:,::1], {COUNTED})", cache=True)
 def absorb(
     predicted: Ints, truth: Ints, facts: Floats, baselines: Ints, s: Floats, sums: Floats, classes: Floats,
-    confusion: Floats, scores: Floats, ring: Floats, history: Floats,
+    confusion: Floats, scores: Floats, ring: Floats, history: Floats, fading: float,
 ) -> bool:  # fmt: skip
     """Score rows one by one; False, with nothing changed, if an index or a probability is out of range.
 
-    The rows are as ``ClassificationMetrics.absorb`` has them, then come the arrays of its state.
+    The rows are as ``ClassificationMetrics.absorb`` has them, then come the arrays of its state and its fading factor.
     """
     K = classes.shape[1]
     if not _possible(predicted, truth, facts, baselines, K):
         return False
     places, overall, faded = classes[PLACE], classes[OVERALL:FADED], classes[FADED:]
     for i in range(truth.shape[0]):
-        row = ring[int(s[ROWS]) % WINDOW]
+        row = ring[int(s[ROWS]) % ring.shape[0]]
         _note(row, predicted[i], truth[i], facts, i, baselines, s)
         s[ROWS] += 1.0
-        s[WEIGHT] /= FADING
+        s[WEIGHT] /= fading
         _see(truth[i], s, classes, confusion)
         _count(row, 1.0, sums[0], overall, places, confusion[0], scores[0])
         _count(row, s[WEIGHT], sums[1], faded, places, confusion[1], scores[1])
-        if s[ROWS] % WINDOW == 0.0:
+        if s[ROWS] % RESCALED == 0.0:
             share = 1.0 / s[WEIGHT]
             s[WEIGHT] = 1.0
             sums[1] *= share
@@ -261,7 +261,7 @@ def absorb(
             confusion[1] *= share
             scores[1] *= share
         if s[ROWS] % s[STRIDE] == 0.0:
-            accuracy, kappa, no_change, majority = _window_scores(ring, int(min(s[ROWS], float(WINDOW))), K)
+            accuracy, kappa, no_change, majority = _window_scores(ring, int(min(s[ROWS], float(ring.shape[0]))), K)
             so_far = sums[0, RIGHT] / sums[0, SCORED] if sums[0, SCORED] > 0.0 else np.nan
             add_point(s, history, np.array([accuracy, so_far, kappa, no_change, majority]))
     return True

@@ -35,6 +35,7 @@ import core.metrics.class_kernels as at
 from core.contract import Floats, Header, Ints
 from core.metrics.prequential import (
     DIGITS,
+    FADING,
     ROWS,
     STRIDE,
     WINDOW,
@@ -47,6 +48,7 @@ from core.metrics.prequential import (
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 CountArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats]
+"""The arrays of a state, from the scalars to the history."""
 AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
 """The predictions of the baselines: for all rows, their present ones."""
 OTHER = "other"
@@ -157,7 +159,7 @@ class ClassificationMetrics(PrequentialMetrics):
                 places={
                     ROWS: WHOLE,
                     **dict.fromkeys((at.LAST, at.LEADER), Range(-1.0, whole=True)),
-                    at.WEIGHT: Range(1.0, 3.0),
+                    at.WEIGHT: Range(1.0),
                     STRIDE: NOT_NEGATIVE,
                 },
             ),
@@ -187,8 +189,8 @@ class ClassificationMetrics(PrequentialMetrics):
         }
     )
 
-    def __init__(self) -> None:
-        super().__init__(at.SCALARS, at.RING)
+    def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
+        super().__init__(at.SCALARS, at.RING, window, fading)
         self.scalars[[at.LAST, at.LEADER]] = at.NOTHING
         self.scalars[at.WEIGHT] = 1.0
         self.sums = np.zeros((2, at.SUMS))
@@ -215,7 +217,7 @@ class ClassificationMetrics(PrequentialMetrics):
         if len(predicted) != n or len(baselines) not in {0, n} or not sound:
             raise ValueError("predictions, labels and probabilities do not go together")
         arrays = self.arrays(n, classes)
-        if not at.absorb(predicted, truth, facts, baselines, *arrays):
+        if not at.absorb(predicted, truth, facts, baselines, *arrays, self.fading):
             raise ValueError("an index or a probability is out of range")
         self.counted(arrays, n)
 
@@ -290,7 +292,7 @@ class ClassificationMetrics(PrequentialMetrics):
         found = self._span(0)
         for counts in found[:4]:
             counts.fill(0.0)
-        at.count_window(self.ring, min(self.rows, WINDOW), self.by_class[at.PLACE], *found[:4])
+        at.count_window(self.ring, min(self.rows, self.window), self.by_class[at.PLACE], *found[:4])
         return found
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
@@ -298,12 +300,13 @@ class ClassificationMetrics(PrequentialMetrics):
         super()._check(held, found)
         s, classes, sums = held["scalars"], held["by_class"], held["sums"]
         rows, K, places = int(s[ROWS]), classes.shape[1], classes[at.PLACE]
+        self._check_weight(s[at.WEIGHT])
         last = s[[at.LAST, at.LEADER]]
         if (last < (0 if rows else -1)).any() or (last >= K).any():
             raise ValueError("scalars: a label that cannot be")
         if (sums[0, : at.LOSS_SUM] > rows).any():
             raise ValueError("sums: more than there are rows")
-        if (held["ring"][: min(rows, WINDOW), [at.GUESS, at.TRUTH]] >= K).any():
+        if (held["ring"][: min(rows, self.window), [at.GUESS, at.TRUTH]] >= K).any():
             raise ValueError("ring: a class that is not there")
         if classes[at.SEEN].sum() != rows or (classes[at.OVERALL : at.FADED] > rows).any():
             raise ValueError("classes: they do not agree with the rows")

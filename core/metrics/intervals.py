@@ -158,10 +158,10 @@ def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
     ordered[free] = value
 
 
-@njit(f"b1({NUMBERS_IN}, {NUMBERS_IN}, {_RETURNED}, i8, {_STATE}, f8[::1], f8[::1])", cache=True)
+@njit(f"b1({NUMBERS_IN}, {NUMBERS_IN}, {_RETURNED}, i8, {_STATE}, f8[::1], f8[::1], f8)", cache=True)
 def absorb_residuals(
     predicted: Floats, truth: Floats, served: Floats, rows: int, alphas: Floats, weights: Floats, levels: Floats,
-    ordered: Floats, residuals: Floats, bits: Floats,
+    ordered: Floats, residuals: Floats, bits: Floats, fading: float,
 ) -> bool:  # fmt: skip
     """Score and learn rows one by one; False, with nothing changed, if a number is not finite."""
     for i in range(truth.shape[0]):
@@ -192,11 +192,11 @@ def absorb_residuals(
             has, covered = 0 if math.isnan(low) else 1, 1 if low <= label <= high else 0
             levels[j, OFFERED] += has
             levels[j, COVERED] += covered
-            levels[j, FADING_OFFERED] = FADING * levels[j, FADING_OFFERED] + has
-            levels[j, FADING_COVERED] = FADING * levels[j, FADING_COVERED] + covered
+            levels[j, FADING_OFFERED] = fading * levels[j, FADING_OFFERED] + has
+            levels[j, FADING_COVERED] = fading * levels[j, FADING_COVERED] + covered
             flags += (has << j) + (covered << (L + j))
         _insert(ordered, n, residuals[(rows + i) % RING], residual)
-        residuals[(rows + i) % RING], bits[(rows + i) % WINDOW] = residual, flags
+        residuals[(rows + i) % RING], bits[(rows + i) % bits.shape[0]] = residual, flags
     return True
 
 
@@ -223,13 +223,13 @@ class Intervals(Holder):
     )
     counts: Mapping[str, int] = {"rows": ROWS_MAX}
 
-    def __init__(self) -> None:
-        self.rows = 0
+    def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
+        self.rows, self.window, self.fading = 0, window, fading
         self.alphas = np.repeat(1.0 - _LEVELS[:, None], len(STEPS), axis=1)  # (L, K) a_k of every level
         self.weights = np.full(self.alphas.shape, 1.0 / len(STEPS))
         self.levels = np.zeros((len(LEVELS), LEVEL_COLUMNS))
         self.residuals = np.zeros(capacity(0, RING))  # of the last 250 rows, a ring
-        self.bits = np.zeros(capacity(0, WINDOW))  # of the last 1000: levels with an interval, and those that covered
+        self.bits = np.zeros(capacity(0, window))  # of the window: levels with an interval, and those that covered
         self._ordered = np.zeros(len(self.residuals))
 
     def absorb(self, predicted: Floats, truth: Floats, served: Floats | None = None) -> None:
@@ -239,16 +239,17 @@ class Intervals(Holder):
         None: none was tracked. Raises ``ValueError`` where a number is not finite; nothing changed.
         """
         arrays = self.arrays(len(truth))
-        if not absorb_residuals(predicted, truth, NONE_TRACKED if served is None else served, self.rows, *arrays):
+        served = NONE_TRACKED if served is None else served
+        if not absorb_residuals(predicted, truth, served, self.rows, *arrays, self.fading):
             raise ValueError("a number is not finite")
         self.counted(arrays, len(truth))
 
     def arrays(self, more: int) -> ResidualArrays:
         """What ``absorb_residuals`` learns rows in, with room for more of them."""
         ordered, residuals, bits, after = self._ordered, self.residuals, self.bits, self.rows + more
-        if len(bits) < WINDOW:
+        if len(bits) < self.window or len(residuals) < RING:
             ordered, residuals = grown(ordered, after, RING), grown(residuals, after, RING)
-            bits = grown(bits, after, WINDOW)
+            bits = grown(bits, after, self.window)
         return self.alphas, self.weights, self.levels, ordered, residuals, bits
 
     def counted(self, arrays: ResidualArrays, rows: int) -> None:
@@ -274,7 +275,7 @@ class Intervals(Holder):
 
     def spans(self) -> list[Header]:
         """The share of rows that each level covered: overall, in the window, fading; None if it had no interval."""
-        flags = self.bits[: min(self.rows, WINDOW)].astype(np.int64)[:, None] >> np.arange(2 * len(LEVELS)) & 1
+        flags = self.bits[: min(self.rows, self.window)].astype(np.int64)[:, None] >> np.arange(2 * len(LEVELS)) & 1
         overall, fading = self.levels.T[[OFFERED, COVERED]], self.levels.T[[FADING_OFFERED, FADING_COVERED]]
         return [
             {f"{level:g}": covered / rows if rows else None for level, rows, covered in zip(LEVELS, *span, strict=True)}
@@ -294,7 +295,7 @@ class Intervals(Holder):
         self._ordered[:n] = np.sort(self.residuals[:n])
 
     def _sizes(self, found: Counts) -> Counts:
-        return {"residuals": capacity(found["rows"], RING), "rows": capacity(found["rows"], WINDOW)}
+        return {"residuals": capacity(found["rows"], RING), "rows": capacity(found["rows"], self.window)}
 
 
 def returned_bounds(served: Sequence[IntervalBounds | None]) -> Floats:

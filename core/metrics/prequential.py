@@ -1,15 +1,16 @@
 """What the prequential metrics of both tasks share: the three spans, the history, the marks and the state.
 
-Every row is scored in three spans: all rows (``overall``), the last 1000 (``window``), and all rows with a weight that
-fades by 0.999 a row (``fading``). A state has at least these arrays:
+Every row is scored in three spans: all rows (``overall``), the last ones (``window``, of 1000 rows if nothing else is
+said), and all rows with a weight that fades by a factor a row (``fading``, 0.999). A state has at least these arrays:
 
     scalars  running sums; the row count first, the stride and the number of points of the history last
-    ring     what the window needs of each of the last 1000 rows
+    ring     what the window needs of each of its rows
     history  a bounded curve for charts: one point every ``stride`` rows, at first every tenth. At 512 points every
              second one is dropped and the stride doubles
 
 Ring and history double from 16 rows up to their bound, so that an idle model is small; their lengths depend on the
-number of rows alone. The marks say at which row something happened.
+number of rows alone. A ring that is not full yet has room for every row, so row n has its place at n modulo the
+ring's length. The marks say at which row something happened.
 """
 
 import math
@@ -24,9 +25,11 @@ from core.contract import Floats, Header
 from core.state.layout import FINITE, Array, Counts, Holder, Range
 
 WINDOW: Final = 1000
-"""Rows in the window."""
+"""Rows in the window, by default."""
 FADING: Final = 0.999
-"""Weight that a row keeps with each row after it."""
+"""Weight that a row keeps with each row after it, by default."""
+RESCALED: Final = 1000
+"""Rows after which fading counts are divided by the weight of the newest row, whatever the window is."""
 POINTS_MAX: Final = 512
 """Points in the history."""
 STRIDE_FIRST: Final = 10
@@ -117,15 +120,20 @@ class Marks:
 
 
 class PrequentialMetrics(Holder):
-    """Metrics as a state machine over scored rows; each task adds ``absorb``, ``baselines`` and the reports."""
+    """Metrics as a state machine over scored rows; each task adds ``absorb``, ``baselines`` and the reports.
+
+    Attributes:
+        window, fading: rows in the window; the weight that a row keeps with each row after it.
+    """
 
     POINT: ClassVar[tuple[str, ...]]
     """Names of the metrics in a point of the history."""
 
-    def __init__(self, scalars: int, ring_columns: int) -> None:
+    def __init__(self, scalars: int, ring_columns: int, window: int, fading: float) -> None:
+        self.window, self.fading = window, fading
         self.scalars = np.zeros(scalars)
         self.scalars[STRIDE] = STRIDE_FIRST
-        self.ring = np.zeros((capacity(0, WINDOW), ring_columns))
+        self.ring = np.zeros((capacity(0, window), ring_columns))
         self.history = np.zeros((capacity(0, POINTS_MAX), 1 + len(self.POINT)))
         self._marks = Marks()
         self.rows = 0
@@ -144,8 +152,8 @@ class PrequentialMetrics(Holder):
         return {
             "rows": self.rows,
             "overall": overall,
-            "window": {"size": WINDOW, "rows": min(self.rows, WINDOW), **window},
-            "fading": {"factor": FADING, **fading},
+            "window": {"size": self.window, "rows": min(self.rows, self.window), **window},
+            "fading": {"factor": self.fading, **fading},
             "baselines": baselines,
             "unscored": overall.get("unscored", 0),
             "history": self._points(),
@@ -164,10 +172,10 @@ class PrequentialMetrics(Holder):
 
     def room(self, more: int) -> tuple[Floats, Floats]:
         """The ring and the history with room for more rows."""
-        if len(self.ring) == WINDOW and len(self.history) == POINTS_MAX:
+        if len(self.ring) == self.window and len(self.history) == POINTS_MAX:
             return self.ring, self.history
         rows = self.rows + more
-        return grown(self.ring, rows, WINDOW), grown(self.history, rows // STRIDE_FIRST, POINTS_MAX)
+        return grown(self.ring, rows, self.window), grown(self.history, rows // STRIDE_FIRST, POINTS_MAX)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The whole state: copies of its arrays, and the marks as header."""
@@ -182,13 +190,18 @@ class PrequentialMetrics(Holder):
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
         """Refuse inconsistent arrays."""
         rows, stride = int(held["scalars"][ROWS]), STRIDE_FIRST
-        lengths = capacity(rows, WINDOW), capacity(rows // STRIDE_FIRST, POINTS_MAX)
+        lengths = capacity(rows, self.window), capacity(rows // STRIDE_FIRST, POINTS_MAX)
         if (len(held["ring"]), len(held["history"])) != lengths:
             raise ValueError("ring, history: of another length than so many rows make")
         while rows // stride >= POINTS_MAX:
             stride *= 2
         if tuple(held["scalars"][[STRIDE, POINTS]]) != (stride, rows // stride):
             raise ValueError("scalars: the history has another length")
+
+    def _check_weight(self, weight: float) -> None:
+        """Refuse a weight of the newest row that is larger than this fading makes it."""
+        if weight > self.fading**-RESCALED * (1.0 + 1e-9):
+            raise ValueError("scalars: a weight that cannot be")
 
 
 def history_of(metrics: tuple[str, ...]) -> Array:

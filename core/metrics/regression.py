@@ -24,11 +24,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from core.contract import NUMBERS_IN, Floats, Header
+from core.contract import NUMBERS_IN, TABLE, VECTOR, Floats, Header
 from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering, median
 from core.metrics.prequential import (
     DIGITS,
     FADING,
+    RESCALED,
     ROWS,
     STRIDE,
     WINDOW,
@@ -62,9 +63,12 @@ SERIES_ROWS, SQUARE, SIZE, ERROR = range(4)
 SERIES_FADING, SERIES_COLUMNS = 4, 8
 # Columns of the ring: error, clipped truth, the baseline's error (NaN where it predicted nothing).
 RING = 3
+COUNTED_ERRORS = f"{VECTOR}, {TABLE}, {TABLE}, {TABLE}, {TABLE}, f8"
+"""Numba's types of ``ErrorArrays`` and of the fading factor."""
 # What the kernel answers.
 DONE, _NOT_FINITE, _NO_ROOM = 0, 1, 2
 ErrorArrays = tuple[Floats, Floats, Floats, Floats, Floats]
+"""The arrays of a state, from the scalars to the history."""
 
 
 @njit("f8(f8)", cache=True)
@@ -111,34 +115,34 @@ def window_means(ring: Floats, width: int) -> Floats:
 
 
 @njit(cache=True)
-def _follow(series: Floats, error: float) -> None:
+def _follow(series: Floats, error: float, fading: float) -> None:
     """One more error of a series."""
     series[SERIES_ROWS] += 1.0
     n = series[SERIES_ROWS]
     for at, value in ((SQUARE, error * error), (SIZE, abs(error)), (ERROR, error)):
         series[at] += (value - series[at]) / n
-        series[SERIES_FADING + at] = FADING * series[SERIES_FADING + at] + value
-    series[SERIES_FADING] = FADING * series[SERIES_FADING] + 1.0
+        series[SERIES_FADING + at] = fading * series[SERIES_FADING + at] + value
+    series[SERIES_FADING] = fading * series[SERIES_FADING] + 1.0
 
 
 @njit(cache=True)
-def _count(error: float, s: Floats, errors: Floats) -> None:
+def _count(error: float, s: Floats, errors: Floats, fading: float) -> None:
     """Count an error in its bin."""
-    s[WEIGHT] /= FADING
+    s[WEIGHT] /= fading
     place = bin_of(error)
     at = 0 if place == ZERO else 1 + place - int(s[OCTAVE]) * PER_OCTAVE
     errors[0, at] += 1.0
     errors[1, at] += s[WEIGHT]
-    if s[ROWS] % WINDOW == 0.0:
+    if s[ROWS] % RESCALED == 0.0:
         for k in range(errors.shape[1]):
             errors[1, k] /= s[WEIGHT]
         s[WEIGHT] = 1.0
 
 
-@njit(f"i8({NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])", cache=True)
+@njit(f"i8({NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {COUNTED_ERRORS})", cache=True)
 def absorb_rows(
     predicted: Floats, truth: Floats, baselines: Floats, s: Floats, series: Floats, errors: Floats, ring: Floats,
-    history: Floats,
+    history: Floats, fading: float,
 ) -> int:  # fmt: skip
     """Score rows one by one: DONE; nothing changes if a number is not finite, or an error has no bin yet."""
     first = int(s[OCTAVE]) * PER_OCTAVE
@@ -157,25 +161,25 @@ def absorb_rows(
         if baselines.shape[0] and baselines[i] != np.inf:
             last = baselines[i]
         baseline = np.nan if np.isnan(last) else _clip(last - truth[i])
-        at = int(s[ROWS]) % WINDOW
+        at = int(s[ROWS]) % ring.shape[0]
         ring[at, 0], ring[at, 1], ring[at, 2] = error, level, baseline
 
         s[ROWS] += 1.0
-        _follow(series[MODEL], error)
+        _follow(series[MODEL], error, fading)
         before = level - s[LEVEL]
         s[LEVEL] += before / s[ROWS]
         s[VAR] += (max(before * (level - s[LEVEL]), 0.0) - s[VAR]) / s[ROWS]
         before = level - s[F_LEVEL]
         s[F_LEVEL] += before / series[MODEL, SERIES_FADING]
-        s[F_DEV] = FADING * s[F_DEV] + max(before * (level - s[F_LEVEL]), 0.0)
-        _count(error, s, errors)
+        s[F_DEV] = fading * s[F_DEV] + max(before * (level - s[F_LEVEL]), 0.0)
+        _count(error, s, errors, fading)
         if not np.isnan(baseline):
-            _follow(series[BASELINE], baseline)
-            _follow(series[PAIRED], error)
+            _follow(series[BASELINE], baseline, fading)
+            _follow(series[PAIRED], error, fading)
         s[LAST] = truth[i]
 
         if s[ROWS] % s[STRIDE] == 0.0:
-            means = window_means(ring, int(min(s[ROWS], float(WINDOW))))
+            means = window_means(ring, int(min(s[ROWS], float(ring.shape[0]))))
             paired = series[PAIRED, SQUARE] if series[PAIRED, SERIES_ROWS] > 0.0 else np.nan
             window, both = means[:, SQUARE], series[MODEL, SQUARE]
             add_point(s, history, np.array([window[0], both, means[0, SIZE], window[1], window[2], paired]))
@@ -213,7 +217,7 @@ class RegressionMetrics(PrequentialMetrics):
                 places={
                     ROWS: WHOLE,
                     **dict.fromkeys((VAR, F_DEV), NOT_NEGATIVE),
-                    WEIGHT: Range(1.0, 3.0),
+                    WEIGHT: Range(1.0),
                     OCTAVE: Range(0.0, OCTAVES, whole=True),
                 },
             ),
@@ -237,8 +241,8 @@ class RegressionMetrics(PrequentialMetrics):
         }
     )
 
-    def __init__(self) -> None:
-        super().__init__(SCALARS, RING)
+    def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
+        super().__init__(SCALARS, RING, window, fading)
         self.scalars[WEIGHT] = 1.0
         self.series = np.zeros((3, SERIES_COLUMNS))
         self.errors = np.zeros((2, 1))
@@ -254,13 +258,13 @@ class RegressionMetrics(PrequentialMetrics):
         if len(predicted) != n or (len(baselines) and len(baselines) != n):
             raise ValueError("predictions and truth do not go together")
         arrays = self.arrays(n)
-        done = absorb_rows(predicted, truth, baselines, *arrays)
+        done = absorb_rows(predicted, truth, baselines, *arrays, self.fading)
         if done == _NO_ROOM:
             with np.errstate(over="ignore"):
                 sizes = np.abs(predicted - truth)
             self.errors, self.scalars[OCTAVE] = covering(self.errors, int(self.scalars[OCTAVE]), sizes)
             arrays = self.arrays(n)
-            done = absorb_rows(predicted, truth, baselines, *arrays)
+            done = absorb_rows(predicted, truth, baselines, *arrays, self.fading)
         if done != DONE:
             raise ValueError("a number is not finite")
         self.counted(arrays, n)
@@ -291,7 +295,7 @@ class RegressionMetrics(PrequentialMetrics):
 
     def quality(self, _costs: Floats | None = None) -> Quality:
         """How well the model did in the window."""
-        mse, baseline, paired = window_means(self.ring, min(self.rows, WINDOW))[:, SQUARE].tolist()
+        mse, baseline, paired = window_means(self.ring, min(self.rows, self.window))[:, SQUARE].tolist()
         return Quality(mse, baseline, error_ratio(paired, baseline), math.nan, 0)
 
     def _spans(self) -> dict[str, NumberSpan]:
@@ -301,7 +305,7 @@ class RegressionMetrics(PrequentialMetrics):
             means, means[MODEL, 2], s[VAR], median(self.errors[0], int(s[OCTAVE])), int(rows[BASELINE])
         )
 
-        errors, truth, _ = self.ring[: min(self.rows, WINDOW)].T
+        errors, truth, _ = self.ring[: min(self.rows, self.window)].T
         means = window_means(self.ring, len(errors))
         bias, middle = (errors.mean(), np.median(np.abs(errors))) if len(errors) else (math.nan, math.nan)
         window = NumberSpan(means[:, SQUARE:], bias, variance(truth), middle, int(means[BASELINE, SERIES_ROWS]))
@@ -318,6 +322,7 @@ class RegressionMetrics(PrequentialMetrics):
         s, series, errors = held["scalars"], held["series"], held["errors"]
         if series[MODEL, SERIES_ROWS] != s[ROWS] or (series[:, SERIES_ROWS] > s[ROWS]).any():
             raise ValueError("series: other rows than there are")
+        self._check_weight(s[WEIGHT])
         octaves, odd = divmod(errors.shape[1] - 1, PER_OCTAVE)
         if odd or s[OCTAVE] + octaves > OCTAVES or errors[0].sum() != s[ROWS]:
             raise ValueError("errors: not the counts of so many rows")

@@ -114,8 +114,8 @@ def answer_rows(
 def _absorb(
     value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, calibration: Floats, own: bool,
     fits: bool, known: int, rows: float, counts: bool, scalars: Floats, sums: Floats, classes: Floats,
-    confusion: Floats, scores: Floats, ring: Floats, history: Floats, predicted: Ints, labels: Ints, facts: Floats,
-    errors: Floats,
+    confusion: Floats, scores: Floats, ring: Floats, history: Floats, fading: float, predicted: Ints, labels: Ints,
+    facts: Floats, errors: Floats,
 ) -> bool:  # fmt: skip
     """The answers for n rows, each from before it was learned, and their scores; the calibration learns from them.
 
@@ -156,7 +156,8 @@ def _absorb(
     if not counts:
         return True
     none = np.empty((0, 2), dtype=np.int64)
-    return bool(count_rows(predicted, labels, facts, none, scalars, sums, classes, confusion, scores, ring, history))
+    held = scalars, sums, classes, confusion, scores, ring, history, fading
+    return bool(count_rows(predicted, labels, facts, none, *held))
 
 
 class ClassAnswers(Holder):
@@ -173,7 +174,8 @@ class ClassAnswers(Holder):
     regression = False
 
     def __init__(self, config: Config, seen: LabelSet) -> None:
-        self.seen, self.calibration, self.metrics = seen, fresh(), ClassificationMetrics()
+        self.seen, self.calibration = seen, fresh()
+        self.metrics = ClassificationMetrics(*config.metrics.spans)
         self.configure(config)
 
     def configure(self, config: Config) -> None:
@@ -253,7 +255,8 @@ class ClassAnswers(Holder):
             made = prediction.value, self._shares(prediction), truth, weights
             state = self._order, self._costs, self.calibration, self._by_learner
             known, before = K - (new and self.labels is self.seen), metrics.rows
-            if not _absorb(*made, *state, fits, known, before, at_once, *arrays, predicted, labels, facts, errors):
+            counts, out = (fits, known, before, at_once), (predicted, labels, facts, errors)
+            if not _absorb(*made, *state, *counts, *arrays, metrics.fading, *out):
                 raise ValueError("the metrics cannot count the rows")
         if at_once:
             metrics.counted(arrays, n)

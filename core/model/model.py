@@ -44,7 +44,7 @@ class LearnerParts(Nested):
     ) -> Self:
         """An untrained learner, in the given spaces or the configuration's, with the classes seen so far."""
         seen, switching = LabelSet() if seen is None else seen, switching or Switching(config, config.space)
-        answers = NumberAnswers(seen) if config.task == "regression" else ClassAnswers(config, seen)
+        answers = NumberAnswers(config, seen) if config.task == "regression" else ClassAnswers(config, seen)
         parts = cls(config, switching, answers)
         parts.learner_id = learner_id
         parts.enter(switching)

@@ -12,18 +12,27 @@ from msgspec.structs import replace
 from numba import njit
 from numpy.typing import NDArray
 
+from core.config import Config
 from core.contract import NUMBERS_IN, TABLE, VECTOR, Floats, Header, Prediction, direct
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.features.labels import LabelSet
 from core.metrics import RegressionMetrics
 from core.metrics.intervals import NONE_TRACKED, Intervals, absorb_residuals, returned_bounds
-from core.metrics.regression import AS_IT_IS, AS_NOW, DONE, NOTHING, absorb_rows, squared_error, squared_errors
+from core.metrics.regression import (
+    AS_IT_IS,
+    AS_NOW,
+    COUNTED_ERRORS,
+    DONE,
+    NOTHING,
+    absorb_rows,
+    squared_error,
+    squared_errors,
+)
 from core.model.rows import BlockRows, Returned, Scored
 from core.state.layout import WHOLE, Array, Holder, Layout
 
 _NO_SHARES = np.empty(0)
-_METRICS = f"{VECTOR}, {TABLE}, {TABLE}, {TABLE}, {TABLE}"
-_INTERVALS = f"i8, {TABLE}, {TABLE}, {TABLE}, {VECTOR}, {VECTOR}, {VECTOR}"
+_INTERVALS = f"i8, {TABLE}, {TABLE}, {TABLE}, {VECTOR}, {VECTOR}, {VECTOR}, f8"
 
 
 @njit(f"void({VECTOR}, {NUMBERS_IN}, {VECTOR}, {VECTOR})", cache=True, nogil=True)
@@ -38,17 +47,17 @@ def _hold(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
 
 
 @direct
-@njit(f"i8({VECTOR}, {NUMBERS_IN}, {VECTOR}, {VECTOR}, {_METRICS}, {_INTERVALS})", cache=True, nogil=True)
+@njit(f"i8({VECTOR}, {NUMBERS_IN}, {VECTOR}, {VECTOR}, {COUNTED_ERRORS}, {_INTERVALS})", cache=True, nogil=True)
 def _absorb(
     values: Floats, y: Floats, span: Floats, losses: Floats, scalars: Floats, series: Floats, errors: Floats,
-    ring: Floats, history: Floats, rows: int, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats,
-    residuals: Floats, bits: Floats,
+    ring: Floats, history: Floats, fading: float, rows: int, alphas: Floats, weights: Floats, levels: Floats,
+    ordered: Floats, residuals: Floats, bits: Floats, faded: float,
 ) -> int:  # fmt: skip
     """``_hold``, and in the same call the metrics and the intervals, unless the metrics are not ``DONE``."""
     _hold(values, y, span, losses)
-    done = absorb_rows(values, y, AS_IT_IS, scalars, series, errors, ring, history)
+    done = absorb_rows(values, y, AS_IT_IS, scalars, series, errors, ring, history, fading)
     if done == DONE:
-        absorb_residuals(values, y, NONE_TRACKED, rows, alphas, weights, levels, ordered, residuals, bits)
+        absorb_residuals(values, y, NONE_TRACKED, rows, alphas, weights, levels, ordered, residuals, bits, faded)
     return int(done)
 
 
@@ -63,9 +72,9 @@ class NumberAnswers(Holder):
     regression = True
     costs = None
 
-    def __init__(self, seen: LabelSet) -> None:
+    def __init__(self, config: Config, seen: LabelSet) -> None:
         self.span = np.zeros(3)
-        self.metrics, self.intervals = RegressionMetrics(), Intervals()
+        self.metrics, self.intervals = RegressionMetrics(*config.metrics.spans), Intervals(*config.metrics.spans)
         self.seen = self.labels = seen
 
     def truth_of(self, labels: Any) -> tuple[NDArray[Any], bool]:
@@ -105,7 +114,11 @@ class NumberAnswers(Holder):
         scored = Scored(values, truth, _NO_SHARES, losses, losses)
         if rows.returned is None:
             of_metrics, of_intervals = metrics.arrays(n), intervals.arrays(n)
-            if _absorb(values, truth, self.span, losses, *of_metrics, intervals.rows, *of_intervals) == DONE:
+            done = _absorb(
+                *(values, truth, self.span, losses, *of_metrics, metrics.fading),
+                *(intervals.rows, *of_intervals, intervals.fading),
+            )
+            if done == DONE:
                 metrics.counted(of_metrics, n)
                 intervals.counted(of_intervals, n)
             else:

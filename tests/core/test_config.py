@@ -69,6 +69,8 @@ def test_every_default_is_filled_in():
         ({"features": [{"name": "a", "min": 0, "max": 1}]}, {"features": [{"name": "a", "min": 0.0, "max": 1.0}]}),
         ({"class_costs": {"a": 2, "b": 1}}, {"class_costs": {"b": 1.0, "a": 2.0}}),
         ({"class_costs": {}}, {"class_costs": None}),
+        ({"metrics": {"window": 1000}}, {"metrics": None}),
+        ({"metrics": {"window": 20}}, {"metrics": {"window": 20, "fading": 0.999}}),
     ],
 )
 def test_bodies_that_mean_the_same_are_the_same(one, other):
@@ -90,6 +92,7 @@ def test_bodies_that_mean_the_same_are_the_same(one, other):
         ({"missing": "zero"}, {"missing": "mean"}),
         ({"task": "regression"}, {}),
         ({"class_costs": {"a": 1}}, {}),
+        ({"metrics": {"window": 20}}, {}),
     ],
 )
 def test_bodies_that_mean_something_else_differ(one, other):
@@ -226,6 +229,26 @@ def test_missing_is_one_of_three(missing):
 def test_labels_and_features_that_cannot_be_are_named(body, field):
     """As tests.core.features has them, by their places in the body."""
     assert field in refusal(**body)
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "allowed"),
+    [
+        ({"window": 9}, "metrics.window", ">= 10 and <= 100000"),
+        ({"window": 100_001}, "metrics.window", ">= 10 and <= 100000"),
+        ({"window": True}, "metrics.window", ">= 10 and <= 100000"),
+        ({"fading": 1}, "metrics.fading", ">= 0.9 and <= 0.999999"),
+        ({"fading": 0.89}, "metrics.fading", ">= 0.9 and <= 0.999999"),
+        ({"windows": 10}, "metrics.windows", ["window", "fading"]),
+        (1000, "metrics", ["window", "fading"]),
+    ],
+)
+def test_a_window_and_a_fading_have_bounds(given, field, allowed):
+    """Each is refused by name with what is allowed; the defaults do not show in the JSON."""
+    assert allowed == refusal(metrics=given)[field].allowed
+    assert {"window": 10, "fading": 0.9} == Config.parse({**LEAST, "metrics": {"window": 10, "fading": 0.9}}).to_json()[
+        "metrics"
+    ]
 
 
 def test_the_ordinary_labels_that_look_odd():

@@ -51,7 +51,9 @@ def test_null_gives_the_default_back():
     assert Config.parse({**BODY, "watch": None}).canonical == changed(other, asked).canonical
 
 
-@pytest.mark.parametrize("field", ["algorithm", "task", "params", "seed", "lags", "features", "labels", "colour"])
+@pytest.mark.parametrize(
+    "field", ["algorithm", "task", "params", "seed", "lags", "metrics", "features", "labels", "colour"]
+)
 def test_what_cannot_be_changed_is_named_with_what_to_do(field):
     """What belongs to the mathematics, what a switch is for, and what is no field at all."""
     found = refused({field: None, "on_drift": "reset"})
@@ -115,6 +117,7 @@ def test_the_fields_that_differ_are_named():
         ({"features": None}, False),
         ({"seed": 1}, False),
         ({"lags": 1}, False),
+        ({"metrics": {"window": 500}}, False),
         ({"params": {"bias": False}}, False),
         ({"algorithm": "rls"}, False),
     ],

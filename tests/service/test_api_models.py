@@ -208,3 +208,24 @@ async def test_the_means_of_features_are_told_where_they_are_asked_for(api):
     names = [own if isinstance(own, str) else own["name"] for own in found["current"]]
     assert names == [*found["means"]]
     assert all(isinstance(mean, float) for mean in found["means"].values())
+
+
+async def test_a_model_is_scored_over_the_window_of_its_configuration(api):
+    """Chosen at creation, reported with the metrics; a challenger has the same, and PATCH changes neither."""
+    body = {**DFOP, "labels": [0, 1], "metrics": {"window": 50, "fading": 0.95}}
+    path = await api.new(**body)
+    assert {"window": 50, "fading": 0.95} == (await api.get(path))["config"]["metrics"]
+    batch = {"columns": ["a", "b"], "data": [[0.0, at / 60] for at in range(60)], "labels": [0, 1] * 30}
+    assert 200 == (await api.ask("POST", f"{path}/feedback/batch", json=batch)).status_code
+    assert 201 == (await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "rls"})).status_code
+    own = await api.get(f"{path}/metrics")
+    (other,) = (await api.get(f"{path}/challengers"))["challengers"]
+    assert (50, 50, 0.95) == (own["window"]["size"], own["window"]["rows"], own["fading"]["factor"])
+    assert (50, 0.95) == (other["metrics"]["window"]["size"], other["metrics"]["fading"]["factor"])
+    found = problem(await api.ask("PATCH", path, json={"metrics": {"window": 100}}), 422)
+    assert ["metrics"] == [error["field"] for error in found["errors"]]
+    assert 200 == (await api.ask("PUT", path, json=body)).status_code
+    found = problem(await api.ask("PUT", path, json={**body, "metrics": {"window": 51}}), 409)
+    assert ["metrics"] == [error["field"] for error in found["errors"]]
+    found = problem(await api.ask("PUT", "/models/never", json={**body, "metrics": {"window": 9}}), 422)
+    assert ["metrics.window"] == [error["field"] for error in found["errors"]]

@@ -117,9 +117,9 @@ def ranking(pairs):
     return found
 
 
-def fading(count):
+def fading(count, factor=0.999):
     """The weights of so many rows, the newest 1."""
-    return [0.999 ** (count - 1 - i) for i in range(count)]
+    return [factor ** (count - 1 - i) for i in range(count)]
 
 
 def points(rows):
@@ -133,14 +133,14 @@ def points(rows):
     return kept
 
 
-def class_report(rows, K):
+def class_report(rows, K, window=1000, factor=0.999):
     """The whole report of a list of rows."""
     scored = with_baselines(rows)
-    n, last = len(rows), scored[-1000:]
+    n, last = len(rows), scored[-window:]
     return {
         "overall": class_scores(scored, [1] * n, K),
         "window": class_scores(last, [1] * len(last), K),
-        "fading": class_scores(scored, fading(n), K),
+        "fading": class_scores(scored, fading(n, factor), K),
     }
 
 

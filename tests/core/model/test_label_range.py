@@ -93,7 +93,7 @@ def test_one_range_serves_every_phase():
 
 def test_a_wild_label_widens_the_range_once():
     """One label of 1e30 among others moves an end by one width; a change of level is reached within some rows."""
-    held = NumberAnswers(LabelSet())
+    held = NumberAnswers(Config.parse({"task": "regression"}), LabelSet())
     for labels in (np.linspace(0.0, 1.0, 100), np.array([1e30])):
         held.absorb(None, labels, BlockRows(None, labels))
     assert [0.0, 2.0, 101.0] == held.span.tolist()

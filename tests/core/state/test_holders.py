@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import astuple
 
+from core.config import Config
 from core.config.watch import WatchTest
 from core.contract import Prediction
 from core.drift.detector import DriftDetector
@@ -86,6 +87,7 @@ def metrics_of_many(holder: ClassificationMetrics, rows: slice) -> None:
     holder.absorb(MANY[0, rows], MANY[1, rows], np.ascontiguousarray(FACTS[:, rows]), 90)
 
 
+NUMBER_CONFIG = Config.parse({"task": "regression"})
 CASES = {
     **{f"encoder {missing}": Case(lambda missing=missing: Encoder(schema(MIXED), missing),
                                   lambda held, rows: held.absorb(GAPS[rows]), lambda _: {"D": 6}, 60)
@@ -124,7 +126,7 @@ CASES = {
         X[rows], CLASSES[rows], WRONG[rows])),
     "detector of numbers": Case(lambda: detector(True), lambda held, rows: held.absorb(
         X[rows], np.zeros(len(X[rows]), dtype=np.int64), np.abs(Y[rows]))),
-    "answers": Case(lambda: NumberAnswers(LabelSet()), lambda held, rows: held.absorb(
+    "answers": Case(lambda: NumberAnswers(NUMBER_CONFIG, LabelSet()), lambda held, rows: held.absorb(
         None, Y[rows], BlockRows(None, Y[rows])), rows=60),
 }  # fmt: skip
 every_holder = pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -1,0 +1,121 @@
+"""A window and a fading factor other than the defaults, against a recomputation from all rows."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.config.scoring import FADING, ROW_NUMBERS, WINDOW
+from core.contract import LEVELS
+from core.metrics import ClassificationMetrics, RegressionMetrics, prequential
+from core.metrics.intervals import RING, Intervals
+from core.model import Model, read
+from tests.core.metrics.prequential_oracle import (
+    assert_close,
+    bits,
+    class_report,
+    fading,
+    fed,
+    flat,
+    random_classes,
+    random_numbers,
+    reg_scores,
+    rows_of,
+)
+
+SPANS = [(10, 0.9), (37, 0.999999), (2000, 0.99)]
+
+
+@pytest.mark.parametrize(("window", "factor"), SPANS)
+@pytest.mark.parametrize("n", [5, 10, 999, 1001, 2300])
+def test_classes_are_scored_over_any_window(window, factor, n):
+    """All three spans agree with the full list; blocks and rows leave the same bits."""
+    arrays = random_classes(n)
+    metrics = fed(ClassificationMetrics(window, factor), arrays, [7, 1, 300], 3)
+    report = metrics.report()
+    found = flat(report)
+    for name, span in class_report(rows_of(*arrays), 3, window, factor).items():
+        assert_close(span, found[name])
+    assert (window, min(n, window), factor) == (
+        report["window"]["size"],
+        report["window"]["rows"],
+        report["fading"]["factor"],
+    )
+    assert bits(metrics) == bits(fed(ClassificationMetrics(window, factor), arrays, [], 3))
+
+
+@pytest.mark.parametrize(("window", "factor"), SPANS)
+@pytest.mark.parametrize("n", [5, 10, 999, 1001, 2300])
+def test_numbers_are_scored_over_any_window(window, factor, n):
+    """All three spans of a regression agree with the full list."""
+    predicted, truth = random_numbers(n)
+    last = [None, *truth]
+    rows = [(p - t, t, None if i == 0 else last[i] - t) for i, (p, t) in enumerate(zip(predicted, truth, strict=True))]
+    report = fed(RegressionMetrics(window, factor), (predicted, truth), [7, 1]).report()
+    spans = {"window": (rows[-window:], [1] * min(n, window)), "fading": (rows, fading(n, factor))}
+    for name, (span, weights) in spans.items():
+        expected = reg_scores(span, weights)
+        assert_close({score: expected[score] for score in ("mse", "mae", "r2", "bias")}, report[name])
+    assert np.median(np.abs(predicted - truth)[-window:]) == report["window"]["median_ae"]
+
+
+@pytest.mark.parametrize(("window", "factor"), SPANS)
+def test_intervals_are_counted_over_any_window(window, factor):
+    """Coverage is that of the window's rows; the residuals that intervals are made from do not depend on it."""
+    predicted, truth = random_numbers(600)
+    usual, other, covered = Intervals(), Intervals(window, factor), []
+    for row in zip(predicted.reshape(-1, 1), truth.reshape(-1, 1), strict=True):
+        low, high = usual.bounds(row[0], np.array(LEVELS))[0].T
+        covered.append(np.where(np.isnan(low), np.nan, (low <= row[1]) & (row[1] <= high)))
+        usual.absorb(*row)
+        other.absorb(*row)
+    assert (RING, True) == (len(other.residuals), np.array_equal(usual.residuals, other.residuals))
+    expected = np.nanmean(covered[-window:], axis=0)
+    assert expected == pytest.approx([*other.spans()[1].values()])
+    weights = np.where(np.isnan(covered), 0.0, np.array(fading(600, factor))[:, None])
+    assert (weights * np.nan_to_num(covered)).sum(axis=0) / weights.sum(axis=0) == pytest.approx(
+        [*other.spans()[2].values()]
+    )
+
+
+@pytest.mark.parametrize("make", [ClassificationMetrics, RegressionMetrics, Intervals])
+def test_a_state_is_of_one_window(make):
+    """It goes on with the same bits, and is refused by metrics of another window."""
+    more = (3,) if make is ClassificationMetrics else ()
+    arrays = random_classes(150) if more else random_numbers(150)
+    metrics, restored = fed(make(40, 0.9), arrays, [], *more), make(40, 0.9)
+    restored.load_arrays(*metrics.to_arrays())
+    assert bits(fed(metrics, arrays, [], *more)) == bits(fed(restored, arrays, [3], *more))
+    with pytest.raises(ValueError, match=r"another length|shape"):
+        make().load_arrays(*metrics.to_arrays())
+
+
+def test_a_weight_is_of_one_fading():
+    """The weight of the newest row says how fast counts fade."""
+    arrays, header = fed(RegressionMetrics(1000, 0.9), random_numbers(150), []).to_arrays()
+    with pytest.raises(ValueError, match="weight"):
+        RegressionMetrics().load_arrays(arrays, header)
+
+
+def test_a_model_scores_as_its_configuration_says():
+    """Both tasks; the defaults of the configuration are those of the metrics."""
+    assert (prequential.WINDOW, prequential.FADING) == (WINDOW.default, FADING.default)
+    for task in ("classification", "regression"):
+        model = Model.first(Config.parse({"task": task, "metrics": {"window": 50, "fading": 0.95}}))
+        report = read.metrics_report(model)
+        assert (50, 0.95) == (report["window"]["size"], report["fading"]["factor"])
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_long_window_is_counted_beforehand(task):
+    """What the rings hold of a full window is what a configuration announces, beyond a window of the default length."""
+    held = {}
+    for window in (WINDOW.default, WINDOW.maximum):
+        config = Config.parse({"algorithm": "rls", "task": task, "metrics": {"window": window}})
+        answers = Model.first(config).own.answers
+        if task == "classification":
+            rings = [answers.metrics.arrays(window, 2)[-2]]
+        else:
+            rings = [answers.metrics.arrays(window)[-2], answers.intervals.arrays(window)[-1]]
+        held[window] = sum(ring.nbytes for ring in rings), config.state_bytes(3)
+    (short, announced_short), (long, announced_long) = held.values()
+    assert 8 * ROW_NUMBERS[task] * (WINDOW.maximum - WINDOW.default) == long - short == announced_long - announced_short
