@@ -22,8 +22,8 @@ from core.features.feature import Feature, GivenLabel, Missing
 from core.features.labels import LabelSet, clashes, distinct, same
 from core.problems import Checked, Invalid, Problem, refuse, suggestion
 
-LABELS, CATEGORIES = "add_labels", "add_categories"
-"""Fields that add values: to ``labels``, and to the categories of features in use."""
+LABELS, CATEGORIES, RETIRED = "add_labels", "add_categories", "retire_labels"
+"""Fields that name values: new ones of ``labels``, new categories of features in use, labels that have vanished."""
 
 
 class ModelChanges(Checked):
@@ -47,7 +47,15 @@ class ModelChanges(Checked):
     description: Description | None = None
     tags: Tags | None = None
     add_labels: list[GivenLabel] | None = Field(
-        None, description="Labels to append to the declared ones; those that exist already are ignored."
+        None,
+        description="Labels to append to the declared ones; those that exist already are ignored. Retired labels come "
+        "back.",
+    )
+    retire_labels: list[GivenLabel] | None = Field(
+        None,
+        description="Labels that have vanished: no longer predicted, without a probability; the metrics keep them. "
+        "`add_labels` brings one back; without declared labels a row with it does, too. At least two labels must be "
+        "left. 422 for an untracked row with a retired label that is declared; a tracked one is scored and learned.",
     )
     add_categories: dict[str, list[GivenLabel]] | None = Field(
         None,
@@ -58,7 +66,7 @@ class ModelChanges(Checked):
 
 CHANGEABLE = ModelChanges.names()
 """The fields that a change may have."""
-REPLACEABLE = tuple(name for name in CHANGEABLE if name not in {LABELS, CATEGORIES})
+REPLACEABLE = tuple(name for name in CHANGEABLE if name not in {LABELS, CATEGORIES, RETIRED})
 """The fields that are replaced as a whole."""
 SHOWN_MAX = 100
 """Longest value that an error shows, in characters."""
@@ -76,7 +84,7 @@ _INSTEAD = {
 def changed(config: Config, asked: Mapping[str, Any]) -> Config:
     """The configuration after a change; ``asked``: new values by field, as the client sent them.
 
-    Categories are added by the model, which knows the features in use (core.model.plans).
+    Categories are added, and labels retired, by the model, which knows those in use (core.model.plans).
 
     Raises:
         Invalid: names each field that cannot be changed, with what to do instead, or the one that is wrong.

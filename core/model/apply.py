@@ -241,6 +241,8 @@ def _reset(model: Model) -> None:
 def _reset_parts(parts: LearnerParts) -> LearnerParts:
     parts.switching.reset()
     first = LearnerParts.first(parts.config, parts.switching, parts.learner_id)
+    if isinstance(first.answers, ClassAnswers) and parts.config.labels is not None:
+        first.answers.retire(parts.answers.retired)
     first.metrics.mark(0, "reset")
     return first
 
@@ -298,6 +300,7 @@ def _change(parts: LearnerParts, change: LearnerChange) -> None:
     parts.config = config
     if isinstance(parts.answers, ClassAnswers):
         parts.answers.configure(config)
+        parts.answers.retire(change.retired)
     switching.configure(config)
     if parts.drift_response is not None and switching.now is not None:
         parts.drift_response.configure(config, switching.now.schema)

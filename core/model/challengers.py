@@ -14,6 +14,7 @@ from core.contract import Floats, joined
 from core.drift.outbox import Joined, changes_of, of_alarm
 from core.entry import Challenge, EntryPositionOf, Promote, Withdraw
 from core.metrics.difference import NO_NUMBERS, PairedDifference
+from core.model.class_answers import ClassAnswers
 from core.model.drift_response import LocatedAlarm
 from core.model.learn import learn_rows
 from core.model.model import Challenger, LearnerParts, Model
@@ -128,6 +129,8 @@ def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
     parts.rows_before_start = model.rows
     for label in model.labels.labels:
         parts.add_class(label)
+    if isinstance(parts.answers, ClassAnswers):
+        parts.answers.retire(model.own.answers.retired)
     model.challengers[segment.name] = Challenger(parts, promotion)
 
 

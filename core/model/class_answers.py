@@ -19,6 +19,10 @@ The answer is the label with the least expected cost, the first one of equals: w
 Without costs that is the most probable label. Of two labels, it need not be the learner's class once the stream has
 shown that the learner errs. With ``variant: "paper"`` the answer is the learner's class, whatever it costs.
 
+Labels that are *retired* have vanished: they stay labels of the learner and of the metrics, but are not answered, and
+have no probability; the others share it in proportion. A row with such a label is scored as if it were in use. Without
+declared labels the row brings it back: from the next row on it is in use.
+
 A row with a new label is scored as if that label had been one of the K. Where no label is known at all (the first row
 of a model that declares none) there is no answer, and nothing is scored.
 
@@ -26,6 +30,7 @@ A tracked row, whose label arrives late, is scored by the returned prediction, a
 at that moment.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +68,7 @@ _NO_WEIGHTS = np.empty(0)
 
 
 @njit(cache=True, nogil=True)
-def _answer(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: Floats) -> int:
+def _answer(r: Floats, order: Ints, costs: Floats, gone: Ints, known: int, rows: float, q: Floats) -> int:
     """Probabilities of a row into q (K,), from the learner's calibrated ones, r (classes,); the index of the answer."""
     K = q.shape[0]
     mass = max(1.0 / (rows + 1.0), MASS_MIN)
@@ -71,6 +76,13 @@ def _answer(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: F
         q[k] = mass / max(K, 2)
     for c in range(r.shape[0]):
         q[order[c]] += (1.0 - mass) * r[c]
+    if gone.shape[0]:
+        left = 0.0
+        for k in range(K):
+            q[k] *= 1 - gone[k]
+            left += q[k]
+        for k in range(K):
+            q[k] /= left
     best, least = -1, 0.0
     for k in range(known):
         cost = costs[k] * q[k] if costs.shape[0] else q[k]
@@ -81,15 +93,18 @@ def _answer(r: Floats, order: Ints, costs: Floats, known: int, rows: float, q: F
 
 @direct
 @njit(
-    f"Tuple(({CLASSES}, {TABLE}))({ROWS_IN}, {CLASSES}, {VECTOR}, {VECTOR}, {VECTOR}, i8, f8)", cache=True, nogil=True
+    f"Tuple(({CLASSES}, {TABLE}))({ROWS_IN}, {CLASSES}, {VECTOR}, {CLASSES}, {VECTOR}, {VECTOR}, i8, f8)",
+    cache=True,
+    nogil=True,
 )
 def answer_rows(
-    p: Floats, order: Ints, costs: Floats, counts: Floats, calibration: Floats, labels: int, rows: float
+    p: Floats, order: Ints, costs: Floats, gone: Ints, counts: Floats, calibration: Floats, labels: int, rows: float
 ) -> tuple[Ints, Floats]:
     """The answers for n rows that are predicted together: labels (n,), -1 for none, and probabilities (n, K).
 
     p (n, classes), order (classes,)   the learner's probabilities; the label of each class
     costs (K,), counts    of missing each label, (0,): all alike; rows of each label, later ones have none
+    gone (K,)             1 for labels that are retired; (0,): none is
     labels, rows          K; rows that the model has learned
     """
     n = p.shape[0]
@@ -100,20 +115,20 @@ def answer_rows(
     log_priors(order, seen, counts.sum(), priors)
     for i in range(n):
         calibrate_row(p, i, priors, calibration, logs, s, r)
-        predicted[i] = _answer(r, order, costs, labels, rows, q[i])
+        predicted[i] = _answer(r, order, costs, gone, labels, rows, q[i])
     return predicted, q
 
 
 @direct
 @njit(
-    f"b1({CLASSES_IN}, {ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {VECTOR}, {VECTOR}, b1, b1, i8, f8, b1,"
-    f" {COUNTED}, {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})",
+    f"b1({CLASSES_IN}, {ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {VECTOR}, {CLASSES}, {VECTOR}, b1, b1, i8, f8,"
+    f" b1, {COUNTED}, {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})",
     cache=True,
     nogil=True,
 )
 def _absorb(
-    value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, calibration: Floats, own: bool,
-    fits: bool, known: int, rows: float, counts: bool, scalars: Floats, sums: Floats, classes: Floats,
+    value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, gone: Ints, calibration: Floats,
+    own: bool, fits: bool, known: int, rows: float, counts: bool, scalars: Floats, sums: Floats, classes: Floats,
     confusion: Floats, scores: Floats, ring: Floats, history: Floats, fading: float, predicted: Ints, labels: Ints,
     facts: Floats, errors: Floats,
 ) -> bool:  # fmt: skip
@@ -122,7 +137,8 @@ def _absorb(
         value (n,), p (n, classes)   the learner's a-priori classes, -1 for none, and their probabilities
         truth, weights (n,)          the classes that came; weights of the rows, or (0,): every row counts once
         order (classes,)             the label of each class, those of ``truth`` among them
-        costs (K,), own              of missing each label, (0,): all alike; whether the learner's class is the answer
+        costs, gone (K,)             of missing each label, (0,): all alike; 1 for those that are retired, (0,): none
+        own                          whether the learner's class is the answer
         fits, known                  whether the calibration learns; how many labels could be answered, the first ones
         rows, counts                 learned before them; whether they are counted in the metrics' arrays, which follow
         predicted, labels (n,)       ``predicted`` and ``truth`` of ``Scored``, written
@@ -141,10 +157,12 @@ def _absorb(
             raise IndexError("a class that is none")
         log_priors(order, seen, counted, priors)
         calibrate_row(p, i, priors, calibration, logs, s, r)
-        predicted[i] = _answer(r, order, costs, known, rows + i, q)
-        if own and value[i] >= 0:
+        predicted[i] = _answer(r, order, costs, gone, known, rows + i, q)
+        if own and value[i] >= 0 and not (gone.shape[0] and gone[order[value[i]]]):
             predicted[i] = order[value[i]]
         labels[i] = order[truth[i]]
+        if gone.shape[0] and gone[labels[i]]:
+            _answer(r, order, costs, gone[:0], known, rows + i, q)
         seen[labels[i]] += 1.0
         counted += 1.0
         note_facts(q, predicted[i], labels[i], facts, i)
@@ -166,6 +184,8 @@ class ClassAnswers(Holder):
     Attributes:
         seen: the classes seen, by index; ``add`` adds to it.
         labels: those of the answers: the declared ones, or ``seen`` itself.
+        retired, in_use: those of ``labels`` that are not answered, and the others, which may be ``labels`` itself.
+        returning: classes whose next row brings their labels back.
         calibration: the parameters of core.model.calibration; the state.
         metrics: prequential scores of the answers.
     """
@@ -176,22 +196,41 @@ class ClassAnswers(Holder):
     def __init__(self, config: Config, seen: LabelSet) -> None:
         self.seen, self.calibration = seen, fresh()
         self.metrics = ClassificationMetrics(*config.metrics.spans)
+        self.retired: tuple[Label, ...] = ()
         self.configure(config)
 
     def configure(self, config: Config) -> None:
         """Continue with another configuration."""
-        self._config, self._by_learner = config, config.params.get("variant") == "paper"
+        self._config, self._by_learner = config, bool(config.params.get("variant") == "paper")
         self.labels = self.seen if config.labels is None else LabelSet(config.labels)
         self._arrange()
 
     def _arrange(self) -> None:
         self._order, self._costs = self.labels.indices(self.seen.labels), np.array(self._config.costs_of(self.labels))
-        self._classes = np.arange(len(self.seen))
+        self._classes, gone = np.arange(len(self.seen)), self.labels.indices(self.retired)
+        self.in_use, self.returning = self.labels, frozenset[int]()
+        self._gone: Ints = np.zeros(len(self.labels) if self.retired else 0, dtype=np.int64)
+        if len(gone):
+            self._gone[gone] = 1
+            self.in_use = LabelSet([self.labels.labels[k] for k in np.flatnonzero(self._gone == 0)])
+            if self.labels is self.seen:
+                self.returning = frozenset(gone.tolist())
 
     @property
     def costs(self) -> Floats | None:
         """The costs of missing each of ``labels``, (K,); None without ``class_costs``."""
         return self._costs if self._costs.size else None
+
+    def retire(self, labels: Sequence[Label]) -> None:
+        """Leave some of ``labels``, and no others, out of the answers; at least two have to be left."""
+        self.retired = tuple(labels)
+        self._arrange()
+
+    def return_labels(self, labels: Sequence[Label]) -> None:
+        """Bring retired labels back that rows have, if rows can."""
+        if self.returning:
+            back = LabelSet(labels)
+            self.retire([label for label in self.retired if back.index(label) < 0])
 
     def add(self, label: Label) -> int:
         """The class of a label, which counts as seen from now on."""
@@ -200,19 +239,24 @@ class ClassAnswers(Holder):
         return index
 
     def truth_of(self, labels: Any) -> tuple[NDArray[Any], bool]:
-        """The classes of n labels, (n,), -1 for unseen ones; and whether all have been seen."""
+        """The classes of n labels, (n,), -1 for unseen ones; and whether all have been seen, and none returns."""
         if len(labels) == 1 and (index := self.seen.index(labels[0])) >= 0:
-            return self._classes[index : index + 1], True
+            return self._classes[index : index + 1], index not in self.returning
         found = self.seen.find(labels)
-        return np.array(found, dtype=np.int64), -1 not in found
+        return np.array(found, dtype=np.int64), -1 not in found and self.returning.isdisjoint(found)
 
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
-        known = self._order, self._costs, self.metrics.labels_seen, self.calibration
+        known = self._order, self._costs, self._gone, self.metrics.labels_seen, self.calibration
         value, shares = answer_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows)
         if self._by_learner and len(self._order):
-            value = np.where(prediction.value >= 0, self._order[prediction.value], value)
+            own = self._order[prediction.value]
+            value = np.where((prediction.value >= 0) & ~np.isin(own, np.flatnonzero(self._gone)), own, value)
         return Prediction(value, shares)
+
+    def shares_in_use(self, shares: Floats) -> Floats:
+        """Of probabilities (n, K) those of ``in_use``."""
+        return shares if self.in_use is self.labels else np.ascontiguousarray(shares[:, self._gone == 0])
 
     def named(self, values: NDArray[Any]) -> list[Any]:
         """Answers as labels, None where there is none."""
@@ -225,7 +269,9 @@ class ClassAnswers(Holder):
         baselines = tuple(labels[at] if at >= 0 else None for at in self.metrics.baselines())
         if index < 0:
             return None, None, baselines, None
-        pairs = None if shares is None else tuple(zip(labels, shares[row].tolist(), strict=True))
+        if shares is not None:
+            shares = self.shares_in_use(shares[row : row + 1])[0]
+        pairs = None if shares is None else tuple(zip(self.in_use.labels, shares.tolist(), strict=True))
         return labels[index], pairs, baselines, None
 
     def absorb(
@@ -253,10 +299,10 @@ class ClassAnswers(Holder):
         else:
             weights = _NO_WEIGHTS if rows.weights is None else rows.weights
             made = prediction.value, self._shares(prediction), truth, weights
-            state = self._order, self._costs, self.calibration, self._by_learner
+            state = self._order, self._costs, self._gone, self.calibration
             known, before = K - (new and self.labels is self.seen), metrics.rows
-            counts, out = (fits, known, before, at_once), (predicted, labels, facts, errors)
-            if not _absorb(*made, *state, *counts, *arrays, metrics.fading, *out):
+            own, out = self._by_learner, (predicted, labels, facts, errors)
+            if not _absorb(*made, *state, own, fits, known, before, at_once, *arrays, metrics.fading, *out):
                 raise ValueError("the metrics cannot count the rows")
         if at_once:
             metrics.counted(arrays, n)
@@ -298,25 +344,28 @@ class ClassAnswers(Holder):
             else:
                 at = slice(row, row + 1)
                 predicted[row] = self.index(one.prediction)
-                facts[:, at] = facts_of(self._shares_returned(one, rows + row)[None], predicted[at], labels[at])
+                shares = self._shares_returned(one, rows + row, labels[row])
+                facts[:, at] = facts_of(shares[None], predicted[at], labels[at])
             if one.baselines is not None:
                 baselines[row] = [self.index(label) for label in one.baselines]
         return predicted, facts, baselines
 
-    def _shares_returned(self, one: ServedPrediction, rows: int) -> Floats:
+    def _shares_returned(self, one: ServedPrediction, rows: int, label: int) -> Floats:
         """The probabilities that were returned, (K,), in terms of the labels of now, after so many rows.
 
         Labels that were not known then share equally what the others leave to 1; where there are any, all are smoothed
-        as they would be now.
+        as they would be now. Those that are retired have nothing, unless it is the one that came, of index ``label``.
         """
         known = {self.labels.index(label): share for label, share in one.probabilities or ()}
         known.pop(-1, None)
         q = np.zeros(len(self.labels))
         q[[*known]] = [*known.values()]
-        if others := [k for k in range(len(q)) if k not in known]:
+        gone = {*np.flatnonzero(self._gone).tolist()} - {label}
+        if others := [k for k in range(len(q)) if k not in known and k not in gone]:
             q[others] = max(1.0 - q.sum(), 0.0) / len(others)
             mass = max(1.0 / (rows + 1.0), MASS_MIN)
             q = (1.0 - mass) * q + mass / max(len(q), 2)
+            q[[*gone - {*known}]] = 0.0
         return q
 
     def index(self, label: object) -> int:
@@ -342,5 +391,7 @@ class ClassAnswers(Holder):
         """
         if any(self.labels.index(label) < 0 for label in self.seen.labels):
             raise ValueError("a class is not one of the declared labels")
+        if any(self.labels.index(label) < 0 for label in self.retired) or (self.retired and len(self.in_use) < 2):
+            raise ValueError("labels are retired that cannot be")
         if self.metrics.classes > len(self.labels):
             raise ValueError("the classes of the parts differ")

@@ -1,7 +1,7 @@
 """Predict, then learn labelled rows of one space with a learner's models, and test the predictions for drift.
 
-Rows are cut where a class appears for the first time: its first row is predicted without it. If the model acts on
-drift, they are also cut at every row that can raise an alarm.
+Rows are cut where a class appears for the first time, or returns: its first row is predicted without it. If the model
+acts on drift, they are also cut at every row that can raise an alarm.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
         raise ValueError(f"rows of shape {rows.raw.shape} with {len(truth)} labels are not of this feature space")
     if rows.discounts is not None or rows.weights is not None:
         rows = _without_others(parts, rows)
-    # an alarm changes the model, a new class all learners, at its row
+    # an alarm changes the model, a class that is new or returns all learners, at its row
     if not known or (response.acts and route.watched):
         return joined([*_learn_parts(parts, route, response, rows, truth)])
     return _learn_block(parts, route, response, rows, truth)
@@ -49,7 +49,10 @@ def _score_only(parts: LearnerParts, rows: BlockRows) -> Scored:
         for label in rows.labels:
             if parts.labels.index(label) < 0:
                 parts.add_class(label)
-    return parts.answers.absorb(None, parts.answers.truth_of(rows.labels)[0], rows)
+    scored = parts.answers.absorb(None, parts.answers.truth_of(rows.labels)[0], rows)
+    if isinstance(parts.answers, ClassAnswers):
+        parts.answers.return_labels(rows.labels)
+    return scored
 
 
 def _without_others(parts: LearnerParts, rows: BlockRows) -> BlockRows:
@@ -65,11 +68,13 @@ def _learn_parts(
     """Learn rows up to each new class and, if the model acts on alarms, up to each possible alarm."""
     answers, start = parts.answers, 0
     while start < len(truth):
-        stop, new = len(truth), False
-        if isinstance(answers, ClassAnswers) and len(unseen := np.flatnonzero(truth[start:] < 0)):
-            stop = start + int(unseen[0])
-            if new := stop == start:
+        stop, new, alone = len(truth), False, False
+        if isinstance(answers, ClassAnswers):
+            rare = np.flatnonzero((truth[start:] < 0) | np.isin(truth[start:], [*answers.returning]))
+            stop = start + int(rare[0]) if len(rare) else stop
+            if alone := stop == start:
                 stop = start + 1
+            if new := alone and truth[start] < 0:
                 truth[start] = answers.add(rows.labels[start])
                 truth[stop:], _ = answers.truth_of(rows.labels[stop:])
                 response.add_class()
@@ -78,6 +83,8 @@ def _learn_parts(
         if response.acts and route.watched and not new:
             stop = start + response.rows_until_next_test(truth[start:stop])
         yield _learn_block(parts, route, response, rows.part(slice(start, stop)), truth[start:stop], new)
+        if alone and isinstance(answers, ClassAnswers):
+            answers.return_labels(rows.labels[start:stop])
         start = stop
 
 

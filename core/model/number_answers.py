@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import NUMBERS_IN, TABLE, VECTOR, Floats, Header, Prediction, direct
+from core.contract import NUMBERS_IN, TABLE, VECTOR, Floats, Header, Label, Prediction, direct
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.features.labels import LabelSet
 from core.metrics import RegressionMetrics
@@ -71,6 +71,7 @@ class NumberAnswers(Holder):
     layout = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
     regression = True
     costs = None
+    retired: tuple[Label, ...] = ()
 
     def __init__(self, config: Config, seen: LabelSet) -> None:
         self.span = np.zeros(3)

@@ -1,18 +1,19 @@
 """Checks of clients' requests against the present model: when they arrive, and again when they are applied."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from core.config import Config
 from core.config.challengers import challenging, own_fields, own_text, promote_of
-from core.config.changes import CATEGORIES, changed, fields_changed
+from core.config.changes import CATEGORIES, LABELS, RETIRED, changed, fields_changed
 from core.config.config import parse_ignored
-from core.contract import Header
+from core.contract import Header, Label
 from core.entry import Challenge, Switch
 from core.features import Feature, Schema
 from core.features.feature_space import with_categories
+from core.features.labels import LabelSet, distinct, same
 from core.model.model import Model
-from core.problems import Conflict, Invalid
+from core.problems import LISTED_MAX, Conflict, Invalid, Problem, refuse
 from core.switching.feature_recovery import MappingKind
 from core.switching.phases import SwitchAction
 
@@ -30,6 +31,7 @@ class LearnerChange(NamedTuple):
 
     config: Config  # after the change
     features: tuple[Feature, ...] | None  # the features after it, if some get additional categories
+    retired: tuple[Label, ...]  # the labels that are retired after it
     fields: list[str]  # fields of the configuration that differ, in the order of their names
 
 
@@ -40,9 +42,13 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
 
     Raises:
         Invalid: names each field that cannot be changed, with what to do instead, or the one that is wrong.
-        Conflict: features cannot get categories while they are being changed, or before there are any.
+        Conflict: features cannot get categories while they are being changed, or before there are any; or fewer than
+            two labels would be left.
     """
+    asked, retired = _without_returning(model, asked)
     config, schema = changed(model.config, asked), model.prediction_schema
+    if asked.get(RETIRED) is not None:
+        retired = _retired(model, config, retired, asked[RETIRED])
     in_force = None if schema is None else schema.features
     if asked.get("ignore") is not None and in_force is not None:
         parse_ignored(config.ignore, in_force)
@@ -53,8 +59,38 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     for before in model.configs:
         after = challenging(config, own_fields(before)) if changes else config
         fields = {*fields_changed(before, after), *([] if features is None else ["features"])}
-        changes.append(LearnerChange(after, features, sorted(fields)))
+        if retired != model.own.answers.retired:
+            fields.add(RETIRED)
+        changes.append(LearnerChange(after, features, retired, sorted(fields)))
     return changes
+
+
+def _without_returning(model: Model, asked: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Label, ...]]:
+    """The change without the ``add_labels`` that bring a retired label back, and the labels that stay retired."""
+    retired, added = model.own.answers.retired, asked.get(LABELS)
+    if not retired or not isinstance(added, list | tuple):
+        return asked, retired
+    back = LabelSet([label for label in retired if any(same(label, one) for one in added)])
+    others = [one for one in added if not any(same(label, one) for label in back.labels)]
+    if len(back):
+        asked = {name: value for name, value in asked.items() if name != LABELS} | ({LABELS: others} if others else {})
+    return asked, tuple([label for label in retired if back.index(label) < 0])
+
+
+def _retired(model: Model, config: Config, retired: Sequence[Label], named: object) -> tuple[Label, ...]:
+    """The labels that are retired with the named ones, in the order of the labels of a configuration."""
+    if config.task == "regression":
+        raise Invalid.of(RETIRED, "does not apply: the labels of this model are numbers")
+    if not isinstance(named, list | tuple):
+        raise Invalid.of(RETIRED, "is not a list of labels")
+    labels = LabelSet(config.labels or model.labels.labels)
+    new, known = distinct(named, RETIRED), list(labels.labels[:LISTED_MAX])
+    strange = [at for at, label in enumerate(new) if labels.index(label) < 0]
+    refuse([Problem(f"{RETIRED}[{at}]", "is not a label of this model", known) for at in strange])
+    gone = {*labels.find([*retired, *new])}
+    if len(labels) - len(gone) < 2:
+        raise Conflict("fewer than two labels would be left to predict")
+    return tuple([label for at, label in enumerate(labels.labels) if at in gone])
 
 
 def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | None:

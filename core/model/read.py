@@ -13,8 +13,9 @@ from core.config import Config
 from core.contract import Floats, Header, Label, Prediction, Task, Weights
 from core.entry import ServedPrediction
 from core.features import Schema
-from core.features.labels import key
+from core.features.labels import LabelSet, key
 from core.metrics import Quality
+from core.model.class_answers import ClassAnswers
 from core.model.model import LearnerParts, Model
 from core.model.number_answers import NumberAnswers
 
@@ -70,6 +71,19 @@ def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> F
     """
     assert isinstance(parts.answers, NumberAnswers)
     return parts.answers.intervals.around(prediction.value, level)
+
+
+def labels_in_use(parts: LearnerParts) -> LabelSet:
+    """The labels that a classifier can predict: those that are not retired."""
+    assert isinstance(parts.answers, ClassAnswers)
+    return parts.answers.in_use
+
+
+def probabilities(parts: LearnerParts, prediction: Prediction) -> tuple[LabelSet, Floats | None]:
+    """The labels that are not retired, and their probabilities (n, K) in a prediction of a classifier."""
+    assert isinstance(parts.answers, ClassAnswers)
+    shares = prediction.probabilities
+    return parts.answers.in_use, None if shares is None else parts.answers.shares_in_use(shares)
 
 
 def named(parts: LearnerParts, values: NDArray[Any]) -> list[Any]:
@@ -157,6 +171,8 @@ def info(model: Model) -> Header:
     found = {"features": features, "labels": labels, "state_bytes": model.nbytes, **learner_info(own)}
     if own.rows_before_start:  # the learner has not learned all rows of the model
         found["learner_rows"] = own.metrics.rows
+    if own.answers.retired:
+        found["retired_labels"] = [*own.answers.retired]
     unknown = unknown_categories(model)
     return {**found, "unknown": unknown} if unknown else found
 

@@ -17,6 +17,7 @@ from core.drift.outbox import Episodes, Outbox
 from core.features import Space
 from core.features.labels import LabelSet
 from core.metrics.difference import PairedDifference
+from core.model.class_answers import ClassAnswers
 from core.model.model import Challenger, LearnerParts, Model
 from core.state import envelope
 from core.state.envelope import flatten, unflatten
@@ -66,6 +67,8 @@ def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -
         state["before"] = parts.rows_before_start
     if learner_id:
         state["born"] = learner_id
+    if parts.answers.retired:
+        state["retired"] = {"labels": [*parts.answers.retired]}
     state["switching"] = describe(parts.switching)
     return arrays, state
 
@@ -115,6 +118,8 @@ def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str
     seen = LabelSet.from_header(state["labels"])
     parts = LearnerParts.first(config, build(config, state["switching"]), state.get("born", ""), seen)
     parts.rows_before_start = state.get("before", 0)
+    if "retired" in state and isinstance(parts.answers, ClassAnswers):
+        parts.answers.retire(LabelSet.from_header(state["retired"]).labels)
     unflatten({**parts.parts(), **more}, arrays, state)
     _check_together(parts, state["rows"])
     return parts
@@ -152,7 +157,8 @@ def _check_challengers(model: Model) -> None:
     for one in model.challengers.values():
         now, parts = one.parts.switching.now, one.parts
         same_space = (None if now is None else now.feedback_schema) == model.feedback_schema
-        if parts.rows != model.rows or parts.labels.labels != model.labels.labels or not same_space:
+        same_labels = parts.labels.labels == model.labels.labels and parts.answers.retired == model.own.answers.retired
+        if parts.rows != model.rows or not same_labels or not same_space:
             raise ValueError("a challenger is not one of this model")
 
 

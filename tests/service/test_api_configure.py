@@ -188,7 +188,7 @@ async def test_rows_in_flight_on_two_services_go_on_through_changes(api, start):
 async def test_a_test_that_would_not_fit_is_refused(start):
     """Windows take memory: the limit is asked before the change is made."""
     small = await start(model_limit_mb=1)
-    wide = [f"x{at}" for at in range(5000)]
+    wide = [f"x{at}" for at in range(4000)]
     path = await small.new({"algorithm": "odm", "labels": ["a", "b"], "features": wide, "watch": None})
     found = problem(await small.ask("PATCH", path, json={"watch": {"class_mean": {}}}), 422, "watch")
     assert "<= 1 MiB of state" == found["errors"][0]["allowed"]
@@ -252,3 +252,48 @@ async def test_where_no_category_can_be_added_the_way_is_a_switch(api):
     problem(await api.ask("PATCH", path, json=added), 409)
     await api.post(f"{path}/features/switch", {"action": "complete", "force": True})
     problem(await api.ask("PATCH", path, json=added), 422, "add_categories")
+
+
+async def test_a_retired_label_is_not_answered(api):
+    """By a row, a batch or an Open Inference answer; feedback with it is refused until it is added again."""
+    path = await api.new(labels=["UP", "DOWN", "SAME"])
+    rows = {"columns": ["a", "b"], "data": [[at % 3, 0.5] for at in range(30)], "labels": ["UP", "DOWN", "SAME"] * 10}
+    await api.post(f"{path}/feedback/batch", rows)
+    tracked = await api.post(f"{path}/predict", {"features": {"a": 2, "b": 0.5}, "track": True})
+    before = await api.get(path)
+    told = await patch(api, path, retire_labels=["SAME"])
+    assert (before["version"] + 1, ["SAME"]) == (told["version"], told["info"]["retired_labels"])
+    assert ["retire_labels"] == told["metrics"]["marks"][-1]["fields"]
+    one = await api.post(f"{path}/predict", {"features": {"a": 2, "b": 0.5}})
+    assert {"UP", "DOWN"} == set(one["probabilities"])
+    many = await api.post(f"{path}/predict/batch", {"columns": rows["columns"], "data": rows["data"]})
+    assert ["UP", "DOWN"] == many["classes"]
+    assert {2} == {len(shares) for shares in many["probabilities"]}
+    assert {"UP", "DOWN"} >= set(many["predictions"])
+    outputs = (await api.get(f"/v2{path}"))["outputs"]
+    assert [["UP", "DOWN"]] == [own["parameters"]["classes"] for own in outputs if "parameters" in own]
+    for body, field in (({"features": {"a": 2, "b": 0.5}, "label": "SAME"}, "label"), (rows, "labels[2]")):
+        route = "feedback" if "label" in body else "feedback/batch"
+        found = problem(await api.ask("POST", f"{path}/{route}", json=body), 422)
+        assert (field, True) == (found["errors"][0]["field"], "add_labels" in found["errors"][0]["problem"])
+    scored = await api.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": "SAME"})
+    assert (tracked["prediction"], 31, True) == (scored["prediction"], scored["rows"], scored["learned"])
+    assert "SAME" in (await api.get(f"{path}/metrics"))["overall"]["per_class"]
+    assert "retired_labels" not in (await patch(api, path, add_labels=["SAME"]))["info"]
+    assert 32 == (await api.post(f"{path}/feedback", {"features": {"a": 2, "b": 0.5}, "label": "SAME"}))["rows"]
+
+
+async def test_labels_that_cannot_be_retired_are_refused(api):
+    """An unknown one is 422, fewer than two left 409; nothing changes. Undeclared, a row brings one back."""
+    path = await api.new(labels=None)
+    for label in ("UP", "DOWN", "SAME"):
+        await api.post(f"{path}/feedback", {"features": features(1), "label": label})
+    found = problem(await api.ask("PATCH", path, json={"retire_labels": ["up"]}), 422)
+    assert ["retire_labels[0]"] == [error["field"] for error in found["errors"]]
+    assert 409 == (await api.ask("PATCH", path, json={"retire_labels": ["UP", "DOWN"]})).status_code
+    await patch(api, path, retire_labels=["UP"])
+    assert {"DOWN", "SAME"} == set((await api.post(f"{path}/predict", {"features": features(1)}))["probabilities"])
+    answer = await api.post(f"{path}/feedback", {"features": features(1), "label": "UP"})
+    assert "new_labels" not in answer
+    after = await api.post(f"{path}/predict", {"features": features(1)})
+    assert {"UP", "DOWN", "SAME"} == set(after["probabilities"])

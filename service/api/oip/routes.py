@@ -19,7 +19,7 @@ from starlette.responses import Response
 from core.contract import Label
 from core.features import Feature, SparseSchema
 from core.features.labels import key
-from core.model import Model
+from core.model import Model, read
 from core.problems import Problem
 from service.api.http import bodies
 from service.api.http.context import Context, Ctx
@@ -189,7 +189,7 @@ def _datatype(feature: Feature) -> str:
 def _outputs(model: Model) -> list[v2.NamedTensor]:
     if model.config.task == "regression":
         return [_tensor(v2.PREDICTION, "FP64")]
-    classes = [*map(key, model.own.answers.labels.labels)]
+    classes = read.labels_in_use(model.own).keys
     shares = _tensor(v2.PROBABILITIES, "FP64", len(classes) or ANY, parameters={"classes": classes})
     return [_tensor(v2.PREDICTION, v2.BYTES), shares]
 

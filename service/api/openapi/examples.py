@@ -64,6 +64,7 @@ CHANGES = _examples(
     ),
     tags=("Tags to find it by", {"tags": {"team": "pricing"}}),
     labels=("A third class", {"add_labels": ["SAME"]}),
+    retired=("A class has vanished", {"retire_labels": ["SAME"]}),
 )
 CHALLENGERS = _examples(
     candidate=("Compare another algorithm", {"algorithm": "vigod"}),

@@ -182,7 +182,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     identity = Identity(ids, digests_of(validator.bare_labels(row)))
     if seen is not None:
         return await first_reply(ctx, replica, identity, [seen])
-    labels = validator.labels(row)
+    labels = validator.labels(row, tracked=True)
     discounts, weights = validator.factors(row)
     try:
         told = codec.decode_tracked(blob or b"")

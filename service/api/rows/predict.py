@@ -269,9 +269,8 @@ def _answer(replica: Replica, prediction: Prediction, level: float | None) -> Pr
     (value,) = read.named(model.own, prediction.value)
     answer = Predicted(prediction=value, version=replica.version, incarnation=replica.incarnation)
     if model.config.task == "classification":
-        shares = prediction.probabilities
-        keys = model.own.answers.labels.keys
-        answer.probabilities = {} if shares is None else dict(zip(keys, shares[0].tolist(), strict=True))
+        labels, shares = read.probabilities(model.own, prediction)
+        answer.probabilities = {} if shares is None else dict(zip(labels.keys, shares[0].tolist(), strict=True))
     elif prediction.std is not None:
         answer.std = prediction.std[0].item()
     if level is not None:
@@ -290,8 +289,8 @@ def _many(
         predictions=read.named(model.own, prediction.value), version=version, incarnation=replica.incarnation
     )
     if model.config.task == "classification":
-        answer.classes = list(model.own.answers.labels.labels)
-        answer.probabilities = [] if prediction.probabilities is None else cast("Any", prediction.probabilities)
+        labels, shares = read.probabilities(model.own, prediction)
+        answer.classes, answer.probabilities = list(labels.labels), [] if shares is None else cast("Any", shares)
     elif prediction.std is not None:
         answer.std = cast("Any", prediction.std)
     if level is not None:

@@ -40,7 +40,7 @@ def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[s
         Conflict: features cannot get categories now.
     """
     changes = plans.plan_change(model, asked)
-    config, features, fields = changes[0]
+    config, features, _, fields = changes[0]
     space = model.prediction_schema
     if fields and space is not None:
         width = space.width if features is None else sum(feature.width for feature in features)

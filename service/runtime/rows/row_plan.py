@@ -38,6 +38,7 @@ class RowPlan:
         "_labels",
         "_learners",
         "_now",
+        "_retired",
         "_sent",
         "flops",
         "is_long",
@@ -48,6 +49,7 @@ class RowPlan:
     def __init__(self, model: Model) -> None:
         own, now = model.own, model.own.switching.now
         self._now, self._config, self._labels = now, own.config, own.answers.seen
+        self._retired = () if own.config.labels is None else own.answers.retired
         self._classes, self._learners = len(self._labels), len(model.challengers)
         self._asked = None if now is None or not isinstance(now.schema, Schema) else now.schema
         self._sent = None if now is None or not isinstance(now.feedback_schema, Schema) else now.feedback_schema
@@ -84,4 +86,4 @@ class RowPlan:
         if self._config.task == "regression":
             fits = type(label) is float or (type(label) is int and -WHOLE_MAX <= label <= WHOLE_MAX)
             return float(label) if fits else None
-        return label if self._labels.index(label) >= 0 else None
+        return label if self._labels.index(label) >= 0 and label not in self._retired else None

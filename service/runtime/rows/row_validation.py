@@ -16,7 +16,7 @@ from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import LabelSet, canonical_all, clashes, from_texts
 from core.model import Model
-from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, suggestion
+from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, refuse, suggestion
 from service.errors import RequestConflict
 from service.runtime import admission
 from service.runtime.admission import Demand
@@ -46,6 +46,7 @@ class RowValidator:
         self.name, self.config, self.known, self.phase = name, model.config, model.labels, model.phase
         self.space, self.union = model.prediction_schema, model.feedback_schema
         self._configs, self._admit = model.configs, admit
+        self._retired = () if self.config.labels is None else model.own.answers.retired
         if self.config.ignore or self.config.unknown != "other":
             self.space, self.union = self._reading(self.space), self._reading(self.union)
         self.missing_allowed = self.config.missing != "error"
@@ -219,22 +220,27 @@ class RowValidator:
 
     # ---------------------------------------------------------------- labels
 
-    def labels(self, table: Table, proposed: Space | None = None) -> Labels:
+    def labels(self, table: Table, proposed: Space | None = None, *, tracked: bool = False) -> Labels:
         """Labels as the model takes them: canonical values, or finite numbers (n,).
 
         Args:
             table: the rows.
             proposed: the space of the rows, used where the model has none yet.
+            tracked: whether the rows were tracked, perhaps before their labels were retired.
 
         Raises:
-            Invalid: a label of the wrong type, not among the declared ones, or with whose class the state would not
-                fit.
+            Invalid: a label of the wrong type, not among the declared ones, retired, or with whose class the state
+                would not fit.
             RequestConflict: more classes than the algorithm learns.
         """
         values = table.labels
-        if isinstance(values, list) and values and not table.texts and self.known.knows(values):
+        if not self._retired and isinstance(values, list) and values and not table.texts and self.known.knows(values):
             return values  # as most rows have them: no label is new, or another way to write one
         found = self.bare_labels(table)
+        if self._retired and isinstance(found, list) and not tracked:
+            gone = LabelSet(self._retired).find(found)
+            said = "is retired: PATCH add_labels brings it back"
+            refuse([Problem(table.path("label")(at), said) for at, one in enumerate(gone) if one >= 0])
         if isinstance(found, list) and not self.known.knows(found):
             self._check_classes(found, table.path("label"), self.space or proposed)
         return found

@@ -21,6 +21,9 @@ CHANGES = (
     {"class_costs": {"UP": 7}, "unknown": "error", "ignore": ["colour"]},
     {"class_costs": None},
     {"add_labels": ["one more"], "missing": "mean"},
+    {"retire_labels": ["one more"]},
+    {"retire_labels": ["UP"]},
+    {"add_labels": ["one more", "UP"]},
     {"add_categories": {"day": ["another"]}},
     {"add_categories": {"day": ["one", "two"]}, "missing": "zero"},
 )

@@ -33,8 +33,9 @@ export function configuration(model, place) {
 /** What is entered for each field that this model can change, by its name: single values first. */
 function fieldsOf({ properties, $defs: defs }, config, labels) {
     const classes = config.task === "classification";
-    const known = { class_costs: labels.slice(0, LABELS_MAX), add_labels: labels };
-    const possible = { class_costs: classes, add_labels: classes && config.labels, add_categories: false };
+    const known = { class_costs: labels.slice(0, LABELS_MAX), add_labels: labels, retire_labels: labels };
+    const possible = { class_costs: classes, retire_labels: classes, add_categories: false };
+    possible.add_labels = classes && config.labels;
     const names = Object.keys(properties).filter((name) => possible[name] ?? true);
     const made = names.map((name) => [name, entry(name, properties[name], { value: config[name], defs, known })]);
     for (const [, own] of made) own.first = JSON.stringify(own.value());

@@ -1,0 +1,256 @@
+"""Labels that have vanished: no longer answered, kept in the metrics, and brought back."""
+
+import numpy as np
+import pytest
+
+from core.entry import Challenge, Configure, Outcome, Promote, Reset, Restore, Rows
+from core.learners.catalogue import ALGORITHMS
+from core.metrics.class_kernels import P_MIN
+from core.model import read, save
+from core.model.plans import plan_change
+from core.problems import Conflict, Invalid
+from tests.core.twin import Twin
+
+NAMES = ["a", "b", "c"]
+CLASSIFIERS = [one for one in ALGORITHMS.values() if "classification" in one.tasks and one.id != "observer"]
+
+
+def stream(rows=90, seed=0):
+    """Rows around three corners, each with the name of its corner."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(rows) % 3
+    return 2.0 * np.eye(3)[y] + 0.3 * rng.normal(size=(rows, 3)), [NAMES[k] for k in y]
+
+
+class Model(Twin):
+    """A classifier of three corners that has learned them, every entry on a twin as well."""
+
+    def __init__(self, rows=90, **changes):
+        body = {"algorithm": "dfop", "task": "classification", "features": ["x", "y", "z"], "labels": NAMES}
+        super().__init__({name: value for name, value in {**body, **changes}.items() if value is not None})
+        if rows:
+            self.learn(*stream(rows))
+
+    def change(self, **changes):
+        return self.commit(Configure(changes))
+
+    def answers(self, x, parts=None):
+        """Answers and probabilities of rows, as clients have them."""
+        own = parts or self.machine.own
+        prediction = read.predict(own, np.ascontiguousarray(x))
+        labels, shares = read.probabilities(own, prediction)
+        named = [dict(zip(labels.labels, row, strict=True)) for row in shares.tolist()]
+        return read.named(own, prediction.value), named
+
+    @property
+    def retired(self):
+        return [parts.answers.retired for parts in self.machine.learners]
+
+    def tracked(self, x):
+        """A row that has been predicted, without its label."""
+        _, (kept,) = read.predict_to_keep(self.machine, x)
+        return lambda label: self.commit(Rows(self.machine.feedback_schema.id, None, x, [label], served=kept))
+
+
+@pytest.mark.parametrize("algorithm", CLASSIFIERS, ids=lambda algorithm: algorithm.id)
+def test_a_retired_label_is_not_answered(algorithm):
+    """By any learner, with or without probabilities: those of the others are 1 together, and none is 0 or 1."""
+    sparse = {"features": None, "params": {"compressed_dim": 3}} if algorithm.sparse else {}
+    model = Model(algorithm=algorithm.id, **sparse)
+    X, y = stream(30, seed=1)
+    assert set(NAMES) == set(model.answers(X)[0])
+    assert Outcome(90) == model.change(retire_labels=["b"])
+    found, shares = model.answers(X)
+    assert {"a", "c"} >= set(found)
+    for one in shares:
+        assert ["a", "c"] == list(one)
+        assert 1.0 == pytest.approx(sum(one.values()))
+        assert all(0.0 < share < 1.0 for share in one.values())
+    kept = [at for at, label in enumerate(y) if label != "b"]
+    assert np.mean([found[at] == y[at] for at in kept]) > 0.8
+    assert {"a", "c"} >= set(model.learn(X[kept], [y[at] for at in kept]).predictions)
+
+
+def test_the_paper_s_decision_is_not_a_retired_label_either():
+    """The learner's class is the answer, unless it is retired."""
+    model = Model(params={"variant": "paper"})
+    X, y = stream(30, seed=1)
+    model.change(retire_labels=["b"])
+    assert {"a", "c"} == set(model.answers(X)[0])
+    assert {"a", "c"} == set(model.learn(X, y).predictions)
+
+
+@pytest.mark.parametrize("labels", [NAMES, None])
+def test_the_others_share_its_probability(labels):
+    """In proportion; metrics and learner keep the label, the model shows it, and a mark says when."""
+    model = Model(labels=labels)
+    X, _ = stream(6, seed=1)
+    before, report = model.answers(X)[1], read.metrics_report(model.machine)
+    model.change(retire_labels=["b"])
+    for one, other in zip(before, model.answers(X)[1], strict=True):
+        assert one["a"] / (one["a"] + one["c"]) == pytest.approx(other["a"])
+    after = read.metrics_report(model.machine)
+    assert [{"row": 90, "kind": "configure", "fields": ["retire_labels"]}] == after["marks"]
+    assert {**report, "marks": after["marks"]} == after
+    assert (NAMES, ["b"]) == tuple(read.info(model.machine)[name] for name in ("labels", "retired_labels"))
+
+
+def test_a_row_brings_a_label_back_that_is_not_declared():
+    """It is predicted without the label and scored as if it were there; from the next row on the label is answered."""
+    model, steady = Model(labels=None), Model(labels=None)
+    X, y = stream(12, seed=1)
+    model.change(retire_labels=["b"])
+    block = model.learn(X, y)
+    assert ("a", "b") == (y[0], y[1])
+    assert "b" not in block.predictions[:2]
+    assert "b" in block.predictions[2:]
+    assert P_MIN < block.p_true[1]
+    assert [()] == model.retired
+    rows = Model(labels=None)
+    rows.change(retire_labels=["b"])
+    for at in range(12):
+        rows.learn(X[at : at + 1], y[at : at + 1])
+    assert rows.answers(X) == model.answers(X)
+    steady.learn(X, y)
+    assert steady.answers(X)[0] == model.answers(X)[0]
+
+
+def test_add_labels_brings_a_label_back():
+    """Declared or not; a new one may stand beside it, and another one may be retired in the same change."""
+    for labels in (NAMES, None):
+        model = Model(labels=labels)
+        X, _ = stream(9, seed=1)
+        before = model.answers(X)
+        model.change(retire_labels=["b"])
+        assert Outcome(90) == model.change(add_labels=["b"])
+        assert before == model.answers(X)
+    model = Model()
+    model.change(retire_labels=["b"])
+    assert model.change(add_labels=["b", "d"], retire_labels=["a"]).refusal is None
+    assert ([("a",)], (*NAMES, "d")) == (model.retired, model.machine.config.labels)
+
+
+@pytest.mark.parametrize("labels", [NAMES, None])
+def test_a_tracked_row_is_scored_whose_label_was_retired_since(labels):
+    """By the prediction that was returned; and so is one that was tracked while the label was retired."""
+    model = Model(labels=labels)
+    x = 2.0 * np.eye(3)[1:2]
+    answer, (shares,) = model.answers(x)
+    row = model.tracked(x)
+    model.change(retire_labels=["b"])
+    outcome = row("b")
+    assert (answer, [0.0], [shares["b"]]) == (outcome.predictions, outcome.losses, outcome.p_true)
+    assert [() if labels is None else ("b",)] == model.retired
+    model.change(retire_labels=["b"])
+    answer, (shares,) = model.answers(x)
+    early, late = model.tracked(x), model.tracked(x)
+    assert [shares["a"]] == early("a").p_true
+    outcome = late("b")
+    assert ([1.0], answer) == (outcome.losses, outcome.predictions)
+    assert P_MIN < outcome.p_true[0]
+
+
+def test_a_declared_label_stays_retired_when_a_row_under_way_has_it():
+    """The row was valid when it was sent, so it is learned; it is scored as if the label were in use."""
+    model = Model()
+    model.change(retire_labels=["b"])
+    outcome = model.learn(2.0 * np.eye(3)[1:2], ["b"])
+    assert ([1.0], True) == (outcome.losses, outcome.learned)
+    assert P_MIN < outcome.p_true[0]
+    assert [("b",)] == model.retired
+
+
+@pytest.mark.parametrize("labels", [NAMES, None])
+def test_challengers_have_the_same_labels(labels):
+    """Those that are there and those that come; also after a promotion."""
+    model = Model(labels=labels)
+    model.commit(Challenge("early", {"algorithm": "rls"}, 8))
+    model.change(retire_labels=["b"])
+    model.commit(Challenge("late", {"algorithm": "vigo"}, 8))
+    assert [("b",)] * 3 == model.retired
+    X, y = stream(60, seed=1)
+    kept = [at for at, label in enumerate(y) if label != "b"]
+    model.learn(X[kept], [y[at] for at in kept])
+    for parts in model.machine.learners:
+        assert {"a", "c"} == set(model.answers(X, parts)[0])
+    model.commit(Promote("late", force=True))
+    assert {"a", "c"} == set(model.answers(X)[0])
+    model.learn(X, y)
+    assert [() if labels is None else ("b",)] * 3 == model.retired
+
+
+def test_what_is_retired_is_part_of_the_state():
+    """A copy has it, a restore brings back what it was, a reset keeps it where the labels are declared."""
+    model = Model()
+    kept = save.to_bytes(model.machine)
+    model.change(retire_labels=["b"])
+    copy, _ = save.from_bytes(save.to_bytes(model.machine, copied=True))
+    assert ("b",) == copy.own.answers.retired
+    model.commit(Reset())
+    assert [("b",)] == model.retired
+    model.commit(Restore(kept, "restore"))
+    assert [()] == model.retired
+    seen = Model(labels=None)
+    seen.change(retire_labels=["b"])
+    seen.commit(Reset())
+    assert [()] == seen.retired
+
+
+def test_a_label_is_retired_once():
+    """Again it changes nothing; null and an empty list neither."""
+    model = Model()
+    model.change(retire_labels=["b"])
+    before = save.to_bytes(model.machine)
+    for same in (["b"], [], None):
+        assert Outcome(90) == model.change(retire_labels=same)
+    assert before == save.to_bytes(model.machine)
+
+
+def test_costs_do_not_make_a_retired_label_the_answer():
+    """However dear it is to miss it."""
+    model = Model(class_costs={"b": 1000.0})
+    X, y = stream(9, seed=1)
+    assert {"b"} == set(model.answers(X)[0])
+    model.change(retire_labels=["b"])
+    assert {"a", "c"} == set(model.answers(X)[0])
+    assert {"a", "c"} == set(model.learn(X, y).predictions)
+
+
+@pytest.mark.parametrize(
+    ("named", "field"),
+    [
+        ("b", "retire_labels"),
+        (["e"], "retire_labels[0]"),
+        (["a", 1], "retire_labels[1]"),
+        (["a", "a"], "retire_labels[1]"),
+        (["a", None], "retire_labels[1]"),
+    ],
+)
+def test_a_label_that_is_none_is_refused(named, field):
+    """By its place, with the labels of the model."""
+    with pytest.raises(Invalid) as refused:
+        plan_change(Model(rows=0).machine, {"retire_labels": named})
+    assert field == refused.value.problems[0].field
+
+
+def test_two_labels_have_to_be_left():
+    """Of those declared, or of those seen; a regression has none to retire."""
+    for labels, rows in ((NAMES, 0), (None, 90)):
+        with pytest.raises(Conflict, match="two labels"):
+            plan_change(Model(rows, labels=labels).machine, {"retire_labels": ["a", "b"]})
+    model = Model()
+    model.change(retire_labels=["a"])
+    assert model.change(retire_labels=["c"]).refusal is not None
+    with pytest.raises(Invalid, match="numbers"):
+        plan_change(Model(0, algorithm="rls", task="regression", labels=None).machine, {"retire_labels": ["a"]})
+
+
+@pytest.mark.parametrize("saved", [["d"], ["a", "b"], "a"])
+def test_a_state_with_other_retired_labels_is_refused(saved):
+    """Unknown ones, too many, or no list."""
+    model = Model()
+    model.change(retire_labels=["b"])
+    arrays, header = save.envelope.load(save.to_bytes(model.machine))
+    header["state"]["retired"] = {"labels": saved}
+    with pytest.raises(ValueError, match="label"):
+        save.from_bytes(save.envelope.dump(arrays, header))
