@@ -44,6 +44,7 @@ class ServedPrediction(Struct, array_like=True, frozen=True):
     )
     by: str = ""  # the learner that made it (LearnerParts.learner_id)
     challengers: "tuple[ServedPrediction, ...]" = ()  # for the same row, which the client did not receive
+    outside: Label | float | None = None  # what a model outside Onepass predicted, as the client said
 
     def made_by(self, learner_id: str) -> "ServedPrediction | None":
         """The prediction that a learner made for the row; None if it did not exist then."""
@@ -64,6 +65,7 @@ class Rows(Struct, frozen=True):
     ids: tuple[str, ...] = ()  # one per row, or a single one for the whole request, or none
     skip: tuple[int, ...] = ()  # rows that must not be learned because their id had been seen before
     weights: Floats | None = None  # (n,): how many times each row counts in what is learned
+    outside: "list[Label | None] | Floats | None" = None  # n predictions of a model outside Onepass, None or NaN: none
 
 
 class Reset(Struct, frozen=True):

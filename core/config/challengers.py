@@ -78,11 +78,14 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
 
 def _check_algorithm(model: Config, own: Algorithm) -> None:
     """Refuse an algorithm that cannot learn the model's rows and labels."""
-    fine = [one.id for one in ALGORITHMS.values() if one.sparse == model.algorithm.sparse and model.task in one.tasks]
+    learning = [one for one in ALGORITHMS.values() if model.task in one.tasks and not one.observes]
+    fine = [one.id for one in learning if one.sparse == model.algorithm.sparse]
     if own.sparse != model.algorithm.sparse:
         rows = "named sparse rows" if model.algorithm.sparse else "rows of declared features"
         why = f"{own.id} cannot challenge {model.algorithm_id}: this model takes {rows}"
         raise Invalid.of("algorithm", why, fine)
+    if own.observes:
+        raise Invalid.of("algorithm", f"{own.id} predicts nothing that could be compared", fine)
     if own.id not in fine:
         raise Invalid.of("algorithm", f"{own.id} is not for a {model.task}", fine)
 

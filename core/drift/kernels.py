@@ -219,7 +219,8 @@ def absorb_rows(
 ) -> tuple[int, int, int]:
     """Add rows X (n, D) from ``row`` on, up to and including the first at which a test fires.
 
-    M, T and ``reference`` move on. ``loss``: 1 where the a-priori label was wrong; for regression squared innovations.
+    M, T and ``reference`` move on. ``loss``: 1 where the a-priori label was wrong; for regression squared innovations;
+    NaN where there was none.
 
     Returns the row at which a test fired, n for none; whether the means differ (0 or 1); rows of the window in which
     errors rose, 0 for none. The caller closes the windows that drifted.
@@ -243,7 +244,7 @@ def absorb_rows(
                     differ = 1
                 else:
                     close_batch(M, T, k, False)
-        if error_batch:
+        if error_batch and not np.isnan(loss[i]):
             wrong = loss[i]
             if collecting:
                 _collect(reference, wrong)

@@ -55,6 +55,7 @@ class Algorithm:
     class_bound: int = CLASS_BOUND  # the largest number of classes it learns
     probabilities: bool = True  # whether a classifier says how probable the classes are, not only which one it takes
     selects: bool = False  # whether after a switch one expert is drawn for each row instead of a mixture of all
+    observes: bool = False  # whether it makes no predictions, and judges those of a model outside Onepass
 
     @cached_property
     def _class(self) -> LearnerClass:

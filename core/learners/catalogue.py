@@ -6,9 +6,10 @@ Each family declares its own algorithms; this file only collects them.
 from core.learners.algorithm import Algorithm
 from core.learners.auto.algorithms import ALGORITHMS as AUTO
 from core.learners.families import SINGLE
+from core.learners.observer import ALGORITHMS as OBSERVER
 from core.problems import Invalid, suggestion
 
-ALGORITHMS: dict[str, Algorithm] = {**{algorithm.id: algorithm for algorithm in AUTO}, **SINGLE}
+ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*AUTO, *SINGLE.values(), *OBSERVER)}
 DEFAULT = "auto"
 """The default algorithm."""
 

@@ -110,6 +110,9 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
     if not usual and (refused := _accept(model, first)) is not None:
         return [Outcome(refusal=refused)]
     rows, classes = rows_of(segments), 0 if usual else len(model.labels)
+    observes = model.config.algorithm.observes
+    if observes:
+        rows = challengers.judged_outside(model, rows)
     switching = model.own.switching  # the first rows determine the space
     route, now = switching.routes.get(first.space), switching.now
     if route is not None and route.schema.exact:
@@ -117,7 +120,9 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
     scored = challengers.learn_together(model, first.space, rows, entry_position_of)
     if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
         scored = model.own.answers.by_returned(scored, rows.returned)
-    learned = _outcomes(model, segments, scored, rows.returned, route is not None)
+    if rows.outside is not None or model.outside is not None:
+        challengers.score_outside(model, rows, scored)
+    learned = _outcomes(model, segments, scored, rows.returned, route is not None and not observes)
     if not usual and len(model.labels) > classes and model.config.labels is None:
         learned[0].joined = [*model.labels.first_rows(rows.labels, classes)]
     if route is not None and route.model is not now and isinstance(now, OverlapPeriod):
@@ -234,7 +239,7 @@ def _reset(model: Model) -> None:
     model.own = _reset_parts(model.own)
     for one in model.challengers.values():
         one.parts = _reset_parts(one.parts)
-    model.unknown = {}
+    model.unknown, model.outside = {}, None
     challengers.compare_anew(model)
 
 
@@ -251,6 +256,7 @@ def _restore(model: Model, segment: Restore, learner_id: str) -> None:
     """Continue with the learners of the saved state; the drift events stay."""
     restored = _restored(model, segment, learner_id)
     model.own, model.challengers, model.unknown = restored.own, restored.challengers, restored.unknown
+    model.outside = restored.outside
     model.own.metrics.mark(model.rows, segment.source)
 
 

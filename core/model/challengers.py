@@ -1,19 +1,24 @@
-"""Challengers: further learners of the model's rows, in the same order.
+"""Challengers: further learners of the model's rows, in the same order; and how a model outside does on them.
 
 A challenger starts with the row after the entry that adds it: in the present feature space, with the classes seen so
 far, and untrained. From then on it takes every step of the model: rows, changes of features, settings, resets. A
 promotion makes the challenger the model's own learner, and the former one the challenger "previous".
+
+What a model outside Onepass predicted comes with the rows. It is compared with the model, or judged alone by an
+``observer``, whose answers it is.
 """
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from msgspec.structs import replace
 
 from core.config.challengers import promote_of
 from core.contract import Floats, joined
 from core.drift.outbox import Joined, changes_of, of_alarm
-from core.entry import Challenge, EntryPositionOf, Promote, Withdraw
+from core.entry import Challenge, EntryPositionOf, Promote, ServedPrediction, Withdraw
 from core.metrics.difference import NO_NUMBERS, PairedDifference
+from core.metrics.outside import OutsideScores, number_losses
 from core.model.class_answers import ClassAnswers
 from core.model.drift_response import LocatedAlarm
 from core.model.learn import learn_rows
@@ -183,6 +188,42 @@ def promote(model: Model, name: str, why: str) -> None:
 
 
 def compare_anew(model: Model) -> None:
-    """Restart the comparison of all challengers."""
+    """Restart the comparison of all challengers, and that with the model outside."""
     for one in model.challengers.values():
         one.difference = PairedDifference()
+    if model.outside is not None:
+        model.outside.compare_anew()
+
+
+# ---------------------------------------------------------------- a model outside Onepass
+
+
+def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
+    """Rows of an observer, whose answers are what the model outside predicted."""
+    outside = [None] * len(rows.raw) if rows.outside is None else list(rows.outside)
+    by = model.own.learner_id
+    return replace(rows, returned=[ServedPrediction(prediction, by=by) for prediction in outside])
+
+
+def score_outside(model: Model, rows: BlockRows, scored: Scored) -> None:
+    """Score the predictions of the model outside on rows that were just learned."""
+    answers, truth = model.own.answers, scored.truth
+    if model.outside is None:
+        model.outside = OutsideScores()
+    outside = [None] * len(truth) if rows.outside is None else rows.outside
+    theirs, own, numbers = np.full((len(truth), 2), np.nan), scored.losses, NO_NUMBERS
+    if isinstance(answers, ClassAnswers):
+        for row, label in enumerate(outside):
+            if label is not None:
+                theirs[row] = float(answers.labels.index(label) != truth[row])
+        paired = theirs[:, 0]
+        if answers.costs is not None:
+            costs = answers.costs[truth] / model.config.cost_max
+            own, paired = own * costs, paired * costs
+    else:
+        predicted: Floats = np.array([np.nan if value is None else value for value in outside], np.float64)
+        theirs, numbers = number_losses(predicted, truth), truth
+        paired = theirs[:, 0]
+    if model.config.algorithm.observes:  # its own losses are those of the model outside
+        own = np.full(len(truth), np.nan)
+    model.outside.absorb(theirs, (paired, own), numbers, before=model.rows - len(truth))

@@ -346,6 +346,8 @@ class ClassAnswers(Holder):
                 predicted[row] = self.index(one.prediction)
                 shares = self._shares_returned(one, rows + row, labels[row])
                 facts[:, at] = facts_of(shares[None], predicted[at], labels[at])
+                if self._config.algorithm.observes:  # a label without probabilities
+                    facts[P_TRUE:, at] = np.nan
             if one.baselines is not None:
                 baselines[row] = [self.index(label) for label in one.baselines]
         return predicted, facts, baselines

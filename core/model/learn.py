@@ -108,7 +108,8 @@ def _learn_block(
     scored = answers.absorb(prediction, truth, rows, new, route.watched)
     if route.watched:
         D = model.schema.width  # lag columns follow, and in an overlap the new space's columns
-        response.observe(model, X if X.shape[1] == D else np.ascontiguousarray(X[:, :D]), truth, scored.errors, before)
+        errors = scored.losses if parts.config.algorithm.observes else scored.errors
+        response.observe(model, X if X.shape[1] == D else np.ascontiguousarray(X[:, :D]), truth, errors, before)
     else:
         model.take_alarms()
     return scored

@@ -19,6 +19,7 @@ from core.features import Space
 from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.difference import PairedDifference
+from core.metrics.outside import OutsideScores
 from core.model.class_answers import ClassAnswers
 from core.model.drift_response import DriftResponse
 from core.model.number_answers import NumberAnswers
@@ -126,6 +127,7 @@ class Model:
     unknown: dict[str, int] = field(
         default_factory=dict
     )  # number of learned values that are not declared categories, by feature
+    outside: OutsideScores | None = None  # scores of a model outside Onepass; None until it predicts a row
 
     @classmethod
     def first(cls, config: Config) -> Self:
@@ -189,4 +191,5 @@ class Model:
     def nbytes(self) -> int:
         """Bytes of memory the state holds, including the challengers'."""
         differences = sum(one.difference.nbytes for one in self.challengers.values())
-        return self.outbox.nbytes + differences + sum(parts.nbytes for parts in self.learners)
+        outside = 0 if self.outside is None else self.outside.nbytes
+        return self.outbox.nbytes + outside + differences + sum(parts.nbytes for parts in self.learners)

@@ -144,6 +144,8 @@ def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -
         Invalid: naming the field.
         Conflict: the name is taken, there are ``most`` already, or a change of features is under way.
     """
+    if model.config.algorithm.observes:
+        raise Conflict("an observer predicts nothing that a challenger could be compared with")
     if name == PREVIOUS:
         raise Invalid.of("challenger", f"{PREVIOUS} is reserved for the former model after a promotion")
     config, promote = challenging(model.config, raw), promote_of(raw)

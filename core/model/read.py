@@ -14,10 +14,12 @@ from core.contract import Floats, Header, Label, Prediction, Task, Weights
 from core.entry import ServedPrediction
 from core.features import Schema
 from core.features.labels import LabelSet, key
+from core.learners.observer import OBSERVER
 from core.metrics import Quality
 from core.model.class_answers import ClassAnswers
 from core.model.model import LearnerParts, Model
 from core.model.number_answers import NumberAnswers
+from core.problems import Conflict
 
 FESL = ("fesl_c", "fesl_s")
 """Algorithms whose experts are those of a change of features."""
@@ -30,7 +32,10 @@ def predict(parts: LearnerParts, raw: Floats) -> Prediction:
 
     Raises:
         RuntimeError: there is no feature space yet.
+        Conflict: an observer.
     """
+    if parts.config.algorithm_id == OBSERVER:
+        raise Conflict("an observer predicts nothing: it judges what another model predicts")
     if parts.switching.in_force is None:
         raise RuntimeError("no feature space yet")
     return parts.answers.of(parts.switching.in_force.predict(raw))
@@ -189,7 +194,14 @@ def unknown_categories(model: Model) -> dict[str, int]:
 
 def metrics_report(model: Model) -> Header:
     """The prequential metrics of the model; ``rows`` continue through promotions."""
-    return {**learner_metrics(model.own), "rows": model.rows}
+    found = {**learner_metrics(model.own), "rows": model.rows}
+    if model.outside is not None:  # a baseline in each span, and the comparison
+        figures = model.outside.figures(model.regression)
+        found["baselines"]["served"] = figures["overall"]
+        for span in ("window", "fading"):
+            found[span]["baselines"]["served"] = figures[span]
+        found["served"] = model.outside.report(model.config.cost_max)
+    return found
 
 
 def learner_metrics(parts: LearnerParts) -> Header:

@@ -32,6 +32,7 @@ class BlockRows(Struct):
     weights: Floats | None = None  # (n,)
     returned: Returned | None = None  # the returned predictions of tracked rows
     lags: Floats | None = None  # lag columns that tracked rows bring with them (core.features.lags)
+    outside: Sequence[Any] | None = None  # predictions of a model outside, None or NaN where there is none
 
     def part(self, at: slice) -> "BlockRows":
         """Some of the rows."""
@@ -73,16 +74,30 @@ def rows_of(segments: Sequence[Rows]) -> BlockRows:
     returned: list[ServedPrediction | None] | None
     if len(segments) == 1 and not first.skip:
         returned = None if first.served is None else [first.served] * len(first.X)
-        return BlockRows(np.ascontiguousarray(first.X), first.y, first.discounts, first.weights, returned)
+        own = np.ascontiguousarray(first.X), first.y, first.discounts, first.weights, returned
+        return BlockRows(*own, outside=_outside(segments))
     raw = np.concatenate([rows.X for rows in segments])
     labels = [label for rows in segments for label in rows.y]
     discounts, weights = _column([rows.discounts for rows in segments]), _column([rows.weights for rows in segments])
     returned = [rows.served for rows in segments for _ in range(len(rows.X))]
+    outside = _outside(segments)
     if first.skip:
         kept = np.setdiff1d(np.arange(len(raw)), first.skip)
         raw, labels, returned = raw[kept], [labels[at] for at in kept], [returned[at] for at in kept]
+        outside = None if outside is None else [outside[at] for at in kept]
         discounts, weights = (None if given is None else given[kept] for given in (discounts, weights))
-    return BlockRows(raw, labels, discounts, weights, returned if any(returned) else None)
+    return BlockRows(raw, labels, discounts, weights, returned if any(returned) else None, outside=outside)
+
+
+def _outside(segments: Sequence[Rows]) -> Sequence[Any] | None:
+    """What a model outside predicted for each row, None or NaN: nothing; None: for no row."""
+    if all(rows.outside is None and (rows.served is None or rows.served.outside is None) for rows in segments):
+        return None
+    found = list[Any]()
+    for rows in segments:
+        kept = None if rows.served is None else rows.served.outside
+        found.extend([kept] * len(rows.X) if rows.outside is None else rows.outside)
+    return found
 
 
 def _column(given: Sequence[Floats | None]) -> Floats | None:

@@ -17,13 +17,14 @@ from core.drift.outbox import Episodes, Outbox
 from core.features import Space
 from core.features.labels import LabelSet
 from core.metrics.difference import PairedDifference
+from core.metrics.outside import OutsideScores
 from core.model.class_answers import ClassAnswers
 from core.model.model import Challenger, LearnerParts, Model
 from core.state import envelope
 from core.state.envelope import flatten, unflatten
 from core.switching.structure import build, describe, spaces_of
 
-CHALLENGERS = "challengers"
+CHALLENGERS, OUTSIDE = "challengers", "outside"
 LearnerSpaces = Sequence[tuple[Config, Sequence[Space]]]
 """The learners of a state: the configuration of each, and its feature spaces."""
 Arrays = dict[str, NDArray[Any]]
@@ -39,7 +40,9 @@ def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool 
     whether another model starts with it at version 0: then without alarms, which are events of this model's log, and
     with new learner ids.
     """
-    arrays, state = _packed(model.own, "" if copied else None, {"outbox": Outbox() if copied else model.outbox})
+    outside = {} if model.outside is None else {OUTSIDE: model.outside}
+    more = {"outbox": Outbox() if copied else model.outbox, **outside}
+    arrays, state = _packed(model.own, "" if copied else None, more)
     if model.unknown:
         state["unknown"] = dict(model.unknown)
     others: list[Header] = []
@@ -96,9 +99,10 @@ def from_bytes(
             if name in challengers:
                 raise ValueError("two challengers have the same name")
             challengers[name] = challenger
-        outbox = Outbox()
-        parts = _load_parts(config, arrays, state, {"outbox": outbox})
-        model = Model(parts, challengers, outbox, _unknown(state.get("unknown", {})))
+        outbox, outside = Outbox(), OutsideScores() if OUTSIDE in state else None
+        more = {"outbox": outbox} | ({} if outside is None else {OUTSIDE: outside})
+        parts = _load_parts(config, arrays, state, more)
+        model = Model(parts, challengers, outbox, _unknown(state.get("unknown", {})), outside)
         _check_challengers(model)
         return model, dict(header["stamp"])
     except (KeyError, TypeError, IndexError, AttributeError) as error:

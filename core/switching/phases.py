@@ -169,6 +169,8 @@ class Switching:
 
     def obstacle(self, action: SwitchAction) -> str | None:
         """Why the action cannot be taken in this phase, or None."""
+        if self.config.algorithm.observes:
+            return "an observer learns nothing: there are no features to change"
         if self.config.algorithm.sparse:
             return f"{self.config.algorithm_id} takes rows with any names at any time: there are no features to change"
         if self.now is None:

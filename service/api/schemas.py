@@ -37,9 +37,8 @@ Predictable = Annotated[Label | float | None, Field(examples=["UP"], description
 Loss = Annotated[float | None, Field(examples=[0.0], description="0 or 1, or the squared error; null: not scored.")]
 Probability = Annotated[float, Field(gt=0, lt=1)]
 
-_ANY_LABEL = WithJsonSchema(
-    {"anyOf": [{"type": "string", "maxLength": LENGTH_MAX}, {"type": "number"}, {"type": "boolean"}]}
-)
+_LABEL_KINDS = [{"type": "string", "maxLength": LENGTH_MAX}, {"type": "number"}, {"type": "boolean"}]
+_ANY_LABEL = WithJsonSchema({"anyOf": _LABEL_KINDS})
 _ANY_VALUE = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}, {"type": "null"}]})
 _WEIGHT = {"type": "number", "minimum": WEIGHT_MIN, "maximum": WEIGHT_MAX}
 _ANY_WEIGHT = WithJsonSchema({"anyOf": [_WEIGHT, {"type": "null"}]})
@@ -49,6 +48,12 @@ _ANY_LEVEL = WithJsonSchema(
 _DISCOUNT = {"type": "number", "minimum": DISCOUNT_MIN, "maximum": 1}
 _ANY_DISCOUNT = WithJsonSchema({"anyOf": [_DISCOUNT, {"type": "null"}]})
 TrueLabel = Annotated[Any, _ANY_LABEL]
+Served = Annotated[
+    Any,
+    WithJsonSchema({"anyOf": [*_LABEL_KINDS, {"type": "null"}]}),
+    Field(description="What a model outside Onepass predicted; null: nothing. It is compared with this model."),
+]
+ServedColumn = Annotated[list[Served] | None, Field(description="For each row what a model outside predicted.")]
 Value = Annotated[Any, _ANY_VALUE]
 Values = Annotated[
     dict[str, Value],
@@ -127,6 +132,7 @@ class PredictRow(Body, forbid_unknown_fields=True):
         ),
     ] = False
     interval: Level = None
+    served: Annotated[Served, Field(description="As in feedback, if `track` is set.")] = None
 
 
 class FeedbackRow(Body, forbid_unknown_fields=True):
@@ -150,6 +156,7 @@ class FeedbackRow(Body, forbid_unknown_fields=True):
         _ANY_WEIGHT,
         Field(description="How many times the row counts in learning, not in the metrics. Not for VIGO."),
     ] = None
+    served: Served = None
 
 
 NewLabels = Annotated[
@@ -198,6 +205,7 @@ class PredictColumns(Body, forbid_unknown_fields=True):
     data: Data
     interval: Level = None
     track: ToTrack = None
+    served: ServedColumn = None
 
 
 class FeedbackColumns(Body, forbid_unknown_fields=True):
@@ -209,12 +217,14 @@ class FeedbackColumns(Body, forbid_unknown_fields=True):
     ids: Ids = None
     discounts: Discounts = None
     weights: RowWeights = None
+    served: ServedColumn = None
 
 
 class PredictRecord(Body, forbid_unknown_fields=True):
     """One row of several."""
 
     features: Values
+    served: Served = None
 
 
 class FeedbackRecord(Body, forbid_unknown_fields=True):
@@ -231,6 +241,7 @@ class FeedbackRecord(Body, forbid_unknown_fields=True):
     weight: Annotated[
         Any, _ANY_WEIGHT, Field(description="How many times the row counts in learning; for all rows or for none.")
     ] = None
+    served: Served = None
 
 
 class PredictRecords(Body, forbid_unknown_fields=True):
@@ -275,6 +286,7 @@ class FeedbackSparse(Body, forbid_unknown_fields=True):
     ids: Ids = None
     discounts: Discounts = None
     weights: RowWeights = None
+    served: ServedColumn = None
 
 
 class PredictedBatch(Body, omit_defaults=True, kw_only=True):

@@ -45,6 +45,8 @@ TABLE: tuple[tuple[Any, str, str, str], ...] = (
     ),
     (GAUGE, "model_calibration_error", "model", "Expected calibration error (ece) in the window"),
     (GAUGE, "model_challengers_ahead", "model", "Challengers that are better than the model"),
+    (GAUGE, "model_served_score", "model", "model_score of the model outside whose predictions are sent as served"),
+    (GAUGE, "model_served_better", "model", "1 if the model outside is better, -1 if this model is, 0 if unknown"),
     (GAUGE, "model_coverage", "model level", "Share of labels within their intervals of this level, in the window"),
     (GAUGE, "model_pending_labels", "model", "Tracked predictions waiting for their labels"),
     (COUNTER, "model_expired_labels", "model", "Tracked predictions that expired without a label"),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
+from core.metrics.outside import OutsideScores
 from core.model import read
 from service.errors import Unavailable
 from service.monitor.families import metric
@@ -97,9 +98,17 @@ def _look(replica: Replica) -> _Look:
         "model_error_ratio": quality.error_ratio,
         "model_calibration_error": quality.calibration_error,
         "model_challengers_ahead": summary.ahead,
+        **({} if model.outside is None else _outside(model.outside, model.regression)),
     }
     labels = (replica.name, summary.algorithm, summary.task, summary.phase)
     return _Look(replica.incarnation, replica.version, labels, numbers, read.coverage(model.own).get(LEVEL))
+
+
+def _outside(scores: OutsideScores, regression: bool) -> dict[str, float]:
+    """How a model outside does beside this one; NaN before it has predicted a row of the window."""
+    score = scores.figures(regression)["window"]["mse" if regression else "accuracy"]
+    better = {"served": 1.0, "model": -1.0}.get(scores.report()["better"], 0.0)
+    return {"model_served_score": math.nan if score is None else score, "model_served_better": better}
 
 
 class ModelSeries:
@@ -127,7 +136,7 @@ class ModelSeries:
             metric("model_expired_labels", [((name,), expired) for (name, _), (_, expired) in counts.items()]),
         ]
         for figure in dict.fromkeys(figure for look in shown.values() for figure in look.numbers):
-            numbers = [(name, look.numbers[figure]) for name, look in shown.items()]
+            numbers = [(name, look.numbers.get(figure, math.nan)) for name, look in shown.items()]
             found.append(metric(figure, [((name,), number) for name, number in numbers if not math.isnan(number)]))
         return found
 

@@ -21,11 +21,12 @@ GUIDE = (
     "drift",
     "change-of-features",
     "challengers",
+    "your-model",
     "running-it",
 )
 """In the order in which they are read."""
 GUIDE_TEXT = """\
-Eight pages of a few minutes each. Every call works unchanged against your own service, in the order of
+Nine pages of a few minutes each. Every call works unchanged against your own service, in the order of
 the pages. In answers, ... marks parts that are left out or differ each time."""
 PROBLEMS_TEXT = """\
 Every error is an application/problem+json document (RFC 9457). Its type is the address of one of these pages; its

@@ -147,7 +147,13 @@ class RemoteModel:
         return self._ask("GET", "/metrics")
 
     def predict(
-        self, features: Mapping[str, Any], *, track: bool = False, explain: bool = False, interval: float | None = None
+        self,
+        features: Mapping[str, Any],
+        *,
+        track: bool = False,
+        explain: bool = False,
+        interval: float | None = None,
+        served: Any = None,
     ) -> dict[str, Any]:
         """Predict one row.
 
@@ -156,8 +162,9 @@ class RemoteModel:
             track: keep the row, for a label that comes later with the ``prediction_id`` of the answer.
             explain: add an explanation.
             interval: share of labels that an interval around the prediction should cover (regression).
+            served: with ``track``, what another model predicted.
         """
-        asked = {"track": track or None, "explain": explain or None, "interval": interval}
+        asked = {"track": track or None, "explain": explain or None, "interval": interval, "served": served}
         return self._ask("POST", "/predict", {"features": dict(features), **_given(asked)})
 
     def feedback(
@@ -168,6 +175,7 @@ class RemoteModel:
         id: str | int | None = None,  # noqa: A002 (the API's name)
         prediction_id: str | None = None,
         weight: float | None = None,
+        served: Any = None,
     ) -> dict[str, Any]:
         """Learn the label of one row, once.
 
@@ -177,26 +185,36 @@ class RemoteModel:
             id: what a repeated feedback is recognised by; made if it is missing.
             prediction_id: of a tracked prediction.
             weight: how many times the row counts.
+            served: what another model predicted, to compare the two.
         """
         if prediction_id is None and id is None:
             id = uuid4().hex  # noqa: A001
         row = {"features": None if features is None else dict(features), "id": id, "prediction_id": prediction_id}
-        return self._ask("POST", "/feedback", {**_given({**row, "weight": weight}), "label": label})
+        return self._ask("POST", "/feedback", {**_given({**row, "weight": weight, "served": served}), "label": label})
 
     def predict_batch(self, rows: Any, *, track: bool = False) -> dict[str, Any]:
         """Predict rows: dicts, lists, an array or a data frame; with ``track`` they are kept for their labels."""
         return self._ask("POST", "/predict/batch", {**self._table(rows), **_given({"track": track or None})})
 
     def feedback_batch(
-        self, rows: Any, labels: Iterable[Any], *, ids: Sequence[str | int] | None = None
+        self,
+        rows: Any,
+        labels: Iterable[Any],
+        *,
+        ids: Sequence[str | int] | None = None,
+        served: Iterable[Any] | None = None,
     ) -> dict[str, Any]:
         """Learn labelled rows in order, once; without ``ids`` only the method's own retries are recognised."""
-        body = {**self._table(rows), "labels": _values(labels), **_given({"ids": ids})}
+        outside = None if served is None else [_cell(one) for one in _values(served)]
+        body = {**self._table(rows), "labels": _values(labels), **_given({"ids": ids, "served": outside})}
         return self._ask("POST", "/feedback/batch", body, {"Idempotency-Key": uuid4().hex} if ids is None else None)
 
-    def evaluate(self, rows: Any, labels: Iterable[Any]) -> dict[str, Any]:
-        """Score the model on labelled rows without learning them."""
-        return self._ask("POST", "/evaluate", {**self._table(rows), "labels": _values(labels)})
+    def evaluate(self, rows: Any, labels: Iterable[Any], *, served: Iterable[Any] | None = None) -> dict[str, Any]:
+        """Score the model on labelled rows without learning them, and beside it what another model predicted."""
+        outside = None if served is None else [_cell(one) for one in _values(served)]
+        return self._ask(
+            "POST", "/evaluate", {**self._table(rows), "labels": _values(labels), **_given({"served": outside})}
+        )
 
     # ---------------------------------------------------------------- as river and scikit-learn
 

@@ -61,6 +61,8 @@ async def show_effects(request: Request, replica: ReadModel) -> Response:
         model = replica.model
         if model.prediction_schema is None:
             raise RequestConflict(f"model {replica.name} has no features yet: the first feedback row determines them")
+        if model.config.algorithm.observes:
+            raise RequestConflict("an observer predicts nothing: there are no effects")
         if isinstance(model.prediction_schema, SparseSchema):
             raise RequestConflict("there are no effects: rows are compressed, and names are not kept")
         rows = SAMPLE_ROWS_MAX * EVALUATIONS_MAX

@@ -1,6 +1,6 @@
 """The metrics in answers; the examples show ``demo`` after 18 rows."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -213,8 +213,9 @@ class Metrics(BaseModel):
         examples=[BASELINES],
         description="Scores over all rows of repeating the last label (`no_change`; for regression `last_value`) and "
         "of predicting the most frequent one (`majority`). Baselines predict when the model does: for a tracked row, "
-        "before its label arrives.",
+        "before its label arrives. `served` is the model outside whose predictions come with the rows.",
     )
+    served: ServedComparison | None = Field(None, description="That model beside this one.")
     paired: PairedScores | None = Field(
         None, description="Regression: the model's scores on the rows of `baselines`, for comparison with them."
     )
@@ -238,6 +239,19 @@ class Metrics(BaseModel):
         examples=[0],
         description="Number of marks dropped: of more than 100, those closest together, drifts first.",
     )
+
+
+class ServedComparison(BaseModel):
+    """The losses of a model outside Onepass, minus this model's on the same rows: above 0 this model is better."""
+
+    rows: int = Field(ge=0, description="Rows compared.")
+    difference: dict[str, float | None] = Field(
+        examples=[{"mean": 0.013, "low": 0.002, "high": 0.024, "confidence": 0.95}],
+        description="Mean and interval, which holds at all rows at once; in cost with `class_costs`, of a regression "
+        "in squared errors.",
+    )
+    better: Literal["model", "served"] | None = Field(description="Which is better, null while that is not certain.")
+    since: int | None = Field(description="The row since which it is.")
 
 
 class ModelMetrics(Metrics):

@@ -62,6 +62,8 @@ async def show_posterior(
     async with replica.held():
         if (same := not_modified(request, replica)) is not None:
             return same
+        if replica.model.config.algorithm.observes:
+            raise RequestConflict("an observer learns nothing: it has no posterior")
         names = _chosen(replica, features)
         make = partial(_document, replica, names, diagonal)
         return tagged(json_of(await in_thread_if_large(replica.model.nbytes, make)), tag_of(replica))

@@ -8,6 +8,9 @@ import numpy as np
 from core.contract import Floats, Header, Ints
 from core.metrics import classification_batch, regression_batch
 
+Outside = Sequence[Any] | Floats | None
+"""What a model outside predicted for n rows, None or NaN for nothing; None: for no row."""
+
 
 def metrics_of(predicted: Sequence[Any], truth: Any, p_true: Sequence[float] | Floats) -> Header:
     """The metrics of n rows.
@@ -21,6 +24,17 @@ def metrics_of(predicted: Sequence[Any], truth: Any, p_true: Sequence[float] | F
         return regression_batch(np.array(predicted, dtype=np.float64), truth)
     said, true = _codes(predicted, truth)
     return classification_batch(said, true, np.asarray(p_true, np.float64))
+
+
+def metrics_of_outside(outside: Sequence[Any] | Floats, truth: Any) -> Header:
+    """The metrics of what a model outside predicted, on the rows that it predicted: numbers, or labels without
+    probabilities.
+    """
+    if isinstance(truth, np.ndarray):
+        predicted = np.asarray(outside, np.float64)
+        known = ~np.isnan(predicted)
+        return regression_batch(predicted[known], truth[known])
+    return metrics_of([*outside], truth, np.full(len(truth), np.nan))
 
 
 def _codes(predicted: Sequence[Any], truth: Sequence[Any]) -> tuple[Ints, Ints]:

@@ -11,7 +11,7 @@ from core.contract import Floats
 from core.model import cost, read
 from service.api.http.context import Ctx, Fresh, ModelName
 from service.api.http.route import READ
-from service.api.rows.batch_metrics import metrics_of
+from service.api.rows.batch_metrics import Outside, metrics_of, metrics_of_outside
 from service.api.rows.batches import read_batch
 from service.api.rows.feedback import LABELLED_ROWS
 from service.api.rows.formats.json_tables import FEEDBACK
@@ -43,29 +43,36 @@ async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh)
     Takes what `feedback/batch` takes: JSON by column or by name, `application/x-ndjson`, `text/csv` with `?label=`,
     `application/x-npy` (a file of `numpy.save`, the label last), `text/x-svmlight`. Nothing changes. All rows are
     predicted by the model as it is at `version`; `metrics` are those of these rows. Ids, discounts and weights do not
-    matter. A label that the model does not know counts as a wrong prediction; with declared labels it is refused.
+    matter. A label that the model does not know counts as a wrong prediction; with declared labels it is refused. With
+    `served`, `metrics.served` are the figures of the model outside on the rows that it predicted; an observer answers
+    with these alone.
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK, fresh)
 
-    def rows_of(validator: RowValidator) -> tuple[Any, Floats, Labels]:
-        return *validator.prediction(table), validator.labels_to_score(table)
+    def rows_of(validator: RowValidator) -> tuple[Any, Floats, Labels, Outside]:
+        return *validator.prediction(table), validator.labels_to_score(table), validator.outside(table)
 
     while True:  # until the rows are read with the features that the model has when it predicts them
-        space, raw, labels = await read_rows(ctx, replica, len(body), rows_of)
+        space, raw, labels, outside = await read_rows(ctx, replica, len(body), rows_of)
         flops = cost.flops_to_predict(replica.model.own, len(raw)) + ROW_FLOPS * len(raw)
         threads.refuse_hours(flops, len(raw))
-        answer = await held(replica, space, flops, partial(_evaluate, replica, raw, labels))
+        answer = await held(replica, space, flops, partial(_evaluate, replica, raw, labels, outside))
         if answer is not None:
             return _encode(answer)
 
 
-def _evaluate(replica: Replica, raw: Floats, labels: Labels) -> Evaluated:
+def _evaluate(replica: Replica, raw: Floats, labels: Labels, outside: Outside) -> Evaluated:
     """Predict n rows (n, F) and compare the predictions with the labels."""
     own, p_true = replica.model.own, np.zeros(len(raw))
+    theirs = None if outside is None else metrics_of_outside(outside, labels)
+    if own.config.algorithm.observes:
+        return Evaluated(len(raw), theirs or {}, replica.version, replica.incarnation)
     prediction = read.predict(own, raw)
     if prediction.probabilities is not None and isinstance(labels, list):
         found = np.array(own.answers.labels.find(labels), dtype=np.int64)
         known = np.flatnonzero(found >= 0)
         p_true[known] = prediction.probabilities[known, found[known]]
     metrics = metrics_of(read.named(own, prediction.value), labels, p_true)
+    if theirs is not None:
+        metrics["served"] = theirs
     return Evaluated(len(raw), metrics, replica.version, replica.incarnation)

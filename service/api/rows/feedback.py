@@ -66,7 +66,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
     The answer has the prediction that the model made *before* it learned the row. With an `id`, a `prediction_id` (not
     both) or else the header `Idempotency-Key`, the row is learned once, however often it is sent within a day: a retry
     gets the first answer with `duplicate: true`; a different label is 409. If the body has an id, the header only
-    matters to proxies.
+    matters to proxies. `served` is what a model outside Onepass predicted for the row: `GET metrics` compares the two.
     """
     engine = ctx.engine
     body, key = await request.small_json(engine.bounds.body_bytes_max), request.lines.get(KEY)
@@ -140,7 +140,8 @@ def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") ->
 def _table_of(ask: FeedbackRow) -> Table:
     """A row as a table with one row."""
     discounts, weights = (None if given is None else [given] for given in (ask.discount, ask.weight))
-    return Table([ask.features], alone, labels=[ask.label], discounts=discounts, weights=weights)
+    served = None if ask.served is None else [ask.served]
+    return Table([ask.features], alone, labels=[ask.label], discounts=discounts, weights=weights, served=served)
 
 
 async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identity, size: int) -> tuple[Reply, Labels]:
@@ -188,7 +189,10 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
         told = codec.decode_tracked(blob or b"")
     except ValueError as error:
         raise ModelDown(f"model {replica.name}: {error}") from error
-    rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights)
+    outside = validator.outside(row)
+    if outside is not None and told.served.outside is not None:
+        raise Invalid.of("served", "was sent with the prediction: leave it out")
+    rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights, outside=outside)
     return await replica.inbox.submit(rows, identity.digests, prediction_id)
 
 
@@ -220,9 +224,9 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Resp
     """Learn many labelled rows.
 
     JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header (name the
-    columns: `?label=`, `?id=`, `?discount=`, `?weight=`; leave out others with `?drop=`; `?delimiter=`), and
-    `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, then the label, a number). `metrics`
-    are those of this batch. Models of sparse rows take rows by name,
+    columns: `?label=`, `?id=`, `?discount=`, `?weight=`, `?served=`; leave out others with `?drop=`; `?delimiter=`)
+    and `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, then the label, a number).
+    `metrics` are those of this batch. Models of sparse rows take rows by name,
     `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` (`label name:value ...`).
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK)

@@ -112,11 +112,14 @@ async def predict_asked(
         identity: the client's own prediction id if the row is tracked; None generates one.
     """
     level = level_of(ask.interval, replica.model.config.task)
+    table = Table([ask.features], alone, served=None if ask.served is None else [ask.served])
+    outside = tracking.outside_of(validator_of(ctx, replica), table, bool(ask.track))
     space, raw, prediction, served, explanation = await _predicted(ctx, replica, ask, size)
     answer = _answer(replica, prediction, level)
     answer.explanation = explanation
     if served:
-        kept = validator_of(ctx, replica).rows_to_keep(space, raw, Table([ask.features], alone))
+        kept = validator_of(ctx, replica).rows_to_keep(space, raw, table)
+        served = tracking.with_outside(served, outside)
         items = tracking.tracks(ctx, replica, kept, served, answer.version, identity)
         (answer.prediction_id,) = await tracking.keep(ctx, replica, 1, lambda _: items)
         ctx.unlabelled.note(replica, space, raw, served[0])
@@ -155,6 +158,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     if track:
         ctx.keys.allow(lines_of(request.scope), "learn", name)
         check_size(len(table.rows), tracking.rows_most(replica.model), of=" that are tracked, for this model")
+    outside = tracking.outside_of(validator_of(ctx, replica), table, track)
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
         found = await predict_many(replica, space, raw, level, keep=track)
@@ -162,6 +166,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
             continue
         answer, served = found
         if track:
+            served = tracking.with_outside(served, outside)
             answer.prediction_ids = await _tracked(ctx, replica, space, raw, table, answer.version, served)
         return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
 

@@ -19,6 +19,7 @@ _READ_ELSEWHERE = {
     "id": Query(description="text/csv only: the column of the id."),
     "discount": Query(description="text/csv only: the column of the discount."),
     "weight": Query(description="text/csv only: the column of the weight."),
+    "served": Query(description="text/csv only: the column of what a model outside Onepass predicted."),
     "delimiter": Query(description="text/csv only: the character between cells, or `tab`. Default: a comma."),
     "drop": Query(description="text/csv only: columns to ignore, separated by commas (quote names that contain one)."),
     tracking.QUERY: Query(description="`true` keeps the rows for their labels; for bodies that cannot hold `track`."),

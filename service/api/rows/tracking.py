@@ -1,10 +1,14 @@
 """Keeps predictions, with their rows, until their labels arrive."""
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from core.contract import Floats
+import numpy as np
+from msgspec.structs import replace
+
+from core.contract import Floats, Label
 from core.entry import ServedPrediction
 from core.features import Space
 from core.model import Model
@@ -13,6 +17,8 @@ from service.api.http.context import Context
 from service.api.rows.identity import PREDICTION
 from service.errors import IdsFull, PendingFull, RequestConflict, StoreDown, no_model
 from service.runtime.replicas.replica import Replica
+from service.runtime.rows.row_validation import RowValidator
+from service.runtime.rows.table import Table
 from service.runtime.threads import in_thread_if_large
 from service.store.log import codec
 from service.store.log.appends import RememberedIds
@@ -51,6 +57,31 @@ def rows_most(model: Model) -> int:
     """Most rows of a batch that are kept."""
     values = sum(len(parts.row_columns) + len(model.labels) + 1 for parts in model.learners)
     return max(1, min(ROWS_MAX, VALUES_MAX // values))
+
+
+def outside_of(validator: RowValidator, table: Table, track: bool) -> Sequence[Label | float | None] | None:
+    """What a model outside predicted for rows that are tracked; None where nothing was sent.
+
+    Raises:
+        Invalid: naming a value that no label can be, or the field if the rows are not tracked.
+    """
+    if table.served is None:
+        return None
+    if not track:
+        raise Invalid.of("served", "is for tracked rows: otherwise send it with the label", '"track": true')
+    found = validator.outside(table)
+    if isinstance(found, np.ndarray):
+        return [None if math.isnan(value) else value for value in found.tolist()]
+    return found
+
+
+def with_outside(
+    served: list[ServedPrediction], outside: Sequence[Label | float | None] | None
+) -> list[ServedPrediction]:
+    """Predictions together with what a model outside predicted."""
+    if outside is None:
+        return served
+    return [replace(one, outside=own) for one, own in zip(served, outside, strict=True)]
 
 
 def tracks(

@@ -165,6 +165,7 @@ def _told(done: FilePass) -> dict[str, Any]:
         lines.append(f"{counted(done.known)} of them had been learned before, by their ids, and were not learned again")
     if task == "regression":
         lines.append("errors leave out the first row, which last value cannot predict")
+    lines += report.served_lines(metrics, task)
     lines += report.cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
     if given.plot is not None:
         words = f"{measure.replace('_', ' ')} of the last {metrics['window']['size']:,} of {metrics['rows']:,} rows"

@@ -32,7 +32,7 @@ def evaluate(
     table = given.table()
     with service.session() as session:
         for part in table.batches(batch, given.limit):
-            path, params = path_of(model, "evaluate"), {"label": given.label}
+            path, params = path_of(model, "evaluate"), given.queries
             try:
                 answers.append(session.ask("POST", path, params=params, headers=headers, content=part.body))
             except Refused as refused:
@@ -41,21 +41,29 @@ def evaluate(
     found = {"model": model, **combined(answers)}
     versions = " to ".join(map(str, dict.fromkeys((answers[0]["version"], answers[-1]["version"]))))
     given.say(f"\n{model}, version {versions}: {counted(found['rows'])} scored, none learned")
-    given.say(grid([(name, f"{value:.6g}") for name, value in found["metrics"].items() if value is not None]))
+    shown = dict(found["metrics"])
+    shown |= {f"served {name}": value for name, value in shown.pop("served", {}).items()}
+    given.say(grid([(name, f"{value:.6g}") for name, value in shown.items() if value is not None]))
     if given.as_json:
         print(json.dumps(found))
 
 
 def combined(answers: Sequence[Any]) -> dict[str, Any]:
     """The answers to the parts of a file as one; of several only the ``MEANS``, weighted by rows with a prediction."""
-    first, last = answers[0], answers[-1]
-    rows, unscored = (sum(one["metrics"].get(name, 0) for one in answers) for name in ("rows", "unscored"))
-    metrics = {**first["metrics"], "rows": rows}
-    if len(answers) > 1:
-        metrics = {"rows": rows} | ({"unscored": unscored} if "unscored" in first["metrics"] else {})
-        for name in (name for name in MEANS if name in first["metrics"]):
-            parts = [(one["metrics"], one["metrics"][name]) for one in answers if one["metrics"][name] is not None]
-            sizes = [one["rows"] - one.get("unscored", 0) for one, _ in parts]
-            total = sum(size * value for size, (_, value) in zip(sizes, parts, strict=True))
-            metrics[name] = total / sum(sizes) if parts else None
-    return {"rows": rows, "metrics": metrics, "version": last["version"]}
+    found = _combined([one["metrics"] for one in answers])
+    if "served" in answers[0]["metrics"]:
+        found["served"] = _combined([one["metrics"]["served"] for one in answers])
+    return {"rows": found["rows"], "metrics": found, "version": answers[-1]["version"]}
+
+
+def _combined(parts: Sequence[Any]) -> dict[str, Any]:
+    first = parts[0]
+    if len(parts) == 1:
+        return {**first}
+    found = {name: sum(one[name] for one in parts) for name in ("rows", "unscored") if name in first}
+    for name in (name for name in MEANS if name in first):
+        known = [one for one in parts if one[name] is not None]
+        sizes = [one["rows"] - one.get("unscored", 0) for one in known]
+        total = sum(size * one[name] for size, one in zip(sizes, known, strict=True))
+        found[name] = total / sum(sizes) if known else None
+    return found

@@ -63,15 +63,22 @@ class ReadOptions:
     date_format: Annotated[
         str | None, Option(metavar="FORMAT", callback=_date_format, help="Of dates, such as %d/%m/%Y %H:%M.")
     ] = None
+    served: Annotated[str | None, Option(metavar="COLUMN", help="What a model outside Onepass predicted.")] = None
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
 
     def say(self, text: str) -> None:
         """Print what people read."""
         print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
 
+    @property
+    def queries(self) -> dict[str, str]:
+        """What requests say of the columns."""
+        return {"label": self.label} | ({} if self.served is None else {"served": self.served})
+
     def table(self, row_id: str | None = None) -> Table:
         """The file, with a column of ids if it has one; how it is read is printed."""
-        apart = {self.label: "label", **({} if row_id is None else {row_id: "id"})}
+        others = {row_id: "id", self.served: "served"}
+        apart = {self.label: "label"} | {name: use for name, use in others.items() if name is not None}
         dropped = [name for name in self.drop.split(",") if name]
         missing = frozenset(word for word in self.na.split(",") if word)
         written = Written(self.sep, self.encoding, self.decimal, missing, self.date_format)
@@ -164,7 +171,7 @@ class FilePass:
         return f"{counted(self.rows)} in {self.seconds:.2f} s: {self.rows / max(self.seconds, 1e-9):,.0f} rows/s"
 
     def _learned(self, batch: Batch) -> Any:
-        params = {"label": self.given.label} | ({"id": self.row_id} if self.row_id else {})
+        params = self.given.queries | ({"id": self.row_id} if self.row_id else {})
         headers = {"Content-Type": "text/csv; charset=utf-8"}
         path = path_of(self.given.model, "feedback", "batch")
         try:

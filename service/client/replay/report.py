@@ -138,6 +138,22 @@ def cost_lines(costs: Scores | None) -> list[str]:
     ]
 
 
+def served_lines(metrics: Scores, task: str) -> list[str]:
+    """The model outside beside the model, and which of them is better; none where it predicted no row."""
+    found, theirs = metrics.get("served"), metrics["baselines"].get("served")
+    if found is None or theirs is None or metrics["overall"].get(SCORE[task]) is None:
+        return []
+    measure = SCORE[task]
+    said = f"your model {shown(measure, theirs[measure])}, Onepass {shown(measure, metrics['overall'][measure])}"
+    if not found["rows"]:
+        return [f"your model {shown(measure, theirs[measure])}"]
+    sure = f"better with {found['difference']['confidence']:.0%} confidence"
+    if found["better"] is None:
+        return [f"{said}; neither is {sure}"]
+    who = "Onepass is" if found["better"] == "model" else "yours is"
+    return [f"{said}; {who} {sure} since row {found['since']:,}"]
+
+
 def _rare(metrics: Scores) -> dict[str, Scores]:
     """The classes of fewer than RARE_SHARE of the rows, the rarest first."""
     found = metrics["overall"].get("per_class") or {}
@@ -152,7 +168,9 @@ def not_beaten(metrics: Scores, task: str) -> list[str]:
     return [
         f"{name} ({measure.replace('_', ' ')} {shown(measure, found[measure])})"
         for name, found in _baselines(metrics).items()
-        if found.get(measure) is not None and _loss(found, measure) <= _loss(compared(metrics), measure)
+        if name != "served"
+        and found.get(measure) is not None
+        and _loss(found, measure) <= _loss(compared(metrics), measure)
     ]
 
 

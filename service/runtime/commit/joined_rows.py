@@ -32,6 +32,7 @@ def can_join(model: Model, segment: Segment) -> bool:
         and segment.served is None
         and segment.discounts is None
         and segment.weights is None
+        and segment.outside is None
         and is_plain(model, segment)
     )
 

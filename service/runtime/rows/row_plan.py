@@ -51,8 +51,10 @@ class RowPlan:
         self._now, self._config, self._labels = now, own.config, own.answers.seen
         self._retired = () if own.config.labels is None else own.answers.retired
         self._classes, self._learners = len(self._labels), len(model.challengers)
-        self._asked = None if now is None or not isinstance(now.schema, Schema) else now.schema
-        self._sent = None if now is None or not isinstance(now.feedback_schema, Schema) else now.feedback_schema
+        self._asked = self._sent = None
+        if now is not None and not own.config.algorithm.observes:
+            self._asked = now.schema if isinstance(now.schema, Schema) else None
+            self._sent = now.feedback_schema if isinstance(now.feedback_schema, Schema) else None
         self.space, self.size, self.flops, self.is_long = "", 0, 0.0, True
         if self._sent is not None:
             self.space, self.flops = self._sent.id, cost.flops_to_learn(model, 1)

@@ -88,8 +88,8 @@ class RowValidator:
             space = self._in_overlap(table)
         raw = self._raw(space, table)
         labels = self.labels(table, space)
-        discounts, weights = self.factors(table)
-        return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights)
+        (discounts, weights), outside = self.factors(table), self.outside(table)
+        return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights, outside=outside)
 
     def _in_overlap(self, table: Table) -> Space:
         """The space that labelled rows of an overlap are read in: the old one where they hold none of the new names.
@@ -268,6 +268,35 @@ class RowValidator:
         if isinstance(found, list) and self.config.labels is not None:
             self._check_classes(found, table.path("label"), None)
         return found
+
+    def outside(self, table: Table) -> "list[Label | None] | Floats | None":
+        """What a model outside predicted for each row, None or NaN: nothing; None where nothing was sent.
+
+        Raises:
+            Invalid: a value that no label can be; or an observer of numbers lacks one.
+        """
+        values, path = table.served, table.path("served")
+        lacks = [] if values is None else [at for at, value in enumerate(values) if value in (None, "")]
+        if self.config.algorithm.observes and self.config.task == "regression" and (values is None or lacks):
+            raise Invalid.of(path(lacks[0] if lacks else 0), "is required: an observer of numbers scores it")
+        if values is None:
+            return None
+        kept = [at for at in range(len(values)) if at not in {*lacks}]
+        given, place = [values[at] for at in kept], lambda at: path(kept[at])
+        if self.config.task == "regression":
+            numbers = np.full(len(values), np.nan)
+            numbers[kept] = row_numbers.numbers(given, place, table.texts) if kept else []
+            return numbers
+        labels = canonical_all([self._label_in(text) for text in given] if table.texts else given, place)
+        said = dict(zip(kept, labels, strict=True))
+        return [said.get(at) for at in range(len(values))]
+
+    def _label_in(self, text: str) -> object:
+        """The label that a text stands for: a declared one, else a number if it looks like one."""
+        for declared in (self.config.labels, None):
+            with suppress(Invalid):
+                return from_texts([text], declared, str)[0]
+        return text
 
     def _check_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
         """Refuse labels that are not declared, or could not all be classes of one model."""

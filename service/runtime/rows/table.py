@@ -17,7 +17,12 @@ def alone(_: int, member: str) -> str:
 
 def listed(row: int, member: str) -> str:
     """The place of a member of a row, where the members of all rows stand in a list: ``labels[3]``."""
-    return f"{member}s[{row}]"
+    return f"{plural(member)}[{row}]"
+
+
+def plural(member: str) -> str:
+    """The name of the list with a member of every row."""
+    return member if member == "served" else f"{member}s"
 
 
 class Table(NamedTuple):
@@ -32,6 +37,7 @@ class Table(NamedTuple):
         texts: whether cells are texts.
         labels, ids, discounts, weights: one per row, as the client gave them; or None.
         interval: the level of the intervals that are asked for, as it was sent; or None.
+        served: predictions of a model outside Onepass, one per row, None where there is none; or None.
         track: whether the rows are to be kept for their labels, if the body says so.
     """
 
@@ -44,6 +50,7 @@ class Table(NamedTuple):
     discounts: Sequence[Any] | None = None
     weights: Sequence[Any] | None = None
     interval: object = None
+    served: Sequence[Any] | None = None
     track: bool | None = None
 
     @property

@@ -2,7 +2,8 @@
 
     rows     ["rows", 1, space, features as declared | nil, n, X float64 (n, F), labels [...] | float64, discounts,
               served | nil, ids]                            served: a ``core.entry.ServedPrediction``
-             [... the same ..., weights]                    rows that count more or less than once
+             [... the same ..., weights | nil, outside]     rows that count more or less than once; predictions of a
+                                                            model outside: labels | nil, or float64
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
@@ -64,6 +65,7 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     served: ServedPrediction | None
     ids: tuple[str, ...]
     weights: bytes | None = None
+    outside: list[str | int | bool | None] | bytes | None = None
 
 
 class StateRecord(msgspec.Struct, array_like=True, tag="state", frozen=True):
@@ -188,7 +190,11 @@ def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
         discounts = None if segment.discounts is None else float_bytes(segment.discounts)
         x, n, features = float_bytes(segment.X), len(segment.X), _declared(segment.features)
         plain = segment.space, features, n, x, labels, discounts, segment.served, segment.ids
-        return "rows", FORMAT, *plain, *(() if segment.weights is None else (float_bytes(segment.weights),))
+        weights = None if segment.weights is None else float_bytes(segment.weights)
+        if segment.outside is not None:
+            outside = float_bytes(segment.outside) if isinstance(segment.outside, np.ndarray) else segment.outside
+            return "rows", FORMAT, *plain, weights, outside
+        return "rows", FORMAT, *plain, *(() if weights is None else (weights,))
     if isinstance(segment, Switch):
         return "switch", FORMAT, segment.action, _declared(segment.features), segment.mapping, segment.ids
     if isinstance(segment, Overlap):
@@ -264,6 +270,7 @@ def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
         ids=record.ids,
         skip=skip,
         weights=None if record.weights is None else np.frombuffer(record.weights, dtype="<f8"),
+        outside=np.frombuffer(record.outside, dtype="<f8") if isinstance(record.outside, bytes) else record.outside,
     )
 
 

@@ -3,9 +3,10 @@
     1 2 3 ... 40     41: a switch     42 43 ... 90     91: with rows to skip     92 ...
     one run      one by itself    one run      one by itself
 
-Entries are in one run where every segment is rows that propose no names, answer no tracked prediction and have nothing
-to skip, and where all rows are of one space and width, all or none with discounts, all or none with weights. Whether
-a merged block has the bits of its entries one by one depends on the state: ``apply_merged`` of core.model says.
+Entries are in one run where every segment is rows that propose no names, answer no tracked prediction, have none of a
+model outside and nothing to skip, and where all rows are of one space and width, all or none with discounts, all or
+none with weights. Whether a merged block has the bits of its entries one by one depends on the state: ``apply_merged``
+of core.model says.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -110,7 +111,7 @@ def _decoded(raw: RawEntry) -> DecodedEntry:
 
 def _kind(record: Record) -> RowKind | None:
     """What rows must have in common to be merged; None where the record goes by itself."""
-    if type(record) is not RowsRecord or record.features is not None or record.served is not None:
+    if type(record) is not RowsRecord or record.features is not None or record.served or record.outside:
         return None
     count, bytes_of_rows, labels, discounts = record.count, len(record.x), record.labels, record.discounts
     numbers = type(labels) is bytes

@@ -28,6 +28,25 @@ def test_a_file_is_scored_and_not_learned(replay, shell, url, tmp_path, regressi
     assert f"{name}, version {before['version']}: 100 rows scored, none learned" in shown
 
 
+def test_a_model_outside_is_scored_beside_it(replay, shell, tmp_path):
+    """What it predicted stands in a column: its figures beside the model's; replay says which of the two is better."""
+    file = tmp_path / "served.csv"
+    lines = [f"{at % 9},{'UP' if at % 9 > 4 else 'DOWN'},{'UP' if at % 2 else 'DOWN'}" for at in range(900)]
+    file.write_text("\n".join(["x,y,theirs", *lines]) + "\n")
+    status, out, _ = replay(file, "--served", "theirs", "--name", "beside")
+    assert 0 == status
+    assert "Onepass is better with 95% confidence since row" in out
+    assert "your model 50" in out
+    told = [
+        json.loads(shell("evaluate", file, "--label", "y", "--served", "theirs", "--model", "beside", *more)[1])
+        for more in (["--json"], ["--json", "--batch", "500"])
+    ]
+    shares = [one["metrics"]["served"]["accuracy"] for one in told]
+    assert [pytest.approx(0.5, abs=0.01)] * 2 == shares
+    assert told[0]["metrics"]["accuracy"] > 0.9
+    assert "served accuracy" in shell("evaluate", file, "--label", "y", "--served", "theirs", "--model", "beside")[1]
+
+
 def test_what_is_wrong_is_named_by_the_lines_of_the_file(shell, tmp_path, replay):
     """As replay names it."""
     assert 0 == replay(stream(tmp_path / "right.csv", 50), "--name", "judge")[0]

@@ -11,9 +11,9 @@ from typing import Any
 
 from core.problems import Invalid, suggestion
 from service.errors import NotTable
-from service.runtime.rows.table import RowPlace, Table
+from service.runtime.rows.table import RowPlace, Table, plural
 
-BESIDE_QUERIES = ("label", "id", "discount", "weight")
+BESIDE_QUERIES = ("label", "id", "discount", "weight", "served")
 """Query parameters that name columns other than features."""
 CSV_QUERIES = ("delimiter", "drop")
 """Query parameters for reading CSV."""
@@ -42,7 +42,7 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
     if labelled and "label" not in query:
         problem = "is required as a query parameter: the label's column"
         raise Invalid.of("label", problem, header[:HEADER_SHOWN])
-    beside: dict[str, Any] = {f"{name}s": _pop_column(header, rows, query.get(name), name) for name in BESIDE_QUERIES}
+    beside: dict[str, Any] = {plural(name): _pop_column(header, rows, query.get(name), name) for name in BESIDE_QUERIES}
     if "drop" in query:
         header, rows = _without(header, rows, query["drop"])
     place: RowPlace = lambda row, member: f"row {row + 1}, column {query[member]}"  # noqa: E731
@@ -129,7 +129,7 @@ def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list
     if not dropped.issubset(header) or not dropped:
         absent = [name for name in given.split(",") if name not in header]
         meant = suggestion(absent[0], header) if len(absent) == 1 else ""
-        problem = "names a column that is not in the header, or that is the label, id, discount or weight"
+        problem = "names a column that is not in the header, or that is the label, id, discount, weight or served"
         raise Invalid.of("drop", problem + meant, header[:HEADER_SHOWN])
     _check_lengths(header, rows)
     kept = [name not in dropped for name in header]

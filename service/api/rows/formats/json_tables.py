@@ -29,7 +29,7 @@ from service.api.schemas import (
     SparseRow,
 )
 from service.errors import NotJson
-from service.runtime.rows.table import RowPlace, Table, alone
+from service.runtime.rows.table import RowPlace, Table, alone, plural
 
 Names = tuple[str, ...]
 REQUIRED = ("columns", "data", "rows", "labels")
@@ -92,7 +92,7 @@ def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
         raise NotJson(error.detail, _under_rows(error.problems)) from None
     except Invalid as error:
         raise Invalid(*_under_rows(error.problems)) from None
-    for name in ("labels", "ids", "discounts", "weights"):
+    for name in ("labels", "ids", "discounts", "weights", "served"):
         values = getattr(table, name)
         if values is not None and len(values) != len(table.rows):
             raise Invalid.of(name, f"has {len(values)} items for {len(table.rows)} rows", f"{len(table.rows)} items")
@@ -198,7 +198,7 @@ def _by_name(form: RowFormat, rows: Sequence[bytes | msgspec.Raw], place: RowPla
     """
     records = _decoded(form.record, rows, place)
     beside: dict[str, Any] = {
-        f"{name}s": _column(records, name, place)
+        plural(name): _column(records, name, place)
         for name in form.record.type.__struct_fields__
         if name not in ("features", "label")
     }
@@ -212,7 +212,7 @@ def _column(records: Sequence[Any], name: str, place: RowPlace) -> list[Any] | N
     absent = values.count(None)
     if absent == len(values):
         return None
-    if absent:
+    if absent and name != "served":
         without = [row for row, value in enumerate(values) if value is None][:PROBLEMS_MAX]
         raise Invalid(*(Problem(place(row, name), "is required, since other rows have one") for row in without))
     return values

@@ -120,7 +120,7 @@ function levels({ window }, key, names, rows) {
 }
 
 /** The score of the window, large, beside that of its baselines. */
-function scoreNow({ task, class_costs: costs }, { window, paired }) {
+function scoreNow({ task, class_costs: costs }, { window, paired, served }) {
     const { name, own, others, text, most, word, left = "" } = headline(task, window, paired?.window);
     const list = [
         { name: "This model", ...own, tone: "tone-1" },
@@ -134,6 +134,7 @@ function scoreNow({ task, class_costs: costs }, { window, paired }) {
             h("p.muted", `${name}, last ${rowsText(rows)}${left}`),
             besideBest(own, others, word, rows),
             costsText(costs),
+            servedText(served),
         ),
         h("div.score-bars", bars(written, { label: `${name} beside baselines`, most })),
         h("dl.score-more", further(task, window).map((key) => fact(SCORES[key], writtenAs(key)(window[key])))),
@@ -182,6 +183,16 @@ function besideBest(own, others, word, rows) {
     const special = { equal: `as much ${word} as ${name}`, "baseline never wrong": `${name} was never wrong` };
     const text = special[found.text] ?? `${found.text} ${word} ${than} ${name}`;
     return h(`span.badge${found.kind && `.${found.kind}`}`, `${text}, of the last ${rowsText(rows)}`);
+}
+
+/** Which of the two is better: this model, or the one outside whose predictions come with the rows. */
+function servedText(found) {
+    if (!found?.rows) return null;
+    const { better, since, rows, difference: { low, high } } = found;
+    const interval = `the difference of losses lies between ${number(low)} and ${number(high)}`;
+    if (!better) return h("p.help", `Your model and this one: not decided after ${rowsText(rows)}; ${interval}.`);
+    const who = better === "model" ? "This model is better than yours" : "Your model is better than this one";
+    return h("p.help", `${who} with 95 % confidence since row ${number(since)}; ${interval}.`);
 }
 
 /** What missing the dearest classes costs. */

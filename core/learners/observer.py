@@ -1,0 +1,72 @@
+"""The catalogue entry ``observer``, and its learner, which learns nothing and predicts nothing.
+
+A model with it judges the predictions of a model outside Onepass, which travel with the labelled rows, and tests rows
+and errors for drift.
+"""
+
+from typing import ClassVar
+
+from core.contract import Floats, Header, Ints, Spec
+from core.learners.algorithm import Algorithm
+from core.learners.learner import RowLearner
+from core.learners.posterior import View
+from core.state.layout import Layout
+
+OBSERVER = "observer"
+"""Its id."""
+
+
+class Observer(RowLearner):
+    """The learner behind ``observer``; it has no state but the number of classes."""
+
+    layout: ClassVar = Layout({})
+    object_bytes: ClassVar = 300
+
+    @classmethod
+    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
+        """There are no arrays."""
+        del spec, classes
+        return {}
+
+    def add_class(self) -> None:
+        """One more class."""
+        self.classes += 1
+
+    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
+        """No class, and equal probabilities; of numbers 0."""
+        del X
+        value.fill(-1)
+        out.fill(0.0 if self.regression else 1.0 / max(self.classes, 1))
+
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """Learn nothing."""
+        del y, discounts, weights
+        self.predict_into(X, value, out)
+
+    def weights(self) -> None:
+        """None: there are none."""
+        return
+
+    def posterior(self, view: View) -> Header:
+        """Nothing."""
+        del view
+        return {}
+
+    def info(self) -> Header:
+        """Nothing."""
+        return {}
+
+
+ALGORITHMS = (
+    Algorithm(
+        id=OBSERVER,
+        tasks=("classification", "regression"),
+        summary="Learns nothing: judges what a model outside Onepass predicts, sent as served, and tests for drift.",
+        paper="none",
+        equation="",
+        use_when="A model that already runs is to be monitored: send its predictions and the labels.",
+        params=(),
+        learner="core.learners.observer:Observer",
+        observes=True,
+    ),
+)

@@ -1,0 +1,172 @@
+"""A model outside Onepass: its predictions beside the model's, or judged alone by an observer."""
+
+import numpy as np
+import pytest
+
+from core.config import Config
+from core.entry import Challenge, Configure, Entry, Promote, Reset, Rows, ServedPrediction, Switch
+from core.features import Feature
+from core.metrics.outside import COMPARED_MIN
+from core.model import Model, read, save
+from core.model.apply import apply
+from core.problems import Conflict
+
+N = 900
+RNG = np.random.default_rng(4)
+X = RNG.normal(size=(N, 2))
+LABELS = [("no", "yes")[int(a > 0)] for a in X[:, 0]]
+WRONG = RNG.random(N) < 0.3
+SERVED = [{"no": "yes", "yes": "no"}[label] if wrong else label for label, wrong in zip(LABELS, WRONG, strict=True)]
+NUMBERS = X @ [1.0, 2.0]
+SERVED_NUMBERS = NUMBERS + RNG.normal(size=N)
+
+
+def new(algorithm, task="classification", **more):
+    return Model.first(Config.parse({"algorithm": algorithm, "task": task, "features": ["a", "b"], **more}))
+
+
+def teach(model, part, labels, served, cut=N, **more):
+    """Rows in entries of ``cut``; the outcomes."""
+    found, X_part = [], X[part]
+    for start in range(0, len(X_part), cut):
+        at = slice(start, start + cut)
+        rows = Rows(model.feedback_schema.id, None, X_part[at], labels[part][at], outside=served[part][at], **more)
+        found += apply(model, Entry(start + 1, 1000, (rows,)))
+    return found
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("algorithm", ["dfop", "observer"])
+def test_any_cut_and_any_save_give_the_same(algorithm, task):
+    """Entries of one row, of seven, all at once, saved in between."""
+    labels, served = (LABELS, SERVED) if task == "classification" else (NUMBERS, SERVED_NUMBERS)
+    states = []
+    for cut in (1, 7, N):
+        model = new(algorithm, task)
+        teach(model, slice(0, 400), labels, served, cut)
+        model, _ = save.from_bytes(save.to_bytes(model))
+        teach(model, slice(400, N), labels, served, cut)
+        states.append(save.to_bytes(model))
+    assert states[0] == states[1] == states[2]
+
+
+def test_the_baseline_is_the_share_of_right_labels():
+    """Overall, in the window and fading; a label that nobody knows is wrong; no prediction is not counted."""
+    model, served = new("dfop"), [*SERVED]
+    served[10], served[20:30] = "nobody knows it", [None] * 10
+    teach(model, slice(0, N), LABELS, served)
+    found = read.metrics_report(model)
+    right = [own == label for own, label in zip(served, LABELS, strict=True) if own is not None]
+    weights = 0.999 ** np.arange(N - 1, -1, -1)[[own is not None for own in served]]
+    assert np.mean(right) == pytest.approx(found["baselines"]["served"]["accuracy"])
+    assert np.mean(right) == pytest.approx(found["window"]["baselines"]["served"]["accuracy"])
+    assert weights @ right / weights.sum() == pytest.approx(found["fading"]["baselines"]["served"]["accuracy"])
+    assert len(right) - 1 == found["served"]["rows"]  # the first row had no prediction of the model
+
+
+def test_numbers_have_squared_and_absolute_errors():
+    """And the difference is in squared errors, served minus model."""
+    model = new("rls", "regression")
+    teach(model, slice(0, N), NUMBERS, SERVED_NUMBERS)
+    found, errors = read.metrics_report(model), SERVED_NUMBERS - NUMBERS
+    shown = {"mse": pytest.approx(np.mean(errors**2)), "mae": pytest.approx(np.abs(errors).mean())}
+    assert shown == found["baselines"]["served"]
+    assert 0.0 < found["served"]["difference"]["low"] < found["served"]["difference"]["high"]
+    assert "model" == found["served"]["better"]
+
+
+def test_who_is_better_and_since_when():
+    """The model, from some multiple of 100 rows on; the outside model where it is perfect; nobody where both are."""
+    model = new("dfop")
+    teach(model, slice(0, N), LABELS, SERVED)
+    found = read.metrics_report(model)["served"]
+    assert ("model", 0) == (found["better"], found["since"] % 100)
+    assert COMPARED_MIN <= found["since"] < N
+    assert 0.2 < found["difference"]["mean"] < 0.4
+
+    perfect = new("dfop")
+    noise = [("no", "yes")[int(flip)] for flip in RNG.random(N) < 0.5]
+    teach(perfect, slice(0, N), noise, noise)
+    assert "served" == read.metrics_report(perfect)["served"]["better"]
+
+    alike = new("dfop")
+    teach(alike, slice(0, N), LABELS, LABELS)
+    assert (None, None) == tuple(read.metrics_report(alike)["served"][name] for name in ("better", "since"))
+
+
+def test_costs_count():
+    """A model that misses what is dear is worse, though it is right more often."""
+    labels = [("no", "yes")[int(at % 10 == 0)] for at in range(N)]
+    model = new("dfop", class_costs={"yes": 20.0})
+    teach(model, slice(0, N), labels, ["no"] * N)
+    found = read.metrics_report(model)
+    assert 0.9 == pytest.approx(found["baselines"]["served"]["accuracy"])
+    cost = found["overall"]["costs"]["mean"]
+    assert 20.0 * 0.1 - cost == pytest.approx(found["served"]["difference"]["mean"], rel=0.05)
+
+
+def test_rows_without_are_not_compared_and_rows_with_a_tracked_prediction_are():
+    """Nothing is kept of a model whose rows never had any; what was sent with the prediction counts."""
+    plain, model = new("dfop"), new("dfop")
+    teach(plain, slice(0, 50), LABELS, [None] * N)
+    assert plain.outside is not None
+    bare = Rows(model.feedback_schema.id, None, X[:50], LABELS[:50])
+    apply(model, Entry(1, 1000, (bare,)))
+    assert model.outside is None
+    kept = ServedPrediction("no", outside=LABELS[50])
+    apply(model, Entry(2, 1000, (Rows(model.feedback_schema.id, None, X[50:51], LABELS[50:51], served=kept),)))
+    found = read.metrics_report(model)
+    assert (1, {"accuracy": 1.0}) == (found["served"]["rows"], found["baselines"]["served"])
+
+
+def test_the_comparison_restarts():
+    """After a promotion and after a change of costs; after a reset nothing is left of it."""
+    model = new("dfop")
+    apply(model, Entry(1, 0, (Challenge("other", {"algorithm": "rls", "promote": "never"}, 8),)))
+    teach(model, slice(0, 300), LABELS, SERVED)
+    apply(model, Entry(2, 0, (Promote("other"),)))
+    found = read.metrics_report(model)
+    assert (0, None) == (found["served"]["rows"], found["served"]["better"])
+    assert found["baselines"]["served"]["accuracy"] > 0.5
+    teach(model, slice(300, 600), LABELS, SERVED)
+    assert 300 == read.metrics_report(model)["served"]["rows"]
+    apply(model, Entry(3, 0, (Configure({"class_costs": {"yes": 3.0}}),)))
+    assert 0 == read.metrics_report(model)["served"]["rows"]
+    apply(model, Entry(4, 0, (Reset(),)))
+    assert "served" not in read.metrics_report(model)
+
+
+@pytest.mark.parametrize("labels", [None, ["no", "yes"]])
+def test_an_observer_judges(labels):
+    """Its answers are what was served; figures are those of the outside model; probabilities nobody knows."""
+    model = new("observer", labels=labels)
+    served = [*SERVED]
+    served[5], served[6] = None, "never seen"
+    (outcome,) = teach(model, slice(0, N), LABELS, served)
+    assert (served, False) == (outcome.predictions, outcome.learned)
+    assert outcome.losses[5] is None
+    found = read.metrics_report(model)
+    assert found["baselines"]["served"]["accuracy"] == pytest.approx(found["overall"]["accuracy"])
+    assert (None, None, 1) == tuple(found["overall"][name] for name in ("log_loss", "ece", "unscored"))
+    with pytest.raises(Conflict, match="observer"):
+        read.predict(model.own, X[:1])
+
+
+def test_an_observer_finds_drift_in_the_errors_of_the_outside_model():
+    """Errors that rise, and rows whose means move; rows without a prediction do not count as errors."""
+    model = new("observer", watch={"error_rate": {"delta": 0.05, "batch_size": 50}})
+    worse = [*SERVED[:450], *[{"no": "yes", "yes": "no"}[label] for label in LABELS[450:]]]
+    teach(model, slice(0, N), LABELS, worse)
+    assert {"error_rate"} == {mark["test"] for mark in read.metrics_report(model)["marks"]}
+    silent = new("observer", watch={"error_rate": {"delta": 0.05, "batch_size": 50}})
+    teach(silent, slice(0, N), LABELS, [*LABELS[:450], *[None] * 450])
+    assert [] == read.metrics_report(silent)["marks"]
+
+
+def test_an_observer_has_no_challengers_and_no_switch():
+    """Both are refused in the log as well, and it challenges nobody."""
+    model = new("observer")
+    segments = Challenge("other", {"algorithm": "rls"}, 8), Switch("begin", (Feature("c"),), "linear")
+    assert all("observer" in apply(model, Entry(1, 0, (one,)))[0].refusal for one in segments)
+    (refused,) = apply(new("dfop"), Entry(1, 0, (Challenge("other", {"algorithm": "observer"}, 8),)))
+    assert "observer" in refused.refusal

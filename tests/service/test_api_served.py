@@ -1,0 +1,151 @@
+"""A model outside Onepass over HTTP: served in feedback, batches, tracked predictions and evaluate; observers."""
+
+import pytest
+
+from tests.service.api_fixtures import CSV, DFOP, RLS, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROWS = [{"a": at % 7, "b": at % 3} for at in range(300)]
+LABELS = [("DOWN", "UP")[int(row["a"] > 3)] for row in ROWS]
+OFTEN_WRONG = [("DOWN", "UP")[int(row["b"] > 0)] for row in ROWS]
+COLUMNS = {"columns": ["a", "b"], "data": [[*row.values()] for row in ROWS], "labels": LABELS}
+OBSERVER = {"algorithm": "observer", "task": "classification"}
+
+
+async def served_of(api, path):
+    """The accuracy of the baseline, and the comparison."""
+    found = await api.get(f"{path}/metrics")
+    return found["baselines"]["served"]["accuracy"], found["served"]
+
+
+async def test_every_form_of_rows_says_the_same(api):
+    """One by one, by column, by name, lines and CSV: the same figures, in every replica's state."""
+    share = sum(own == label for own, label in zip(OFTEN_WRONG, LABELS, strict=True)) / len(LABELS)
+    records = [
+        {"features": row, "label": label, "served": own}
+        for row, label, own in zip(ROWS, LABELS, OFTEN_WRONG, strict=True)
+    ]
+    lines = "a,b,label,theirs\n" + "".join(
+        f"{row['a']},{row['b']},{label},{own}\n" for row, label, own in zip(ROWS, LABELS, OFTEN_WRONG, strict=True)
+    )
+    found = []
+    for form in ("rows", "columns", "records", "csv"):
+        path = await api.new(DFOP, features=["a", "b"], labels=["DOWN", "UP"])
+        if form == "rows":
+            for record in records:
+                await api.post(f"{path}/feedback", record)
+        elif form == "columns":
+            await api.post(f"{path}/feedback/batch", {**COLUMNS, "served": OFTEN_WRONG})
+        elif form == "records":
+            await api.post(f"{path}/feedback/batch", {"rows": records})
+        else:
+            query = {"label": "label", "served": "theirs"}
+            await api.post(f"{path}/feedback/batch", content=lines, headers=CSV, params=query)
+        found.append(await served_of(api, path))
+    assert [found[0]] * 4 == found
+    accuracy, compared = found[0]
+    assert share == pytest.approx(accuracy)
+    assert {"rows", "difference", "better", "since"} == {*compared}
+    assert {"mean", "low", "high", "confidence"} == {*compared["difference"]}
+    assert (300, 0.95, "model") == (compared["rows"], compared["difference"]["confidence"], compared["better"])
+
+
+async def test_nothing_and_strange_labels(api):
+    """Null is not compared, a label that nobody has seen is wrong; an integer is no string."""
+    path = await api.new(DFOP, features=["a", "b"], labels=["DOWN", "UP"])
+    served = ["UP", None, "SIDEWAYS", "DOWN"]
+    body = {"columns": ["a", "b"], "data": [[1, 2]] * 4, "labels": ["UP"] * 4, "served": served}
+    await api.post(f"{path}/feedback/batch", body)
+    accuracy, compared = await served_of(api, path)
+    assert (pytest.approx(1 / 3), 3) == (accuracy, compared["rows"])
+    await api.refuses(f"{path}/feedback/batch", 422, "served", json={**body, "served": ["UP"]})
+    await api.refuses(f"{path}/feedback/batch", 422, "served[2]", json={**body, "served": ["UP", None, 1.5, "UP"]})
+    await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": "UP", "served": [1]})
+
+
+async def test_numbers(api):
+    """Squared and absolute errors; a text is no number."""
+    path = await api.new(RLS)
+    for at in range(4):
+        await api.post(f"{path}/feedback", {"features": {"a": at, "b": 1}, "label": at, "served": at + 2})
+    found = await api.get(f"{path}/metrics")
+    assert {"mse": 4.0, "mae": 2.0} == found["baselines"]["served"] == found["window"]["baselines"]["served"]
+    await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": 1, "served": "2"})
+
+
+async def test_with_a_tracked_prediction(api):
+    """It may come with the prediction or with the label, not with both; without track it has to wait for the label."""
+    path = await api.new(DFOP, features=["a", "b"], labels=["DOWN", "UP"])
+    first = await api.post(f"{path}/predict", {"features": ROWS[0], "track": True, "served": "UP"})
+    body = {"prediction_id": first["prediction_id"], "label": "UP", "served": "DOWN"}
+    await api.refuses(f"{path}/feedback", 422, "served", json=body)
+    await api.post(f"{path}/feedback", {"prediction_id": first["prediction_id"], "label": "UP"})
+    second = await api.post(f"{path}/predict", {"features": ROWS[0], "track": True})
+    await api.post(f"{path}/feedback", {**body, "prediction_id": second["prediction_id"]})
+    many = {"columns": ["a", "b"], "data": [[1, 2]] * 2, "track": True, "served": ["UP", None]}
+    for one in (await api.post(f"{path}/predict/batch", many))["prediction_ids"]:
+        await api.post(f"{path}/feedback", {"prediction_id": one, "label": "UP"})
+    accuracy, compared = await served_of(api, path)
+    assert (pytest.approx(2 / 3), 3) == (accuracy, compared["rows"])
+    await api.refuses(f"{path}/predict", 422, "served", json={"features": ROWS[0], "served": "UP"})
+
+
+async def test_evaluate_scores_both(api):
+    """Beside the model's figures those of what was served; nothing is learned, nothing compared."""
+    path = await api.new(DFOP, features=["a", "b"], labels=["DOWN", "UP"])
+    await api.post(f"{path}/feedback/batch", COLUMNS)
+    found = await api.post(f"{path}/evaluate", {**COLUMNS, "served": OFTEN_WRONG})
+    share = sum(own == label for own, label in zip(OFTEN_WRONG, LABELS, strict=True)) / len(LABELS)
+    assert share == pytest.approx(found["metrics"]["served"]["accuracy"])
+    assert found["metrics"]["accuracy"] > share
+    assert "served" not in await api.get(f"{path}/metrics")
+
+
+async def test_an_observer(api):
+    """It answers what was served, learns nothing, judges and evaluates; whatever needs a model is 409."""
+    path = await api.new(OBSERVER, features=["a", "b"], labels=["DOWN", "UP"])
+    told = await api.post(f"{path}/feedback", {"features": ROWS[0], "label": "UP", "served": "DOWN"})
+    assert ("DOWN", 1.0, False) == tuple(told[name] for name in ("prediction", "loss", "learned"))
+    silent = await api.post(f"{path}/feedback", {"features": ROWS[0], "label": "UP"})
+    assert (None, None, False) == tuple(silent[name] for name in ("prediction", "loss", "learned"))
+    batch = await api.post(f"{path}/feedback/batch", {**COLUMNS, "served": OFTEN_WRONG})
+    assert OFTEN_WRONG == batch["predictions"]
+    found = await api.get(f"{path}/metrics")
+    assert (302, 1) == (found["rows"], found["unscored"])
+    assert found["overall"]["accuracy"] == pytest.approx(found["baselines"]["served"]["accuracy"])
+    scored = await api.post(f"{path}/evaluate", {**COLUMNS, "served": OFTEN_WRONG})
+    assert batch["metrics"]["accuracy"] == scored["metrics"]["accuracy"]
+    for method, route, body in (
+        ("POST", "predict", {"features": ROWS[0]}),
+        ("POST", "predict", {"features": ROWS[0], "track": True}),
+        ("POST", "predict/batch", {"columns": ["a", "b"], "data": [[1, 2]]}),
+        ("PUT", "challengers/other", {"algorithm": "rls"}),
+        ("POST", "features/switch", {"action": "begin", "features": ["c"]}),
+        ("GET", "weights", None),
+        ("GET", "posterior", None),
+        ("GET", "effects", None),
+    ):
+        problem(await api.ask(method, f"{path}/{route}", json=body), 409)
+    other = await api.new(DFOP, features=["a", "b"])
+    problem(await api.ask("PUT", f"{other}/challengers/eye", json={"algorithm": "observer"}), 422, "algorithm")
+
+
+async def test_an_observer_of_numbers_needs_them(api):
+    """A row that it cannot score is refused; otherwise errors are those of what was served."""
+    path = await api.new({"algorithm": "observer", "task": "regression", "features": ["a", "b"]})
+    await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": 1})
+    await api.post(f"{path}/feedback", {"features": ROWS[0], "label": 1, "served": 3})
+    found = await api.get(f"{path}/metrics")
+    assert 4.0 == found["overall"]["mse"] == found["baselines"]["served"]["mse"]
+
+
+async def test_a_second_service_has_the_same_state(start):
+    """From the log, with rows of every kind in it."""
+    one, other = await start(), await start()
+    path = await one.new(DFOP, features=["a", "b"], labels=["DOWN", "UP"])
+    await one.post(f"{path}/feedback/batch", {**COLUMNS, "served": OFTEN_WRONG})
+    await one.post(f"{path}/feedback", {"features": ROWS[0], "label": "UP", "served": "UP"})
+    await one.post(f"{path}/feedback", {"features": ROWS[0], "label": "UP"})
+    tracked = await one.post(f"{path}/predict", {"features": ROWS[0], "track": True, "served": "DOWN"})
+    await one.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": "UP"})
+    assert await one.state(path) == await other.state(path)
