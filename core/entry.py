@@ -66,6 +66,7 @@ class Rows(Struct, frozen=True):
     skip: tuple[int, ...] = ()  # rows that must not be learned because their id had been seen before
     weights: Floats | None = None  # (n,): how many times each row counts in what is learned
     outside: "list[Label | None] | Floats | None" = None  # n predictions of a model outside Onepass, None or NaN: none
+    due: bool = False  # whether the label is the one of ``labels_due``, because none has come
 
 
 class Reset(Struct, frozen=True):

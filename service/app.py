@@ -41,6 +41,7 @@ from service.runtime.broadcast import OWNER
 from service.runtime.commit.committer import CommitLimits
 from service.runtime.commit.jobs import TICK_SEGMENTS_MAX
 from service.runtime.engine import Bounds, Engine
+from service.runtime.labels_due import LabelsDueLearner
 from service.runtime.replicas.loader import Store
 from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
@@ -48,6 +49,7 @@ from service.settings import Settings
 from service.settings_validation import validated
 from service.store.catalog import Catalog
 from service.store.drift.drift import KEPT, DriftStream
+from service.store.due_labels import DueLabels
 from service.store.expiry import Expiry
 from service.store.log.appends import SOON_BYTES_MAX
 from service.store.log.log import Log
@@ -143,6 +145,7 @@ def attach(
 ) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
     store = engine.store
+    engine.companions["labels due"] = LabelsDueLearner(engine, DueLabels(store.connection)).run
     engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
     guard = guard or Guard()
     budget = BodyBudget(engine.bounds.bodies_bytes_max, lambda scope: OWNER.get() or guard.client(scope))

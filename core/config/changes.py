@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import Field
 
 from core.config.config import ClassCosts, Config, Description, Ignored, Tags, Unknown, as_text
+from core.config.labels_due import LabelsDue
 from core.config.watch import Watch
 from core.contract import Label
 from core.drift.outbox import OnDrift
@@ -43,6 +44,9 @@ class ModelChanges(Checked):
     )
     class_costs: ClassCosts | None = Field(
         None, description="Cost of missing a class from now on, by label; null: 1 for all."
+    )
+    labels_due: LabelsDue | None = Field(
+        None, description="What becomes of tracked predictions without a label from now on; null: they expire."
     )
     description: Description | None = None
     tags: Tags | None = None

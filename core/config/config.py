@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
+from core.config.labels_due import LabelsDue, parse_labels_due
 from core.config.scoring import Scoring, settings_object
 from core.config.watch import Watch, check_on_drift, with_tests
 from core.contract import Floats, Label, Spec, Task
@@ -38,7 +39,7 @@ IGNORED_MAX = 10_000
 """Most names that rows may have and that are ignored."""
 DESCRIPTION_MAX, TAGS_MAX, KEY_MAX, VALUE_MAX = 2000, 50, 100, 500
 """Characters in a description; tags of a model; characters in the name and in the value of a tag."""
-_LATER = ("class_costs", "unknown", "ignore", "lags", "metrics", "description", "tags")
+_LATER = ("class_costs", "unknown", "ignore", "lags", "metrics", "labels_due", "description", "tags")
 """Fields that were added later: configurations written before equal those without them."""
 ClassCosts = dict[str, Annotated[float, Field(gt=0)]]
 _Labels = Annotated[list[GivenLabel], Field(min_length=2)]
@@ -154,6 +155,12 @@ class Config(Checked):
         validate_default=True,
         description="The sliding window and the fading factor of the prequential metrics; fixed at creation.",
     )
+    labels_due: Mapping[str, Any] | None = Field(
+        None,
+        examples=[{"after_s": 2592000, "then": "drop"}],
+        description="When tracked predictions stop waiting for their label, instead of ONEPASS_PREDICTION_TTL_S, and "
+        'what then: `"drop"` learns nothing, `{"label": ...}` learns the row as that label, within 5 s, once.',
+    )
     description: Description = Field("", description="A note for human readers.")
     tags: Tags = Field({}, description="Names and values for finding and grouping models.")
 
@@ -223,6 +230,11 @@ class Config(Checked):
         known = None if labels is None else [key(label) for label in labels]
         refuse([problem for name, cost in value.items() for problem in _wrong_cost(name, cost, known)])
         return {name: float(cost) for name, cost in value.items()} or None
+
+    @field_validator("labels_due", mode="plain", json_schema_input_type=LabelsDue | None)
+    @classmethod
+    def _labels_due(cls, value: object, info: ValidationInfo) -> dict[str, Any] | None:
+        return parse_labels_due(value, _given("task", info), _given("labels", info))
 
     @field_validator("features", "missing", "unknown", "ignore", "lags", mode="before")
     @classmethod

@@ -120,6 +120,7 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
     scored = challengers.learn_together(model, first.space, rows, entry_position_of)
     if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
         scored = model.own.answers.by_returned(scored, rows.returned)
+    model.due_rows += sum([segment.due for segment in segments])
     if rows.outside is not None or model.outside is not None:
         challengers.score_outside(model, rows, scored)
     learned = _outcomes(model, segments, scored, rows.returned, route is not None and not observes)
@@ -239,7 +240,7 @@ def _reset(model: Model) -> None:
     model.own = _reset_parts(model.own)
     for one in model.challengers.values():
         one.parts = _reset_parts(one.parts)
-    model.unknown, model.outside = {}, None
+    model.unknown, model.outside, model.due_rows = {}, None, 0
     challengers.compare_anew(model)
 
 
@@ -256,7 +257,7 @@ def _restore(model: Model, segment: Restore, learner_id: str) -> None:
     """Continue with the learners of the saved state; the drift events stay."""
     restored = _restored(model, segment, learner_id)
     model.own, model.challengers, model.unknown = restored.own, restored.challengers, restored.unknown
-    model.outside = restored.outside
+    model.outside, model.due_rows = restored.outside, restored.due_rows
     model.own.metrics.mark(model.rows, segment.source)
 
 

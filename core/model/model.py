@@ -128,6 +128,7 @@ class Model:
         default_factory=dict
     )  # number of learned values that are not declared categories, by feature
     outside: OutsideScores | None = None  # scores of a model outside Onepass; None until it predicts a row
+    due_rows: int = 0  # rows learned as the label of ``labels_due``
 
     @classmethod
     def first(cls, config: Config) -> Self:

@@ -195,6 +195,8 @@ def unknown_categories(model: Model) -> dict[str, int]:
 def metrics_report(model: Model) -> Header:
     """The prequential metrics of the model; ``rows`` continue through promotions."""
     found = {**learner_metrics(model.own), "rows": model.rows}
+    if model.due_rows or model.config.labels_due is not None:
+        found["due_rows"] = model.due_rows
     if model.outside is not None:  # a baseline in each span, and the comparison
         figures = model.outside.figures(model.regression)
         found["baselines"]["served"] = figures["overall"]

@@ -45,6 +45,8 @@ def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool 
     arrays, state = _packed(model.own, "" if copied else None, more)
     if model.unknown:
         state["unknown"] = dict(model.unknown)
+    if model.due_rows:
+        state["due_rows"] = model.due_rows
     others: list[Header] = []
     for at, (name, one) in enumerate(model.challengers.items()):
         own, header = _packed(one.parts, f"0.{at + 1}" if copied else None, {"difference": one.difference})
@@ -103,6 +105,9 @@ def from_bytes(
         more = {"outbox": outbox} | ({} if outside is None else {OUTSIDE: outside})
         parts = _load_parts(config, arrays, state, more)
         model = Model(parts, challengers, outbox, _unknown(state.get("unknown", {})), outside)
+        model.due_rows = state.get("due_rows", 0)
+        if type(model.due_rows) is not int or not 0 <= model.due_rows <= model.rows:
+            raise ValueError("no such number of due rows")
         _check_challengers(model)
         return model, dict(header["stamp"])
     except (KeyError, TypeError, IndexError, AttributeError) as error:

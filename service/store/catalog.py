@@ -152,6 +152,7 @@ class Catalog:
                 keys.idempotency_expiry,
                 keys.pending,
                 keys.pending_due,
+                keys.labels_due,
                 keys.deleted,
             )
             if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix, DELETED_MS))):

@@ -15,6 +15,7 @@
     onepass:{NAME}:INC:seen_due         ZSET  id -> when it may be forgotten, ms
     onepass:{NAME}:INC:pending          HASH  prediction id -> the tracked prediction
     onepass:{NAME}:INC:pending_due      ZSET  prediction id -> when it expires, ms
+    onepass:{NAME}:INC:labels_due       ZSET  prediction id -> when it is learned as the label of labels_due, ms
     onepass:{NAME}:INC:snapshots        HASH  version -> JSON of SnapshotInfo; published ones only
     onepass:{NAME}:INC:chunks:VERSION   HASH  "DIGEST:NUMBER" -> 4 MiB of the snapshot
     onepass:{NAME}:INC:states           HASH  "VERSION-ORDINAL" of a state or large segment that the log names -> digest
@@ -27,6 +28,9 @@
     onepass:{onepass:drift}:NAME:INC:unlabelled   STREAM  the model's events of before the labels
     onepass:{onepass:drift}:webhooks    HASH  a webhook -> which event it has, and whose turn it is, see deliveries.py
     onepass:{onepass:drift}:tombstones    ZSET  "NAME INC" -> when the model was deleted, ms: the newest, see catalog.py
+
+    onepass:{onepass:labels}:due        ZSET  "NAME INC" -> when to look for labels that are due, ms, see due_labels.py
+    onepass:{onepass:labels}:marked     HASH  "NAME INC" -> when such a prediction was last announced, ms
 
     onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted;
 
@@ -45,6 +49,7 @@ DRIFT_PUBLISHED = f"{_DRIFT_SLOT}published"
 DRIFT_ALARMS = f"{_DRIFT_SLOT}alarms"
 DRIFT_WEBHOOKS = f"{_DRIFT_SLOT}webhooks"
 TOMBSTONES = f"{_DRIFT_SLOT}tombstones"
+LABELS_DUE, LABELS_MARKED = "onepass:{onepass:labels}:due", "onepass:{onepass:labels}:marked"
 
 
 class ModelKeys:
@@ -57,6 +62,7 @@ class ModelKeys:
         log: stream of entries.
         idempotency, idempotency_expiry: remembered ids, and when they may be forgotten.
         pending, pending_due: tracked predictions that wait for their label, and when they expire.
+        labels_due: when they are learned as the label of the configuration; scripts derive its name.
         snapshots: published snapshots.
         states: which states and large segments the entries of the log refer to.
         deleted: set for a while when the model is deleted.
@@ -72,6 +78,7 @@ class ModelKeys:
         self.log, self.snapshots = f"{own}log", f"{own}snapshots"
         self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
         self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"
+        self.labels_due = f"{own}labels_due"
         self.states, self.deleted = f"{own}states", f"{own}deleted"
         self.unlabelled = f"{_DRIFT_SLOT}{name}:{incarnation}:unlabelled"
         self.chunks_prefix = f"{own}chunks:"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from service.errors import Unavailable
+from service.store.due_labels import DueLabels
 from service.store.keys import ModelKeys, raw, text
 from service.store.log.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
 from service.store.lua import script
@@ -21,7 +22,10 @@ _COUNTS = script("basics", "count_pending")
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A prediction to keep for ``ttl_ms``, unless ``cap`` are waiting already, or ``id_cap`` ids remembered."""
+    """A prediction to keep for ``ttl_ms``, unless ``cap`` are waiting already, or ``id_cap`` ids remembered.
+
+    ``due_ms``: when it is learned as the label of the configuration; None: never.
+    """
 
     name: str
     incarnation: str
@@ -31,6 +35,7 @@ class Track:
     cap: int
     id_cap: int
     label_id: str = ""
+    due_ms: int | None = None
 
 
 TrackOutcome = Literal["gone", "full", "known"] | RememberedIds | Unavailable | None
@@ -45,10 +50,15 @@ class Pending:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self._connection, self._due = connection, DueLabels(connection)
 
     async def track_many(self, items: Sequence[Track]) -> list[TrackOutcome]:
-        """Keep predictions in one round trip; None for each that is kept."""
+        """Keep predictions in one round trip, after another one where labels become due; None for each that is kept."""
+        if due := {(item.name, item.incarnation): item.due_ms for item in items if item.due_ms is not None}:
+            try:
+                await self._due.mark(due)
+            except Unavailable as error:
+                return [error] * len(items)
         calls = [_track_call(item) for item in items]
         return [_tracked(result) for result in await self._connection.run(calls)] if calls else []
 
@@ -57,6 +67,7 @@ class Pending:
         if prediction_ids:
             keys, ids = ModelKeys(name, incarnation), [raw(one) for one in prediction_ids]
             calls = [Call(None, (keys.pending_due,), ("ZREM", keys.pending_due, *ids))]
+            calls.append(Call(None, (keys.labels_due,), ("ZREM", keys.labels_due, *ids)))
             calls.append(Call(None, (keys.pending,), ("HDEL", keys.pending, *ids)))
             await self._connection.run(calls)
 
@@ -104,9 +115,10 @@ def _counts_call(keys: ModelKeys, incarnation: str) -> Call:
 def _track_call(item: Track) -> Call:
     keys = ModelKeys(item.name, item.incarnation)
     limits = item.ttl_ms, item.cap, item.id_cap
-    args = (item.incarnation, raw(item.prediction_id), item.blob, *limits, raw(item.label_id))
+    due = "" if item.due_ms is None else item.due_ms
+    args = (item.incarnation, raw(item.prediction_id), item.blob, *limits, raw(item.label_id), due)
     seen = keys.idempotency_expiry, keys.idempotency
-    return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due, *seen), args)
+    return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due, *seen, keys.labels_due), args)
 
 
 def _tracked(result: Any) -> TrackOutcome:

@@ -9,8 +9,8 @@ from core.entry import Outcome
 from core.features.labels import LabelSet
 from core.metrics import classification_batch, regression_batch
 from service.api.rows import feedback
-from service.api.rows.identity import digest, digests_of
 from service.runtime.replicas.replica import Reply
+from service.runtime.rows.digests import digest, digests_of
 
 LABEL = st.sampled_from(["UP", "DOWN", 0, 1, False, True, ""])
 

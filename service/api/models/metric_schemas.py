@@ -200,6 +200,19 @@ class Scores(BaseModel):
     )
 
 
+class ServedComparison(BaseModel):
+    """The losses of a model outside Onepass, minus this model's on the same rows: above 0 this model is better."""
+
+    rows: int = Field(ge=0, description="Rows compared.")
+    difference: dict[str, float | None] = Field(
+        examples=[{"mean": 0.013, "low": 0.002, "high": 0.024, "confidence": 0.95}],
+        description="Mean and interval, which holds at all rows at once; in cost with `class_costs`, of a regression "
+        "in squared errors.",
+    )
+    better: Literal["model", "served"] | None = Field(description="Which is better, null while that is not certain.")
+    since: int | None = Field(description="The row since which it is.")
+
+
 class Metrics(BaseModel):
     """Prequential scores: each row is predicted before it is learned. Undefined numbers are null."""
 
@@ -216,6 +229,7 @@ class Metrics(BaseModel):
         "before its label arrives. `served` is the model outside whose predictions come with the rows.",
     )
     served: ServedComparison | None = Field(None, description="That model beside this one.")
+    due_rows: int | None = Field(None, description="With `labels_due`: rows learned as its label.")
     paired: PairedScores | None = Field(
         None, description="Regression: the model's scores on the rows of `baselines`, for comparison with them."
     )
@@ -239,19 +253,6 @@ class Metrics(BaseModel):
         examples=[0],
         description="Number of marks dropped: of more than 100, those closest together, drifts first.",
     )
-
-
-class ServedComparison(BaseModel):
-    """The losses of a model outside Onepass, minus this model's on the same rows: above 0 this model is better."""
-
-    rows: int = Field(ge=0, description="Rows compared.")
-    difference: dict[str, float | None] = Field(
-        examples=[{"mean": 0.013, "low": 0.002, "high": 0.024, "confidence": 0.95}],
-        description="Mean and interval, which holds at all rows at once; in cost with `class_costs`, of a regression "
-        "in squared errors.",
-    )
-    better: Literal["model", "served"] | None = Field(description="Which is better, null while that is not certain.")
-    since: int | None = Field(description="The row since which it is.")
 
 
 class ModelMetrics(Metrics):

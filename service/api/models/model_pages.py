@@ -90,8 +90,8 @@ class PendingList(BaseModel):
 async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingList:
     """Tracked predictions that are waiting for their labels.
 
-    `"track": true` makes a prediction tracked. It waits until its label arrives or it expires
-    (`ONEPASS_PREDICTION_TTL_S`).
+    `"track": true` makes a prediction tracked. It waits until its label arrives or it expires (`labels_due` of the
+    model, else `ONEPASS_PREDICTION_TTL_S`). With a label in `labels_due` its row is then learned as that one.
     """
     try:
         found, following = await ctx.engine.pending.list(replica.name, replica.incarnation, *page)
@@ -101,9 +101,10 @@ async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingLis
     entries = []
     for identity, expires_ms, blob in found:
         kept = codec.decode_tracked(blob)
+        expires = iso(expires_ms - kept.grace_ms)
         entries.append(
             PendingEntry(
-                prediction_id=identity, prediction=kept.served.prediction, version=kept.version, expires=iso(expires_ms)
+                prediction_id=identity, prediction=kept.served.prediction, version=kept.version, expires=expires
             )
         )
     return PendingList(

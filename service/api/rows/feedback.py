@@ -25,7 +25,7 @@ from service.api.rows.batches import identity_of_batch, read_batch, read_row
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
 from service.api.rows.idempotency import REFUSED, answer_if_seen, first_reply, read_rows, validator_of
-from service.api.rows.identity import ID, PREDICTION, Identity, digest_of, digests_of, identity_of, printable
+from service.api.rows.identity import ID, PREDICTION, Identity, identity_of, printable
 from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.row_request import RowRequest
 from service.api.rows.row_route import RowRoute
@@ -41,6 +41,7 @@ from service.api.schemas import (
 )
 from service.errors import ModelDown, NotFound
 from service.runtime.replicas.replica import Replica, Reply
+from service.runtime.rows.digests import digest_of, digests_of
 from service.runtime.rows.row_validation import Labels, RowValidator
 from service.runtime.rows.table import Table, alone
 from service.runtime.threads import in_thread_if_large

@@ -20,6 +20,7 @@ from service.runtime.replicas.replica import Replica
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table
 from service.runtime.threads import in_thread_if_large
+from service.store.due_labels import GRACE_MS
 from service.store.log import codec
 from service.store.log.appends import RememberedIds
 from service.store.pending import Track, TrackOutcome
@@ -94,13 +95,18 @@ def tracks(
 ) -> list[Track]:
     """What the store keeps of rows (1, F) and their predictions; ``given``: the client's own id of the one row."""
     bounds = ctx.engine.bounds
-    life = (bounds.prediction_ttl_ms, bounds.pending_max, bounds.committer.ids_max)
+    due = replica.model.config.labels_due
+    ttl_ms = bounds.prediction_ttl_ms if due is None else 1000 * due["after_s"]
+    due_ms, grace_ms = None, 0
+    if due is not None and due["then"] != "drop":
+        due_ms, grace_ms = ttl_ms, GRACE_MS
+    life = (ttl_ms + grace_ms, bounds.pending_max, bounds.committer.ids_max)
     label_id = "" if given is None else PREDICTION + given
     found = []
     for (space, raw), one in zip(rows, served, strict=True):
         identity = secrets.token_urlsafe(15) if given is None else given
-        blob = codec.encode_tracked(space.id, raw, one, version)
-        found.append(Track(replica.name, replica.incarnation, identity, blob, *life, label_id))
+        blob = codec.encode_tracked(space.id, raw, one, version, grace_ms)
+        found.append(Track(replica.name, replica.incarnation, identity, blob, *life, label_id, due_ms))
     return found
 
 

@@ -4,6 +4,7 @@
               served | nil, ids]                            served: a ``core.entry.ServedPrediction``
              [... the same ..., weights | nil, outside]     rows that count more or less than once; predictions of a
                                                             model outside: labels | nil, or float64
+             [... the same ..., weights | nil, outside | nil, true]    a row whose label is that of labels_due
     reset    ["reset", 1, ids]
     state    ["state", 1, digest, size, source, ids]    a restore or import; states.py has the bytes
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
@@ -66,6 +67,7 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     ids: tuple[str, ...]
     weights: bytes | None = None
     outside: list[str | int | bool | None] | bytes | None = None
+    due: bool = False
 
 
 class StateRecord(msgspec.Struct, array_like=True, tag="state", frozen=True):
@@ -138,6 +140,7 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
         x: raw row, float64.
         version: the version it was predicted with.
         served: the prediction.
+        grace_ms: how long it is kept beyond the time when its label is due.
     """
 
     format: int
@@ -145,6 +148,7 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True):
     x: bytes
     version: int
     served: ServedPrediction
+    grace_ms: int = 0
 
     @property
     def raw(self) -> Floats:
@@ -191,10 +195,11 @@ def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
         x, n, features = float_bytes(segment.X), len(segment.X), _declared(segment.features)
         plain = segment.space, features, n, x, labels, discounts, segment.served, segment.ids
         weights = None if segment.weights is None else float_bytes(segment.weights)
-        if segment.outside is not None:
-            outside = float_bytes(segment.outside) if isinstance(segment.outside, np.ndarray) else segment.outside
-            return "rows", FORMAT, *plain, weights, outside
-        return "rows", FORMAT, *plain, *(() if weights is None else (weights,))
+        outside = float_bytes(segment.outside) if isinstance(segment.outside, np.ndarray) else segment.outside
+        further = [weights, outside, segment.due or None]
+        while further and further[-1] is None:
+            further.pop()
+        return "rows", FORMAT, *plain, *further
     if isinstance(segment, Switch):
         return "switch", FORMAT, segment.action, _declared(segment.features), segment.mapping, segment.ids
     if isinstance(segment, Overlap):
@@ -271,6 +276,7 @@ def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
         skip=skip,
         weights=None if record.weights is None else np.frombuffer(record.weights, dtype="<f8"),
         outside=np.frombuffer(record.outside, dtype="<f8") if isinstance(record.outside, bytes) else record.outside,
+        due=record.due,
     )
 
 
@@ -336,9 +342,9 @@ def decode_answer(blob: bytes) -> Outcome:
     return decoded(_answers, blob, "remembered answer").outcome
 
 
-def encode_tracked(space: str, raw: Floats, served: ServedPrediction, version: int) -> bytes:
+def encode_tracked(space: str, raw: Floats, served: ServedPrediction, version: int, grace_ms: int = 0) -> bytes:
     """A tracked prediction as bytes: what is kept until its label comes."""
-    return _encoder.encode((FORMAT, space, float_bytes(raw), version, served))
+    return _encoder.encode((FORMAT, space, float_bytes(raw), version, served, *((grace_ms,) if grace_ms else ())))
 
 
 def decode_tracked(blob: bytes) -> Tracked:

@@ -111,7 +111,9 @@ def _decoded(raw: RawEntry) -> DecodedEntry:
 
 def _kind(record: Record) -> RowKind | None:
     """What rows must have in common to be merged; None where the record goes by itself."""
-    if type(record) is not RowsRecord or record.features is not None or record.served or record.outside:
+    if type(record) is not RowsRecord or record.features is not None or record.served:
+        return None
+    if record.outside is not None or record.due:
         return None
     count, bytes_of_rows, labels, discounts = record.count, len(record.x), record.labels, record.discounts
     numbers = type(labels) is bytes

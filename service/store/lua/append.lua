@@ -176,6 +176,7 @@ in_parts(dues, function(from, to) call('ZADD', seen_due, unpack(dues, from, to))
 if #done > 0 then
   call('HDEL', KEYS[5], unpack(done))
   call('ZREM', KEYS[6], unpack(done))
+  call('ZREM', (string.gsub(KEYS[6], 'pending_due$', 'labels_due')), unpack(done))
 end
 -- Whoever adds ids, or settles predictions, removes some that are past their time; the sweeper removes the rest.
 if #remember > 0 then sweep(seen, seen_due, 2 * most + #remember) end

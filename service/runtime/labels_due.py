@@ -1,0 +1,110 @@
+"""Learns tracked predictions as the label of ``labels_due`` once their own label is overdue.
+
+Every process looks once a second. What it finds it commits as feedback of the tracked prediction: the id by which the
+label is remembered makes it exactly once, whoever else does the same and whatever dies meanwhile. Where the own label
+has come first, the store says so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.entry import Rows
+from service.errors import ModelDown, NotFound, OnepassError, RequestConflict, Unavailable
+from service.runtime.backoff import Backoff
+from service.runtime.engine import Engine
+from service.runtime.replicas.replica import Replica, Reply
+from service.runtime.rows.digests import digests_of
+from service.store.due_labels import DueLabel, DueLabels
+from service.store.keys import LABEL
+from service.store.log import codec
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+"""Pause between two looks."""
+MODELS_MAX, LABELS_MAX, TURNS_MAX = 100, 256, 8
+"""Models of one look; labels of a model that are learned together; times that is done before others have their turn."""
+BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0
+"""Pauses while the store does not answer."""
+_PAST = 1
+"""A time that has come: the next look at the model is soon."""
+
+
+class LabelsDueLearner:
+    """Learns due labels of all models of one store.
+
+    Args:
+        engine: has the models.
+        due: says which labels are due.
+    """
+
+    def __init__(self, engine: Engine, due: DueLabels) -> None:
+        self._engine, self._due = engine, due
+
+    async def run(self) -> None:
+        """Look for ever; the supervisor restarts it should it die."""
+        backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                for name, incarnation in await self._due.models(MODELS_MAX):
+                    await self._due.settle(name, incarnation, await self._visit(name, incarnation))
+            except Unavailable:
+                await backoff.wait()
+                continue
+            backoff.reset()
+
+    async def _visit(self, name: str, incarnation: str) -> int:
+        """Learn what is due of a model; returns when the next label is due, ms, 0: never."""
+        try:
+            replica = await self._engine.replica(name)
+        except NotFound:
+            return 0
+        except ModelDown:
+            return _PAST
+        if replica.incarnation != incarnation:
+            return 0
+        following = _PAST
+        for _ in range(TURNS_MAX):
+            found, following = await self._due.take(name, incarnation, LABELS_MAX)
+            if not found:
+                break
+            await self._learn(replica, found)
+        return following
+
+    async def _learn(self, replica: Replica, found: Sequence[DueLabel]) -> None:
+        """Learn some due labels; what cannot be learned now is found again after the lease."""
+        due = replica.model.config.labels_due
+        if due is None or due["then"] == "drop":  # since a PATCH
+            ids = [one.prediction_id for one in found]
+            await self._engine.pending.drop(replica.name, replica.incarnation, ids)
+            return
+        replies = await asyncio.gather(
+            *[self._submit(replica, one, due["then"]["label"]) for one in found], return_exceptions=True
+        )
+        done = list[str]()
+        for one, reply in zip(found, replies, strict=True):
+            if isinstance(reply, RequestConflict | ValueError):  # the own label came first, or nobody can learn this
+                logger.info("a due label of model %s was not learned: %s", replica.name, reply)
+                done.append(one.prediction_id)
+            elif isinstance(reply, BaseException) and not isinstance(reply, OnepassError):
+                raise reply
+            elif not isinstance(reply, BaseException):
+                done.append(one.prediction_id)
+        if done:
+            await self._due.forget(replica.name, replica.incarnation, done)
+
+    async def _submit(self, replica: Replica, one: DueLabel, label: object) -> Reply:
+        """Learn one prediction's row as the label.
+
+        Raises:
+            ValueError: what is kept of it is corrupt.
+        """
+        kept = codec.decode_tracked(one.blob)
+        y = np.array([label], np.float64) if replica.model.regression else [label]
+        ids = (LABEL + one.prediction_id,)
+        rows = Rows(kept.space, None, kept.raw, y, served=kept.served, ids=ids, due=True)  # type: ignore[arg-type]  # a label of the configuration
+        return await replica.inbox.submit(rows, digests_of(y), one.prediction_id)  # type: ignore[arg-type]

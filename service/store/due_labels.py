@@ -1,0 +1,69 @@
+"""Which tracked predictions are learned as the label of ``labels_due``, and when: found by every process.
+
+A model has its predictions by the time when their label is due, in its own slot. All models with some stand in one
+index, in another slot, by the time of the next look at them. A prediction is announced there before it is kept (a
+mark), so none is overlooked after a crash in between; while a mark is young the model is looked at every second.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys, raw, text
+from service.store.lua import script
+from service.store.redis.connection import Call, Connection
+
+_MARK = script("basics", "mark_due")
+_MODELS = script("basics", "due_models")
+_DUE = script("basics", "due_labels")
+_SETTLE = script("basics", "settle_due")
+GRACE_MS = 31 * 86_400_000
+"""How long a prediction is kept past the time when its label is due, for when no process is there to learn it."""
+LEASE_MS = 2_000
+"""How long predictions that one process learns are left alone by others."""
+MARK_LIFE_MS = 60_000
+"""Longer than any prediction takes from its mark until it is kept."""
+PAUSE_MS = 1_000
+"""Least time between two looks at a model."""
+
+
+class DueLabel(NamedTuple):
+    """A tracked prediction whose label is due."""
+
+    prediction_id: str
+    blob: bytes
+
+
+class DueLabels:
+    """The index of one store; every method raises StoreDown where the store does not answer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def mark(self, models: Mapping[tuple[str, str], int]) -> None:
+        """Announce predictions: by name and incarnation of the model, in how many ms the first label is due."""
+        args = [part for (name, own), life in models.items() for part in (ModelKeys(name, own).member(), life)]
+        await self._connection.one(Call(_MARK, (LABELS_DUE, LABELS_MARKED), tuple(args)))
+
+    async def models(self, most: int) -> list[tuple[str, str]]:
+        """Names and incarnations of models to look at now."""
+        found = await self._connection.one(Call(_MODELS, (LABELS_DUE,), (most,)))
+        pairs = [text(member).partition(" ") for member in found]
+        return [(name, incarnation) for name, _, incarnation in pairs]
+
+    async def take(self, name: str, incarnation: str, most: int) -> tuple[list[DueLabel], int]:
+        """Up to ``most`` predictions of a model whose label is due, and when the next one is, ms; 0: never."""
+        keys = ModelKeys(name, incarnation)
+        own = (keys.meta, keys.pending, keys.labels_due)
+        found, following = await self._connection.one(Call(_DUE, own, (incarnation, most, LEASE_MS)))
+        pairs = zip(found[::2], found[1::2], strict=True)
+        return [DueLabel(text(identity), blob) for identity, blob in pairs], int(following)
+
+    async def forget(self, name: str, incarnation: str, prediction_ids: list[str]) -> None:
+        """Their label is not to be learned any more."""
+        keys = ModelKeys(name, incarnation)
+        await self._connection.ask(("ZREM", keys.labels_due, *map(raw, prediction_ids)))
+
+    async def settle(self, name: str, incarnation: str, following: int) -> None:
+        """Say when the next label of a model is due, ms; 0: never."""
+        args = (ModelKeys(name, incarnation).member(), following, MARK_LIFE_MS, PAUSE_MS)
+        await self._connection.one(Call(_SETTLE, (LABELS_DUE, LABELS_MARKED), args))

@@ -1,0 +1,124 @@
+"""labels_due over HTTP: what becomes of tracked predictions whose label does not come."""
+
+import asyncio
+
+import pytest
+
+from service.runtime import labels_due
+from tests.service.api_fixtures import DFOP, problem
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROW = {"features": {"a": 1, "b": 2}}
+SILENCE = {"after_s": 1, "then": {"label": "DOWN"}}
+
+
+async def until(api, path, due_rows, seconds=12.0):
+    """The metrics once so many due rows were learned."""
+    for _ in range(int(seconds / 0.1)):
+        found = await api.get(f"{path}/metrics")
+        if found["due_rows"] >= due_rows:
+            return found
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"{found['due_rows']} due rows, not {due_rows}")
+
+
+async def tracked(api, path):
+    return (await api.post(f"{path}/predict", {**ROW, "track": True}))["prediction_id"]
+
+
+async def test_silence_is_learned_as_a_label(api):
+    """One entry per look, exactly once; a label before that counts, one after it is a conflict or a duplicate."""
+    path = await api.new(DFOP, labels_due=SILENCE)
+    early, late = await tracked(api, path), await tracked(api, path)
+    many = await api.post(f"{path}/predict/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 3, "track": True})
+    (waiting, *_) = (await api.get(f"{path}/pending"))["pending"]
+    assert waiting["expires"] < "2027-12"
+    await api.post(f"{path}/feedback", {"prediction_id": early, "label": "UP"})
+    found = await until(api, path, 4)
+    assert (5, 4) == (found["rows"], found["due_rows"])
+    assert {"UP": 1, "DOWN": 4} == {name: one["support"] for name, one in found["overall"]["per_class"].items()}
+    problem(await api.ask("POST", f"{path}/feedback", json={"prediction_id": late, "label": "UP"}), 409)
+    again = await api.post(f"{path}/feedback", {"prediction_id": many["prediction_ids"][0], "label": "DOWN"})
+    assert again["duplicate"]
+    assert 0 == (await api.get(f"{path}/pending"))["waiting"]
+    await asyncio.sleep(2.5)
+    assert 4 == (await api.get(f"{path}/metrics"))["due_rows"]
+
+
+async def test_silence_that_is_dropped_teaches_nothing(api):
+    """It expires after after_s instead of the service's own time."""
+    path = await api.new(DFOP, labels_due={"after_s": 1, "then": "drop"})
+    one = await tracked(api, path)
+    await asyncio.sleep(1.2)
+    problem(await api.ask("POST", f"{path}/feedback", json={"prediction_id": one, "label": "UP"}), 404)
+    found = await api.get(f"{path}/pending")
+    assert (0, 1) == (found["waiting"], found["expired"])
+    metrics = await api.get(f"{path}/metrics")
+    assert (0, 0) == (metrics["rows"], metrics["due_rows"])
+
+
+async def test_numbers_and_changes(api):
+    """A regression learns a number; PATCH turns it on and off for what is tracked from then on, and for what waits."""
+    body = {"algorithm": "rls", "task": "regression", "features": ["a", "b"]}
+    path = await api.new(body)
+    assert "due_rows" not in await api.get(f"{path}/metrics")
+    patched = await api.client.patch(path, json={"labels_due": {"after_s": 1, "then": {"label": 0}}})
+    assert {"after_s": 1, "then": {"label": 0.0}} == patched.json()["config"]["labels_due"]
+    await tracked(api, path)
+    assert 1 == (await until(api, path, 1))["rows"]
+    one = await tracked(api, path)
+    await api.client.patch(path, json={"labels_due": None})
+    await asyncio.sleep(3.5)
+    assert 1 == (await api.get(f"{path}/metrics"))["due_rows"]
+    problem(await api.ask("POST", f"{path}/feedback", json={"prediction_id": one, "label": 1}), 404)
+
+
+async def test_a_reset_forgets_and_a_copy_keeps(api):
+    """The number of due rows is part of the state."""
+    path = await api.new(DFOP, labels_due=SILENCE)
+    await tracked(api, path)
+    await until(api, path, 1)
+    copy = await api.post(f"{path}/copy", {"name": "due-copy"}, 201)
+    assert SILENCE == copy["config"]["labels_due"]
+    assert 1 == (await api.get("/models/due-copy/metrics"))["due_rows"]
+    await api.post(f"{path}/reset")
+    assert 0 == (await api.get(f"{path}/metrics"))["due_rows"]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (5, "labels_due"),
+        ({"after_s": 0, "then": "drop"}, "labels_due.after_s"),
+        ({"after_s": 31_536_001, "then": "drop"}, "labels_due.after_s"),
+        ({"after_s": 1.5, "then": "drop"}, "labels_due.after_s"),
+        ({"after_s": True, "then": "drop"}, "labels_due.after_s"),
+        ({"then": "drop"}, "labels_due.after_s"),
+        ({"after_s": 1}, "labels_due.then"),
+        ({"after_s": 1, "then": "forget"}, "labels_due.then"),
+        ({"after_s": 1, "then": {"label": "DOWN", "more": 1}}, "labels_due.then"),
+        ({"after_s": 1, "then": {"label": "SIDEWAYS"}}, "labels_due.then.label"),
+        ({"after_s": 1, "then": {"label": None}}, "labels_due.then.label"),
+        ({"after_s": 1, "then": "drop", "sooner": 1}, "labels_due.sooner"),
+    ],
+)
+async def test_what_cannot_be_is_named(api, given, field):
+    """At creation and in a change, which leaves the model as it is."""
+    body = {**DFOP, "labels": ["UP", "DOWN"], "labels_due": given}
+    problem(await api.ask("PUT", "/models/due-bad", json=body), 422, field)
+    path = await api.new(DFOP, labels=["UP", "DOWN"])
+    problem(await api.ask("PATCH", path, json={"labels_due": given}), 422, field)
+    assert "labels_due" not in (await api.get(path))["config"]
+
+
+async def test_two_services_learn_each_once(start, monkeypatch):
+    """Both look at the same time; a model that neither has loaded is found as well."""
+    monkeypatch.setattr(labels_due, "LOOK_S", 0.05)
+    one, other = await start(), await start()
+    path = await one.new(DFOP, labels_due=SILENCE)
+    for _ in range(40):
+        await tracked(one, path)
+    found = await until(other, path, 40)
+    await asyncio.sleep(3)
+    assert (40, 40) == (found["rows"], (await other.get(f"{path}/metrics"))["rows"])
+    assert await one.state(path) == await other.state(path)
