@@ -71,6 +71,8 @@ def test_every_default_is_filled_in():
         ({"class_costs": {}}, {"class_costs": None}),
         ({"metrics": {"window": 1000}}, {"metrics": None}),
         ({"metrics": {"window": 20}}, {"metrics": {"window": 20, "fading": 0.999}}),
+        ({"labels_due": {"after_s": 5, "then": "drop"}}, {"labels_due": {"then": "drop", "after_s": 5}}),
+        ({"labels_due": None}, {}),
     ],
 )
 def test_bodies_that_mean_the_same_are_the_same(one, other):
@@ -93,6 +95,11 @@ def test_bodies_that_mean_the_same_are_the_same(one, other):
         ({"task": "regression"}, {}),
         ({"class_costs": {"a": 1}}, {}),
         ({"metrics": {"window": 20}}, {}),
+        ({"labels_due": {"after_s": 5, "then": "drop"}}, {}),
+        (
+            {"labels_due": {"after_s": 5, "then": {"label": 1}}},
+            {"labels_due": {"after_s": 5, "then": {"label": True}}},
+        ),
     ],
 )
 def test_bodies_that_mean_something_else_differ(one, other):
