@@ -26,7 +26,8 @@ Four experts of labels need no columns. With n_k the labels k so far and n_jk th
     l_e = min(((p_e - y)^2 - min_e (p_e - y)^2) / D, 4)     eta = .3; D: the loss to expect
     m_e <- m_e + r ((p_e - y)^2 - m_e)                      each expert's mean squared error, r = max(1/t, .001)
 
-The last expert repeats the last label. The minimum of 4 keeps one row from deciding: an expert that is good but for a
+Behind the experts that read columns come one that repeats the last label, and two sums of all of them
+(core.learners.auto.stacks). The minimum of 4 keeps one row from deciding: an expert that is good but for a
 few rows loses little by them. **Predictive deviation**: sqrt(sum_e w_e (s_e^2 + (p_e - o)^2)), s_e that of expert e; of
 the last label sqrt(m_e).
 """
@@ -39,6 +40,7 @@ from numba import njit
 from core.contract import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.auto.resting import REST_ROWS, USE_RATE
+from core.learners.auto.stacks import STACKS, learn_stack, stack
 from core.numerics import weighting
 
 WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
@@ -49,7 +51,7 @@ ROWS, LAST, LOSS, RECENT, POOLED, LEAST, MOST = 0, 1, 2, 3, 4, 4, 5
 wrong, or D; the number of these rows, or their mean loss, since the last row number divisible by REST_ROWS; for classes
 c, for numbers the range of the labels."""
 LABEL_EXPERTS = ("label_order", "label_order_recent", "label_share", "label_share_recent")
-NUMBER_EXPERTS = ("last_value",)
+NUMBER_EXPERTS = ("last_value", *STACKS)
 
 _CLIP, _PROBABILITY_MIN = 1e-4, 1e-6
 _LOG_MIN = math.log(_CLIP)
@@ -57,6 +59,8 @@ SLOPE_MIN, SLOPE_MAX, CURVATURE_FIRST, CURVATURE_MAX = 0.02, 20.0, 1.0, 1000.0
 POOL_FIRST, POOLED_FIRST, COUNT_MAX = 3.0, 0.5, 1e20
 VALUE_MAX, LOSS_MAX = 1e300, 1e301
 _CHOICE_RATE, _TOP_RATE, _RATE, _CAP = 0.5, 0.2, 0.3, 4.0
+_SCALE_MIN, _SCALE_MAX, _FAR = 1e-140, 1e140, 1e3
+"""Outside of these there are no stacks: squares would be no numbers; and how far from the mixture an expert counts."""
 _ORDER_DECAYS = np.array([0.999, 0.98])
 _SHARE_DECAYS = np.array([1.0, 0.99])
 
@@ -225,27 +229,42 @@ def mix_classes(
 
 @direct
 @njit(
-    f"void({CUBE}, {NUMBERS_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {VECTOR}, {VECTOR}, {VECTOR})",
+    f"void({CUBE}, {NUMBERS_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {VECTOR}, {CUBE}, {TABLE}, {VECTOR}, {VECTOR})",
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def mix_numbers(
-    P: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, value: Floats, std: Floats
+    P: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, gains: Floats,
+    stacked: Floats, value: Floats, std: Floats,
 ) -> None:  # fmt: skip
     """Numbers (n,) with deviations (n,) of n rows; if they have labels y, each then moves the weights.
 
-    As ``mix_classes``, but P (A - 1, 2, n) are numbers and deviations, the table is (5, E) and the counters are (6,).
+    As ``mix_classes``, but P (A - 3, 2, n) are numbers and deviations, the table is (5, E) and the counters are (6,).
+    The stacks have ``gains`` (2, E - 2, E - 2) and weights ``stacked`` (2, E - 2).
     """
     A, last = awake.shape[0], P.shape[0]
     own, numbers, variances, losses = np.empty((5, A)), np.empty(A), np.empty(A), np.empty(A)
+    x, Px, sizes = np.zeros(stacked.shape[1]), np.empty(stacked.shape[1]), np.empty(2)
     _copy(table, awake, own, False)
     for i in range(P.shape[2]):
-        t, mixed = counters[ROWS], 0.0
-        for a in range(A):
+        t, base, share, mixed = counters[ROWS], 0.0, 0.0, 0.0
+        for a in range(last + 1):
             number = counters[LAST] if a == last else P[a, 0, i]
             numbers[a] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
             variances[a] = own[FIGURE, a] if a == last else weighting.bounded_square(P[a, 1, i])
+            base += own[WEIGHT, a] * numbers[a]
+            share += own[WEIGHT, a]
+        base = min(max(base / share, -VALUE_MAX), VALUE_MAX)
+        scale = math.sqrt(counters[LOSS])
+        stacks = t >= SPAN_ROWS and _SCALE_MIN < scale < _SCALE_MAX
+        for a in range(last + 1):
+            x[awake[a]] = min(max((numbers[a] - base) / scale, -_FAR), _FAR) if stacks else 0.0
+        for which in range(2):
+            number = base + scale * stack(x, stacked[which]) if stacks else base
+            numbers[last + 1 + which] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
+            variances[last + 1 + which] = own[FIGURE, last + 1 + which]
+        for a in range(A):
             mixed += own[WEIGHT, a] * numbers[a]
         value[i] = mixed = min(max(mixed, -VALUE_MAX), VALUE_MAX)
         std[i] = weighting.deviation(own[WEIGHT], variances, numbers, mixed)
@@ -257,14 +276,23 @@ def mix_numbers(
         )
         counters[RECENT] += counted / REST_ROWS
         least = np.inf
+        for which in range(2):
+            sizes[which] = np.abs(stacked[which]).sum()
         for a in range(A):
-            own[USE, a] += USE_RATE * (own[WEIGHT, a] - own[USE, a])
+            used = own[WEIGHT, a]
+            for which in range(2):
+                if a <= last and sizes[which] > 0.0:
+                    used += own[WEIGHT, last + 1 + which] * abs(stacked[which, awake[a]]) / sizes[which]
+            own[USE, a] += USE_RATE * (used - own[USE, a])
             losses[a] = weighting.bounded_square(numbers[a] - y[i])
             own[FIGURE, a] += max(1.0 / (t + 1.0), weighting.LOSS_RATE) * (losses[a] - own[FIGURE, a])
             least = min(least, losses[a])
         for a in range(A):
             losses[a] = min((losses[a] - least) / expected, _CAP)
         weighting.weigh_and_share(own[WEIGHT], losses, 0.0, _RATE * weight)
+        if stacks:
+            for which in range(2):
+                learn_stack(which, x, (y[i] - base) / scale, weight, gains[which], stacked[which], Px)
         widen(counters[LEAST:], y[i], t)
         counters[LAST] = min(max(y[i], -VALUE_MAX), VALUE_MAX)
         counters[ROWS] += 1.0

@@ -30,6 +30,8 @@ _CHUNK_ROWS = 1024
 may rest they are REST_ROWS."""
 
 
+_STACK_COST = 8.0
+"""Floating-point operations of the stacks for every pair of experts."""
 _MIXING_COST = 60.0
 """Floating-point operations of mixing one expert's probability of one class."""
 
@@ -65,7 +67,8 @@ class Auto(Nested):
         own = sum(recipe.family.row_cost(expert_spec(spec, recipe), classes) for recipe in experts)
         drawn = random_features(spec) if any(recipe.columns == RANDOM for recipe in experts) else 0
         mixed = _MIXING_COST * (len(experts) + 4.0) * max(classes, 1)
-        return own + drawn * (2.0 * spec.dimension + COSINE_COST) + mixed
+        stacked = _STACK_COST * (len(experts) + 1.0) ** 2 if spec.task == "regression" else 0.0
+        return own + drawn * (2.0 * spec.dimension + COSINE_COST) + mixed + stacked
 
     @classmethod
     def row_exact(cls, spec: Spec) -> bool:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Prediction
 from core.learners.auto import kernels as mixing
+from core.learners.auto import stacks
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, REST_ROWS, SPELL_MAX, decide, goes_worse
 from core.learners.learner import CLASS_BOUND, NO_VALUE, NONE_GIVEN
 from core.numerics.weighting import POOL_MAX
@@ -46,6 +47,7 @@ class ExpertMixture(Holder):
         table (9, E), (5, E) of numbers  see mixing.WEIGHT and the others
         counters (5,), (6,) of numbers   see mixing.ROWS and the others
         labels (2, K + 1, K)             of classes: see mixing.mix_classes
+        gains (2, B, B), stacks (2, B)   of numbers: of the stacks of B = E - 2 experts, core.learners.auto.stacks
 
     Args:
         experts: names of those that read columns.
@@ -69,6 +71,8 @@ class ExpertMixture(Holder):
             {
                 "table": Array(5, "E", axis=0, places=_ANY | {mixing.FIGURE: _LOSS}),
                 "tally": Array(6, places=_NUMBER_COUNTERS, ordered=[_SPAN], at="counters"),
+                "gains": Array(2, "B", "B", within=stacks.GAIN_MAX),
+                "stacks": Array(2, "B", within=stacks.WEIGHT_MAX, at="stacked"),
             }
         ),
     }
@@ -83,11 +87,17 @@ class ExpertMixture(Holder):
         self.table = np.tile(self._column(1.0 / len(self.names))[:, None], len(self.names))
         self.counters = np.array([0.0] * 6 if regression else [0.0, 0.0, 0.0, 0.0, mixing.POOLED_FIRST])
         self.labels, self.classes = np.zeros((2, 1, 0)), 0
+        self._begin_stacks()
         self._wake()
+
+    def _begin_stacks(self) -> None:
+        """Stacks that have learned nothing."""
+        base = len(self._own) + 1
+        self.gains, self.stacked = stacks.first_gains(base), np.zeros((2, base))
 
     def sizes(self, classes: int) -> dict[str, int]:
         """The sizes of the layout for so many classes."""
-        return {"E": len(self.names), "K": classes, "after": classes + 1}
+        return {"E": len(self.names), "K": classes, "after": classes + 1, "B": len(self._own) + 1}
 
     @property
     def rows(self) -> int:
@@ -110,7 +120,8 @@ class ExpertMixture(Holder):
         """Predict each row, then let its label y (n,) move the weights; row weights are (n,), or (0,) for 1."""
         if self.regression:
             number, std = np.empty((2, out.shape[2]))
-            mixing.mix_numbers(out, y, weights, self.awake, self.table, self.counters, number, std)
+            known = self.awake, self.table, self.counters, self.gains, self.stacked
+            mixing.mix_numbers(out, y, weights, *known, number, std)
             return Prediction(number, None, std)
         n = out.shape[1]
         value, p = np.empty(n, dtype=np.int64), np.empty((n, self.classes))
@@ -133,6 +144,7 @@ class ExpertMixture(Holder):
         figures = self.table[mixing.FIGURE].copy()
         self.table[:] = self._column(1.0 / len(self.names))[:, None]
         self.table[mixing.FIGURE] = figures
+        self._begin_stacks()
         if not self.regression:
             self.labels[:], self.counters[mixing.POOLED] = 0.0, mixing.POOLED_FIRST
         self._wake()
@@ -144,6 +156,7 @@ class ExpertMixture(Holder):
         """
         self.labels, self.classes, self.counters = other.labels.copy(), other.classes, other.counters.copy()
         known = {name: column for name, column in zip(other.names, other.table.T, strict=True) if name not in anew}
+        self._begin_stacks()
         started = self._column(0.0)
         started[mixing.FIGURE] = self.counters[mixing.LOSS] if self.regression else 0.0
         for name, column in zip(self.names, self.table.T, strict=True):

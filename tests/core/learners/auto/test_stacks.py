@@ -1,0 +1,69 @@
+"""The stacks of `auto`: sums of experts against plain recursive least squares, and what they are worth."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from core.contract import Spec
+from core.learners.auto.stacks import GAIN_FIRST, first_gains, learn_stack, stack
+from core.learners.catalogue import find
+
+RNG = np.random.default_rng(6)
+
+
+def auto(d, size="medium"):
+    """A regression of d columns."""
+    algorithm = find("auto")
+    return algorithm.build(Spec("regression", d, algorithm.complete({"size": size})))
+
+
+@pytest.mark.parametrize(("which", "forgetting"), [(0, 0.998), (1, 0.9995)])
+def test_a_stack_is_weighted_least_squares(which, forgetting):
+    """W solves the discounted normal equations with the ridge of the first gains; weights are counts."""
+    B, n = 4, 300
+    X, weights = RNG.normal(size=(n, B)), RNG.choice([1.0, 2.0], n)
+    y = X @ [0.5, -0.2, 0.0, 1.0] + 0.1 * RNG.normal(size=n)
+    P, w, room = first_gains(B)[which], np.zeros(B), np.empty(B)
+    for i in range(n):
+        learn_stack(which, X[i], y[i], weights[i], P, w, room)
+    discounts = weights * forgetting ** np.arange(n - 1.0, -1.0, -1.0)
+    A = (X * discounts[:, None]).T @ X + forgetting**n / GAIN_FIRST * np.eye(B)
+    assert_allclose(w, np.linalg.solve(A, (X * discounts[:, None]).T @ y), rtol=1e-6)
+    assert_allclose(P, np.linalg.inv(A), rtol=1e-6, atol=1e-12)
+    assert stack(X[0], w) == pytest.approx(X[0] @ w)
+
+
+def test_rows_that_say_nothing_do_not_blow_it_up():
+    """Columns of resting experts are 0 for ever: gains stay bounded, and the next row is learned."""
+    P, w, room = first_gains(3)[0], np.zeros(3), np.empty(3)
+    for _ in range(100_000):
+        learn_stack(0, np.zeros(3), 0.3, 1.0, P, w, room)
+    assert np.trace(P) < 1000 * GAIN_FIRST
+    learn_stack(0, np.ones(3), 3.0, 1.0, P, w, room)
+    assert 0.0 < stack(np.ones(3), w) < 5.0
+
+
+def test_a_sum_is_better_than_the_best_pick():
+    """Half linear, half a product: no expert has both; the errors are those of much less noise than the best one's."""
+    X = RNG.normal(size=(6000, 3))
+    y = np.where(np.arange(6000) // 1500 % 2, X @ [1.0, 2.0, 0.0], X @ [2.0, 1.0, 0.5]) + X[:, 0] * X[:, 2]
+    learner = auto(3)
+    predicted = learner.learn(X, y + 0.1 * RNG.normal(size=6000)).value
+    report = {one["expert"]: one for one in learner.mixture.report()}
+    assert {"last_value", "stack", "stack_slow"} < {*report}
+    assert np.mean((predicted - y)[3000:] ** 2) < 0.5 * np.var(y)
+    assert 1.0 == pytest.approx(sum(one["weight"] for one in report.values()))
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1.0, 1e20, 1e150])
+def test_any_scale_of_labels(scale):
+    """Finite, and a block is its rows bit for bit."""
+    X = RNG.normal(size=(300, 2))
+    y = scale * (X @ [1.0, -1.0] + X[:, 0] * X[:, 1])
+    whole, rows = auto(2), auto(2)
+    predicted = whole.learn(X, y).value
+    assert np.isfinite(predicted).all()
+    single = np.concatenate([rows.learn(X[i : i + 1], y[i : i + 1]).value for i in range(300)])
+    assert np.array_equal(predicted, single)
+    first, second = whole.to_arrays(), rows.to_arrays()
+    assert all(np.array_equal(first[0][name], second[0][name]) for name in first[0])
