@@ -78,8 +78,7 @@ def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
 
 def _check_algorithm(model: Config, own: Algorithm) -> None:
     """Refuse an algorithm that cannot learn the model's rows and labels."""
-    learning = [one for one in ALGORITHMS.values() if model.task in one.tasks and not one.observes]
-    fine = [one.id for one in learning if one.sparse == model.algorithm.sparse]
+    fine = [one.id for one in ALGORITHMS.values() if one.sparse == model.algorithm.sparse and model.task in one.tasks]
     if own.sparse != model.algorithm.sparse:
         rows = "named sparse rows" if model.algorithm.sparse else "rows of declared features"
         why = f"{own.id} cannot challenge {model.algorithm_id}: this model takes {rows}"

@@ -5,29 +5,28 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from core.contract import Label, Task
 from core.features.feature import GivenLabel
 from core.features.labels import LabelSet, canonical
-from core.problems import Invalid, suggestion
+from core.problems import Checked, Invalid, suggestion
 
 AFTER_S_MAX = 31_536_000
 """A year."""
 _THEN = ["drop", {"label": "..."}]
 
 
-class DueLabel(TypedDict):
+class LearnedAs(Checked):
     """The label that a row is learned as."""
 
     label: GivenLabel | float
 
 
-class LabelsDue(TypedDict):
+class LabelsDue(Checked):
     """``labels_due`` as clients send it."""
 
     after_s: Annotated[int, Field(ge=1, le=AFTER_S_MAX)]
-    then: Literal["drop"] | DueLabel
+    then: Literal["drop"] | LearnedAs
 
 
 def parse_labels_due(value: object, task: Task, labels: tuple[Label, ...] | None) -> dict[str, Any] | None:

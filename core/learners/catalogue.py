@@ -6,10 +6,13 @@ Each family declares its own algorithms; this file only collects them.
 from core.learners.algorithm import Algorithm
 from core.learners.auto.algorithms import ALGORITHMS as AUTO
 from core.learners.families import SINGLE
-from core.learners.observer import ALGORITHMS as OBSERVER
+from core.learners.observer import OBSERVING
 from core.problems import Invalid, suggestion
 
-ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*AUTO, *SINGLE.values(), *OBSERVER)}
+ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*AUTO, *SINGLE.values())}
+"""Those that learn."""
+EVERY: dict[str, Algorithm] = ALGORITHMS | {OBSERVING.id: OBSERVING}
+"""With ``observer``, which does not."""
 DEFAULT = "auto"
 """The default algorithm."""
 
@@ -20,6 +23,6 @@ def find(algorithm: str) -> Algorithm:
     Raises:
         Invalid: the id is unknown; ``allowed`` lists the ids.
     """
-    if algorithm not in ALGORITHMS:
-        raise Invalid.of("algorithm", f"is not known{suggestion(algorithm, [*ALGORITHMS])}", list(ALGORITHMS))
-    return ALGORITHMS[algorithm]
+    if algorithm not in EVERY:
+        raise Invalid.of("algorithm", f"is not known{suggestion(algorithm, [*EVERY])}", list(EVERY))
+    return EVERY[algorithm]

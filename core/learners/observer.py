@@ -57,16 +57,15 @@ class Observer(RowLearner):
         return {}
 
 
-ALGORITHMS = (
-    Algorithm(
-        id=OBSERVER,
-        tasks=("classification", "regression"),
-        summary="Learns nothing: judges what a model outside Onepass predicts, sent as served, and tests for drift.",
-        paper="none",
-        equation="",
-        use_when="A model that already runs is to be monitored: send its predictions and the labels.",
-        params=(),
-        learner="core.learners.observer:Observer",
-        observes=True,
-    ),
+OBSERVING = Algorithm(
+    id=OBSERVER,
+    tasks=("classification", "regression"),
+    summary="Learns nothing: judges what a model outside Onepass predicts, sent as served, and tests for drift.",
+    paper="none",
+    equation="",
+    use_when="A model that already runs is to be monitored: send its predictions and the labels.",
+    params=(),
+    learner="core.learners.observer:Observer",
+    observes=True,
 )
+"""Its entry in the catalogue."""

@@ -46,18 +46,19 @@ class _Losses(Holder):
         }
     )
 
-    def __init__(self) -> None:
-        self.scalars, self.ring = np.zeros(_SCALARS), np.full((capacity(0, WINDOW), 2), np.nan)
+    def __init__(self, window: int, fading: float) -> None:
+        self._window, self._fading = window, fading
+        self.scalars, self.ring = np.zeros(_SCALARS), np.full((capacity(0, window), 2), np.nan)
 
     def absorb(self, losses: Floats) -> None:
         """Losses (n, 2), NaN for a row without a prediction."""
         s = self.scalars
-        self.ring = grown(self.ring, int(s[ROWS]) + len(losses), WINDOW)
+        self.ring = grown(self.ring, int(s[ROWS]) + len(losses), self._window)
         for row in losses:
-            self.ring[int(s[ROWS]) % WINDOW] = row
+            self.ring[int(s[ROWS]) % self._window] = row
             s[ROWS] += 1.0
-            s[FADED] *= FADING
-            s[SUMS + 2 :] *= FADING
+            s[FADED] *= self._fading
+            s[SUMS + 2 :] *= self._fading
             if not np.isnan(row[0]):
                 s[SCORED] += 1.0
                 s[FADED] += 1.0
@@ -66,7 +67,7 @@ class _Losses(Holder):
 
     def means(self) -> dict[str, Floats]:
         """The mean losses of each span, NaN without a prediction."""
-        s, window = self.scalars, self.ring[: int(min(self.scalars[ROWS], WINDOW))]
+        s, window = self.scalars, self.ring[: int(min(self.scalars[ROWS], self._window))]
         window = window[~np.isnan(window[:, 0])]
         nothing = np.full(2, np.nan)
         return {
@@ -76,7 +77,7 @@ class _Losses(Holder):
         }
 
     def _check(self, held: Any, _found: Counts) -> None:
-        if len(held["ring"]) != capacity(int(held["scalars"][ROWS]), WINDOW):
+        if len(held["ring"]) != capacity(int(held["scalars"][ROWS]), self._window):
             raise ValueError("ring: of another length than so many rows make")
 
 
@@ -87,8 +88,8 @@ class OutsideScores(Nested):
         difference: served minus model, in the losses of the task.
     """
 
-    def __init__(self) -> None:
-        self._losses, self.difference = _Losses(), PairedDifference()
+    def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
+        self._losses, self.difference = _Losses(window, fading), PairedDifference()
 
     def absorb(
         self, losses: Floats, paired: tuple[Floats, Floats], truth: Floats = NO_NUMBERS, *, before: int = 0

@@ -200,7 +200,7 @@ def compare_anew(model: Model) -> None:
 
 def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
     """Rows of an observer, whose answers are what the model outside predicted."""
-    outside = [None] * len(rows.raw) if rows.outside is None else list(rows.outside)
+    outside = [None] * len(rows.raw) if rows.outside is None else np.array(rows.outside, object).tolist()
     by = model.own.learner_id
     return replace(rows, returned=[ServedPrediction(prediction, by=by) for prediction in outside])
 
@@ -209,7 +209,7 @@ def score_outside(model: Model, rows: BlockRows, scored: Scored) -> None:
     """Score the predictions of the model outside on rows that were just learned."""
     answers, truth = model.own.answers, scored.truth
     if model.outside is None:
-        model.outside = OutsideScores()
+        model.outside = OutsideScores(*model.config.metrics.spans)
     outside = [None] * len(truth) if rows.outside is None else rows.outside
     theirs, own, numbers = np.full((len(truth), 2), np.nan), scored.losses, NO_NUMBERS
     if isinstance(answers, ClassAnswers):

@@ -101,7 +101,7 @@ def from_bytes(
             if name in challengers:
                 raise ValueError("two challengers have the same name")
             challengers[name] = challenger
-        outbox, outside = Outbox(), OutsideScores() if OUTSIDE in state else None
+        outbox, outside = Outbox(), OutsideScores(*config.metrics.spans) if OUTSIDE in state else None
         more = {"outbox": outbox} | ({} if outside is None else {OUTSIDE: outside})
         parts = _load_parts(config, arrays, state, more)
         model = Model(parts, challengers, outbox, _unknown(state.get("unknown", {})), outside)

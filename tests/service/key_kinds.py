@@ -32,7 +32,7 @@ class Held(NamedTuple):
 def kind(key: str) -> str:
     """The kind of a key, as service/store/keys.py draws it: of a model's key the part behind the incarnation."""
     head, _, rest = key.partition("}:")
-    if not rest or (head == "onepass:{onepass:drift" and ":" not in rest):
+    if not rest or (head.startswith("onepass:{onepass:") and ":" not in rest):
         return key
     return "meta" if rest == "meta" else rest.split(":")[2 if head == "onepass:{onepass:drift" else 1]
 

@@ -46,6 +46,9 @@ BOUNDS = {
     "seen_due": (MODELS, BATCHES * ROWS),
     "pending": (MODELS, TRACKED),
     "pending_due": (MODELS, TRACKED),
+    "labels_due": (MODELS, TRACKED),
+    "onepass:{onepass:labels}:due": (1, MODELS),
+    "onepass:{onepass:labels}:marked": (1, MODELS),
     "snapshots": (MODELS, SNAPSHOTS),
     "chunks": (MODELS * SNAPSHOTS, 1),
     "states": (MODELS, SNAPSHOTS + 1),
@@ -151,7 +154,7 @@ async def test_no_kind_of_key_grows_with_the_rows(start, store_url, monkeypatch)
     monkeypatch.setattr(drift, "UNLABELLED_KEPT", EVENTS)
     monkeypatch.setattr("service.app.KEPT", EVENTS_ALL)
     api, connection = await start(**SETTINGS), Connection(store_url, 5.0)
-    path = await api.new(DFOP)
+    path = await api.new(DFOP, labels_due={"after_s": 1, "then": {"label": "UP"}})
     with redis.Redis.from_url(store_url) as store:
         kinds = set()
         for _ in range(ROUNDS):

@@ -127,7 +127,7 @@ def test_a_record_of_rows_with_more_than_is_known_is_refused():
     fields = ("rows", FORMAT, "space", None, 1, np.ones(1).tobytes(), ["UP"], None, served, ("p:one",), None)
     assert "UP" == codec.decode(msgspec.msgpack.encode(fields)).served.prediction
     with pytest.raises(ValueError, match="corrupt"):
-        codec.decode(msgspec.msgpack.encode((*fields, ("UP", "UP"))))
+        codec.decode(msgspec.msgpack.encode((*fields, ("UP", "UP"), True, ("UP", "UP"))))
 
 
 @pytest.mark.parametrize("p_true", [(), (0.25, 0.5)])

@@ -51,7 +51,7 @@ async def show_effects(request: Request, replica: ReadModel) -> Response:
 
     Contributions are those of `explain` in predict: to the number, or to the log odds of the predicted class. The
     sample has at most 256 rows of the present features, drawn evenly from all that were learned; fewer for more than
-    128 columns. `ga2m` also has `curves`: what it adds to the score for each value of a feature or of a pair.
+    64 columns. `ga2m` also has `curves`: what it adds to the score for each value of a feature or of a pair.
 
     409 before the features are known, and for rows of any names.
     """

@@ -205,7 +205,6 @@ class ServedComparison(BaseModel):
 
     rows: int = Field(ge=0, description="Rows compared.")
     difference: dict[str, float | None] = Field(
-        examples=[{"mean": 0.013, "low": 0.002, "high": 0.024, "confidence": 0.95}],
         description="Mean and interval, which holds at all rows at once; in cost with `class_costs`, of a regression "
         "in squared errors.",
     )

@@ -37,6 +37,7 @@ FULL = {
     },
     "on_drift": "forget",
     "class_costs": {"DOWN": 3},
+    "labels_due": {"after_s": 86400, "then": "drop"},
     "metrics": {"window": 500, "fading": 0.99},
     "description": "predicts the price of the next half hour",
     "tags": {"team": "pricing"},

@@ -8,7 +8,7 @@ import numpy as np
 from core.contract import Floats, Header, Ints
 from core.metrics import classification_batch, regression_batch
 
-Outside = Sequence[Any] | Floats | None
+OutsidePredictions = Sequence[Any] | Floats | None
 """What a model outside predicted for n rows, None or NaN for nothing; None: for no row."""
 
 

@@ -11,7 +11,7 @@ from core.contract import Floats
 from core.model import cost, read
 from service.api.http.context import Ctx, Fresh, ModelName
 from service.api.http.route import READ
-from service.api.rows.batch_metrics import Outside, metrics_of, metrics_of_outside
+from service.api.rows.batch_metrics import OutsidePredictions, metrics_of, metrics_of_outside
 from service.api.rows.batches import read_batch
 from service.api.rows.feedback import LABELLED_ROWS
 from service.api.rows.formats.json_tables import FEEDBACK
@@ -49,7 +49,7 @@ async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh)
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK, fresh)
 
-    def rows_of(validator: RowValidator) -> tuple[Any, Floats, Labels, Outside]:
+    def rows_of(validator: RowValidator) -> tuple[Any, Floats, Labels, OutsidePredictions]:
         return *validator.prediction(table), validator.labels_to_score(table), validator.outside(table)
 
     while True:  # until the rows are read with the features that the model has when it predicts them
@@ -61,7 +61,7 @@ async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh)
             return _encode(answer)
 
 
-def _evaluate(replica: Replica, raw: Floats, labels: Labels, outside: Outside) -> Evaluated:
+def _evaluate(replica: Replica, raw: Floats, labels: Labels, outside: OutsidePredictions) -> Evaluated:
     """Predict n rows (n, F) and compare the predictions with the labels."""
     own, p_true = replica.model.own, np.zeros(len(raw))
     theirs = None if outside is None else metrics_of_outside(outside, labels)

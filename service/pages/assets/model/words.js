@@ -22,7 +22,9 @@ export const SCORES = {
 };
 
 /** Baselines by their names in the API. */
-export const BASELINES = { no_change: "No change", majority: "Majority class", last_value: "Last value", served: "Your model (served)" };
+export const BASELINES = {
+    no_change: "No change", majority: "Majority class", last_value: "Last value", served: "Your model (served)",
+};
 
 /** The score that a task is judged by. */
 export const scoreOf = (task) => (task === "classification" ? "accuracy" : "mse");
