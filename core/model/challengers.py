@@ -200,7 +200,7 @@ def compare_anew(model: Model) -> None:
 
 def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
     """Rows of an observer, whose answers are what the model outside predicted."""
-    outside = [None] * len(rows.raw) if rows.outside is None else np.array(rows.outside, object).tolist()
+    outside = [None] * len(rows.raw) if rows.outside is None else list(rows.outside)
     by = model.own.learner_id
     return replace(rows, returned=[ServedPrediction(prediction, by=by) for prediction in outside])
 

@@ -96,7 +96,8 @@ def _outside(segments: Sequence[Rows]) -> Sequence[Any] | None:
     found = list[Any]()
     for rows in segments:
         kept = None if rows.served is None else rows.served.outside
-        found.extend([kept] * len(rows.X) if rows.outside is None else rows.outside)
+        own = rows.outside.tolist() if isinstance(rows.outside, np.ndarray) else rows.outside
+        found += [kept] * len(rows.X) if own is None else own
     return found
 
 
