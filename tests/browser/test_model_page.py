@@ -67,7 +67,7 @@ async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
     await page.get_by_role("button", name="Promote candidate").click()
     await expect(page.locator("dialog[open]")).to_contain_text(f"{candidate['difference']['rows']:,} compared rows")
     async with page.expect_request("**/candidate/promote") as sent:
-        await page.get_by_role("button", name="Promote nevertheless").click()
+        await page.get_by_role("button", name="Promote anyway").click()
     assert {"force": True} == (await sent.value).post_data_json
     await expect(page.locator("#model-badges")).to_contain_text("vigo")
     await expect(page.locator("tr[data-challenger=previous]")).to_contain_text("dfop")

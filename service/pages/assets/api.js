@@ -51,13 +51,13 @@ function shown(value) {
 }
 
 /**
- * Send a request; `how` has method, body, query, headers, signal. A missing or refused key is asked for, and the
+ * Send a request; `how` has method, body (or a `text` that is not JSON), query, headers, signal. A missing or refused key is asked for, and the
  * request sent again with it. What is refused is thrown as a Problem; 304 comes back where `headers` hold If-None-
  * Match.
  */
-export async function request(path, { method = "GET", body, query, headers = {}, signal } = {}) {
+export async function request(path, { method = "GET", body, text, query, headers = {}, signal } = {}) {
     const json = body === undefined ? {} : { "Content-Type": "application/json" };
-    const sent = { method, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: "no-store" };
+    const sent = { method, body: body === undefined ? text : JSON.stringify(body), signal, cache: "no-store" };
     for (;;) {
         const used = key();
         const all = { ...json, ...headers, ...(used !== null && { Authorization: `Bearer ${used}` }) };

@@ -122,8 +122,11 @@ function csv({ columns, rows }) {
     return [columns, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
-function save(name, text, type) {
-    const link = h("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+const save = (name, text, type) => saveAs(name, new Blob([text], { type }));
+
+/** Let the browser save a file. */
+export function saveAs(name, blob) {
+    const link = h("a", { href: URL.createObjectURL(blob), download: name });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

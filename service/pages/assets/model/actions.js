@@ -62,8 +62,11 @@ export function problemNotice(error) {
     return h("div.notice.bad", [...scope, ...error.lines].map((line) => h("p", line)), error.page && h("p", link()));
 }
 
-/** Ask before something that cannot be undone; `text`: paragraphs; `action`: what the button says. */
-export function confirmed({ title, text, action, danger = true }) {
+/**
+ * Ask before something that cannot be undone; `text`: paragraphs; `action`: what the button says; `typed`: what has to be
+ * typed in before it can be pressed.
+ */
+export function confirmed({ title, text, action, danger = true, typed = null }) {
     return new Promise((resolve) => {
         const close = (answer) => {
             dialog.remove();
@@ -71,14 +74,17 @@ export function confirmed({ title, text, action, danger = true }) {
         };
         const button = (kind, label, data, answer) =>
             h(`button.button${kind}`, { type: "button", data, on: { click: () => close(answer) } }, label);
+        const yes = button(danger ? ".danger" : ".primary", action, { confirm: "yes" }, true);
+        const check = ({ target }) => (yes.disabled = target.value !== typed);
+        const how = { type: "text", autocomplete: "off", spellcheck: "false", on: { input: check } };
+        const asked = typed !== null && h("label.field", `Type ${typed} to go on`, h("input", how));
+        yes.disabled = typed !== null;
         const dialog = h("dialog", { "aria-labelledby": "confirm-title", on: { cancel: () => close(false) } },
             h("div.stack",
                 h("h2", { id: "confirm-title" }, title),
                 [text].flat().map((line) => h("p", line)),
-                h("div.row.end",
-                    button("", "Cancel", {}, false),
-                    button(danger ? ".danger" : ".primary", action, { confirm: "yes" }, true),
-                ),
+                asked,
+                h("div.row.end", button("", "Cancel", {}, false), yes),
             ),
         );
         document.body.append(dialog);

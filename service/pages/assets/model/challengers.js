@@ -104,7 +104,7 @@ function promoteButton(model, { name }, said) {
             `${name} (${own.config.algorithm}) answers from then on; the present learner continues as the ` +
             'challenger "previous". All differences restart from zero. The service first writes a snapshot.';
         const text = [comparedText(difference), ...(force ? [unproven] : []), then];
-        const label = force ? "Promote nevertheless" : "Promote";
+        const label = force ? "Promote anyway" : "Promote";
         if (!(await confirmed({ title: `Promote ${name}?`, text, action: label, danger: force }))) return;
         const body = force ? { force } : undefined;
         await json(model.path(`challengers/${encodeURIComponent(name)}/promote`), { method: "POST", body });

@@ -1,14 +1,17 @@
 // Features: their kinds, the weights of linear models, what the last drifts have moved, and where a change of features
 // stands.
 
-import { track } from "../charts/bars.js";
+import { json } from "../api.js";
+import { bars, sparkline, track } from "../charts/bars.js";
 import { Frame, more, named, numbersAt, scrolled, tableOf } from "../charts/frame.js";
 import { fact, fill, h, patch } from "../dom.js";
 import { number, rowsText } from "../format.js";
+import { problemNotice } from "./actions.js";
 import { featureOf } from "./words.js";
 
 const SHOWN_MAX = 60;
 const EPISODES = 5;
+const EFFECTS_MAX = 12;
 const COLUMNS = ["name", "kind", "weight", "moved.row", "moved.before", "moved.after"];
 const ANY = "Rows may have any names; the model keeps no list of them.";
 const UNKNOWN = "The first feedback row determines the features.";
@@ -24,7 +27,7 @@ export function features(model, place) {
     const rows = () => rowsOf(model.docs);
     const numbers = () => numbersAt(rows(), COLUMNS);
     const frame = new Frame({ title: "Features in use", plain: true, file: `${model.name}-features`, numbers });
-    fill(place, change, frame.element);
+    fill(place, change, frame.element, effects(model));
     model.when(["features"], ({ features: shown }) => {
         patch(change, changeOf(shown));
         change.hidden = shown.phase === "steady";
@@ -34,6 +37,39 @@ export function features(model, place) {
         frame.note(rows().length ? noteOf(weights) : "");
         frame.show(rows().length ? table(rows(), weights) : h("p.muted", none));
     });
+}
+
+/** Which features matter, asked for when it is opened: the service takes up to a second to find out. */
+function effects(model) {
+    const inside = h("div.stack");
+    const load = async () => {
+        if (!details.open) return;
+        try {
+            fill(inside, effectsShown(await json(model.path("effects"))));
+        } catch (error) {
+            fill(inside, problemNotice(error));
+        }
+    };
+    const details = h("details.folded", { on: { toggle: load } }, h("summary", "Which features matter"), inside);
+    return details;
+}
+
+function effectsShown({ features: list, rows, curves = {} }) {
+    if (!rows) return h("p.muted", "No row has been learned yet.");
+    const what = `How far each feature moves the score, on average over ${rowsText(rows)}.`;
+    const shown = list.slice(0, EFFECTS_MAX).map(({ name, mean_abs: value }) => ({ name, value, tone: "tone-1" }));
+    const curve = (name) => {
+        const values = Object.values(curves[name]?.values ?? {}).at(-1);
+        const how = { label: `Curve of ${name}`, width: 120, height: 30, tone: "tone-1" };
+        return values && h("li.row", h("span.grow", name), sparkline(values, how));
+    };
+    const drawn = shown.map(({ name }) => curve(name)).filter(Boolean);
+    return [
+        h("p.help", what),
+        bars(shown, { label: "Which features matter" }),
+        more(list.length - EFFECTS_MAX, "more features"),
+        drawn.length > 0 && [h("p.label", "What each adds, from low to high values"), h("ul.plain-list", drawn)],
+    ];
 }
 
 function noteOf(weights) {

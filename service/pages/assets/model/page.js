@@ -3,6 +3,7 @@
 
 import { byId } from "../dom.js";
 import { showRights } from "./actions.js";
+import { care } from "./care.js";
 import { challengers } from "./challengers.js";
 import { configuration } from "./configuration.js";
 import { ModelDocuments } from "./documents.js";
@@ -15,7 +16,7 @@ import { quality } from "./quality.js";
 import { log, pending, snapshots } from "./records.js";
 import { score } from "./score.js";
 
-const PARTS = { score, hand, quality, learner, features, drift, challengers, configuration, pending, snapshots, log };
+const PARTS = { score, hand, quality, learner, features, drift, challengers, configuration, care, pending, snapshots, log };
 
 const model = new ModelDocuments(decodeURIComponent(location.pathname.split("/").pop()));
 head(model);

@@ -23,7 +23,7 @@ export const SCORES = {
 
 /** Baselines by their names in the API. */
 export const BASELINES = {
-    no_change: "No change", majority: "Majority class", last_value: "Last value", served: "Your model (served)",
+    no_change: "No change", majority: "Majority class", last_value: "Last value", served: "Your model",
 };
 
 /** The score that a task is judged by. */

@@ -4,6 +4,7 @@ import { json, root } from "../api.js";
 import { copyButton } from "../copy.js";
 import { h } from "../dom.js";
 import { key } from "../key.js";
+import { newModel } from "./create.js";
 
 const TAUGHT = { features: { outside: 4.5, wind: 2.0 }, label: 61.5, id: "mon-1" };
 const CALLS = [
@@ -23,7 +24,8 @@ export async function firstModel() {
         h("div.card.first", h("header", h("h2", title)), h("div.inside.stack", children));
     const installed = h("p.muted.small", "If installed by make: .venv/bin/onepass demo.");
     return h("div.stack",
-        card(none, h("p.muted", THREE), callList()),
+        card(none, h("p", h("button.button.primary", { type: "button", on: { click: newModel } }, "New model")),
+            h("p.muted", THREE), callList()),
         card("Or watch some models at work", h("p.muted", DEMO), code("onepass demo"), installed),
     );
 }

@@ -6,6 +6,7 @@ import { whole } from "../format.js";
 import { askForKey } from "../key.js";
 import { poll, STATES } from "../poll.js";
 import { whenRead } from "../shell.js";
+import { newModel } from "./create.js";
 import { calls, firstModel, notice, nothingFound } from "./empty.js";
 import { List, speedText } from "./list.js";
 
@@ -72,7 +73,14 @@ function show() {
     poll(look, { signal: following.signal, onState: showState });
 }
 
+/** Whether the key in use may create models. */
+async function showCreate() {
+    const { scope } = await json("key").catch(() => ({}));
+    byId("create").hidden = scope !== "admin";
+}
+
 async function showModels(page) {
+    if (models === null) showCreate();
     models = page.models;
     const none = models.length === 0;
     say(list.update(models, !sorted));
@@ -173,6 +181,7 @@ function listen() {
         byId("again").hidden = true;
     });
     on("calls", "toggle", showCalls);
+    on("create", "click", newModel);
     on("next", "click", ({ target }) => turn(target.dataset.cursor, [...view.before, view.cursor]));
     on("previous", "click", () => turn(view.before.at(-1) ?? null, view.before.slice(0, -1)));
     addEventListener("popstate", () => {

@@ -1,0 +1,34 @@
+// The whole model: its state as a file, what it has learned forgotten, the model deleted.
+
+import { json, request, root } from "../api.js";
+import { saveAs } from "../charts/frame.js";
+import { fill, h } from "../dom.js";
+import { actionButton, confirmed, needing, sayer, tell } from "./actions.js";
+
+const KEPT = "Configuration, features in use and ids stay. The service keeps its snapshots: restoring one brings it back.";
+const GONE = "Its rows, metrics, snapshots and challengers are deleted with it. Nothing brings them back but an export.";
+
+export function care(model, place) {
+    const said = sayer();
+    const save = async () => {
+        const answer = await request(model.path("state"));
+        saveAs(`${model.name}.safetensors`, await answer.blob());
+        tell(said, "Saved. PUT /models/NAME/state, or onepass import, makes a model of it.");
+    };
+    const reset = async () => {
+        const text = ["The model forgets every row it has learned; its metrics start again.", KEPT];
+        if (!(await confirmed({ title: `Reset ${model.name}?`, text, action: "Reset" }))) return;
+        await json(model.path("reset"), { method: "POST" });
+        await model.refresh("model", "features", "challengers");
+        tell(said, "The model has forgotten what it had learned.");
+    };
+    const remove = async () => {
+        const question = { title: `Delete ${model.name}?`, text: GONE, action: "Delete", typed: model.name };
+        if (!(await confirmed(question))) return;
+        await json(model.path(), { method: "DELETE" });
+        location.assign(root);
+    };
+    const button = (label, action, kind = "") => actionButton(label, action, { kind: `.small${kind}`, said });
+    const admin = h("div.row", button("Reset", reset, ".danger"), button("Delete", remove, ".danger"));
+    fill(place, h("div.stack", h("div.row", button("Export", save)), needing("admin", admin), said));
+}

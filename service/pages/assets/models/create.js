@@ -1,0 +1,95 @@
+// A new model: its name and its task, and perhaps a file that it learns first.
+
+import { address, json, request } from "../api.js";
+import { fill, h } from "../dom.js";
+import { whole } from "../format.js";
+import { actionForm, sayer, tell } from "../model/actions.js";
+import { answered, field } from "../model/fields.js";
+
+const PART_BYTES = 1_000_000;
+const TASKS = [["classification", "Classes: one of several labels"], ["regression", "Numbers"]];
+const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
+const select = (options) => h("select", options.map(([value, text]) => h("option", { value }, text)));
+
+/** Ask for a new model in a dialog, create it, and go to its page. */
+export function newModel() {
+    const said = sayer();
+    const name = h("input", { type: "text", required: "", pattern: NAME, autocomplete: "off", spellcheck: "false" });
+    const task = select(TASKS);
+    const labels = h("textarea.short", { spellcheck: "false", placeholder: "one per line" });
+    const file = h("input", { type: "file", accept: ".csv,text/csv" });
+    const column = h("select");
+    const help = "Letters, digits, dots, dashes and underscores.";
+    const labelsField = field("Labels", labels, { path: "labels", help: "Leave empty to take them from the rows." });
+    const columnField = field("Column of the label", column, { path: "label" });
+    const submit = h("button.button.primary", { type: "submit" }, "Create");
+    const cancel = h("button.button", { type: "button", on: { click: () => dialog.remove() } }, "Cancel");
+    let table = null;
+    const shown = () => {
+        labelsField.hidden = task.value === "regression";
+        columnField.hidden = table === null;
+    };
+    const read = async () => {
+        table = file.files.length ? tableOf(await file.files[0].text()) : null;
+        fill(column, (table?.names ?? []).map((own) => h("option", { value: own }, own)));
+        column.selectedIndex = column.options.length - 1;
+        shown();
+    };
+    const create = async () => {
+        const given = labels.value.split("\n").map((line) => line.trim()).filter(Boolean);
+        const body = { task: task.value, ...(given.length && task.value !== "regression" && { labels: given }) };
+        const path = `models/${encodeURIComponent(name.value)}`;
+        const made = await answered(form, said, path, { method: "PUT", body });
+        if (made?.version > 0) tell(said, `${name.value} exists already. Choose another name.`, "warn");
+        if (!made || made.version > 0) return;
+        if (table) await teach(path, table, column.value, said);
+        location.assign(address(`ui/${path}`));
+    };
+    const form = actionForm(".stack", submit, create, said,
+        field("Name", name, { path: "name", help }),
+        field("What it predicts", task, { path: "task" }),
+        labelsField,
+        field("Learn a file first (optional)", file, { help: "CSV in UTF-8 with a header." }),
+        columnField,
+        said,
+        h("div.row.end", cancel, submit),
+    );
+    const dialog = h("dialog", { "aria-labelledby": "create-title", on: { close: () => dialog.remove() } },
+        h("div.stack", h("h2", { id: "create-title" }, "New model"), form));
+    task.addEventListener("change", shown);
+    file.addEventListener("change", read);
+    shown();
+    document.body.append(dialog);
+    dialog.showModal();
+}
+
+/** A CSV file: its header, the names in it, what stands between cells, and its lines. */
+function tableOf(text) {
+    const [header, ...lines] = text.replace(/^\uFEFF/, "").split(/\r?\n/);
+    const counts = [",", ";", "\t", "|"].map((own) => [header.split(own).length, own]);
+    const [[, delimiter]] = counts.sort(([one], [other]) => other - one);
+    const names = header.split(delimiter).map((own) => own.replace(/^"(.*)"$/, "$1"));
+    return { header, names, delimiter, lines: lines.filter((line) => line !== "") };
+}
+
+/** Send the rows in parts; a quoted cell may go on in the next line. */
+async function teach(path, { header, delimiter, lines }, label, said) {
+    const query = { label, delimiter: delimiter === "\t" ? "tab" : delimiter };
+    const headers = { "Content-Type": "text/csv" };
+    let part = [];
+    let size = 0;
+    let quoted = false;
+    let rows = 0;
+    for (const [at, line] of lines.entries()) {
+        part.push(line);
+        size += line.length;
+        quoted = quoted !== ((line.split('"').length - 1) % 2 === 1);
+        if (quoted || (size < PART_BYTES && at < lines.length - 1)) continue;
+        const text = [header, ...part, ""].join("\n");
+        const sent = await request(`${path}/feedback/batch`, { method: "POST", text, query, headers });
+        ({ rows } = await sent.json());
+        tell(said, `${whole(rows)} rows learned`);
+        part = [];
+        size = 0;
+    }
+}

@@ -1,0 +1,71 @@
+"""What a person without a terminal does: create a model from a file, see what matters, export, reset and delete it."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+ROWS = [(at % 10, at % 3, "leaves" if at % 10 > 5 else "stays") for at in range(120)]
+
+
+async def test_a_model_is_created_from_a_file(visits, api, axe, tmp_path):
+    """Name, task and a file with semicolons; a name that is taken otherwise is refused at its field."""
+    file = tmp_path / "churn.csv"
+    file.write_text("calls;visits;label\n" + "".join(f"{a};{b};{label}\n" for a, b, label in ROWS))
+    api.put("/models/care-taken", json={"task": "regression"}).raise_for_status()
+    page = await visits.open("", statuses=(409,))
+    await page.get_by_role("button", name="New model").first.click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_label("Column of the label")).to_be_hidden()
+    await axe(page)
+    await dialog.get_by_label("Name", exact=True).fill("care-taken")
+    await dialog.get_by_role("button", name="Create").click()
+    await expect(dialog).to_contain_text("differs from the model's value")
+    await dialog.get_by_label("Name", exact=True).fill("care-churn")
+    await dialog.get_by_label("Labels", exact=True).fill("stays\nleaves")
+    await dialog.get_by_label("Learn a file first").set_input_files(file)
+    await expect(dialog.get_by_label("Column of the label")).to_have_value("label")
+    await dialog.get_by_role("button", name="Create").click()
+    await page.wait_for_url("**/ui/models/care-churn")
+    await expect(page.locator("#model-rows")).to_have_text("120")
+    found = api.get("/models/care-churn").json()
+    assert (["stays", "leaves"], 120) == (found["config"]["labels"], found["rows"])
+    assert ["calls", "visits"] == [one if isinstance(one, str) else one["name"] for one in found["info"]["features"]]
+
+
+async def test_what_matters_is_shown(look, api):
+    """The features of the effects, and the curves of an additive model."""
+    api.put("/models/care-curves", json={"task": "classification", "algorithm": "ga2m"}).raise_for_status()
+    body = {"columns": ["calls", "visits"], "data": [row[:2] for row in ROWS], "labels": [row[2] for row in ROWS]}
+    api.post("/models/care-curves/feedback/batch", json=body).raise_for_status()
+    page = await look("care-curves")
+    await page.get_by_text("Which features matter").first.click()
+    bars = page.get_by_role("list", name="Which features matter").get_by_role("listitem")
+    await expect(bars).to_have_count(2)
+    await expect(bars.first).to_contain_text("calls")
+    await expect(page.get_by_role("img", name="Curve of calls")).to_be_visible()
+
+
+async def test_a_model_is_exported_reset_and_deleted(look, api):
+    """The file is its state; what cannot be undone is asked, and the name has to be typed in."""
+    api.put("/models/care-gone", json={"task": "regression"}).raise_for_status()
+    body = {"columns": ["a"], "data": [[at] for at in range(30)], "labels": [*range(30)]}
+    api.post("/models/care-gone/feedback/batch", json=body).raise_for_status()
+    page = await look("care-gone")
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name="Export", exact=True).click()
+    download = await saved.value
+    assert "care-gone.safetensors" == download.suggested_filename
+    assert api.get("/models/care-gone/state").content == (await download.path()).read_bytes()
+    await page.get_by_role("button", name="Reset", exact=True).click()
+    await page.locator("dialog [data-confirm]").click()
+    await expect(page.locator("#model-rows")).to_have_text("0")
+    await page.get_by_role("button", name="Delete", exact=True).click()
+    await expect(page.locator("dialog [data-confirm]")).to_be_disabled()
+    await page.get_by_label("Type care-gone to go on").fill("care-gon")
+    await expect(page.locator("dialog [data-confirm]")).to_be_disabled()
+    await page.get_by_label("Type care-gone to go on").fill("care-gone")
+    await page.locator("dialog [data-confirm]").click()
+    await page.wait_for_url(re.compile(r"/$"))
+    assert 404 == api.get("/models/care-gone").status_code
