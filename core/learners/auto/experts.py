@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 from core.contract import Spec
 from core.learners.algorithm import Algorithm
 from core.learners.families import SINGLE
+from core.learners.neighbours import NEAREST
 
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = ("small", "medium", "large")
@@ -22,8 +23,11 @@ RAW, SCALED, RANDOM, PRODUCTS, LAGGED = range(5)
 """The column sets."""
 
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
-COLUMNS_MAX: Final = {"vigo": 64, "vigow": 64}
-"""Most columns for a family that factors a matrix of them per class; beyond it the family is left out."""
+EXPERTS = SINGLE | {NEAREST.id: NEAREST}
+"""The learners that experts may have."""
+COLUMNS_MAX: Final = {"vigo": 64, "vigow": 64, "neighbours": 32}
+"""Most columns for a family that factors a matrix of them per class, or looks at many rows; beyond it the family is
+left out."""
 SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
 """Most columns for a column set; beyond it the set is left out, so that no expert on it has more than 255."""
 LAGGED_LABELS = 2
@@ -42,7 +46,7 @@ class Recipe(NamedTuple):
     @property
     def family(self) -> Algorithm:
         """The catalogue's entry of its learner."""
-        return SINGLE[self.algorithm]
+        return EXPERTS[self.algorithm]
 
 
 _CLASSIFIERS = (
@@ -60,6 +64,7 @@ _CLASSIFIERS = (
     Recipe("dynamic_odm_random", "dynamic_odm", RANDOM, {}, 1),
     Recipe("dfop_003_random", "dfop", RANDOM, {"forgetting_rate": 0.003}, 1),
     Recipe("dfop_001_products", "dfop", PRODUCTS, {"forgetting_rate": 0.001}, 1),
+    Recipe("neighbours", "neighbours", SCALED, {}, 1),
     Recipe("vigo", "vigo", RAW, {}, 2),
     Recipe("rls_random", "rls", RANDOM, {}, 2),
     Recipe("rls_products", "rls", PRODUCTS, {}, 2),
@@ -74,6 +79,7 @@ _REGRESSIONS = (
     Recipe("dfop_003_no_bias", "dfop", RAW, {"forgetting_rate": 0.003, "bias": False}, 1),
     Recipe("dfop_003_random", "dfop", RANDOM, {"forgetting_rate": 0.003}, 1),
     Recipe("dfop_001_products", "dfop", PRODUCTS, {"forgetting_rate": 0.001}, 1),
+    Recipe("neighbours", "neighbours", SCALED, {}, 1),
     Recipe("rls_random", "rls", RANDOM, {}, 2),
     Recipe("rls_products", "rls", PRODUCTS, {}, 2),
     Recipe("dfop_02_random", "dfop", RANDOM, {"forgetting_rate": 0.02}, 2),

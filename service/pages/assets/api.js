@@ -51,9 +51,9 @@ function shown(value) {
 }
 
 /**
- * Send a request; `how` has method, body (or a `text` that is not JSON), query, headers, signal. A missing or refused key is asked for, and the
- * request sent again with it. What is refused is thrown as a Problem; 304 comes back where `headers` hold If-None-
- * Match.
+ * Send a request; `how` has method, body (or a `text` that is not JSON), query, headers, signal. A missing or refused
+ * key is asked for, and the request sent again with it. What is refused is thrown as a Problem; 304 comes back where
+ * `headers` hold If-None-Match.
  */
 export async function request(path, { method = "GET", body, text, query, headers = {}, signal } = {}) {
     const json = body === undefined ? {} : { "Content-Type": "application/json" };

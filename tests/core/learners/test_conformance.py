@@ -6,7 +6,8 @@ from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
-from core.learners.catalogue import ALGORITHMS, find
+from core.learners.catalogue import ALGORITHMS, EVERY, find
+from core.learners.neighbours import NEAREST
 from core.problems import Invalid
 from core.state.envelope import dump, load
 from tests.core.learners.streams import (
@@ -29,7 +30,7 @@ WIDE, WIDE_ROWS = 300, 140
 LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
 """Their class is that of the largest density, not always of the largest probability."""
 EXAMPLE = example()
-LISTED = ({EXAMPLE.id: EXAMPLE} | ALGORITHMS).values()
+LISTED = ({EXAMPLE.id: EXAMPLE, NEAREST.id: NEAREST} | ALGORITHMS).values()
 CASES = [
     pytest.param(algorithm, task, classes, id=f"{algorithm.id}-{task}{classes or ''}")
     for algorithm in LISTED
@@ -58,7 +59,8 @@ every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algori
 @pytest.fixture(autouse=True)
 def _with_the_example(monkeypatch):
     """The worked example of core/learners/README.md is listed while it is tested here."""
-    monkeypatch.setitem(ALGORITHMS, EXAMPLE.id, ALGORITHMS.get(EXAMPLE.id, EXAMPLE))
+    for own in (EXAMPLE, NEAREST):
+        monkeypatch.setitem(EVERY, own.id, EVERY.get(own.id, own))
 
 
 @every_case

@@ -1,0 +1,219 @@
+r"""The nearest of the last rows: an expert of `auto` for what no plane, bin or bell describes. Not in the catalogue.
+
+Of the last W = 500 rows with their labels, the k = 7 nearest to a row x by Euclidean distance d_j count with
+
+    w_j = 1 / (.05 + d_j^2 / d_k^2)                       d_k the distance of the farthest of them; all 1 where it is 0
+    classes   p_c = (sum_j w_j [y_j = c] + 1 / C) / (sum_j w_j + 1)
+    numbers   sum_j w_j y_j / sum_j w_j                   with the weighted deviation of their labels
+
+Before the first row classes are equally probable, and the number is 0. Columns should be on one scale; values count
+within +-1e6, labels within +-1e300. Of rows at the same distance the older one counts.
+
+Source: Fix, Hodges: Discriminatory Analysis, 1951; a window for streams: Losing, Hammer, Wersing: KNN classifier with
+self adjusting memory, ICDM 2016, which keeps more than the last rows.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+import numpy as np
+from numba import njit
+
+from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Header, Ints, Spec
+from core.learners.algorithm import Algorithm
+from core.learners.learner import RowLearner
+from core.learners.posterior import View
+from core.state.layout import WHOLE, Array, Counts, Layout
+
+WINDOW, NEIGHBOURS = 500, 7
+"""W and k."""
+VALUE_MAX, LABEL_MAX = 1e6, 1e300
+FIRST_ROWS = 16
+"""Rows of the arrays at first; they double up to W."""
+_NEAR = 0.05
+
+
+@njit(cache=True, nogil=True)
+def _nearest(x: Floats, held: Floats, count: int, near: Ints, apart: Floats) -> int:
+    """The rows nearest to x (d,) among the first ``count`` of ``held`` (W, d) and their squared distances, in order."""
+    found = 0
+    for i in range(count):
+        total, bound = 0.0, apart[NEIGHBOURS - 1] if found == NEIGHBOURS else np.inf
+        for j in range(x.shape[0]):
+            away = min(max(x[j], -VALUE_MAX), VALUE_MAX) - held[i, j]
+            total += away * away
+            if total >= bound:
+                break
+        if total >= bound:
+            continue
+        at = found if found < NEIGHBOURS else NEIGHBOURS - 1
+        while at > 0 and apart[at - 1] > total:
+            near[at], apart[at] = near[at - 1], apart[at - 1]
+            at -= 1
+        near[at], apart[at] = i, total
+        found = min(found + 1, NEIGHBOURS)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _answer(
+    labels: Floats, near: Ints, apart: Floats, found: int, row: int, numbers: bool, value: Ints, out: Floats
+) -> None:
+    """The prediction of a row from its neighbours, into ``value`` and ``out`` as of ``RowLearner.predict_into``."""
+    farthest, total = apart[found - 1] if found else 0.0, 0.0
+    if numbers:
+        mean = square = 0.0
+        for at in range(found):
+            weight = 1.0 / (_NEAR + apart[at] / farthest) if farthest > 0.0 else 1.0
+            total += weight
+            mean += weight / total * (labels[near[at]] - mean)
+        for at in range(found):
+            weight = 1.0 / (_NEAR + apart[at] / farthest) if farthest > 0.0 else 1.0
+            away = min(abs(labels[near[at]] - mean), 1e150)
+            square += weight / total * away * away
+        out[0, row], out[1, row] = mean, math.sqrt(square)
+        return
+    C, best = out.shape[1], 0
+    for c in range(C):
+        out[row, c] = 1.0 / C
+    for at in range(found):
+        weight = 1.0 / (_NEAR + apart[at] / farthest) if farthest > 0.0 else 1.0
+        total += weight
+        out[row, int(labels[near[at]])] += weight
+    for c in range(C):
+        out[row, c] /= total + 1.0
+        if out[row, c] > out[row, best]:
+            best = c
+    value[row] = best
+
+
+@njit(f"void({ROWS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, i8, b1, {CLASSES}, {TABLE})", cache=True, nogil=True)
+def answer_and_keep(
+    X: Floats, y: Floats, held: Floats, labels: Floats, rows: int, numbers: bool, value: Ints, out: Floats
+) -> None:
+    """Predict n rows X (n, d) by those held; with labels y (n,), each row is then held in place of the oldest.
+
+    ``rows``: were learned before; ``numbers``: whether labels are; ``value`` is not written then.
+    """
+    near, apart = np.empty(NEIGHBOURS, dtype=np.int64), np.empty(NEIGHBOURS)
+    for i in range(X.shape[0]):
+        found = _nearest(X[i], held, min(rows, WINDOW), near, apart)
+        _answer(labels, near, apart, found, i, numbers, value, out)
+        if y.shape[0]:
+            at = rows % WINDOW
+            for j in range(X.shape[1]):
+                held[at, j] = min(max(X[i, j], -VALUE_MAX), VALUE_MAX)
+            labels[at] = min(max(y[i], -LABEL_MAX), LABEL_MAX)
+            rows += 1
+
+
+class Neighbours(RowLearner):
+    """The learner of the nearest rows.
+
+    State:
+        held (w, d), labels (w,)   the last rows and their labels, a ring of W once w = W
+        rows                       learned since the last ``forget``
+    """
+
+    layout: ClassVar = Layout(
+        {
+            "held": Array("rows", "D", within=VALUE_MAX),
+            "labels": Array("rows", within=LABEL_MAX),
+            "tally": Array(1, within=WHOLE),
+        }
+    )
+    object_bytes: ClassVar = 500
+    deviates: ClassVar = True
+    extensible: ClassVar = True
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        self.held, self.labels, self.tally = np.zeros((FIRST_ROWS, spec.dimension)), np.zeros(FIRST_ROWS), np.zeros(1)
+
+    @classmethod
+    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
+        """The sizes of the layout, once the window is full."""
+        del classes
+        return {"rows": WINDOW, "D": spec.dimension}
+
+    @classmethod
+    def row_cost(cls, spec: Spec, classes: int) -> float:
+        """The distances to all rows of the window."""
+        return 3.0 * WINDOW * (spec.dimension + 2.0) + 50.0 * max(classes, 1)
+
+    def add_class(self) -> None:
+        """One more class."""
+        self.classes += 1
+
+    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
+        """Predict rows."""
+        answer_and_keep(X, np.empty(0), self.held, self.labels, int(self.tally[0]), self.regression, value, out)
+
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """Learn rows. Takes no discounts and no weights."""
+        del discounts, weights
+        self._grow(int(self.tally[0]) + len(X))
+        answer_and_keep(X, y, self.held, self.labels, int(self.tally[0]), self.regression, value, out)
+        self.tally += len(X)
+
+    def _grow(self, rows: int) -> None:
+        """Make room for so many rows."""
+        room = capacity(rows)
+        if room > len(self.held):
+            more = room - len(self.held)
+            self.held = np.concatenate([self.held, np.zeros((more, self.held.shape[1]))])
+            self.labels = np.concatenate([self.labels, np.zeros(more)])
+
+    def forget(self) -> None:
+        """Only the rows from now on are looked at."""
+        self.held, self.labels = self.held[:FIRST_ROWS] * 0.0, self.labels[:FIRST_ROWS] * 0.0
+        self.tally[:] = 0.0
+
+    def extend(self, other: Self, places: Ints) -> None:
+        """Continue for a learner of fewer columns; see ``core.contract.Extensible``."""
+        self.held = np.zeros((len(other.held), self.held.shape[1]))
+        self.held[:, places] = other.held
+        self.labels, self.tally, self.classes = other.labels.copy(), other.tally.copy(), other.classes
+
+    def weights(self) -> None:
+        """None: there are none."""
+        return
+
+    def posterior(self, view: View) -> Header:
+        """How many rows are held."""
+        del view
+        return self.info()
+
+    def info(self) -> Header:
+        """Rows held."""
+        return {"rows": int(min(self.tally[0], WINDOW))}
+
+    def _sizes(self, found: Counts) -> Counts:
+        del found
+        return {"D": self.spec.dimension}
+
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        if len(held["held"]) != capacity(int(held["tally"][0])):
+            raise ValueError("held: of another length than so many rows make")
+        labels = held["labels"]
+        if not self.regression and ((labels < 0) | (labels >= max(found["classes"], 1)) | (labels % 1 != 0)).any():
+            raise ValueError("labels: a class that is not there")
+
+
+def capacity(rows: int) -> int:
+    """Rows of the arrays after so many rows: 16, 32, ... W."""
+    return min(1 << max(rows - 1, FIRST_ROWS - 1).bit_length(), WINDOW)
+
+
+NEAREST = Algorithm(
+    id="neighbours",
+    tasks=("classification", "regression"),
+    summary="The nearest of the last rows.",
+    use_when="Only within auto.",
+    paper="Fix, Hodges: Discriminatory Analysis, 1951",
+    equation="",
+    params=(),
+    learner="core.learners.neighbours:Neighbours",
+)
+"""Its entry for the experts of `auto`."""

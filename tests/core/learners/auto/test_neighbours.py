@@ -1,0 +1,102 @@
+"""The nearest of the last rows, against a plain loop over all of them; and what they add to `auto`."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from core.contract import Spec
+from core.learners.catalogue import find
+from core.learners.neighbours import FIRST_ROWS, NEAREST, NEIGHBOURS, WINDOW, Neighbours, capacity
+
+RNG = np.random.default_rng(8)
+N = 1200
+X = RNG.normal(size=(N, 3))
+CLASSES = (np.hypot(X[:, 0], X[:, 1]) * 2).astype(np.int64) % 3
+NUMBERS = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
+
+
+def learner(regression, classes=3):
+    """One that has learned nothing."""
+    made = Neighbours(Spec("regression" if regression else "classification", 3, {}))
+    for _ in range(0 if regression else classes):
+        made.add_class()
+    return made
+
+
+def oracle(held, labels, x, regression, classes=3):
+    """What the equations say of a row, by sorting all distances."""
+    if not len(held):
+        return (0.0, 0.0) if regression else np.full(classes, 1.0 / classes)
+    squares = ((held - x) ** 2).sum(axis=1)
+    near = np.argsort(squares, kind="stable")[:NEIGHBOURS]
+    w = 1.0 / (0.05 + squares[near] / squares[near[-1]]) if squares[near[-1]] else np.ones(len(near))
+    if regression:
+        mean = w @ labels[near] / w.sum()
+        return mean, np.sqrt(w @ (labels[near] - mean) ** 2 / w.sum())
+    return np.array([w[labels[near] == c].sum() + 1.0 / classes for c in range(classes)]) / (w.sum() + 1.0)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_it_is_the_nearest_rows(regression):
+    """Of fewer than the window and of more, one by one and in blocks."""
+    y = NUMBERS if regression else CLASSES
+    whole, rows = learner(regression), learner(regression)
+    told = whole.learn(X, y)
+    for i in range(N):
+        found = rows.learn(X[i : i + 1], y[i : i + 1])
+        assert found.value[0] == told.value[i]
+        if i % 97 < 3:
+            expected = oracle(X[max(0, i - WINDOW) : i], y[max(0, i - WINDOW) : i], X[i], regression)
+            own = (told.value[i], told.std[i]) if regression else told.probabilities[i]
+            assert_allclose(own, expected, rtol=1e-9, atol=1e-12)
+    assert all(np.array_equal(own, rows.to_arrays()[0][name]) for name, own in whole.to_arrays()[0].items())
+    assert WINDOW == len(whole.held)
+
+
+def test_room_grows_with_the_rows():
+    """An idle one is small; what is announced is what a full one takes."""
+    few = learner(True)
+    assert FIRST_ROWS == len(few.held)
+    few.learn(X[:40], NUMBERS[:40])
+    assert (64, 64) == (len(few.held), capacity(40))
+    few.learn(X, NUMBERS)
+    assert few.nbytes <= Neighbours.state_bytes(few.spec, 0)
+
+
+def test_rows_at_one_place_count_alike():
+    """Where the neighbours are all at no distance, it is their plain share."""
+    made = learner(False, 2)
+    made.learn(np.zeros((6, 3)), np.array([0, 0, 1, 1, 1, 1]))
+    assert_allclose([[2.5 / 7, 4.5 / 7]], made.predict(np.zeros((1, 3))).probabilities)
+
+
+def test_wild_values_are_held():
+    """Any finite number; nothing but finite numbers comes out."""
+    made = learner(True)
+    wild = np.array([[1e308, -1e308, 0.0], [5e-324, 1e6, -1e6]] * 20)
+    assert np.isfinite(made.learn(wild, np.array([1e300, -1e300] * 20)).value).all()
+
+
+def test_it_forgets_and_continues_with_further_columns():
+    """After forgetting it knows nothing; further columns were 0."""
+    few = learner(True)
+    few.learn(X, NUMBERS)
+    more = Neighbours(Spec("regression", 5, {}))
+    more.extend(few, np.array([0, 2, 4]))
+    wide = np.zeros((10, 5))
+    wide[:, [0, 2, 4]] = X[:10]
+    assert_allclose(few.predict(X[:10]).value, more.predict(wide).value)
+    few.forget()
+    assert 0.0 == few.predict(X[:1]).value[0]
+
+
+def test_auto_is_better_on_rings_for_it():
+    """What no plane separates: with the expert most rows are right early."""
+    algorithm = find("auto")
+    built = algorithm.build(Spec("classification", 3, algorithm.complete({"size": "medium"})))
+    for _ in range(3):
+        built.add_class()
+    right = built.learn(X, CLASSES).value == CLASSES
+    assert {"neighbours"} < {one["expert"] for one in built.info()["experts"]}
+    assert right[600:].mean() > 0.7
+    assert "neighbours" == NEAREST.id
