@@ -11,10 +11,13 @@ from core.problems import Invalid, suggestion
 
 ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*AUTO, *SINGLE.values())}
 """Those that learn."""
-EVERY: dict[str, Algorithm] = ALGORITHMS | {OBSERVING.id: OBSERVING}
-"""With ``observer``, which does not."""
 DEFAULT = "auto"
 """The default algorithm."""
+
+
+def every() -> dict[str, Algorithm]:
+    """All algorithms that a model may have, by id: those that learn, and ``observer``."""
+    return ALGORITHMS | {OBSERVING.id: OBSERVING}
 
 
 def find(algorithm: str) -> Algorithm:
@@ -23,6 +26,8 @@ def find(algorithm: str) -> Algorithm:
     Raises:
         Invalid: the id is unknown; ``allowed`` lists the ids.
     """
-    if algorithm not in EVERY:
-        raise Invalid.of("algorithm", f"is not known{suggestion(algorithm, [*EVERY])}", list(EVERY))
-    return EVERY[algorithm]
+    if algorithm in ALGORITHMS:
+        return ALGORITHMS[algorithm]
+    if algorithm == OBSERVING.id:
+        return OBSERVING
+    raise Invalid.of("algorithm", f"is not known{suggestion(algorithm, [*every()])}", [*every()])

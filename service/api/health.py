@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
-from core.learners.catalogue import EVERY
+from core.learners.catalogue import every
 from core.model import STATE_VERSION
 from service.api.http.context import Caller, Ctx
 from service.api.http.route import READ, Route
@@ -74,7 +74,7 @@ async def list_algorithms() -> AlgorithmList:
 
     Each with its tasks, when to use it, the paper, the equation and the parameters.
     """
-    return AlgorithmList(algorithms=[AlgorithmEntry(**own.describe()) for own in EVERY.values()])
+    return AlgorithmList(algorithms=[AlgorithmEntry(**own.describe()) for own in every().values()])
 
 
 class KeyShown(BaseModel):

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from core.learners.algorithm import Algorithm
-from core.learners.catalogue import DEFAULT, EVERY
+from core.learners.catalogue import DEFAULT, every
 from core.model import load_kernels
 from core.problems import Problem
 from service.errors import BodiesFull, TooLarge
@@ -75,7 +75,7 @@ async def load_algorithm(config: Mapping[str, Any]) -> None:
     Args:
         config: the configuration as plain values; what is wrong with it is found by who reads it.
     """
-    algorithm = EVERY.get(str(config.get("algorithm", DEFAULT)))
+    algorithm = every().get(str(config.get("algorithm", DEFAULT)))
     if algorithm is not None and not algorithm.loaded:
         await asyncio.to_thread(_load, algorithm)
 

@@ -12,7 +12,7 @@ from core.config import Config
 from core.config.config import SEED_MAX
 from core.entry import Entry, Rows
 from core.features import row_sample
-from core.learners.catalogue import ALGORITHMS, EVERY
+from core.learners.catalogue import ALGORITHMS, every
 from core.model import Model
 from core.model.apply import apply
 from core.problems import Invalid, Param
@@ -153,7 +153,7 @@ def test_an_algorithm_has_to_be_one():
     """Of another type, or unknown, where the known ones are listed."""
     for value in (5, None, ["dfop"]):
         assert "algorithm" in refusal(algorithm=value)
-    assert list(EVERY) == refusal(algorithm="oracle")["algorithm"].allowed
+    assert [*every()] == refusal(algorithm="oracle")["algorithm"].allowed
 
 
 def test_a_task_is_needed_where_there_are_several():
@@ -319,7 +319,7 @@ def test_costs_need_classes_and_probabilities(monkeypatch):
     """A regression misses no class, and without probabilities no cost is to be expected."""
     assert {"class_costs"} == set(refusal(task="regression", class_costs={"a": 2}))
     silent = replace(ALGORITHMS["dfop"], id="silent", probabilities=False)
-    monkeypatch.setitem(EVERY, "silent", silent)
+    monkeypatch.setitem(ALGORITHMS, "silent", silent)
     assert "which silent does not have" in refusal(algorithm="silent", class_costs={"a": 2})["class_costs"].problem
 
 

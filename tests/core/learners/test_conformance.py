@@ -6,7 +6,7 @@ from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
-from core.learners.catalogue import ALGORITHMS, EVERY, find
+from core.learners.catalogue import ALGORITHMS, every, find
 from core.learners.neighbours import NEAREST
 from core.problems import Invalid
 from core.state.envelope import dump, load
@@ -60,7 +60,7 @@ every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algori
 def _with_the_example(monkeypatch):
     """The worked example of core/learners/README.md is listed while it is tested here."""
     for own in (EXAMPLE, NEAREST):
-        monkeypatch.setitem(EVERY, own.id, EVERY.get(own.id, own))
+        monkeypatch.setitem(ALGORITHMS, own.id, ALGORITHMS.get(own.id, own))
 
 
 @every_case
@@ -317,4 +317,4 @@ def test_an_unknown_algorithm_is_refused_with_the_known_ones():
     """The refusal lists every id."""
     with pytest.raises(Invalid) as refused:
         find("nonsense")
-    assert ("algorithm", "is not known", list(ALGORITHMS)) == refused.value.problems[0]
+    assert ("algorithm", "is not known", [*every()]) == refused.value.problems[0]

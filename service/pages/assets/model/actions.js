@@ -63,8 +63,8 @@ export function problemNotice(error) {
 }
 
 /**
- * Ask before something that cannot be undone; `text`: paragraphs; `action`: what the button says; `typed`: what has to be
- * typed in before it can be pressed.
+ * Ask before something that cannot be undone; `text`: paragraphs; `action`: what the button says; `typed`: what has to
+ * be typed in before it can be pressed.
  */
 export function confirmed({ title, text, action, danger = true, typed = null }) {
     return new Promise((resolve) => {

@@ -5,8 +5,8 @@ import { saveAs } from "../charts/frame.js";
 import { fill, h } from "../dom.js";
 import { actionButton, confirmed, needing, sayer, tell } from "./actions.js";
 
-const KEPT = "Configuration, features in use and ids stay. The service keeps its snapshots: restoring one brings it back.";
-const GONE = "Its rows, metrics, snapshots and challengers are deleted with it. Nothing brings them back but an export.";
+const KEPT = "Configuration, features in use and ids stay. Restoring one of its snapshots brings it back.";
+const GONE = "Its rows, metrics, snapshots and challengers go with it. Only an export brings them back.";
 
 export function care(model, place) {
     const said = sayer();
