@@ -16,7 +16,9 @@ import { quality } from "./quality.js";
 import { log, pending, snapshots } from "./records.js";
 import { score } from "./score.js";
 
-const PARTS = { score, hand, quality, learner, features, drift, challengers, configuration, care, pending, snapshots, log };
+const PARTS = {
+    score, hand, quality, learner, features, drift, challengers, configuration, care, pending, snapshots, log,
+};
 
 const model = new ModelDocuments(decodeURIComponent(location.pathname.split("/").pop()));
 head(model);
