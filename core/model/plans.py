@@ -43,12 +43,15 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     Raises:
         Invalid: names each field that cannot be changed, with what to do instead, or the one that is wrong.
         Conflict: features cannot get categories while they are being changed, or before there are any; or fewer than
-            two labels would be left.
+            two labels would be left, or labels_due learns a retired one.
     """
     asked, retired = _without_returning(model, asked)
     config, schema = changed(model.config, asked), model.prediction_schema
     if asked.get(RETIRED) is not None:
         retired = _retired(model, config, retired, asked[RETIRED])
+    then = "drop" if config.labels_due is None else config.labels_due["then"]
+    if then != "drop" and any(same(then["label"], one) for one in retired):
+        raise Conflict("labels_due learns a label that is retired: change labels_due, or bring the label back")
     in_force = None if schema is None else schema.features
     if asked.get("ignore") is not None and in_force is not None:
         parse_ignored(config.ignore, in_force)

@@ -254,3 +254,15 @@ def test_a_state_with_other_retired_labels_is_refused(saved):
     header["state"]["retired"] = {"labels": saved}
     with pytest.raises(ValueError, match="label"):
         save.from_bytes(save.envelope.dump(arrays, header))
+
+
+def test_the_label_of_labels_due_is_not_retired():
+    """Silence would bring it back: neither is it retired, nor may silence be learned as a retired label."""
+    due = {"after_s": 60, "then": {"label": "c"}}
+    model = Model(labels_due=due)
+    with pytest.raises(Conflict, match="labels_due"):
+        plan_change(model.machine, {"retire_labels": ["c"]})
+    model.change(retire_labels=["a"])
+    with pytest.raises(Conflict, match="labels_due"):
+        plan_change(model.machine, {"labels_due": {**due, "then": {"label": "a"}}})
+    assert plan_change(model.machine, {"labels_due": {**due, "then": "drop"}})[0].fields == ["labels_due"]
