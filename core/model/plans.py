@@ -49,7 +49,7 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     config, schema = changed(model.config, asked), model.prediction_schema
     if asked.get(RETIRED) is not None:
         retired = _retired(model, config, retired, asked[RETIRED])
-    then = "drop" if config.labels_due is None else config.labels_due["then"]
+    then: Any = "drop" if config.labels_due is None else config.labels_due["then"]
     if then != "drop" and any(same(then["label"], one) for one in retired):
         raise Conflict("labels_due learns a label that is retired: change labels_due, or bring the label back")
     in_force = None if schema is None else schema.features

@@ -66,6 +66,8 @@ def described(document: Mapping[str, Any]) -> str:
 def _said(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_said, value))
+    if isinstance(value, dict):  # of probabilities, the largest first
+        return ", ".join([f"{name} {percent(share)}" for name, share in sorted(value.items(), key=lambda one: -one[1])])
     return figure(value) if isinstance(value, float) else "-" if value is None else spelt(value)
 
 

@@ -109,7 +109,7 @@ def test_an_answer_is_told_value_by_value() -> None:
     """Numbers by name from the largest on, lists of objects as tables, in this order."""
     answer = {"prediction": True, "interval": None, "probabilities": {"a": 0.25, "b": 0.75}}
     answer["explanation"] = {"class": "b", "contributions": {"x": 0.5, "y": -2.0}}
-    answer["experts"] = [{"expert": "rls", "weight": 0.25}, {"expert": "dfop", "weight": 0.5}]
+    answer["experts"] = [{"expert": "rls", "says": {"a": 0.1, "b": 0.9}}, {"expert": "dfop", "says": {"a": 1, "b": 0}}]
     words = "prediction true interval - probabilities b 75.0% a 25.0% class b contributions y -2 x 0.5"
-    words += " experts expert weight ────── ────── rls 0.25 dfop 0.5"
+    words += f" experts expert says ────── {'─' * 16} rls b 90.0%, a 10.0% dfop a 100.0%, b 0.0%"
     assert words.split() == display.described(answer).split()
