@@ -119,7 +119,7 @@ class Observed:
         if machine.prediction_schema is not None:
             raw = self.stream.raw(machine.prediction_schema, np.arange(self.stream.at, self.stream.at + 3))
             self._check_prediction(read.predict(machine.own, raw))
-            if len(self.log) % 8 == 1:
+            if len(self.log) % 16 == 1:
                 self._check_explanation(raw[:1])
             weights = read.weights(machine.own)
             assert weights is None or all(np.isfinite(part).all() for part in weights)
@@ -131,7 +131,9 @@ class Observed:
             found = explain.explain_sparse(own, raw, {"some": 1.0, "names": -2.0})
         else:
             found = explain.explain(own, raw)
-            json.dumps([explain.experts(own, raw), explain.effects(own)], allow_nan=False)
+            json.dumps(explain.experts(own, raw), allow_nan=False)
+            if len(self.log) % 128 == 1:  # of up to 256 rows
+                json.dumps(explain.effects(own), allow_nan=False)
         json.dumps(found, allow_nan=False)
 
     def _check_prediction(self, prediction):
