@@ -1,27 +1,35 @@
 """The streams of the papers' data sets: rows and labels, ready to learn.
 
-They are read from PAPERS_DATA, by default ../shared/data beside the repository; none of them is part of it.
+They are read from PAPERS_DATA, by default from .papers in the repository, where `fetch_all` writes them, and from
+../shared/data beside it; none of them is part of it. `missing` says what is in neither, and reading that is a
+FileNotFoundError.
 """
 
 import csv
+import errno
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 
 from core.contract import Floats, Ints
-from tests.benchmarks.harness.processes import ROOT
 from tests.benchmarks.streams import generators
+from tests.papers.fetching import fetch_all as fetch_all
+from tests.papers.manifest import SETS as SETS
+from tests.papers.manifest import Missing as Missing
+from tests.papers.manifest import available as available
+from tests.papers.manifest import find
+from tests.papers.manifest import missing as missing
 
-DATA = Path(os.environ.get("PAPERS_DATA", ROOT.parent / "shared" / "data"))
 DRIFTING = "SEA 1CDT 2CDT 1CHT UG_2C_2D GEARS_2C_2D weather_noaa powersupply usenet1 luxembourg electricity".split()
 PRICE_ROWS = 20_000
 
 
 def read_columns(name: str) -> list[list[str]]:
-    """The columns of a stream as text, label last, header dropped."""
-    with gzip.open(DATA / f"{name}.csv.gz", "rt", newline="") as lines:
+    """The columns of a set as text, label last, header dropped; named with or without its group."""
+    path = find(name)
+    if isinstance(path, Missing):
+        raise FileNotFoundError(errno.ENOENT, path.why, path.set)
+    with gzip.open(path, "rt", newline="") as lines:
         return [list(column) for column in zip(*list(csv.reader(lines))[1:], strict=True)]
 
 
