@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 # Processes that run the tests, at most four; 0 is one process without xdist.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 2)))
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 1)))
 # A uv to install with; empty: the locked one is fetched; "no": pip installs.
 UV ?=
 # More arguments for pytest, e.g. make test PYTEST_ARGS="-k style -x"

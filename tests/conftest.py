@@ -1,5 +1,6 @@
 """For all tests."""
 
+import gc
 from collections import Counter
 from collections.abc import Generator
 from fnmatch import fnmatchcase
@@ -24,6 +25,17 @@ MODULE_SHARE_MAX, WHOLE = 0.05, 200
 """The largest share of CPU time that one module of ``make test`` may take, judged where so many modules ran."""
 cpu_s: Counter[str] = Counter()
 """CPU time of each module, here and in the processes of pytest-xdist that have ended."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collect without the garbage collector, which from then on passes over what was imported and collected."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,6 +11,8 @@ from tests.fuzzing.decoders import DECODERS
 from tests.fuzzing.mutations import mutants
 
 COUNT = int(os.environ.get("FUZZ_MUTANTS", "1000"))
+FEW = 250
+"""Mutants of ``make test``."""
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
 MEMORY = 2**25
 """Bytes that a decoder may take beside what it is given, of which it may take a multiple."""
@@ -32,13 +34,14 @@ def test_the_corpus_is_read_or_refused(name):
         _bounded(DECODERS[name], data)
 
 
+@pytest.mark.parametrize("count", [FEW, pytest.param(COUNT, marks=pytest.mark.slow)])
 @every_decoder
-def test_mutants_are_read_or_refused(name):
+def test_mutants_are_read_or_refused(name, count):
     """Of each decoder the same ones each time; FUZZ_SEED takes others, FUZZ_MUTANTS more."""
     decoder = DECODERS[name]
     known = [*decoder.samples, *corpus(name)]
-    refused = sum(_bounded(decoder, data) for data in mutants(known, COUNT, zlib.crc32(name.encode()) + SEED))
-    assert not decoder.refusals or refused > COUNT // 20
+    refused = sum(_bounded(decoder, data) for data in mutants(known, count, zlib.crc32(name.encode()) + SEED))
+    assert not decoder.refusals or refused > count // 20
 
 
 def _bounded(decoder, data):

@@ -11,6 +11,8 @@ from tests.faults.processes import Service
 from tests.fuzzing.hooks import MODELS
 
 SECONDS = int(os.environ.get("FUZZ_S", "25"))
+FEW = 8
+"""Seconds of ``make test``."""
 KEY = "fuzz-of-all-scopes"
 FOLDER = Path(__file__).parent
 STREAMS = "/stream$"
@@ -40,7 +42,8 @@ def _ask(service, method, path, body):
 
 
 @pytest.mark.timeout(SECONDS * 3 + 300)
-def test_the_document_holds(tmp_path):
+@pytest.mark.parametrize("seconds", [FEW, pytest.param(SECONDS, marks=pytest.mark.slow)])
+def test_the_document_holds(tmp_path, seconds):
     """Of all operations, one by one and in sequences that their links allow, with a key."""
     service = Service(tmp_path / "service", API_KEYS=f"fuzz:{KEY}:read+learn+admin", WAIT_TIMEOUT_S=0.2)
     try:
@@ -52,7 +55,7 @@ def test_the_document_holds(tmp_path):
             str(FOLDER / "schemathesis.toml"),
         ]
         command += ["run", f"http://127.0.0.1:{service.port}/openapi.json", "--header", f"Authorization: Bearer {KEY}"]
-        command += ["--exclude-path-regex", STREAMS, "--max-time", str(SECONDS), "--no-color"]
+        command += ["--exclude-path-regex", STREAMS, "--max-time", str(seconds), "--no-color"]
         if "FUZZ_S" not in os.environ:
             command += ["--generation-deterministic"]
         env = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.fuzzing.hooks", "PYTHONPATH": str(FOLDER.parents[1])}

@@ -2,7 +2,7 @@
 
 from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
-from tests.service.client.fixtures import compare, replay, shell, url
+from tests.service.client.fixtures import compare, empty, replay, shell, url
 from tests.service.store_fixtures import connection, model, server
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "api",
     "compare",
     "connection",
+    "empty",
     "model",
     "own_settings",
     "replay",

@@ -12,15 +12,6 @@ import httpx
 import numpy as np
 import pytest
 
-from service.client import private
-
-
-@pytest.fixture(scope="module")
-def url():
-    """A service that starts empty."""
-    with private.service() as started:
-        yield started
-
 
 @pytest.fixture(scope="module")
 def onepass(url, tmp_path_factory):

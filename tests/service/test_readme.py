@@ -1,4 +1,4 @@
-"""The sessions in README.md and in the pages of service/, run as they stand against services that start empty."""
+"""The sessions in README.md and in the pages of service/, run in order as they stand; the service starts empty."""
 
 import re
 import shutil
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from service.client import private
 from tests.service import sessions
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +18,6 @@ SESSIONS = [
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
 @pytest.mark.parametrize("session", SESSIONS, ids=["the first", "settings of a model", "kinds of features"])
-def test_session(session, tmp_path):
+def test_session(empty, session, tmp_path):
     """Every call is answered as documented, and the number has moved."""
-    with private.service() as url:
-        sessions.run(f"```console\n{session}```", url, tmp_path)
+    sessions.run(f"```console\n{session}```", empty, tmp_path)

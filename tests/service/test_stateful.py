@@ -196,8 +196,9 @@ class Story(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(300)
-def test_both_services_do_what_the_simple_model_does(pair):
+@pytest.mark.parametrize("stories", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_both_services_do_what_the_simple_model_does(pair, stories):
     """Random stories of requests; a failing one is shrunk to the shortest that fails."""
     checks = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    limits = settings(max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=checks)
+    limits = settings(max_examples=stories, stateful_step_count=25, deadline=None, suppress_health_check=checks)
     run_state_machine_as_test(lambda: Story(pair), settings=limits)

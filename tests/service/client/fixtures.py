@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import httpx
 import pytest
 
 from service.client import app, private
@@ -24,6 +25,14 @@ def url() -> Iterator[str]:
     """A service, one for all tests of a worker: each test names its own models."""
     with private.service(ONEPASS_CHALLENGERS_MAX="32") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def empty(url: str) -> str:
+    """The same service without models: those of the modules before are gone."""
+    for model in httpx.get(f"{url}/models?limit=1000").json()["models"]:
+        httpx.delete(f"{url}/models/{model['name']}").raise_for_status()
+    return url
 
 
 @pytest.fixture

@@ -228,6 +228,7 @@ def test_why_a_private_service_does_not_start(tmp_path: Path, shell: Shell, monk
     assert (1, True, 1) == (status, sources.WORKERS in complained, len(complained.splitlines()))
 
 
+@pytest.mark.slow_but("15")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_replay_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     """A signal ends the replay, its service and its directory, with the status that says which signal."""

@@ -164,6 +164,7 @@ def test_a_start_ends_with_the_address_of_the_pages(tmp_path: Path, host: str, s
         assert re.fullmatch(r"To see models that learn and drift, .*: onepass demo\n", child.stdout.read())
 
 
+@pytest.mark.slow_but("--fd")
 @pytest.mark.parametrize("how", ["--host", "--fd"])
 def test_others_are_not_served_without_keys(tmp_path: Path, how: str) -> None:
     """Neither at an address of all nor at a socket that listens there; it is said at once, and how to do it."""

@@ -20,22 +20,15 @@ NAMES = ["a", "b", "c"]
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """A service of these tests alone: all of its models are exported."""
-    with private.service() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def filled(url: str) -> str:
-    """A service with three models: a regression, a classification with a challenger, one without rows."""
+def filled(empty: str) -> str:
+    """A service with only three models: a regression, a classification with a challenger, one without rows."""
     for name, task in zip(NAMES, ("regression", "classification", "regression"), strict=True):
-        httpx.put(f"{url}/models/{name}", json={"task": task, "algorithm": "dfop"}).raise_for_status()
-    httpx.put(f"{url}/models/b/challengers/vigo", json={"algorithm": "vigo"}).raise_for_status()
+        httpx.put(f"{empty}/models/{name}", json={"task": task, "algorithm": "dfop"}).raise_for_status()
+    httpx.put(f"{empty}/models/b/challengers/vigo", json={"algorithm": "vigo"}).raise_for_status()
     for at in range(5):
         for name, label in (("a", at), ("b", f"{at % 2}")):
-            teach(url, name, at, label)
-    return url
+            teach(empty, name, at, label)
+    return empty
 
 
 @pytest.fixture(scope="module")
