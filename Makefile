@@ -10,6 +10,8 @@ UV ?=
 PYTEST_ARGS ?=
 # More arguments for the benchmarks, e.g. make bench BENCH_ARGS="--parts http --rounds 5"
 BENCH_ARGS ?=
+# More arguments for the tables of the papers, e.g. make papers PAPERS_ARGS="--only dfop1,odm2"
+PAPERS_ARGS ?=
 # Vulnerabilities that do not concern Onepass, each with a reason here, e.g. AUDIT_IGNORE := PYSEC-2026-1
 AUDIT_IGNORE :=
 # More arguments for the lock, e.g. make lock LOCK_ARGS=--upgrade
@@ -102,8 +104,8 @@ bench-scale: test-setup ## services behind HAProxy: CPU per row of 1, 2 and 4 ha
 bench-sizing: test-setup ## the figures of deploy/sizing.md: CPU per row, bytes of a model in memory and in the store, by algorithm
 	$(PY) -m tests.benchmarks.sizing $(BENCH_ARGS)
 
-papers: test-setup ## the papers' tables, repeated: the paper's figure, ours and the distance; PAPERS_DATA=<folder> has the data sets
-	$(PY) -m tests.papers $(BENCH_ARGS)
+papers: test-setup ## the tables of the five papers next to ours, as HTML and Markdown; PAPERS_ARGS=--quick, PAPERS_DATA=<folder of the data sets>
+	$(PY) -m tests.papers $(PAPERS_ARGS)
 
 lock: .venv/stamp-test ## rewrite the lock files from pyproject.toml: tests, this machine, image, uv
 	$(LOCK) pyproject.toml --extra replay --group dev --output-file tests/requirements.txt

@@ -1,0 +1,115 @@
+"""What the program that repeats the papers' tables says of a row, and how it exits."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from tests.papers.__main__ import TABLES, run
+from tests.papers.charts import Figure, Line
+from tests.papers.rows import (
+    EXPLAINED,
+    OUTSIDE,
+    REPEATED,
+    SHOWN,
+    Measured,
+    Quoted,
+    Result,
+    Row,
+    Size,
+    Table,
+    Why,
+    _whys,
+    compared,
+    judge,
+    quoted,
+)
+
+
+def _row(paper: Quoted | None, why: Why | None = None) -> Row:
+    return Row("set", "dfop", paper, None, why)
+
+
+@pytest.mark.parametrize(
+    ("expected", "ours", "paper", "points", "why"),
+    [
+        (REPEATED, 80.4, Quoted(80.0, 0.1), True, None),
+        (OUTSIDE, 80.6, Quoted(80.0, 0.1), True, None),
+        (REPEATED, 80.6, Quoted(80.0, 0.7), True, None),
+        (OUTSIDE, 79.4, Quoted(80.0, 0.1), True, None),
+        (REPEATED, 0.066, Quoted(0.063, 0.004), False, None),
+        (OUTSIDE, 0.07, Quoted(0.063, 0.004), False, None),
+        (EXPLAINED, 90.1, Quoted(80.0, 0.1), True, Why(90.0, "noise")),
+        (OUTSIDE, 95.0, Quoted(80.0, 0.1), True, Why(90.0, "noise")),
+        (OUTSIDE, float("nan"), Quoted(80.0, 0.1), True, Why(90.0, "noise")),
+        (SHOWN, 90.0, None, True, None),
+    ],
+)
+def test_a_row_is_repeated_within_a_deviation_or_half_a_point(
+    expected: str, ours: float, paper: Quoted | None, points: bool, why: Why | None
+) -> None:
+    """A reason covers a distance only as long as ours stays where it was when the reason was written."""
+    assert expected == judge(_row(paper, why), Measured((ours,)), points)[0]
+
+
+def test_a_quick_run_judges_nothing() -> None:
+    """Two repetitions say too little."""
+    assert SHOWN == judge(_row(Quoted(80.0)), Measured((60.0,)), True, judged=False)[0]
+
+
+def _absent(_: Size) -> Measured:
+    raise FileNotFoundError(errno.ENOENT, "has not been fetched", "drift/absent")
+
+
+def _ninety(_: Size) -> Measured:
+    return Measured((90.0, 90.2), 91.0, 92.0, 50.0, 60.0)
+
+
+def _table(*rows: Row) -> Table:
+    return Table("one", "One table", "% right", True, rows, contenders={"found": "SVM 70"})
+
+
+MISSED = (Row("absent", "dfop", Quoted(80.0), _absent), Row("nowhere", "dfop", Quoted(80.0), None))
+
+
+@pytest.mark.parametrize(("code", "paper", "why"), [
+    (0, 90.0, None), (1, 80.0, None), (0, 80.0, Why(90.0, "Other noise.")), (1, 80.0, Why(70.0, "Other noise.")),
+])  # fmt: skip
+def test_a_report_names_missing_sets_and_exits_by_its_rows(
+    code: int, paper: float, why: Why | None, tmp_path: Path
+) -> None:
+    """Missing data are no failure; a row outside without a valid reason is."""
+    table = _table(Row("found", "dfop", Quoted(paper, 0.1), _ninety, why), *MISSED)
+    assert code == run([table], {}, Size(), tmp_path)
+    for page in ("report.md", "report.html"):
+        text = (tmp_path / page).read_text()
+        assert "Missing: absent, nowhere." in text
+        assert "SVM 70" in text
+        assert ("Other noise." in text) == (why is not None)
+
+
+def test_a_bound_that_fails_fails_the_run(tmp_path: Path) -> None:
+    """Its drawing is there either way."""
+    for code, holds in ((0, True), (1, False)):
+        figure = Figure(
+            "bound", "A bound", [Line("measured", [0, 1], [1, 2])], "rows", "loss", "None fails.", holds=holds
+        )
+        assert code == run([], {"bound": lambda figure=figure: figure}, Size(), tmp_path)
+        assert "<polyline" in (tmp_path / "bound.svg").read_text()
+
+
+def test_tests_between_algorithms_mark_who_is_better() -> None:
+    """By the paired t-test and by Wilcoxon's, of errors the lower ones."""
+    runs = {"a": (1.0, 1.1, 0.9, 1.05, 0.95, 1.02), "b": (2.0, 2.2, 1.9, 2.0, 2.1, 2.15)}
+    results = [Result(Row("set", name, None, None), Measured(ours), SHOWN) for name, ours in runs.items()]
+    for test in ("t", "wilcoxon"):
+        assert {"set": "+"} == compared(results, "a", "b", test, lower=True)
+        assert {"set": "-"} == compared(results, "a", "b", test, lower=False)
+        assert {"set": "="} == compared(results, "a", "a", test, lower=True)
+
+
+def test_every_reason_is_of_a_row_of_a_table() -> None:
+    """A row that is renamed takes its reason along."""
+    rows = {(key, row.name, row.algorithm) for key, make in TABLES.items() for row in make().rows}
+    assert set() == {*_whys()} - rows
+    assert 15 < len(quoted("dfop1")) < len(rows)
