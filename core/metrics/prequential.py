@@ -38,6 +38,8 @@ DIGITS: Final = 3
 """Decimals of reported sums of fading weights."""
 MARKS_MAX: Final = 100
 """Marks kept."""
+RECENT: Final = 24
+"""Points of the history in a summary."""
 FREQUENT: Final = "drift"
 """The kind of mark that may be frequent: others are dropped only if no mark of this kind can be."""
 UNDEFINED: Final = Range(undefined=True)
@@ -169,6 +171,12 @@ class PrequentialMetrics(Holder):
         scores[:, 0] = points[:, 0].astype(np.int64)
         names = ("row", *self.POINT)
         return [dict(zip(names, point, strict=True)) for point in scores.tolist()]
+
+    def recent(self) -> tuple[float, ...]:
+        """The window's accuracy or mean squared error in the last points of the history, to four figures."""
+        points = int(self.scalars[POINTS])
+        known = self.history[max(0, points - RECENT) : points, 1].tolist()
+        return tuple([float(f"{score:.4g}") for score in known if math.isfinite(score)])
 
     def room(self, more: int) -> tuple[Floats, Floats]:
         """The ring and the history with room for more rows."""

@@ -251,6 +251,7 @@ class Summary(NamedTuple):
     mean_cost: float | None = None  # mean cost per row of the model's predictions, by its ``class_costs``
     baseline_cost: float | None = None  # mean cost of the cheapest constant prediction
     paired_score: float | None = None  # score of a regression on the baseline's rows, for comparing the two
+    recent: tuple[float, ...] = ()  # accuracy, or mean squared error, of the window in the last points of the history
 
     @classmethod
     def first(cls, config: Config) -> Self:
@@ -267,5 +268,6 @@ def summary(model: Model) -> Summary:
         drift=None if last is None else LastDrift(last.row, last.time_ms, last.kind, last.label),
         challengers=k,
         ahead=sum([one.difference.low(k) > 0 for one in model.challengers.values()]),
+        recent=own.metrics.recent(),
         **own.metrics.headline(own.answers.costs),
     )

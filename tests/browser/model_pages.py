@@ -48,5 +48,11 @@ async def drawn(visits, name, **how):
     """The page of a model, once it is live and drawn."""
     page = await visits.open(f"/ui/models/{name}", **how)
     await expect(page.locator(LIVE)).to_be_visible()
-    await expect(page.locator("#quality table").first).to_be_visible()
+    await expect(page.locator("#score-value")).to_be_visible()
     return page
+
+
+async def tab(page, name):
+    """Show a part of the page of a model."""
+    await page.get_by_role("tab", name=name).click()
+    await expect(page.get_by_role("tabpanel", name=name)).to_be_visible()

@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.async_api import expect
 
+from tests.browser.model_pages import tab
+
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 ROWS = [(at % 10, at % 3, "leaves" if at % 10 > 5 else "stays") for at in range(120)]
 
@@ -53,6 +55,7 @@ async def test_a_model_is_exported_reset_and_deleted(look, api):
     body = {"columns": ["a"], "data": [[at] for at in range(30)], "labels": [*range(30)]}
     api.post("/models/care-gone/feedback/batch", json=body).raise_for_status()
     page = await look("care-gone")
+    await tab(page, "Settings")
     async with page.expect_download() as saved:
         await page.get_by_role("button", name="Export", exact=True).click()
     download = await saved.value

@@ -6,8 +6,19 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser import streams
+from tests.browser.model_pages import tab
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+PARTS = {
+    "Overview": None,
+    "Quality": None,
+    "Drift": None,
+    "Challengers": "Add a challenger",
+    "Settings": "Change settings",
+}
+"""The tabs, and what is unfolded there."""
 
 
 async def refused(route, how):
@@ -25,12 +36,14 @@ async def test_a_classification_is_shown_beside_its_baselines(seen, api, shown):
     assert ["This model", "No change", "Majority class"] == [
         (await bar.inner_text()).split("\n")[0] for bar in await bars.all()
     ]
+    await expect(page.get_by_role("img", name="Score over rows, row ")).to_be_visible()
+    await tab(page, "Quality")
     classes = page.get_by_role("table", name="Scores by class").get_by_role("rowheader")
     assert [*metrics["window"]["per_class"]] == await classes.all_inner_texts()
     counts = page.locator(".heat-count")
     assert [str(n) for row in metrics["window"]["confusion"]["counts"] for n in row] == await counts.all_inner_texts()
-    await expect(page.get_by_role("img", name="Score over rows, row ")).to_be_visible()
     await expect(page.get_by_role("img", name="Reliability: ")).to_be_visible()
+    await tab(page, "Overview")
 
 
 @pytest.mark.slow_but("*dark")
@@ -40,19 +53,24 @@ async def test_a_model_page_is_accessible_and_fits_a_phone(seen, look, axe, kind
     name, *phone = kind.split(" ", 1)
     page = await look(name, dark=True, phone=True) if phone else await seen(name)
     await page.get_by_role("button", name="Table").first.click()
-    await page.get_by_text("Add a challenger").click()
     await page.get_by_role("button", name="Predict", exact=True).click()
     await expect(page.locator(".prediction-value")).to_be_visible()
     if name == "classes":
         await page.get_by_role("button", name="drift, row").first.click()
-    await axe(page)
-    assert page.viewport_size["width"] >= await page.evaluate("document.documentElement.scrollWidth")
+    for part, unfolded in PARTS.items():
+        await tab(page, part)
+        if unfolded:
+            await page.get_by_text(unfolded).click()
+        await axe(page)
+        assert page.viewport_size["width"] >= await page.evaluate("document.documentElement.scrollWidth")
+    await tab(page, "Overview")
 
 
 async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
     """Each by its button, after a question where it cannot be undone; the difference stands around zero."""
     streams.classes(api, "seen-contest")
     page = await look("seen-contest")
+    await tab(page, "Challengers")
     await expect(page.locator("#challengers .interval[role=img]")).to_have_count(1)
     await page.get_by_text("Add a challenger").click()
     await page.get_by_label("Name", exact=True).fill("second")
@@ -60,18 +78,21 @@ async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
     await page.get_by_role("button", name="Add challenger").click()
     await expect(page.locator("tr[data-challenger=second]")).to_contain_text("rls")
     await page.get_by_role("button", name="Promote second").click()
-    await expect(page.locator("dialog[open]")).to_contain_text("No rows have been compared yet.")
-    await expect(page.locator("dialog[open]")).to_contain_text("is not proven to be better")
+    await expect(page.locator("dialog[open]")).to_contain_text("Learned by the model1,750 rows")
+    await expect(page.locator("dialog[open]")).to_contain_text("second is not proven to be better")
     await page.get_by_role("button", name="Cancel").last.click()
     (candidate, _) = api.get("/models/seen-contest/challengers").json()["challengers"]
     await page.get_by_role("button", name="Promote candidate").click()
-    await expect(page.locator("dialog[open]")).to_contain_text(f"{candidate['difference']['rows']:,} compared rows")
+    await expect(page.locator("dialog[open]")).to_contain_text(f"Compared{candidate['difference']['rows']:,} rows")
+    await expect(page.locator("dialog[open] .interval[role=img]")).to_be_visible()
     async with page.expect_request("**/candidate/promote") as sent:
         await page.get_by_role("button", name="Promote anyway").click()
     assert {"force": True} == (await sent.value).post_data_json
     await expect(page.locator("#model-badges")).to_contain_text("vigo")
     await expect(page.locator("tr[data-challenger=previous]")).to_contain_text("dfop")
+    await tab(page, "Overview")
     await expect(page.get_by_role("button", name="promotion: candidate")).to_be_visible()
+    await tab(page, "Challengers")
     await page.get_by_role("button", name="Delete challenger second").click()
     await page.get_by_role("button", name="Cancel").last.click()
     await page.get_by_role("button", name="Delete challenger second").click()
@@ -84,6 +105,8 @@ async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
 async def test_settings_are_sent_as_far_as_they_were_changed(seen, api, shown):
     """A refused value is said at its field and nothing changes; then one field is sent and no other."""
     page = await seen("numbers")
+    await tab(page, "Settings")
+    await page.locator("#configuration details").first.evaluate("own => { own.open = true; }")
     delta = page.locator("[data-path='watch.error_rate.delta']")
     await delta.get_by_role("spinbutton").fill("7")
     await page.get_by_role("button", name="Change", exact=True).click()
@@ -95,6 +118,7 @@ async def test_settings_are_sent_as_far_as_they_were_changed(seen, api, shown):
     assert {"description": "Of the north wing"} == json.loads((await sent.value).post_data)
     await expect(page.locator("#model-description")).to_have_text("Of the north wing")
     assert "Of the north wing" == api.get(f"/models/{shown['numbers']}").json()["config"]["description"]
+    await tab(page, "Overview")
 
 
 async def test_a_row_is_predicted_then_taught(seen, api, shown):
@@ -103,7 +127,7 @@ async def test_a_row_is_predicted_then_taught(seen, api, shown):
     price = page.get_by_label("price", exact=True)
     await price.fill("")
     await page.get_by_role("button", name="Predict", exact=True).click()
-    await expect(page.locator("[data-path='features.price'] .error")).to_contain_text("is missing")
+    await expect(page.locator("[data-path='features.price'] .error")).to_have_text("Enter a number")
     await price.fill("0.3")
     await page.get_by_label("Keep it until its label arrives").check()
     await page.get_by_role("button", name="Predict", exact=True).click()
@@ -113,7 +137,9 @@ async def test_a_row_is_predicted_then_taught(seen, api, shown):
     await page.get_by_role("button", name="Teach: UP").click()
     await expect(page.get_by_text("Learned, as row 1,751.")).to_be_visible()
     assert [] == api.get(f"/models/{shown['classes']}/pending").json()["pending"]
+    await tab(page, "Settings")
     await expect(page.locator("#log").get_by_role("row").nth(1)).to_contain_text("rows")
+    await tab(page, "Overview")
 
 
 async def test_names_labels_and_texts_are_never_markup(look):
@@ -123,8 +149,9 @@ async def test_names_labels_and_texts_are_never_markup(look):
     await page.get_by_role("button", name="Predict", exact=True).click()
     await expect(page.locator(".prediction-value")).to_be_visible()
     await expect(page.locator("#model-description")).to_have_text(streams.HOSTILE)
-    await expect(page.get_by_role("table", name="Scores by class").get_by_text(streams.HOSTILE)).to_be_visible()
     await expect(page.get_by_label(streams.QUOTED, exact=True)).to_be_visible()
+    await tab(page, "Quality")
+    await expect(page.get_by_role("table", name="Scores by class").get_by_text(streams.HOSTILE)).to_be_visible()
     assert 0 == await page.locator("main img, main b, main script").count()
     assert None is await page.evaluate("window.hit")
     async with page.expect_download() as saved:
@@ -135,8 +162,10 @@ async def test_names_labels_and_texts_are_never_markup(look):
 async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api):
     """A button with the focus, an opened event and the place in a wide table outlive the next documents."""
     streams.classes(api, "seen-steady")
-    page = await look("seen-steady", phone=True)
+    page = await look("seen-steady", viewport={"width": 280, "height": 740})
+    await tab(page, "Drift")
     await page.locator("#drift summary").first.click()
+    await tab(page, "Challengers")
     await page.locator("#challengers .scroll").evaluate("own => { own.scrollLeft = 60; }")
     promote = page.get_by_role("button", name="Promote candidate")
     await promote.focus(timeout=5000)
@@ -146,3 +175,37 @@ async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api)
     await expect(promote).to_be_focused()
     await expect(page.locator("#drift details").first).to_have_attribute("open", "")
     assert place == await page.locator("#challengers .scroll").evaluate("own => own.scrollLeft") > 0
+
+
+async def test_a_part_of_the_page_has_an_address(visits, shown):
+    """Arrow keys and clicks change the tab and the fragment; a fragment opens its tab, or the one a part stands in."""
+    page = await visits.open(f"/ui/models/{shown['classes']}#log")
+    await expect(page.get_by_role("tab", selected=True)).to_have_text("Settings")
+    await page.get_by_role("tab", name="Settings").press("ArrowRight")
+    await expect(page.get_by_role("tab", name="Overview")).to_be_focused()
+    assert page.url.endswith(shown["classes"])
+    await page.keyboard.press("ArrowRight")
+    await expect(page.get_by_role("tabpanel", name="Quality")).to_be_visible()
+    assert page.url.endswith("#quality")
+    await expect(page.get_by_role("tabpanel")).to_have_count(1)
+    await page.evaluate("location.hash = 'drift'")
+    await expect(page.get_by_role("tabpanel", name="Drift")).to_be_visible()
+
+
+async def test_a_word_is_explained_where_it_stands(seen):
+    """By keyboard as well; Escape closes the bubble and gives the focus back."""
+    page = await seen("classes")
+    await page.get_by_role("button", name="What is Kappa?").press("Enter")
+    await expect(page.get_by_role("note")).to_contain_text("0 is chance, 1 is perfect")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("note")).to_be_hidden()
+    await expect(page.get_by_role("button", name="What is Kappa?")).to_be_focused()
+
+
+async def test_the_first_click_on_predict_works(look, api):
+    """The row of a model that has learned nothing is filled in for each kind of feature."""
+    kinds = ["number", {"name": "text", "type": "categorical"}, {"name": "at", "type": "time"}]
+    api.put("/models/seen-form", json={"task": "regression", "features": kinds}).raise_for_status()
+    page = await look("seen-form")
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.locator(".prediction-value")).to_be_visible()

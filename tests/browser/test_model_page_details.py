@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser import streams
-from tests.browser.model_pages import LIVE, drawn
+from tests.browser.model_pages import LIVE, drawn, tab
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -58,28 +58,32 @@ async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):
 
 
 async def test_marks_never_overlap(seen):
-    """Labels of any marks have room of their own, and none is lost."""
+    """Labels of any marks have room of their own, none is lost, and promotions stand above all others."""
     page = await seen("classes")
-    overlaps, marks = await page.evaluate(
+    overlaps, marks, promotions = await page.evaluate(
         """async () => {
             const here = document.querySelector('script[src*="model/page.js"]').src;
             const { placed } = await import(new URL("../charts/marks.js", here));
             const xs = Array.from({ length: 100 }, (_, at) => (at * at) % 997).sort((one, other) => one - other);
-            const chips = placed(xs.map((x) => ({ x, kind: "drift", label: "drift" })), (x) => x / 2, 500);
+            const [drift, promotion] = ["drift", "promotion"].map((kind) => ({ kind, label: kind }));
+            const chips = placed(xs.map((x, at) => ({ x, ...(at % 50 ? drift : promotion) })), (x) => x / 2, 500);
             const overlaps = chips.filter((one) => chips.some((other) => one !== other && one.lane === other.lane
                 && one.left < other.left + other.width && other.left < one.left + one.width));
-            return [overlaps.length, chips.flatMap((chip) => chip.marks).length];
+            const top = chips.filter(({ lane }) => lane === 0).map(({ label }) => label);
+            return [overlaps.length, chips.flatMap((chip) => chip.marks).length, top];
         }"""
     )
-    assert (0, 100) == (overlaps, marks)
+    assert (0, 100, ["promotion"] * 2) == (overlaps, marks, promotions)
 
 
 async def test_a_regression_shows_errors_intervals_and_weights(seen, api, shown):
     """Coverage of every level, an interval beside a prediction, contributions, and the weights of its features."""
     coverage = api.get(f"/models/{shown['numbers']}/metrics").json()["window"]["coverage"]
     page = await seen("numbers")
+    await tab(page, "Quality")
     levels = page.get_by_role("list", name="Coverage by level").get_by_role("listitem")
     await expect(levels).to_have_count(len(coverage))
+    await tab(page, "Overview")
     await expect(page.get_by_role("table", name="Features in use").locator(".weight")).to_have_count(3)
     await page.get_by_label("day", exact=True).select_option("tue")
     await page.get_by_role("button", name="Predict", exact=True).click()
@@ -97,8 +101,9 @@ async def test_a_drift_appears_while_the_page_is_open(look, api):
     page = await look("seen-drifting")
     await page.evaluate("document.body.dataset.same = 'yes'")
     row = streams.teach_until_drift(api, "seen-drifting")
-    await expect(page.locator("#drift").get_by_text(f"Row {row:,}", exact=True).first).to_be_visible()
     await expect(page.locator(f"#score .chip[data-rows~='{row}']")).to_be_visible()
+    await tab(page, "Drift")
+    await expect(page.locator("#drift").get_by_text(f"Row {row:,}", exact=True).first).to_be_visible()
     assert "yes" == await page.locator("body").get_attribute("data-same")
 
 
@@ -145,6 +150,7 @@ async def test_a_first_row_far_from_zero_is_not_held_against_a_regression(visits
     drawn_points = json.loads((await (await saved.value).path()).read_text())
     assert [point["paired"] for point in metrics["history"]] == [point["Last 1,000 rows"] for point in drawn_points]
     assert [point["paired_overall"] for point in metrics["history"]] == [point["All rows"] for point in drawn_points]
+    await tab(page, "Quality")
     await expect(page.get_by_text("Mean squared error, rows of last value")).to_be_visible()
 
 
@@ -179,8 +185,10 @@ async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets
     page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["read"])
     await expect(page.get_by_text("Teaching needs a key with the scope learn.")).to_be_visible()
     await expect(page.get_by_role("button", name="Predict", exact=True)).to_be_visible()
-    for name in ("Teach", "Take a snapshot", "Change"):
-        await expect(page.get_by_role("button", name=name, exact=True)).to_be_hidden()
+    await expect(page.get_by_role("button", name="Teach", exact=True)).to_be_hidden()
+    await tab(page, "Settings")
+    await expect(page.get_by_role("button", name="Take a snapshot")).to_be_hidden()
+    await expect(page.get_by_text("Change settings")).to_be_hidden()
     page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["some"], statuses=[403])
     await expect(page.get_by_text("Your key does not cover model seen-locked")).to_be_visible()
 

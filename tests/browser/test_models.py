@@ -49,18 +49,21 @@ async def test_each_model_stands_beside_its_baseline(visits, listed):
     page = await visits.open("/?search=list-")
     for name in ("list-better", "list-worse"):
         row, model = row_of(page, name), listed[name]
-        await expect(row.get_by_role("cell").nth(0)).to_contain_text(f"{model['score']:.3f}")
-        await expect(row.get_by_role("cell").nth(1)).to_contain_text(f"baseline {model['baseline']:.3f}")
-        await expect(row.get_by_role("cell").nth(2)).to_have_text(str(model["rows"]))
+        await expect(row.get_by_role("cell").nth(1)).to_contain_text(f"{model['score']:.3f}")
+        await expect(row.get_by_role("cell").nth(3)).to_contain_text(f"baseline {model['baseline']:.3f}")
+        await expect(row.get_by_role("cell").nth(4)).to_contain_text(str(model["rows"]))
+        await expect(row.get_by_role("img", name="Recent accuracy: ")).to_be_visible()
+    for name, word in (("list-better", "Good"), ("list-worse", "Poor"), ("list-new", "New")):
+        await expect(row_of(page, name).locator(".light")).to_have_text(word)
     own, other = (1 - listed["list-better"][key] for key in ("score", "baseline"))
     assert own < other
-    await expect(row_of(page, "list-better").get_by_role("cell").nth(1)).to_contain_text("less")
-    await expect(row_of(page, "list-worse").get_by_role("cell").nth(1)).to_contain_text("more")
-    await expect(row_of(page, "list-numbers").get_by_role("cell").nth(0)).to_contain_text("MSE")
-    await expect(row_of(page, "list-numbers").get_by_role("cell").nth(1)).to_contain_text("too early to compare")
+    await expect(row_of(page, "list-better").get_by_role("cell").nth(3)).to_contain_text("less")
+    await expect(row_of(page, "list-worse").get_by_role("cell").nth(3)).to_contain_text("more")
+    await expect(row_of(page, "list-numbers").get_by_role("cell").nth(1)).to_contain_text("MSE")
+    await expect(row_of(page, "list-numbers").get_by_role("cell").nth(3)).to_contain_text("too early to compare")
     await expect(row_of(page, "list-numbers").locator(".good, .bad")).to_have_count(0)
-    new = (await row_of(page, "list-new").get_by_role("cell").all_text_contents())[:3]
-    assert ["–", "–", "0"] == new
+    new = (await row_of(page, "list-new").get_by_role("cell").all_text_contents())[1:5]
+    assert ["–", "–", "–", "0"] == new
 
 
 @pytest.mark.slow
@@ -73,13 +76,30 @@ async def test_values_change_in_place(visits, listed, api):
     rows = listed["list-better"]["rows"]
     assert before.index("list-new") > before.index("list-better")
     teach(api, "list-new", rows + 10)
-    await expect(row_of(page, "list-new").get_by_role("cell").nth(2)).to_have_text(str(rows + 10), timeout=20_000)
+    await expect(row_of(page, "list-new").get_by_role("cell").nth(4)).to_contain_text(str(rows + 10), timeout=20_000)
     assert before == await names(page)
     assert await page.evaluate("window.kept.every((row, at) => row === document.querySelectorAll('tbody tr')[at])")
     await page.get_by_role("button", name="Sort again").click(timeout=20_000)
     after = await names(page)
     assert after.index("list-new") < after.index("list-better")
     await expect(page.get_by_role("button", name="Sort again")).to_be_hidden()
+
+
+@pytest.mark.slow
+async def test_the_worst_stays_first(visits, api):
+    """A model that becomes the worst moves up by itself, but not while somebody points at the list."""
+    for name in ("first-a", "first-b"):
+        api.put(f"/models/{name}", json=CLASSES).raise_for_status()
+    teach(api, "first-a", 60)
+    page = await visits.open("/?search=first-")
+    await expect(page.locator("tbody th a")).to_have_text(["first-a", "first-b"])
+    await page.locator("tbody tr").first.hover()
+    runs = {"columns": ["a"], "data": [[0.0]] * 90, "labels": ["UP"] * 30 + ["DOWN"] * 30 + ["UP"] * 30}
+    api.post("/models/first-b/feedback/batch", json=runs).raise_for_status()
+    await expect(page.get_by_role("button", name="Sort again")).to_be_visible()
+    await expect(page.locator("tbody th a")).to_have_text(["first-a", "first-b"])
+    await page.locator("h1").hover()
+    await expect(page.locator("tbody th a")).to_have_text(["first-b", "first-a"])
 
 
 @pytest.mark.slow
@@ -155,7 +175,7 @@ async def test_costs_are_explained_where_a_model_has_them(visits, listed, api):
     teach(api, "dear", 40)
     page = await visits.open("/?search=dear")
     await expect(page.locator("#costs")).to_contain_text("the one label that would have cost least")
-    await expect(row_of(page, "dear").get_by_role("cell").nth(0)).to_contain_text("cost per row")
+    await expect(row_of(page, "dear").get_by_role("cell").nth(1)).to_contain_text("cost per row")
 
 
 @pytest.mark.slow

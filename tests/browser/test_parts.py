@@ -4,6 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser import streams
+from tests.browser.model_pages import tab
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -85,6 +86,19 @@ async def test_a_drift_is_one_line_whoever_found_it(visits):
     ] == said
 
 
+async def test_a_drift_names_the_features_that_moved(visits):
+    """The one that moved most with its means, then up to three others by name."""
+    page = await visits.open("/guide")
+    moved = [{"name": name, "before": 1, "after": 2.5} for name in "abcde"]
+    event = {"kind": "class_mean", "class": "UP", "features": moved[:3]}
+    found = [
+        await page.evaluate(CALL, ["model/words.js", "eventSentence", [{**event, "features": moved[:n]}]])
+        for n in (1, 3, 5)
+    ]
+    first = "The mean of a in class UP moved from 1 to 2.500"
+    assert [f"{first}.", f"{first}; so did b and c.", f"{first}; so did 4 more features."] == found
+
+
 async def test_rows_that_can_stay_do_not_move(visits):
     """Who comes takes the place of who has gone, or stands at the end."""
     page = await visits.open("/guide")
@@ -151,7 +165,9 @@ async def test_what_happens_is_seen_without_loading_again(visits, api):
     rows = api.post("/models/seen-live/feedback", json=row).raise_for_status().json()["rows"]
     await expect(page.locator("#model-rows")).to_have_text(f"{rows:,}")
     drifted = streams.teach_until_drift(api, "seen-live")
+    await tab(page, "Drift")
     await expect(page.locator("#drift").get_by_text(f"Row {drifted:,}", exact=True)).to_be_visible()
+    await tab(page, "Challengers")
     api.post("/models/seen-live/challengers/candidate/promote", json={"force": True}).raise_for_status()
     await expect(page.locator("#model-badges")).to_contain_text("vigo")
     await expect(page.locator("#challengers").get_by_role("rowheader", name="previous")).to_be_visible()

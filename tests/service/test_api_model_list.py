@@ -118,6 +118,7 @@ async def test_a_line_has_the_figures_of_the_summary(sorted_models):
         "mean_cost": None,
         "baseline_cost": None,
         "paired_score": 8e299,
+        "recent": [],
     } == by_name["models"][-1]
 
 

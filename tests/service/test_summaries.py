@@ -213,6 +213,7 @@ async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
         "mean_cost": None,
         "baseline_cost": None,
         "paired_score": None,
+        "recent": [],
     }
     assert (expected, None) == (await line(api, path), engine.models.peek(name_of(path)))
     await api.get(path)

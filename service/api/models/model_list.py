@@ -62,6 +62,10 @@ class ModelSummary(Body):
     baseline_cost: Annotated[
         float | None, Field(examples=[None], description="Mean cost of the cheapest constant prediction.")
     ]
+    recent: Annotated[
+        list[float],
+        Field(examples=[[0.81, 0.83]], description="Accuracy, or MSE, of the window over the last rows; newest last."),
+    ]
     phase: Annotated[
         ListedPhase, Field(examples=["steady"], description="`down`: out of service, or lost by the store.")
     ]
@@ -161,7 +165,7 @@ def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
 
 def _summary(listed: Listed) -> ModelSummary:
     version, time_ms, figures = listed.summary
-    shown = figures._asdict()
+    shown = {**figures._asdict(), "recent": [*figures.recent]}
     if figures.drift is not None:
         row, drift_ms, kind, label = figures.drift
         shown["drift"] = DriftSummary(row, iso(drift_ms), kind, label)

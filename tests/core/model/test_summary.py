@@ -33,7 +33,18 @@ def test_a_summary_has_the_figures_of_the_metrics(kind):
     baseline = best(span[name] for span in report["baselines"].values())
     expected = Summary(kind["algorithm"], kind["task"], 40, report["overall"][name], baseline, "steady")
     paired = report["paired"]["overall"]["mse"] if machine.regression else None
-    assert expected._replace(paired_score=paired) == read.summary(machine)
+    recent = tuple(float(f"{point[name]:.4g}") for point in report["history"])
+    assert 4 == len(recent)
+    assert expected._replace(paired_score=paired, recent=recent) == read.summary(machine)
+
+
+def test_a_summary_has_the_last_points_of_a_long_history():
+    """Twenty-four of them, the newest last."""
+    machine = Model.first(Config.parse({**KINDS[0], "features": ["a"]}))
+    X = np.random.default_rng(0).normal(size=(600, 1))
+    apply(machine, Entry(1, 1000, (Rows(machine.prediction_schema.id, None, X, ["x", "x", "y"] * 200),)))
+    history = machine.own.metrics.report()["history"]
+    assert [float(f"{point['accuracy']:.4g}") for point in history[-24:]] == [*read.summary(machine).recent]
 
 
 def test_a_summary_tells_of_drift_and_of_challengers_that_are_ahead():

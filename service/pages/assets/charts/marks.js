@@ -1,5 +1,6 @@
 // What happened at a row, above a chart: a button for each mark, or one for several that stand too close to be told
-// apart. Labels never overlap: a mark finds room in one of two lanes, or joins its neighbour.
+// apart. Labels never overlap: a mark finds room in one of two lanes, or joins its neighbour. Promotions have a lane of
+// their own, above all others.
 
 import { h, placedAt } from "../dom.js";
 
@@ -18,7 +19,14 @@ const PLURALS = { several: "marks", switch: "switches", configure: "changes" };
 
 /** Where the labels of marks go, these by x, rising: chips that do not overlap. `place` gives the position of an x. */
 export function placed(marks, place, room) {
-    const lanes = Array.from({ length: LANES }, () => []);
+    const promoted = ({ kind }) => kind === "promotion";
+    const above = laid(marks.filter(promoted), 1, place, room);
+    const below = laid(marks.filter((mark) => !promoted(mark)), LANES, place, room);
+    return [...above, ...below.map((chip) => ({ ...chip, lane: chip.lane + Math.min(1, above.length) }))];
+}
+
+function laid(marks, count, place, room) {
+    const lanes = Array.from({ length: count }, () => []);
     const fits = (lane, chip) => !lane.length || lane.at(-1).left + lane.at(-1).width + GAP <= chip.left;
     for (const mark of marks) {
         let chip = sized([mark], place, room);

@@ -63,8 +63,8 @@ export function problemNotice(error) {
 }
 
 /**
- * Ask before something that cannot be undone; `text`: paragraphs; `action`: what the button says; `typed`: what has to
- * be typed in before it can be pressed.
+ * Ask before something that cannot be undone; `text`: paragraphs or elements; `action`: what the button says; `typed`:
+ * what has to be typed in before it can be pressed.
  */
 export function confirmed({ title, text, action, danger = true, typed = null }) {
     return new Promise((resolve) => {
@@ -82,7 +82,7 @@ export function confirmed({ title, text, action, danger = true, typed = null }) 
         const dialog = h("dialog", { "aria-labelledby": "confirm-title", on: { cancel: () => close(false) } },
             h("div.stack",
                 h("h2", { id: "confirm-title" }, title),
-                [text].flat().map((line) => h("p", line)),
+                [text].flat().map((line) => (line instanceof Node ? line : h("p", line))),
                 asked,
                 h("div.row.end", button("", "Cancel", {}, false), yes),
             ),

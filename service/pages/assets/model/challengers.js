@@ -4,7 +4,7 @@ import { json } from "../api.js";
 import { intervalMark, sparkline } from "../charts/bars.js";
 import { Frame, numbersAt, scrolled, tableOf } from "../charts/frame.js";
 import { LineChart } from "../charts/line.js";
-import { fill, h } from "../dom.js";
+import { fact, fill, h } from "../dom.js";
 import { number, rowsText, signed } from "../format.js";
 import { acting, actionButton, actionForm, confirmed, needing, sayer, tell } from "./actions.js";
 import { answered, entered, entry, field } from "./fields.js";
@@ -71,7 +71,7 @@ function table(model, { champion, challengers: all }, metrics, { key, said }) {
             h("td.num.interval-text", signed(own.difference.mean), h("span.sub", within(own.difference))),
             h("td", h("div.row.nowrap.needs-admin", promoteButton(model, own, said), deleteButton(model, own, said))),
         );
-    const heads = ["Challenger", "Rows", SCORES[key], "Course", "Difference, around zero", "", ""];
+    const heads = ["Challenger", "Rows", SCORES[key], "Course", "Around zero", "Difference", ""];
     const caption = "Challengers and their paired difference to the model";
     const rows = [championRow, ...all.map(challengerRow)];
     return scrolled("Challengers", tableOf(caption, heads, rows, ".challengers"));
@@ -95,15 +95,14 @@ function promoteButton(model, { name }, said) {
     const action = async () => {
         // The button outlives the document that it was drawn from.
         const own = model.docs.challengers.challengers.find((one) => one.name === name);
-        const { difference } = own;
+        const { difference, config, rows } = own;
         const force = name !== "previous" && (difference.rows < ROWS_MIN || !(difference.low > 0));
-        const unproven =
-            `It is not proven to be better: that takes ${ROWS_MIN} rows and an interval above zero. It has ` +
-            `learned ${rowsText(own.rows)}.`;
+        const learned = model.docs.model.info.learner_rows ?? model.docs.model.rows;
         const then =
-            `${name} (${own.config.algorithm}) answers from then on; the present learner continues as the ` +
-            'challenger "previous". All differences restart from zero. The service first writes a snapshot.';
-        const text = [comparedText(difference), ...(force ? [unproven] : []), then];
+            `${name} (${config.algorithm}) answers from then on; the present learner continues as the challenger ` +
+            '"previous". All differences restart from zero. The service first writes a snapshot.';
+        const basis = compared(name, { rows, learned, force }, difference);
+        const text = force ? [basis, unproven(name), then] : [basis, then];
         const label = force ? "Promote anyway" : "Promote";
         if (!(await confirmed({ title: `Promote ${name}?`, text, action: label, danger: force }))) return;
         const body = force ? { force } : undefined;
@@ -113,12 +112,23 @@ function promoteButton(model, { name }, said) {
     return actionButton("Promote", action, { kind: ".small", said, name: `Promote ${name}` });
 }
 
-/** What has been compared, in words. */
-function comparedText({ rows, mean, low, high, confidence }) {
-    if (!rows) return "No rows have been compared yet.";
-    return (
-        `Over ${number(rows)} compared ${rows === 1 ? "row" : "rows"} the difference is ${signed(mean)} ` +
-        `(${percent(confidence)} interval: ${signed(low)} to ${signed(high)}).`
+/** Why a challenger is promoted by force only. */
+const unproven = (name) =>
+    h("p.notice.bad", `${name} is not proven to be better: that takes ${ROWS_MIN} rows and an interval above zero.`);
+
+/** What a promotion is decided by: the rows that both have learned, and the interval of their difference. */
+function compared(name, { rows: own, learned, force }, difference) {
+    const { rows, mean, low, high, confidence } = difference;
+    const known = low !== null && high !== null;
+    const said = known ? `${signed(mean)} (${signed(low)} to ${signed(high)})` : "not known yet";
+    const reach = Math.max(Math.abs(low ?? 0), Math.abs(high ?? 0), 1e-12);
+    return h("dl.facts.wide-facts",
+        fact(`Learned by ${name}`, rowsText(own)),
+        fact("Learned by the model", rowsText(learned)),
+        fact("Compared", rowsText(rows)),
+        fact(`Difference and its ${percent(confidence)} interval`, [
+            h(force ? "strong.bad" : "strong.good", said), known && intervalMark(difference, reach),
+        ]),
     );
 }
 

@@ -1,9 +1,11 @@
 // The configuration: as JSON, and a form for what can be changed, which sends only what was changed.
 
 import { copyButton } from "../copy.js";
-import { fill, h } from "../dom.js";
+import { fact, fill, h, patch } from "../dom.js";
+import { bytes, number, when } from "../format.js";
 import { acting, clear, needing, sayer, tell } from "./actions.js";
 import { answered, entry } from "./fields.js";
+import { termed } from "./words.js";
 
 const LABELS_MAX = 50;
 
@@ -12,10 +14,14 @@ export function configuration(model, place) {
     const text = h("pre", { tabindex: "0", role: "region", "aria-label": "The configuration as JSON" });
     const form = h("form.stack.settings");
     const said = sayer();
-    const code = h("div.code", text, copyButton());
-    fill(place, h("div", needing("admin", h("div.stack", form, said))), code);
+    const about = h("dl.stats.small-stats");
+    const folded = (title, ...inside) => h("details.folded", h("summary", title), inside);
+    const code = folded("The configuration as JSON", h("div.code", text, copyButton()));
+    fill(place, about, needing("admin", folded("Change settings", h("div.stack", form, said))), code);
     let base = null;
-    model.when(["model"], ({ model: { config, info } }) => {
+    model.when(["model"], ({ model: shown }) => {
+        const { config, info } = shown;
+        patch(about, aboutFacts(shown));
         text.textContent = JSON.stringify(config, null, 2);
         const labels = [...new Set([...(config.labels ?? []), ...(info.labels ?? [])])];
         const written = JSON.stringify([config, labels]);
@@ -28,6 +34,15 @@ export function configuration(model, place) {
         base = written;
         drawForm(model, form, said, () => fieldsOf(schema, config, labels));
     });
+}
+
+function aboutFacts({ created, version, incarnation, info }) {
+    return [
+        fact("Created", when(created).slice(0, 16), when(created)),
+        fact(termed("Version"), number(version)),
+        fact(termed("Learner’s state"), bytes(info.state_bytes ?? 0)),
+        fact(termed("Incarnation"), h("span.mono", incarnation)),
+    ];
 }
 
 /** What is entered for each field that this model can change, by its name: single values first. */

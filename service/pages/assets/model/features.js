@@ -15,7 +15,6 @@ const EFFECTS_MAX = 12;
 const COLUMNS = ["name", "kind", "weight", "moved.row", "moved.before", "moved.after"];
 const ANY = "Rows may have any names; the model keeps no list of them.";
 const UNKNOWN = "The first feedback row determines the features.";
-const NO_WEIGHTS = "This learner is not linear in the features: it has no weights to show.";
 const WEIGHTS =
     "Weight: the largest |weight| of the feature's columns in any output of the linear model, per unit " +
     "of the column. Only compare features of similar spread.";
@@ -73,7 +72,7 @@ function effectsShown({ features: list, rows, curves = {} }) {
 }
 
 function noteOf(weights) {
-    if (!weights) return NO_WEIGHTS;
+    if (!weights) return "";
     const { share } = weights;
     return share === undefined ? WEIGHTS : `${WEIGHTS} They represent ${number(100 * share, 0)} % of the experts.`;
 }

@@ -44,7 +44,7 @@ class Hand {
     }
 
     drawRow(features, { config, rows }) {
-        this.form.draw(features, config.algorithm === "sparse_dfop");
+        this.form.draw(features, { sparse: config.algorithm === "sparse_dfop", needed: config.missing === "error" });
         const spaces = JSON.stringify([features.current, rows > 0]);
         if (spaces === this.spaces || !rows) return;
         this.spaces = spaces;

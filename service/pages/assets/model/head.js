@@ -2,14 +2,12 @@
 // model is gone, out of service or not to be seen.
 
 import { root } from "../api.js";
-import { byId, fact, fill, h } from "../dom.js";
-import { ago, bytes, number, when } from "../format.js";
+import { byId, fact, fill, h, patch } from "../dom.js";
+import { ago, number, when } from "../format.js";
+import { light, lightOf } from "../light.js";
 import { STATES } from "../poll.js";
+import { scoreOf } from "./words.js";
 
-const PHASES = {
-    overlap: "A change of features is under way: rows carry the old and the new features.",
-    ensemble: "After a change of features, experts on old and new features predict together.",
-};
 const KEYLESS = "This service needs a key. Reload the page to enter one.";
 const at = (name) => byId(`model-${name}`);
 
@@ -28,34 +26,49 @@ export function head(model) {
     };
     model.when(["model"], ({ model: shown }) => {
         const { algorithm, task, description, tags = {} } = shown.config;
-        const meaning = PHASES[shown.phase];
-        const phase = h(`span.badge${meaning ? ".accent" : ""}`, { title: meaning }, shown.phase);
-        fill(at("badges"), h("span.badge", algorithm), h("span.badge", task), phase);
+        fill(at("badges"), h("span.badge", algorithm), h("span.badge", task));
         const show = (name, ...children) => {
             fill(at(name), children).hidden = !children.flat().some(Boolean);
         };
-        show("phase", meaning);
         show("description", description);
         show("tags", Object.entries(tags).map(([key, value]) => h("li.tag", h("span.muted", key), value)));
         fill(at("stats"), stats(shown, updated, speed));
         clock();
     });
+    model.when(["model", "challengers"], (docs) => {
+        const found = lightOf(summaryOf(docs));
+        patch(at("status"), light(found), h("span", found.sentence));
+        at("status").hidden = false;
+    });
     setInterval(clock, 1000);
 }
 
-function stats({ rows, version, created, incarnation, info }, updated, speed) {
+function stats({ rows, info }, updated, speed) {
     const stat = (name, value) => h("div", h("dt", name), value);
     const own = info.learner_rows;
     return [
         stat("Rows", h("dd", { id: "model-rows" }, number(rows))),
         own !== undefined && fact("Learned by its learner", number(own), "Rows that the current learner has learned"),
         stat("Rows per second", speed),
-        fact("Version", number(version), "Number of entries in the model's log"),
         stat("Updated", updated),
-        fact("Learner’s state", bytes(info.state_bytes ?? 0)),
-        fact("Created", when(created).slice(0, 16), when(created)),
-        stat("Incarnation (changes if the model is recreated)", h("dd.mono.incarnation", incarnation)),
     ];
+}
+
+/** The model as the list has it, for its light. */
+function summaryOf({ model: { config, phase, rows }, metrics, challengers }) {
+    const { overall, baselines, paired } = metrics;
+    const key = scoreOf(config.task);
+    const others = Object.entries(baselines).filter(([name]) => name !== "served").map(([, own]) => own[key]);
+    const known = others.filter(Number.isFinite);
+    return {
+        ...{ task: config.task, phase, rows, score: overall[key] ?? null },
+        baseline: known.length ? Math[key === "mse" ? "min" : "max"](...known) : null,
+        paired_score: paired?.overall.mse ?? null,
+        mean_cost: overall.costs?.mean ?? null,
+        baseline_cost: overall.costs?.constant ?? null,
+        drift: metrics.marks.findLast(({ kind }) => kind === "drift"),
+        ahead: challengers.challengers.filter(({ difference }) => difference.low > 0).length,
+    };
 }
 
 /** Show whether the model is looked at; to be told of each state. */

@@ -63,7 +63,7 @@ export function learner(model, place) {
         }
         fill(facts, factsOf(docs.model)).hidden = !facts.childElementCount;
         const nothing = [...place.children].every((own) => own.hidden);
-        for (const id of ["learner", "to-learner"]) byId(id).hidden = nothing;
+        byId("learner").hidden = nothing;
     });
 }
 

@@ -2,6 +2,7 @@
 // documents it shows.
 
 import { byId } from "../dom.js";
+import { tabs } from "../tabs.js";
 import { showRights } from "./actions.js";
 import { care } from "./care.js";
 import { challengers } from "./challengers.js";
@@ -23,6 +24,7 @@ const PARTS = {
 const model = new ModelDocuments(decodeURIComponent(location.pathname.split("/").pop()));
 head(model);
 for (const [name, part] of Object.entries(PARTS)) part(model, byId(`${name}-inside`));
+tabs(byId("tabs"));
 let rights = null;
 model.when(["model"], () => (rights ??= showRights())); // once a key has been given where one is asked for
 model.follow(stateShown(model));

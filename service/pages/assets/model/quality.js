@@ -7,9 +7,13 @@ import { Frame, more, named, scrolled, tableOf } from "../charts/frame.js";
 import { ReliabilityChart } from "../charts/reliability.js";
 import { byId, choice, fill, h, placedAt } from "../dom.js";
 import { number, percent, share, signed } from "../format.js";
-import { BASELINES, SCORES } from "./words.js";
+import { what } from "../what.js";
+import { BASELINES, SCORES, termed } from "./words.js";
 
 const VIEWS = [["window", "Window"], ["fading", "Fading"], ["overall", "All rows"]];
+const SPANS =
+    "Window: the last rows only. Fading: all rows, each counting a little less than the one after it. " +
+    "All rows: since the model was created or reset.";
 const CLASSES_SHOWN = 50;
 const RELIABILITY =
     "How often predictions of about one probability were right; on the diagonal, probabilities are exact. " +
@@ -19,7 +23,7 @@ export function quality(model, place) {
     let view = "window";
     let parts = null;
     const views = choice("Rows", VIEWS, (key) => ((view = key), draw(model.docs)));
-    byId("quality-views").append(views.element);
+    fill(byId("quality-tools"), h("div.row", views.element, what("a window", SPANS)));
     const numbers = () => scoreNumbers(model.docs.metrics);
     const scores = new Frame({ title: "All scores", file: `${model.name}-scores`, numbers });
     const draw = ({ model: { config }, metrics }) => {
@@ -31,7 +35,8 @@ export function quality(model, place) {
         }
         parts.update(metrics[view]);
         const { columns, rows } = numbers();
-        scores.show(scrolled("All scores", tableOf("All scores", columns, rows, ".dense")));
+        const said = rows.map(([name, ...cells]) => [h("td", termed(name)), ...cells]);
+        scores.show(scrolled("All scores", tableOf("All scores", columns, said, ".dense")));
     };
     model.when(["model", "metrics"], draw);
 }

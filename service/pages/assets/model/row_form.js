@@ -19,13 +19,19 @@ export class RowForm {
         this.draw({ current: [], next: null });
     }
 
-    /** Make controls for other features; the same ones keep what was entered. A sparse row may hold any names. */
-    draw({ current, next }, sparse = false) {
-        const written = JSON.stringify([current, next, sparse]);
+    /**
+     * Make controls for other features; the same ones keep what was entered. `sparse`: a row may hold any names;
+     * `needed`: no value of a current feature may be missing.
+     */
+    draw({ current, next }, { sparse = false, needed = false } = {}) {
+        const written = JSON.stringify([current, next, sparse, needed]);
         if (written === this.written) return;
         this.written = written;
         const known = new Map(this.controls.map((own) => [own.declared, own]));
-        const made = (feature) => known.get(JSON.stringify(feature)) ?? control(feature);
+        const made = (feature) => {
+            const must = needed && names.has(feature.name);
+            return known.get(JSON.stringify([feature, must])) ?? control(feature, must);
+        };
         const present = current.map(featureOf);
         const names = new Set(present.map(({ name }) => name));
         const further = (next ?? []).map(featureOf).filter(({ name }) => !names.has(name));
@@ -57,9 +63,13 @@ export class RowForm {
         return entered(this.controls.map((own) => [own.name, own]));
     }
 
-    /** The row as the API takes it; null where the JSON cannot be read, which is said at the field. */
+    /** The row as the API takes it; null where a value lacks or the JSON cannot be read, which is said at the field. */
     row() {
-        if (this.areaField.hidden) return this.fromControls();
+        if (this.areaField.hidden) {
+            const lacking = this.controls.filter((own) => own.lacks());
+            lacking[0]?.element.querySelector("input").focus();
+            return lacking.length ? null : this.fromControls();
+        }
         this.areaField.refuse(null);
         try {
             return JSON.parse(this.area.value || "{}");
@@ -72,7 +82,7 @@ export class RowForm {
 
 function example(features, sparse) {
     if (sparse) return '{"cheap": 1, "pills": 2}';
-    return features.length ? exampleOf(features.map(control)) : '{"price": 12.5, "plan": "gold"}';
+    return features.length ? exampleOf(features.map((own) => control(own))) : '{"price": 12.5, "plan": "gold"}';
 }
 
 function exampleOf(controls) {
@@ -80,9 +90,9 @@ function exampleOf(controls) {
 }
 
 /** A control of a feature; its value is undefined where nothing was entered, which is a missing value. */
-function control(feature) {
+function control(feature, needed = false) {
     const { name, type } = feature;
-    const { input, value } = scalar(...schemaOf(feature), "(missing)");
+    const { input, value } = scalar(...schemaOf(feature), needed ? undefined : "(missing)");
     const element = field(name, input, { path: `features.${name}` });
     element.classList.toggle("wide", type === "time");
     let touched = false;
@@ -91,16 +101,21 @@ function control(feature) {
         if (!touched && type === "boolean") input.value = Number(mean < 0.5);
         if (!touched && type === "numeric") input.value = short(mean);
     };
-    return { name, declared: JSON.stringify(feature), element, value, offer };
+    const lacks = () => {
+        const lacking = needed && value() === undefined;
+        element.refuse(lacking ? `Enter a ${type === "numeric" ? "number" : type === "time" ? "time" : "text"}` : null);
+        return lacking;
+    };
+    return { name, declared: JSON.stringify([feature, needed]), element, value, offer, lacks };
 }
 
 /** What a feature may hold, as a schema, and a value to begin with. */
 function schemaOf({ type, categories, min, max }) {
     if (categories) return [{ enum: categories }, categories[0]];
     if (type === "boolean") return [{ enum: [true, false] }, false];
-    if (type === "categorical") return [{ type: "string" }, ""];
+    if (type === "categorical") return [{ type: "string" }, "other"];
     if (type === "time") return [{ format: "date-time" }, new Date().toLocaleString("sv").replace(" ", "T")];
-    const middle = Number.isFinite(min) && Number.isFinite(max) ? short((min + max) / 2) : "";
+    const middle = Number.isFinite(min) && Number.isFinite(max) ? short((min + max) / 2) : "0";
     return [{ type: "number", default: "number" }, middle];
 }
 

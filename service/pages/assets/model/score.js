@@ -6,7 +6,7 @@ import { comparison } from "../comparison.js";
 import { choice, fact, fill, h, patch } from "../dom.js";
 import { number, rowsText, share } from "../format.js";
 import { markDetails } from "./drift.js";
-import { BASELINES, SCORES, markLabel, scoreOf } from "./words.js";
+import { BASELINES, SCORES, markLabel, scoreOf, termed } from "./words.js";
 
 /** Scores on the rows that the baseline predicted too, which are drawn in place of others where they are known. */
 const PAIRED = { mse: "paired", overall: "paired_overall" };
@@ -137,7 +137,7 @@ function scoreNow({ task, class_costs: costs }, { window, paired, served }) {
             servedText(served),
         ),
         h("div.score-bars", bars(written, { label: `${name} beside baselines`, most })),
-        h("dl.score-more", further(task, window).map((key) => fact(SCORES[key], writtenAs(key)(window[key])))),
+        h("dl.score-more", further(task, window).map((key) => fact(termed(SCORES[key]), writtenAs(key)(window[key])))),
     ];
 }
 

@@ -1,6 +1,7 @@
 // How the page says things: names of scores, marks and events in words.
 
 import { clipped, number } from "../format.js";
+import { what } from "../what.js";
 
 /** Scores by their names in the API: what they are called. */
 export const SCORES = {
@@ -20,6 +21,27 @@ export const SCORES = {
     bias: "Bias",
     unscored: "Unscored rows",
 };
+
+/** What they mean, by what they are called. */
+const MEANINGS = {
+    "Balanced accuracy": "The accuracy on each class, averaged: rare classes count as much as frequent ones.",
+    Kappa: "Agreement with the labels beyond chance: 0 is chance, 1 is perfect.",
+    "Kappa, temporal": "Kappa compared with repeating the last label: above 0, the model beats that.",
+    "ROC AUC": "How well the probabilities rank the two classes: 0.5 is chance, 1 is perfect.",
+    "Average precision": "Precision averaged over all recalls, for the second class; 1 is perfect.",
+    "Log loss": "How much the labels surprised the model; 0 is best, and confident mistakes cost most.",
+    "Brier score": "Mean squared error of the probabilities; 0 is best.",
+    "Calibration error": "How far probabilities are from how often they come true, on average; 0 is best.",
+    "R²": "The share of the labels’ variance that predictions explain: 1 is perfect, 0 is no better than the mean.",
+    Bias: "The average error with its sign: 0 means that errors up and down cancel out.",
+    "Unscored rows": "Rows for which the model could not predict anything yet, so they have no score.",
+    Version: "The number of entries in the model’s log; every change to the model adds one.",
+    Incarnation: "Identifies this model; a model that is deleted and created again gets another one.",
+    "Learner’s state": "The memory that everything the model has learned takes.",
+};
+
+/** A name, with a "?" where it needs one. */
+export const termed = (name) => [name, MEANINGS[name] && what(name, MEANINGS[name])];
 
 /** Baselines by their names in the API. */
 export const BASELINES = {
@@ -67,9 +89,12 @@ export function eventSentence(event) {
         const [before, after] = [number(event.before), number(event.after)];
         return `The share of errors${inClass(event.class)} rose from ${before} to ${after}.`;
     }
-    if (event.kind === "unlabelled") return "Features or predictions of unlabelled rows moved.";
-    const moved = event.features.length;
-    return `The means of ${moved} ${moved === 1 ? "feature" : "features"}${inClass(event.class)} moved.`;
+    const rows = event.kind === "unlabelled" ? " of unlabelled rows" : inClass(event.class);
+    const [first, ...others] = event.features;
+    if (!first) return `Features or predictions${rows} moved.`;
+    const few = others.length < 3 ? others.map(({ name }) => name).join(" and ") : `${others.length} more features`;
+    const also = others.length ? `; so did ${few}` : "";
+    return `The mean of ${first.name}${rows} moved from ${number(first.before)} to ${number(first.after)}${also}.`;
 }
 
 const inClass = (label) => (label === null || label === undefined ? "" : ` in class ${label}`);

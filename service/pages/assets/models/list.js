@@ -1,13 +1,14 @@
 // The rows of the list. Rows stay where they are while somebody reads them: values change in place, a model that comes
-// takes the place of one that has gone or stands at the end, and the order is made anew when it is asked for.
+// takes the place of one that has gone or stands at the end, until the order is made anew (page.js).
 
 import { root } from "../api.js";
+import { sparkline } from "../charts/bars.js";
 import { comparison, judged } from "../comparison.js";
 import { h, patch } from "../dom.js";
 import { ago, figure, whole } from "../format.js";
+import { light, lightOf } from "../light.js";
 
 const DRIFTS = { class_mean: "feature means", error_rate: "error rate", unlabelled: "before labels" };
-const PHASES = { overlap: "accent", ensemble: "accent", down: "bad" };
 const NONE = "–";
 const RECENT_MS = 120_000;
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
@@ -63,17 +64,18 @@ function happened(before, now) {
 }
 
 function row(model) {
-    const { name, algorithm, task, rows, rows_per_s: speed, phase, drift, challengers, ahead } = model;
+    const { name, algorithm, task, rows, rows_per_s: speed, drift, challengers, ahead } = model;
     const score = judged(model);
     const contest = ahead ? badge(`${ahead} of ${challengers} ahead`, "accent") : challengers || h("span.muted", NONE);
     const href = new URL(`ui/models/${encodeURIComponent(name)}`, root);
     return h("tr", { role: "row", data: { key: name } },
         h("th", { role: "rowheader", scope: "row" }, h("a", { href }, name), sub(`${algorithm} · ${task}`)),
+        cell("Status", "", statusParts(lightOf(model))),
         cell("Score", ".num", [h("span", score.text(score.own)), sub(score.own === null ? "" : score.name)]),
+        cell("Recent", "", course(model), !model.recent.length),
         cell("Error", "", errorParts(model, score)),
-        cell("Rows", ".num", h("span", { title: whole(rows) }, rows >= 1e7 ? SHORT.format(rows) : whole(rows))),
-        cell("Rows/s", ".num", speedText(speed)),
-        cell("Phase", "", badge(phase, PHASES[phase])),
+        cell("Rows", ".num", [h("span", { title: whole(rows) }, rows >= 1e7 ? SHORT.format(rows) : whole(rows)),
+            sub(speed > 0 ? `${speedText(speed)} a second` : "")]),
         cell("Last drift", "", driftParts(drift), !drift),
         cell("Challengers", "", contest, !challengers),
     );
@@ -85,6 +87,16 @@ function cell(label, kind, children, empty = false) {
 
 const sub = (text) => h("span.sub", text);
 const badge = (text, kind) => h(kind ? `span.badge.${kind}` : "span.muted", text);
+
+const statusParts = (found) => [light(found), h("span.sub.status-why", found.sentence)];
+
+/** How the score of the window has moved lately. */
+function course({ task, recent }) {
+    if (recent.length < 2) return h("span.muted", NONE);
+    const score = task === "regression" ? "mean squared error" : "accuracy";
+    const label = `Recent ${score}: ${figure(recent[0])} to ${figure(recent.at(-1))}`;
+    return sparkline(recent, { label, width: 84, height: 30, tone: "tone-1" });
+}
 
 /** The model's error compared with its baseline's: a bar from the middle, to the right if smaller, and in words. */
 function errorParts({ task, rows }, { errors, other, text }) {

@@ -83,7 +83,7 @@ async function showModels(page) {
     if (models === null) showCreate();
     models = page.models;
     const none = models.length === 0;
-    say(list.update(models, !sorted));
+    say(list.update(models, !sorted || (view.sort === SORTS[0] && !beingRead())));
     sorted = true;
     byId("list").hidden = byId("calls").hidden = none;
     byId("costs").hidden = !models.some((model) => Number.isFinite(model.mean_cost));
@@ -95,6 +95,9 @@ async function showModels(page) {
     showCount();
     await showEmpty(none);
 }
+
+/** Whether somebody points at a row or has the focus there: it stays where it is for as long. */
+const beingRead = () => byId("rows").matches(":hover, :focus-within");
 
 async function showEmpty(none) {
     const place = byId("empty");
