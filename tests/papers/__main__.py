@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from core.numerics.linalg import single_threaded
-from tests.papers import dfop, fesl, odm, vigo
+from tests.papers import dfop, fesl, figures, odm, theory, vigo
 from tests.papers.charts import Figure
 from tests.papers.files import fetch_all, missing
 from tests.papers.report import Ran, counts, summary, write
@@ -24,7 +24,7 @@ from tests.papers.rows import OUTSIDE, Result, Size, Table, run_row
 
 OUT = Path(__file__).parent / "out"
 TABLES: dict[str, Callable[[], Table]] = {**dfop.TABLES, **odm.TABLES, **vigo.TABLES, **fesl.TABLES}
-FIGURES: dict[str, Callable[[], Figure]] = {}
+FIGURES: dict[str, Callable[[], Figure]] = {**figures.FIGURES, **theory.BOUNDS}
 QUICK_RUNS, WORKERS = 2, 2
 
 
@@ -53,13 +53,13 @@ def _told(result: Result) -> Result:
 
 
 def run(
-    tables: Sequence[Table], figures: Mapping[str, Callable[[], Figure]], size: Size, folder: Path, workers: int = 1
+    tables: Sequence[Table], drawings: Mapping[str, Callable[[], Figure]], size: Size, folder: Path, workers: int = 1
 ) -> int:
-    """Run the tables and figures and write the report; the exit code."""
+    """Run the tables and drawings and write the report; the exit code."""
     begun = time.monotonic()
     ran = list(repeat(tables, size, workers))
     drawn = []
-    for key, make in figures.items():
+    for key, make in drawings.items():
         say(f"{key} ...")
         try:
             drawn.append(make())
@@ -89,9 +89,9 @@ def main() -> int:
     if not given.offline and missing():
         fetch_all(say=say)
     size = Size(QUICK_RUNS if given.quick else 1000, given.full, not given.quick)
-    figures = {key: make for key, make in FIGURES.items() if key in given.only}
+    drawn = {key: make for key, make in FIGURES.items() if key in given.only}
     tables = [make() for key, make in TABLES.items() if key in given.only]
-    return run(tables, figures, size, OUT, min(WORKERS, os.cpu_count() or 1))
+    return run(tables, drawn, size, OUT, min(WORKERS, os.cpu_count() or 1))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def _mixed_loss(P: Floats, geometric: bool) -> tuple[float, float]:
 
 @pytest.mark.parametrize("rows", [2000, 4000])
 def test_fesl_theorem_2_fails_for_averaged_margins(rows: int) -> None:
-    """Two experts take turns at the margin -ln(e - 1), of loss 1: averaged margins lose linearly, mixing at most ln 2."""
+    """Two experts take turns at the margin -ln(e - 1), of loss 1: averaging loses linearly, mixing at most ln 2."""
     margins = np.zeros((2, rows))
     margins[0, ::2] = margins[1, 1::2] = -math.log(math.e - 1.0)
     P = 1.0 / (1.0 + np.exp(-margins))

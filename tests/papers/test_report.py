@@ -24,6 +24,7 @@ from tests.papers.rows import (
     judge,
     quoted,
 )
+from tests.papers.theory import BOUNDS
 
 
 def _row(paper: Quoted | None, why: Why | None = None) -> Row:
@@ -113,3 +114,9 @@ def test_every_reason_is_of_a_row_of_a_table() -> None:
     rows = {(key, row.name, row.algorithm) for key, make in TABLES.items() for row in make().rows}
     assert set() == {*_whys()} - rows
     assert 15 < len(quoted("dfop1")) < len(rows)
+
+
+@pytest.mark.parametrize("key", sorted(BOUNDS))
+def test_every_bound_holds_where_its_assumptions_do(key: str) -> None:
+    """Bound and measured loss come from the same generated stream."""
+    assert BOUNDS[key]().holds
