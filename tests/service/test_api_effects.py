@@ -38,3 +38,14 @@ async def test_before_rows_and_features(api):
     found = await api.get(f"{path}/effects")
     assert ([{"name": "a", "mean_abs": 0.0}], 0) == (found["features"], found["rows"])
     problem(await api.ask("GET", f"{await api.new({'task': 'regression'})}/effects"), 409)
+
+
+async def test_effects_are_bounded_by_what_states_may_hold(api, monkeypatch):
+    """They are computed on a copy of the model: while others hold many states the answer is 503."""
+    path = await api.learnt()
+    budget = api.engine.state_budget
+    monkeypatch.setattr(budget, "used", budget.most)
+    problem(await api.ask("GET", f"{path}/effects"), 503)
+    monkeypatch.setattr(budget, "used", 0)
+    await api.get(f"{path}/effects")
+    assert 0 == budget.used

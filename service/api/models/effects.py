@@ -14,6 +14,7 @@ from core.features import SparseSchema
 from core.features.row_sample import SAMPLE_ROWS_MAX
 from core.model import cost, explain, read, save
 from core.numerics.shapley import EVALUATIONS_MAX
+from service.api.http.context import Ctx
 from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
 from service.api.http.route import READ, Route
 from service.api.models.documents import json_of
@@ -22,6 +23,7 @@ from service.api.models.posterior import listed
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict
 from service.runtime import threads
+from service.runtime.replicas.replica import Replica
 
 router = APIRouter(route_class=Route, tags=["models"])
 
@@ -46,7 +48,7 @@ class EffectsAnswer(BaseModel):
 
 
 @router.get("/models/{name}/effects", dependencies=[READ], response_model=EffectsAnswer, responses=NOT_MODIFIED)
-async def show_effects(request: Request, replica: ReadModel) -> Response:
+async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Response:
     """How much each feature matters: its mean absolute contribution over a sample of the rows learned.
 
     Contributions are those of `explain` in predict: to the number, or to the log odds of the predicted class. The
@@ -55,22 +57,28 @@ async def show_effects(request: Request, replica: ReadModel) -> Response:
 
     409 before the features are known, and for rows of any names.
     """
-    async with replica.held():
-        if (same := not_modified(request, replica)) is not None:
-            return same
-        model = replica.model
-        if model.prediction_schema is None:
-            raise RequestConflict(f"model {replica.name} has no features yet: the first feedback row determines them")
-        if model.config.algorithm.observes:
-            raise RequestConflict("an observer predicts nothing: there are no effects")
-        if isinstance(model.prediction_schema, SparseSchema):
-            raise RequestConflict("there are no effects: rows are compressed, and names are not kept")
-        rows = SAMPLE_ROWS_MAX * EVALUATIONS_MAX
-        threads.refuse_hours(cost.flops_to_predict(model.own, rows), SAMPLE_ROWS_MAX)
-        tag, shown = tag_of(replica), {"version": replica.version, "incarnation": replica.incarnation}
-        state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
-    # of a copy: the model goes on learning meanwhile
-    return tagged(json_of(await asyncio.to_thread(partial(_document, state, shown))), tag)
+    with ctx.engine.state_budget.held(2 * replica.model.nbytes):
+        async with replica.held():
+            if (same := not_modified(request, replica)) is not None:
+                return same
+            _refuse_without_effects(replica)
+            model, tag = replica.model, tag_of(replica)
+            shown = {"version": replica.version, "incarnation": replica.incarnation}
+            state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
+        # of a copy: the model goes on learning meanwhile
+        return tagged(json_of(await asyncio.to_thread(partial(_document, state, shown))), tag)
+
+
+def _refuse_without_effects(replica: Replica) -> None:
+    model = replica.model
+    if model.prediction_schema is None:
+        raise RequestConflict(f"model {replica.name} has no features yet: the first feedback row determines them")
+    if model.config.algorithm.observes:
+        raise RequestConflict("an observer predicts nothing: there are no effects")
+    if isinstance(model.prediction_schema, SparseSchema):
+        raise RequestConflict("there are no effects: rows are compressed, and names are not kept")
+    rows = SAMPLE_ROWS_MAX * EVALUATIONS_MAX
+    threads.refuse_hours(cost.flops_to_predict(model.own, rows), SAMPLE_ROWS_MAX)
 
 
 def _document(state: bytes, shown: dict[str, Any]) -> bytes:
