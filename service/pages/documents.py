@@ -23,10 +23,11 @@ GUIDE = (
     "challengers",
     "your-model",
     "running-it",
+    "papers",
 )
 """In the order in which they are read."""
 GUIDE_TEXT = """\
-Nine pages of a few minutes each. Every call works unchanged against your own service, in the order of
+Ten pages of a few minutes each. Every call works unchanged against your own service, in the order of
 the pages. In answers, ... marks parts that are left out or differ each time."""
 PROBLEMS_TEXT = """\
 Every error is an application/problem+json document (RFC 9457). Its type is the address of one of these pages; its

@@ -31,7 +31,7 @@ STREAMS: dict[str, tuple[Callable[..., generators.Stream], bool]] = {
 }  # fmt: skip
 """The generator, and whether its drift is abrupt."""
 ORDERED = ("nursery",)
-"""Sets whose text columns name ranks; they first occur in that order."""
+"""Sets whose text columns name ranks, in the order in which these first occur; picked knowing the paper's figures."""
 FULL_ROWS, ROWS, SEEDS, AUTO_ROWS_MAX = 10_000_000, 1_000_000, 5, 50_000
 
 
