@@ -22,11 +22,14 @@ def track(service, name, count):
 def test_each_is_learned_once_by_two_services_and_through_kills(serve, store):
     """One dies while labels become due, then the other while the first comes back; some labels came in time."""
     first, second = (serve(REDIS_URL=store.url, DURABILITY="everysec").start() for _ in range(2))
-    first.create("m", **DUE, labels_due={"after_s": 2, "then": {"label": "silent"}})
-    ids = [one for at in range(4) for one in track((first, second)[at % 2], "m", MANY // 4)]
-    for one in ids[:5]:
+    first.create("m", **DUE, labels_due={"after_s": 3600, "then": {"label": "silent"}})
+    for one in track(first, "m", 5):
         answer = second.request("POST", "/models/m/feedback", {"prediction_id": one, "label": "loud"})
         assert 200 == answer.status
+    patched = first.request("PATCH", "/models/m", {"labels_due": {"after_s": 2, "then": {"label": "silent"}}})
+    assert 200 == patched.status
+    second.get("/models/m?consistency=strong")
+    ids = [one for at in range(5) for one in track((first, second)[at % 2], "m", (MANY - 5) // 5)]
     time.sleep(1.8)
     first.kill()
     time.sleep(0.5)

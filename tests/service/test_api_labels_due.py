@@ -1,10 +1,13 @@
 """labels_due over HTTP: what becomes of tracked predictions whose label does not come."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
+from unittest.mock import AsyncMock
 
 import pytest
 
 from service.runtime import labels_due
+from service.store.due_labels import DueLabels
 from tests.service.api_fixtures import DFOP, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,12 +31,14 @@ async def tracked(api, path):
 
 async def test_silence_is_learned_as_a_label(api):
     """One entry per look, exactly once; a label before that counts, one after it is a conflict or a duplicate."""
-    path = await api.new(DFOP, labels_due=SILENCE)
-    early, late = await tracked(api, path), await tracked(api, path)
-    many = await api.post(f"{path}/predict/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 3, "track": True})
-    (waiting, *_) = (await api.get(f"{path}/pending"))["pending"]
-    assert waiting["expires"] < "2027-12"
+    path = await api.new(DFOP, labels_due={**SILENCE, "after_s": 3600})
+    early = await tracked(api, path)
+    (waiting,) = (await api.get(f"{path}/pending"))["pending"]
+    assert timedelta(hours=1) >= datetime.fromisoformat(waiting["expires"]) - datetime.now(UTC)
     await api.post(f"{path}/feedback", {"prediction_id": early, "label": "UP"})
+    assert 200 == (await api.client.patch(path, json={"labels_due": SILENCE})).status_code
+    late = await tracked(api, path)
+    many = await api.post(f"{path}/predict/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 3, "track": True})
     found = await until(api, path, 4)
     assert (5, 4) == (found["rows"], found["due_rows"])
     assert {"UP": 1, "DOWN": 4} == {name: one["support"] for name, one in found["overall"]["per_class"].items()}
@@ -57,7 +62,7 @@ async def test_silence_that_is_dropped_teaches_nothing(api):
     assert (0, 0) == (metrics["rows"], metrics["due_rows"])
 
 
-async def test_numbers_and_changes(api):
+async def test_numbers_and_changes(api, monkeypatch):
     """A regression learns a number; PATCH turns it on and off for what is tracked from then on, and for what waits."""
     body = {"algorithm": "rls", "task": "regression", "features": ["a", "b"]}
     path = await api.new(body)
@@ -66,8 +71,10 @@ async def test_numbers_and_changes(api):
     assert {"after_s": 1, "then": {"label": 0.0}} == patched.json()["config"]["labels_due"]
     await tracked(api, path)
     assert 1 == (await until(api, path, 1))["rows"]
-    one = await tracked(api, path)
-    await api.client.patch(path, json={"labels_due": None})
+    with monkeypatch.context() as patch:  # nothing is learned before the change, however long that takes
+        patch.setattr(DueLabels, "models", AsyncMock(return_value=[]))
+        one = await tracked(api, path)
+        await api.client.patch(path, json={"labels_due": None})
     await asyncio.sleep(3.5)
     assert 1 == (await api.get(f"{path}/metrics"))["due_rows"]
     problem(await api.ask("POST", f"{path}/feedback", json={"prediction_id": one, "label": 1}), 404)
