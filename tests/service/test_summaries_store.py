@@ -51,10 +51,10 @@ def test_what_older_code_wrote_is_read():
         known = decode(old)
         return decode(encode(known._replace(figures=known.figures._replace(**figures)))).figures
 
-    assert (None, 0, 0, None, None, None) == decode(old).figures[-6:]
-    assert (None, 2, 1, None, None, None) == decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",null,2,1]').figures[
-        -6:
-    ]
+    assert (None, 0, 0, None, None, None, ()) == decode(old).figures[-7:]
+    assert (None, 2, 1, None, None, None, ()) == decode(
+        b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",null,2,1]'
+    ).figures[-7:]
     assert 0.0 == again(mean_cost=0.0, baseline_cost=0.0).mean_cost
     for label in ("x", 7, True, None):
         drift = LastDrift(5, 6, "class_mean", label)
@@ -65,9 +65,11 @@ def test_what_older_code_wrote_is_read():
 def test_a_record_of_another_format_is_not_read():
     """Fields may follow; another number in front means other fields."""
     drift = LastDrift(5, 6, "class_mean", None)
-    known = StoredSummary(7, 8, Summary("rls", "regression", 3, 0.25, 1.5, "steady", drift, 2, 1, 0.5, 0.0, 0.125))
+    known = StoredSummary(
+        7, 8, Summary("rls", "regression", 3, 0.25, 1.5, "steady", drift, 2, 1, 0.5, 0.0, 0.125, (0.25, 0.5))
+    )
     assert known == decode(
-        b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,0.5,0.0,0.125,9]'
+        b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,0.5,0.0,0.125,[0.25,0.5],9]'
     )
     assert None is decode(b'7:8:[2,"rls","regression",3,0.25,1.5,"steady"]')
 
