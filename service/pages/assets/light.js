@@ -19,7 +19,10 @@ const LIGHTS = [
     ],
     ["warn", "No gain", "It is no better than the best simple rule.", ({ found }) => found.kind === ""],
     ["warn", "Outdone", "A challenger predicts better and can be promoted.", ({ ahead }) => ahead > 0],
-    ["good", "Good", "It beats the best simple rule, and nothing has changed lately.", () => true],
+    [
+        "good", "Good", `It beats the best simple rule; no drift in the last ${number(FRESH_ROWS)} rows.`,
+        () => true,
+    ],
 ];
 
 export function lightOf(model) {

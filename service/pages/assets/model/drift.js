@@ -6,10 +6,10 @@ import { fact, fill, h } from "../dom.js";
 import { ago, number, rowsText, when } from "../format.js";
 import { actionOf, eventSentence, markSentence } from "./words.js";
 
-const SAID = "Newest first. The model and each challenger test separately; a line shows the model’s alarm, if any.";
+const CONTESTED = " The model and each challenger test separately; a line shows the model’s alarm, if any.";
 const FOUND = ["row", "time", "kind", "class", "action", "challenger", "windows.before", "windows.after"];
 const COLUMNS = [...FOUND, "before", "after", "alarm_count"];
-const SHOWN_MAX = 50;
+const SHOWN_MAX = 25;
 const DETAILS_MAX = 20;
 const EPISODE_ROWS = 1000; // as the service has it where a watch does not say
 
@@ -24,7 +24,8 @@ export function drift(model, place) {
         const found = episodes(events, watch?.episode_rows);
         const lines = found.slice(0, SHOWN_MAX).map(episodeLine);
         const none = watch ? "No drift detected." : "Drift detection is off: the configuration has no watch.";
-        frame.note(events.length ? SAID : "");
+        const contested = events.some(({ challenger }) => challenger !== null) ? CONTESTED : "";
+        frame.note(events.length ? `Newest first.${contested}` : "");
         const list = () => h("ol.events", { "aria-label": "Drift events, newest first" }, lines);
         frame.show(
             events.length ? list() : h("p.muted", none),

@@ -16,8 +16,7 @@ const COLUMNS = ["name", "kind", "weight", "moved.row", "moved.before", "moved.a
 const ANY = "Rows may have any names; the model keeps no list of them.";
 const UNKNOWN = "The first feedback row determines the features.";
 const WEIGHTS =
-    "Weight: the largest |weight| of the feature's columns in any output of the linear model, per unit " +
-    "of the column. Only compare features of similar spread.";
+    "Weight: the largest |weight| of the feature’s columns. Only compare features of similar spread.";
 /** What stands behind the name of a feature in those of its columns: "name=category", "name#bucket", "name.part". */
 const SIGNS = ["=", "#", "."];
 

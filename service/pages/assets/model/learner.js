@@ -54,16 +54,18 @@ const KINDS = [
 export function learner(model, place) {
     const facts = h("dl.stats.small-stats");
     const shown = new Map();
-    fill(place, facts);
+    const members = h("div.stacked");
+    const details = h("details.folded", h("summary", "How its parts weigh"), facts, members);
+    details.open = matchMedia("(min-width: 761px)").matches; // on a phone it is long
+    fill(place, details);
     model.when(["model", "features"], (docs) => {
         for (const kind of KINDS) {
-            const members = kind.members(docs) ?? [];
-            if (members.length && !shown.has(kind)) shown.set(kind, new Members(model, kind, place));
-            shown.get(kind)?.update(members, docs.model.rows);
+            const list = kind.members(docs) ?? [];
+            if (list.length && !shown.has(kind)) shown.set(kind, new Members(model, kind, members));
+            shown.get(kind)?.update(list, docs.model.rows);
         }
         fill(facts, factsOf(docs.model)).hidden = !facts.childElementCount;
-        const nothing = [...place.children].every((own) => own.hidden);
-        byId("learner").hidden = nothing;
+        byId("learner").hidden = [facts, ...members.children].every((own) => own.hidden);
     });
 }
 
