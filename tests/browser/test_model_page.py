@@ -190,6 +190,9 @@ async def test_a_part_of_the_page_has_an_address(visits, shown):
     await expect(page.get_by_role("tabpanel")).to_have_count(1)
     await page.evaluate("location.hash = 'drift'")
     await expect(page.get_by_role("tabpanel", name="Drift")).to_be_visible()
+    page = await visits.open(f"/ui/models/{shown['classes']}#50%")  # names no part, and is no percent-encoding
+    await expect(page.get_by_role("tab", selected=True)).to_have_text("Overview")
+    await expect(page.locator("#live")).to_have_attribute("data-state", "live")
 
 
 async def test_a_word_is_explained_where_it_stands(seen):

@@ -1,9 +1,8 @@
 """The papers' tables, repeated: ``python -m tests.papers [--only dfop1,odm2] [--quick] [--full] [--offline]``.
 
 Every row of a table stands next to the paper's figure; a deviation is explained or counted as outside (rows.py).
-The report is tests/papers/out/report.html and report.md; progress goes to stderr. Missing data
-sets are fetched first. Exits with 1 where a row that ran is
-outside without a recorded explanation, or a bound does not hold.
+The report is tests/papers/out/report.html and report.md; progress goes to stderr. Missing data sets are fetched first.
+Exits with 1 where a row is outside, or a bound does not hold.
 """
 
 import argparse

@@ -41,11 +41,14 @@ async def test_before_rows_and_features(api):
 
 
 async def test_effects_are_bounded_by_what_states_may_hold(api, monkeypatch):
-    """They are computed on a copy of the model: while others hold many states the answer is 503."""
+    """They are computed on a copy of the model: while others hold many states, one that needs it is answered 503."""
     path = await api.learnt()
+    tag = (await api.ask("GET", f"{path}/effects")).headers["etag"]
     budget = api.engine.state_budget
     monkeypatch.setattr(budget, "used", budget.most)
     problem(await api.ask("GET", f"{path}/effects"), 503)
+    assert 304 == (await api.ask("GET", f"{path}/effects", headers={"If-None-Match": tag})).status_code
+    problem(await api.ask("GET", f"{await api.new({'task': 'regression'})}/effects"), 409)
     monkeypatch.setattr(budget, "used", 0)
     await api.get(f"{path}/effects")
     assert 0 == budget.used

@@ -1,6 +1,7 @@
 """GET /models/{name}/effects: how much each feature matters, over a sample of the rows learned."""
 
 import asyncio
+from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any
 
@@ -57,13 +58,14 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
 
     409 before the features are known, and for rows of any names.
     """
-    with ctx.engine.state_budget.held(2 * replica.model.nbytes):
+    with ExitStack() as stack:
         async with replica.held():
             if (same := not_modified(request, replica)) is not None:
                 return same
             _refuse_without_effects(replica)
             model, tag = replica.model, tag_of(replica)
             shown = {"version": replica.version, "incarnation": replica.incarnation}
+            stack.enter_context(ctx.engine.state_budget.held(2 * model.nbytes))
             state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
         # of a copy: the model goes on learning meanwhile
         return tagged(json_of(await asyncio.to_thread(partial(_document, state, shown))), tag)

@@ -20,7 +20,7 @@ export function tabs(list) {
         history.replaceState(history.state, "", fragment);
     };
     const follow = () => {
-        const wanted = decodeURIComponent(location.hash.slice(1));
+        const wanted = location.hash.slice(1);
         const part = byId(wanted);
         const holds = (tab) => tab.dataset.tab === wanted || (part && panelOf(tab).contains(part));
         const found = all.find(holds) ?? all[0];
