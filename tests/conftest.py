@@ -21,7 +21,7 @@ for phase in ("connect", "read", "write", "pool"):
 TESTS = Path(__file__).parent
 LONG_FILES = ("simulator", "faults", "", "core/life", "core/switching")
 """Folders of the longest files: with them first, all processes have work until the end."""
-MODULE_SHARE_MAX, WHOLE = 0.05, 200
+MODULE_SHARE_MAX, WHOLE = 0.06, 200
 """The largest share of CPU time that one module of ``make test`` may take, judged where so many modules ran."""
 cpu_s: Counter[str] = Counter()
 """CPU time of each module, here and in the processes of pytest-xdist that have ended."""
@@ -79,6 +79,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["cpu_s"] = dict(cpu_s)
     elif "not slow" in session.config.option.markexpr and len(cpu_s) >= WHOLE:
+        print("\nmost CPU time:", ", ".join(f"{name} {spent:.0f} s" for name, spent in cpu_s.most_common(5)))
         large = {name: spent for name, spent in cpu_s.items() if spent > MODULE_SHARE_MAX * cpu_s.total()}
         for name, spent in large.items():
             print(f"\n{name} takes {spent:.0f} of {cpu_s.total():.0f} s of CPU time: mark slow cases, or ask for less")

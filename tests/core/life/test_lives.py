@@ -22,7 +22,7 @@ CASES = [(family, *case) for family in FAMILIES for case in cases(family)]
 
 
 @pytest.mark.slow_but(
-    "*-dfop-c*-forget", "*-gdfop-r*-reset", "*-dynamic*-report", "*-fesl_c-c*-reset", "*-vigod-*-forget",
+    "*-dfop-c*-forget", "*-dynamic*-report", "*-fesl_c-c*-reset", "*-vigod-*-forget",
     "*-auto-c*-report", "sparse-*-r*-forget", "*-rls-c*-random", "*-vigo-*-random",
 )  # fmt: skip
 @pytest.mark.timeout(900)  # a life that fails is made shorter before it is shown
