@@ -116,6 +116,7 @@ class Engine:
         self.models.vanished = self.lost.vanished
         self.reader = LogReader(store.log, self.loader, self.stats, self.lost.vanished)
         self.answerer = Answerer(store.log, self.loader.load, self.stats, failpoint)
+        self.notices = AppendNotices(store.connection, writer)
         shared = Shared(
             committer=self.committer,
             reader=self.reader,
@@ -126,12 +127,12 @@ class Engine:
             numbers=itertools.count(1),
             states=store.states,
             waiting=Ledger(),
+            listening=self.notices.listening,
             current=self.models.current,
             grown=self.snapshotter.mark_grown,
         )
         self.models.attach = lambda replica: Actor(replica, shared)
         self.listing = Listing(store.catalog, self.models)
-        self.notices = AppendNotices(store.connection, writer)
         self.follower = Follower(self.models, self.lost, self.notices, store.log)
         self._meter = RowMeter()
         self.durability = "unknown"

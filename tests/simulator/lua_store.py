@@ -46,11 +46,17 @@ class LuaStore:
     Args:
         now_ms: its time.
         publish: receives each message with its channel.
+        listening: how many have subscribed to a channel.
     """
 
-    def __init__(self, now_ms: Callable[[], int], publish: Callable[[str, bytes], None] = lambda *_: None) -> None:
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        publish: Callable[[str, bytes], None] = lambda *_: None,
+        listening: Callable[[str], int] = lambda _: 0,
+    ) -> None:
         self.data = Data()
-        self._now_ms, self._send = now_ms, publish
+        self._now_ms, self._send, self._listening = now_ms, publish, listening
 
     def call(self, call: Call) -> Any:
         """Run a script, or a plain command."""
@@ -94,6 +100,9 @@ class LuaStore:
     def _publish(self, channel: str, text: bytes) -> int:
         self._send(channel, text)
         return 0
+
+    def _pubsub(self, _: str, channel: bytes) -> list[Any]:
+        return [channel, self._listening(channel.decode())]
 
     def _exists(self, key: str) -> int:
         return int(any(key in part for part in (self.data.hashes, self.data.scores, self.data.logs)))

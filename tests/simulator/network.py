@@ -63,9 +63,12 @@ class World:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, draw: random.Random, weather: Weather) -> None:
         self.loop, self.draw, self.weather = loop, draw, weather
-        self.store = LuaStore(lambda: 10**12 + int(1000 * loop.time()), self._publish)
+        self.store = LuaStore(lambda: 10**12 + int(1000 * loop.time()), self._publish, self._listening)
         self.lines: list[Line] = []
         self.up = True
+
+    def _listening(self, channel: str) -> int:
+        return sum(channel in line.channels for line in self.lines)
 
     def _publish(self, channel: str, text: bytes) -> None:
         for line in self.lines:

@@ -53,6 +53,7 @@ def _commands(draw):
         lambda: ("XTRIM", "x", "MINID", f"{draw.randrange(1, 20)}-0"),
         lambda: ("XLEN", "x"),
         lambda: ("DEL", draw.choice("hnszx"), "lex") if draw.random() < 0.2 else ("PING",),
+        lambda: ("PUBSUB", "NUMSUB", name()),
     ]  # fmt: skip
     return [draw.choice(kinds)() for _ in range(COMMANDS)]
 

@@ -243,6 +243,7 @@ class Actor:
             id_ttl_ms=shared.limits.id_ttl_ms,
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
+            listening=shared.listening(replica.name),
             state_version=STATE_VERSION,
             summary=summaries.due(replica, self._loop.time()),
             size=size,

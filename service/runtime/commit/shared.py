@@ -26,6 +26,7 @@ class Shared:
         numbers: of its appends.
         waiting: bytes of all requests that wait.
         states: that entries name, and large segments.
+        listening: how many connections of this process get a model's notices (append_notices.py).
         current: the replica of a model that is in memory now, for one that has left it.
         grown: called with a replica whose log has grown, and whether by an append of this process.
     """
@@ -39,5 +40,6 @@ class Shared:
     numbers: "itertools.count[int]"
     waiting: Ledger
     states: States
+    listening: Callable[[str], int]
     current: Callable[[Replica], Replica]
     grown: Callable[[Replica, bool], None]

@@ -48,6 +48,8 @@ class AppendNotices:
         self._connection, self._own = connection, f" {writer}.".encode()
         self._wanted: set[str] = set()
         self._asked: set[str] = set()
+        self._subscribed: set[str] = set()
+        self._alone = connection.node_key("") == ""
         self._changed = asyncio.Event()
         self.hearing = False
         self.heard = 0
@@ -60,7 +62,16 @@ class AppendNotices:
     def drop(self, name: str) -> None:
         """Unsubscribe from a model."""
         self._wanted.discard(name)
+        self._subscribed.discard(name)
         self._changed.set()
+
+    def listening(self, name: str) -> int:
+        """How many of this process's connections get the notices of a model: 1, 0, or -1 in a cluster, whose nodes
+        each know their own subscribers only.
+
+        A connection that has broken unnoticed may take the place of another process's: its sweep is there for that.
+        """
+        return int(name in self._subscribed) if self._alone else -1
 
     async def held(self, names: Sequence[str]) -> set[str]:
         """Those of the models that some process, this one too, has subscribed to: all that hold a model have.
@@ -103,6 +114,7 @@ class AppendNotices:
                     since, pinged = loop.time(), True
         finally:
             self.hearing = False
+            self._subscribed.clear()
             line.end(ConnectionError("closed"))
         raise unavailable(failure.result()) or failure.result()
 
@@ -118,12 +130,16 @@ class AppendNotices:
         if isinstance(message, Exception):
             # It refuses the ping while it cannot write to its disk, and publishes all the same.
             if not isinstance(unavailable(message), StoreFull) and not failure.done():
+                self._subscribed.clear()
                 failure.set_result(message)
         elif message[0] == b"message" and self._own not in message[2]:
             heard(_notice(message[1], message[2]))
         elif message[0] == b"subscribe":
             self.hearing = True
-            begun(_name(message[1]))
+            name = _name(message[1])
+            if name in self._wanted:
+                self._subscribed.add(name)
+            begun(name)
 
     def _ask(self, line: Line) -> None:
         """Subscribe to the models that are wanted, and unsubscribe from the others."""

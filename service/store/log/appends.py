@@ -104,6 +104,8 @@ class Append(msgspec.Struct, frozen=True, gc=False):
         id_cap: how many are remembered at most.
         max_bytes: the most bytes of entries to return; what does not come with it is read on.
         summary: of the model at ``version``, to be stored with the entry unless a later one is; empty: none.
+        listening: how many connections of this process certainly get the model's notices: no more, no notice is sent;
+            -1 where the server cannot know all that listen.
         state_version: of the code that appends.
         size: bytes that its requests take in memory, which is more than ``nbytes``.
     """
@@ -120,6 +122,7 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     id_cap: int
     max_bytes: int
     summary: bytes = b""
+    listening: int = 0
     state_version: int = STATE_VERSION
     size: int = 0
 
@@ -235,7 +238,7 @@ def append_call(request: Append) -> Call:
         for seen_id in segment.ids:
             args.append(seen_id.encode(*TEXT))
         args += segment.digests
-    args.append(request.summary)
+    args += (request.summary, request.listening)
     own = (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.states)
     return Call(APPEND, own, args)
 

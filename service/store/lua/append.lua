@@ -181,5 +181,5 @@ end
 -- Whoever adds ids, or settles predictions, removes some that are past their time; the sweeper removes the rest.
 if #remember > 0 then sweep(seen, seen_due, 2 * most + #remember) end
 if #done > 0 then count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], most)) end
-notify(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6])
+notify(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6], tonumber(ARGV[next_arg + 1]))
 return {'ok', made, ARGV[6], made, now, complete, segments, entries, remembered()}

@@ -2,7 +2,7 @@
 -- ARGV 4 writer, 5 sequence, 6 new uid, 7 life of an id in ms, 8 most ids, 9 bytes to read, 10 state version of the
 --      writer, 11 number of segments, then per segment: blob, pending id or '', the state it names or '' (as
 --      "DIGEST:SIZE:FOLLOWS"), number of ids, the ids, their digests;
---      last a summary of version v0, or ''
+--      last a summary of version v0, or '', and how many of the caller's connections listen to its notices
 -- Most appends have one segment without ids or a state and no summary, are made at the head, and follow another one of
 -- their writer. They are written here; _JOIN and _APPEND would do the same, with tables and closures that take several
 -- times as long.
@@ -19,7 +19,11 @@ if ARGV[11] == '1' and ARGV[13] == '' and ARGV[14] == '' and ARGV[15] == '0' and
     if type(answer) == 'table' and answer.err then return answer end
     redis.call('HSET', KEYS[1], 'version', made, 'uid', ARGV[6], 'updated', now, writer,
       ARGV[5] .. ':' .. made .. ':' .. now)
-    redis.pcall('PUBLISH', string.sub(KEYS[1], 1, -5) .. 'hints', ARGV[1] .. ' ' .. made .. ' ' .. ARGV[6])
+    local channel = string.sub(KEYS[1], 1, -5) .. 'hints'  -- notify() of basics.lua
+    local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)[2]
+    if not (listening and listening <= tonumber(ARGV[17])) then
+      redis.pcall('PUBLISH', channel, ARGV[1] .. ' ' .. made .. ' ' .. ARGV[6])
+    end
     return {'ok', tonumber(made), ARGV[6], tonumber(made), tonumber(now), 1, {'added'}, {}, false}
   end
 end

@@ -5,8 +5,13 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local function entry_id(version) return string.format('%.0f-0', version) end
 
--- Notifies the followers of the model. A user who may not publish must not fail the script for it.
-local function notify(text) redis.pcall('PUBLISH', (string.gsub(KEYS[1], 'meta$', 'hints')), text) end
+-- Notifies the followers of the model, if more than `own` connections listen: the caller's needs no notice of what it
+-- does itself. A user who may not ask or publish must not fail the script for it.
+local function notify(text, own)
+  local channel = string.gsub(KEYS[1], 'meta$', 'hints')
+  local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)[2]
+  if not (listening and listening <= own) then redis.pcall('PUBLISH', channel, text) end
+end
 
 local function in_parts(list, send)
   for from = 1, #list, most do send(from, math.min(from + most - 1, #list)) end

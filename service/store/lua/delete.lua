@@ -9,5 +9,5 @@ for _, digest in ipairs(redis.call('HVALS', KEYS[3])) do
 end
 redis.call('UNLINK', unpack(KEYS))
 redis.call('SET', KEYS[#KEYS], 1, 'PX', ARGV[3])
-notify(ARGV[1])
+notify(ARGV[1], 0)
 return 1
