@@ -114,15 +114,19 @@ class Committer:
         self._in_flight: dict[str, list[Ticket]] = {}
         self._parked: dict[str, list[Source | Ticket]] = {}
         self._failed: BaseException | None = None
-        self._wake = asyncio.Event()
-        self._now = monotonic  # the loop's own clock, once it runs: asking for the loop is a system call
+        self._asleep: asyncio.Future[None] | None = None  # an Event would ask for the loop, a system call for each row
+        self._now = monotonic  # the loop's own clock, once it runs
         self._tasks: set[asyncio.Task[None]] = set()
         self.store_down = False
 
     def ready(self, source: Source) -> None:
         """A model has something to append, and nothing in flight."""
         self._ready[source] = None
-        self._wake.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._asleep is not None and not self._asleep.done():
+            self._asleep.set_result(None)
 
     @property
     def idle(self) -> bool:
@@ -133,7 +137,8 @@ class Committer:
 
     async def run(self) -> None:
         """Tick for ever; the supervisor restarts it should it die."""
-        self._now = asyncio.get_running_loop().time
+        loop = asyncio.get_running_loop()
+        self._now = loop.time
         try:
             while True:
                 if self.store_down:
@@ -141,10 +146,11 @@ class Committer:
                 elif not await self._tick():
                     if self._failed is not None:
                         raise self._failed
-                    self._wake.clear()
                     if not (self._ready or self._again):
-                        await self._wake.wait()
+                        self._asleep = loop.create_future()
+                        await self._asleep
         finally:
+            self._asleep = None
             self._abandon()
 
     def _abandon(self) -> None:
@@ -209,7 +215,7 @@ class Committer:
                 self._again.append(each)
             else:
                 self._ready[each] = None
-        self._wake.set()
+        self._wake()
 
     def _take(self) -> list[Ticket]:
         """The next append of every model that is ready and whose server is free, and those to be sent again."""
@@ -265,7 +271,7 @@ class Committer:
         if not unexpected and self._now() < ticket.deadline:
             ticket.resent = True
             self._again.append(ticket)
-            self._wake.set()
+            self._wake()
             return
         # One large append is not the store, nor is one of several servers: others may be well.
         if not (unexpected or ticket.large_bytes or self._log.node_key(ticket.source.name)):
