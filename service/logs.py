@@ -3,7 +3,7 @@
 The service logs by Python's ``logging``; here its records become events with fields:
 
     event, level, logger, timestamp     of every line
-    request_id, trace_id, parent_id     of what is logged while a request is answered (``api.request_id``)
+    request_id, trace_id, parent_id     of what is logged while a request is answered (``api.http.headers``)
     model, version, incarnation         of lines whose message names them: "model %s is reloaded"
     method, path, status, ms            of answers, where the access log is on
 
@@ -21,7 +21,7 @@ from typing import Any, Literal, TextIO
 
 import structlog
 
-from service.api.http import access_log, request_id
+from service.api.http import access_log, headers
 
 LogFormat = Literal["console", "json"]
 OURS = ("service", "onepass")
@@ -93,7 +93,7 @@ def _named(_: Any, __: str, event: Event) -> Event:
 
 def _asked(_: Any, __: str, event: Event) -> Event:
     """The request that is answered."""
-    for name, value in request_id.logged().items():
+    for name, value in headers.log_fields().items():
         event.setdefault(name, value)
     return event
 

@@ -32,7 +32,6 @@ from service.api.rows.batches import identity_of_batch, read_batch
 from service.api.rows.formats.csv_tables import CSV_QUERIES
 from service.api.rows.formats.json_tables import OVERLAP as OVERLAP_ROWS
 from service.api.rows.idempotency import REFUSED, answer_if_seen, commit_change, read_rows
-from service.api.rows.identity import NO_IDENTITY, OVERLAP, SWITCH, UNLABELLED, Identity, identity_of
 from service.api.rows.table_queries import described
 from service.api.schemas import (
     ClientId,
@@ -46,7 +45,7 @@ from service.api.schemas import (
 )
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.digests import digest
+from service.runtime.rows.ids import NO_IDENTITY, OVERLAP, SWITCH, UNLABELLED, Identity, digest, identity_of
 
 ShownFeatures = list[str | FeatureEntry]
 

@@ -16,10 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api import features, health
 from service.api.drift import drift
-from service.api.http import access_log, request_id
-from service.api.http.answer_headers import ALWAYS, MODEL, PAGES
+from service.api.http import access_log, headers
 from service.api.http.context import NAME, Context
 from service.api.http.cross_site import is_browser
+from service.api.http.headers import ALWAYS, MODEL, PAGES
 from service.api.http.problems import ROOT_PATH
 from service.api.http.root_path import parse, under
 from service.api.http.route import Route
@@ -108,7 +108,7 @@ async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def with_headers(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Let an app answer a request."""
-    request_id.begin(scope)
+    headers.begin_request(scope)
     OWNER.set(None)  # the key of this request, once it is known
     started = perf_counter()
     head = scope["method"] == "HEAD"
@@ -148,7 +148,7 @@ class _Answer:
             self.status = message["status"]
             given = message["headers"]
             names = {name for name, _ in given}
-            own = (request_id.HEADER, self._scope[request_id.ID])
+            own = (headers.REQUEST_ID, self._scope[headers.ID])
             more = [header for header in (own, *_model_of(self._scope), *ALWAYS, *PAGES) if header[0] not in names]
             message = {**message, "headers": [*given, *more]}
         await self._send(message)

@@ -16,7 +16,7 @@ from service.errors import ModelDown, NotFound, OnepassError, RequestConflict, U
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.digests import digests_of
+from service.runtime.rows.ids import digests_of
 from service.store.due_labels import DueLabel, DueLabels
 from service.store.keys import LABEL
 from service.store.log import codec

@@ -21,8 +21,8 @@ from typing import Any, cast
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.api.http import request_id
-from service.api.http.answer_headers import NOSNIFF
+from service.api.http import headers
+from service.api.http.headers import NOSNIFF
 from service.api.http.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.burst import Burst, Held
@@ -277,7 +277,7 @@ def _ambiguous(headers: list[tuple[bytes, bytes]], version: str) -> str:
 
 
 def _bytes(answer: Response) -> bytes:
-    own = ((request_id.HEADER, request_id.new_id()), NOSNIFF, (b"connection", b"close"))
+    own = ((headers.REQUEST_ID, headers.new_id()), NOSNIFF, (b"connection", b"close"))
     lines = [b"HTTP/1.1 %d %s" % (answer.status_code, HTTPStatus(answer.status_code).phrase.encode())]
     lines += [b"%s: %s" % pair for pair in [*answer.raw_headers, *own]]
     return b"\r\n".join([*lines, b"", bytes(answer.body)])

@@ -10,7 +10,7 @@ from core.features.labels import LabelSet
 from core.metrics import classification_batch, regression_batch
 from service.api.rows import feedback
 from service.runtime.replicas.replica import Reply
-from service.runtime.rows.digests import digest, digests_of
+from service.runtime.rows.ids import digest, digests_of
 
 LABEL = st.sampled_from(["UP", "DOWN", 0, 1, False, True, ""])
 

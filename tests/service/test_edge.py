@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from service.api.http import request_id
+from service.api.http.headers import begin_request, log_fields
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import features, problem
 from tests.service.local_server import LocalServer, running
@@ -140,14 +140,14 @@ async def test_what_is_logged_of_a_request():
     expected = {"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "parent_id": "00f067aa0ba902b7"}
 
     async def of(**headers):
-        request_id.begin(in_a_request(**headers))
-        return request_id.logged()
+        begin_request(in_a_request(**headers))
+        return log_fields()
 
-    assert {} == request_id.logged()
+    assert {} == log_fields()
     assert {"request_id": "r"} == await asyncio.create_task(of(**{"x-request-id": "r"}))
     found = await asyncio.create_task(of(**{"x-request-id": "r", "traceparent": trace}))
     assert {"request_id": "r", **expected} == found
-    assert {} == request_id.logged()
+    assert {} == log_fields()
     for odd in (
         trace[:-1],
         trace.upper(),

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from service import logs
-from service.api.http import access_log, request_id
+from service.api.http import access_log
+from service.api.http.headers import CURRENT, ID, log_fields
 from service.api.routes import ROUTES
 from service.runtime.engine import Engine
 from service.runtime.replicas.log_reader import LogReader
@@ -218,12 +219,12 @@ async def test_the_log_names_keys(start, said):
 
 def test_a_stop_is_of_no_request(said):
     """A signal comes amid any request, whose id and model say nothing of the stop."""
-    token = request_id.CURRENT.set({request_id.ID: b"r-1", "path_params": {"name": "m"}, "headers": []})
+    token = CURRENT.set({ID: b"r-1", "path_params": {"name": "m"}, "headers": []})
     try:
         assert Drain(3.0, lambda: None).begin()
         logger.info("of the request")
     finally:
-        request_id.CURRENT.reset(token)
+        CURRENT.reset(token)
     stop, own = lines(said)
     assert "stopping: still serving" in stop["event"]
     assert (False, False) == ("request_id" in stop, "model" in stop)
@@ -237,12 +238,12 @@ async def test_the_request_of_one_reader_is_not_that_of_the_next(api, monkeypatc
     go_on, found, to_head = asyncio.Event(), [], LogReader.to_head
 
     async def held_up(self, replica):
-        found.append(request_id.logged().get("request_id"))
+        found.append(log_fields().get("request_id"))
         await go_on.wait()
         return await to_head(self, replica)
 
     async def ask(name):
-        request_id.CURRENT.set({request_id.ID: name, "headers": []})
+        CURRENT.set({ID: name, "headers": []})
         await replica.inbox.sync()
 
     monkeypatch.setattr(LogReader, "to_head", held_up)
@@ -258,4 +259,4 @@ async def test_the_request_of_one_reader_is_not_that_of_the_next(api, monkeypatc
 
 def test_nothing_of_a_request_outside_of_one():
     """What background tasks log has no request."""
-    assert {} == request_id.logged()
+    assert {} == log_fields()

@@ -23,8 +23,8 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from service.api.http.headers import lines_of
 from service.api.http.keys import Key, Keys
-from service.api.http.lines import lines_of
 from service.errors import StoreDown, Unauthorized
 from service.runtime.broadcast import EventSubscription
 from service.store.drift.drift import DriftStream

@@ -22,8 +22,8 @@ from core.features import Space
 from core.problems import Invalid, suggestion
 from service.api.http.bodies import BodyBudget
 from service.api.http.cross_site import Guard
+from service.api.http.headers import lines_of
 from service.api.http.keys import Key, Keys
-from service.api.http.lines import lines_of
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
 from service.runtime.replicas.replica import Replica

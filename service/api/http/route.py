@@ -24,7 +24,7 @@ from core.problems import Invalid
 from service.api.http import bodies, json_body
 from service.api.http.bodies import RESERVED
 from service.api.http.context import NAME, Context, known_queries
-from service.api.http.lines import lines_of
+from service.api.http.headers import lines_of
 from service.api.http.media import JSON
 from service.api.http.problems import disconnected, invalid, problem, slug_of, status_of
 from service.errors import NotFound, Unavailable

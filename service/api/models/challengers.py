@@ -19,10 +19,10 @@ from service.api.models.metric_schemas import Metrics
 from service.api.models.models import Model, ReadModel, RequestBody, sent_as, shown
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rows.idempotency import Plan, after, commit_change
-from service.api.rows.identity import REQUEST, identity_of
 from service.api.schemas import Incarnation, RowsLearned, Version
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
+from service.runtime.rows.ids import REQUEST, identity_of
 from service.runtime.threads import load_algorithm
 
 

@@ -21,10 +21,10 @@ from service.api.models.documents import FEATURE_BYTES, columns_of, conditional,
 from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rows.idempotency import after, commit_change
-from service.api.rows.identity import REQUEST, identity_of
 from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
+from service.runtime.rows.ids import REQUEST, identity_of
 from service.runtime.threads import in_thread_if_large, load_algorithm
 
 

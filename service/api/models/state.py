@@ -16,11 +16,10 @@ from core.model import LearnerSpaces, save
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api.http import bodies
 from service.api.http.context import NAME, Ctx, IdempotencyKey, ModelName, iso
-from service.api.http.lines import lines_of
+from service.api.http.headers import lines_of
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel, shown
 from service.api.openapi.examples import COPY, RESTORE
-from service.api.rows.identity import printable
 from service.api.rows.large_answers import STATE, state_file
 from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.errors import NotFound, RequestConflict
@@ -28,6 +27,7 @@ from service.runtime import admission, copies
 from service.runtime.engine import Freshness
 from service.runtime.replicas.named_states import take_over
 from service.runtime.replicas.replica import Replica, Reply
+from service.runtime.rows.ids import printable
 from service.runtime.threads import in_thread_if_large
 from service.store.states.snapshots import SnapshotInfo
 

@@ -21,11 +21,11 @@ from core.model import Model
 from core.problems import FILLED, Invalid, lacking
 from service.api.http import json_body
 from service.api.oip import schemas as v2
-from service.api.rows.formats.tables import NESTED_IN_ROW, Sent, check_size, rows_most
-from service.api.rows.identity import printable
+from service.api.rows.formats.tables import NESTED_IN_ROW, Sent, rows_most
 from service.errors import NotTable
+from service.runtime.rows.ids import printable
 from service.runtime.rows.row_validation import RowValidator
-from service.runtime.rows.table import Table
+from service.runtime.rows.table import Table, check_size
 
 LISTS_OF_INPUT = 5  # most lists and objects of one input, in addition to its rows
 TensorValues = list[Any] | NDArray[Any]

@@ -23,7 +23,7 @@ from core.model import Model, read
 from core.problems import Problem
 from service.api.http import bodies
 from service.api.http.context import Context, Ctx
-from service.api.http.lines import lines_of
+from service.api.http.headers import lines_of
 from service.api.http.media import JSON
 from service.api.http.problems import inference_problem
 from service.api.http.route import READ, Route

@@ -10,9 +10,9 @@ from service.api.http.context import Context
 from service.api.http.media import DENSE_TABLES, JSON, SVMLIGHT
 from service.api.rows.formats.json_tables import OVERLAP, RowFormat
 from service.api.rows.formats.tables import Sent, read_table
-from service.api.rows.identity import Identity, identity_of
 from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica
+from service.runtime.rows.ids import Identity, identity_of
 from service.runtime.rows.table import Table
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 

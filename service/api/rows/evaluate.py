@@ -18,8 +18,7 @@ from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
 from service.api.rows.idempotency import read_rows
 from service.api.rows.predict import ROW_FLOPS, held
-from service.api.rows.row_request import RowRequest
-from service.api.rows.row_route import RowRoute
+from service.api.rows.row_route import RowRequest, RowRoute
 from service.api.rows.table_queries import described
 from service.api.schemas import Evaluated
 from service.runtime import threads

@@ -19,16 +19,13 @@ from service.api.http.context import Context, Ctx, ModelName, idempotency_key
 from service.api.http.route import LEARN
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
-from service.api.rows import plain_rows
 from service.api.rows.batch_metrics import metrics_of
 from service.api.rows.batches import identity_of_batch, read_batch, read_row
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
 from service.api.rows.idempotency import REFUSED, answer_if_seen, first_reply, read_rows, validator_of
-from service.api.rows.identity import ID, PREDICTION, Identity, identity_of, printable
 from service.api.rows.large_answers import ROW_BYTES, large_answer
-from service.api.rows.row_request import RowRequest
-from service.api.rows.row_route import RowRoute
+from service.api.rows.row_route import RowRequest, RowRoute
 from service.api.rows.table_queries import described
 from service.api.schemas import (
     FeedbackColumns,
@@ -41,7 +38,8 @@ from service.api.schemas import (
 )
 from service.errors import ModelDown, NotFound
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.digests import digest_of, digests_of
+from service.runtime.rows.ids import ID, PREDICTION, Identity, digest_of, digests_of, identity_of, printable
+from service.runtime.rows.row_plan import labelled
 from service.runtime.rows.row_validation import Labels, RowValidator
 from service.runtime.rows.table import Table, alone
 from service.runtime.threads import in_thread_if_large
@@ -94,7 +92,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
 
 def _plain(replica: Replica, body: bytes) -> "asyncio.Future[Reply] | None":
     """Queue a plain row; None: it is not plain."""
-    row, plan = plain_rows.labelled(body), replica.row_plan
+    row, plan = labelled(body), replica.row_plan
     if row is None or (values := plan.to_learn(row.features)) is None or (label := plan.label(row.label)) is None:
         return None
     if row.id is None:

@@ -16,11 +16,11 @@ from core.entry import Promote, Segment, Withdraw
 from core.model import Model
 from core.problems import Conflict, Invalid
 from service.api.http.context import Context
-from service.api.rows.identity import Identity
 from service.errors import NotFound, RequestConflict
 from service.runtime.commit.answerer import conflicting, repeated
 from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica, Reply
+from service.runtime.rows.ids import Identity
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import in_thread_if_large
 from service.store.log.appends import SeenId

@@ -17,21 +17,19 @@ from core.features import Space
 from core.model import cost, read
 from core.numerics.shapley import EVALUATIONS_MAX
 from service.api.http.context import Context, Ctx, Fresh, ModelName
-from service.api.http.lines import lines_of
+from service.api.http.headers import lines_of
 from service.api.http.route import READ
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
-from service.api.rows import interval, plain_rows, tracking
+from service.api.rows import interval, tracking
 from service.api.rows.batches import read_batch, read_row
 from service.api.rows.formats.csv_tables import CSV_QUERIES
 from service.api.rows.formats.json_tables import PREDICT
-from service.api.rows.formats.tables import check_size
 from service.api.rows.idempotency import read_rows, validator_of
 from service.api.rows.interval import level_of
 from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.predicted import Explained, Predicted, explained
-from service.api.rows.row_request import RowRequest
-from service.api.rows.row_route import RowRoute
+from service.api.rows.row_route import RowRequest, RowRoute
 from service.api.rows.table_queries import described
 from service.api.schemas import (
     PredictColumns,
@@ -43,7 +41,8 @@ from service.api.schemas import (
 )
 from service.runtime import threads
 from service.runtime.replicas.replica import Replica
-from service.runtime.rows.table import Table, alone
+from service.runtime.rows.row_plan import asked
+from service.runtime.rows.table import Table, alone, check_size
 from service.runtime.threads import in_thread_if_large, in_thread_if_long
 from service.store.pending import Track
 
@@ -93,7 +92,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
 
 def _plain(replica: Replica, body: bytes) -> Predicted | None:
     """The answer to a plain row; None: it is not plain, or has to wait."""
-    row, plan = plain_rows.asked(body), replica.row_plan
+    row, plan = asked(body), replica.row_plan
     if row is None or plan.is_long or replica.lock.locked() or (values := plan.to_predict(row.features)) is None:
         return None
     return _answer(replica, read.predict(replica.model.own, np.array((values,), np.float64)), None)

@@ -1,27 +1,86 @@
 """The routes of single rows and batches: plain ASGI applications, which FastAPI documents.
 
 The work of FastAPI and Starlette around an endpoint costs more than learning a row. These few routes need little of it:
-``RowRoute.serve`` does all of it, from the request's key to the headers of its answer. The dependencies in their
-decorators are for /openapi.json alone.
+``RowRoute.serve`` does all of it, from the request's key to the headers of its answer, and ``RowRequest`` finds headers
+and a small body without Starlette's generators. The dependencies in their decorators are for /openapi.json alone.
 """
 
 import asyncio
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
+from starlette.requests import ClientDisconnect, Request, empty_send
 from starlette.types import Receive, Scope, Send
 
-from service.api.http import access_log, request_id
-from service.api.http.answer_headers import ALWAYS, MODEL
-from service.api.http.bodies import RESERVED
+from service.api.http import access_log
+from service.api.http.bodies import RESERVED, SMALL_BYTES
 from service.api.http.context import FRESHNESS, Context, fresh_by_query, known_queries
+from service.api.http.headers import ALWAYS, MODEL, REQUEST_ID, begin_request, lines_of
 from service.api.http.media import JSON
 from service.api.http.problems import invalid
 from service.api.http.route import Route, let_in, refused
-from service.api.rows.row_request import RowRequest
 
 _JSON = (b"content-type", JSON.encode())
+
+
+class RowRequest(Request):
+    """A leaner version of Starlette's request, and that to all that handles it.
+
+    Args:
+        scope: of the request.
+        receive: gives the body in parts.
+
+    Attributes:
+        lines: its header lines.
+    """
+
+    _stream_consumed = _is_disconnected = False
+    _form = None
+    _left: Any = None
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope, self._receive, self._send = scope, receive, empty_send
+        self.lines = lines_of(scope)
+
+    async def receive(self) -> Any:  # in Starlette a property that returns a function
+        """The next message of the client, or one that ``small_json`` left."""
+        if self._left is not None:
+            message, self._left = self._left, None
+            return message
+        return await self._receive()
+
+    async def small_json(self, limit: int) -> bytes | None:
+        """The body if it is plain JSON, complete, and too small to be counted; otherwise it can still be read.
+
+        Raises:
+            ClientDisconnect: the client has gone.
+        """
+        lines, bound = self.lines, min(limit, SMALL_BYTES)
+        message: Mapping[str, Any] = await self._receive()
+        while message.get("more_body", False) and max(len(message["body"]), self._announced()) <= bound:
+            more = await self._receive()
+            if more["type"] == "http.disconnect":
+                raise ClientDisconnect
+            message = {**more, "body": message["body"] + more.get("body", b"")}
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body: bytes = message.get("body", b"")
+        if (
+            len(body) <= bound
+            and not message.get("more_body", False)
+            and lines.get(b"content-type") == b"application/json"
+            and b"content-encoding" not in lines
+        ):
+            return body
+        self._left = message
+        return None
+
+    def _announced(self) -> int:
+        """The length that the client has announced, in bytes; 0: none."""
+        length = self.lines.get(b"content-length", b"")
+        return int(length) if length.isdigit() else 0
 
 
 class RowRoute(Route):
@@ -45,7 +104,7 @@ class RowRoute(Route):
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose scope has the app and, in ``path_params``, the model's name."""
-        started, own, name = perf_counter(), request_id.begin(scope), scope["path_params"]["name"]
+        started, own, name = perf_counter(), begin_request(scope), scope["path_params"]["name"]
         context: Context = scope["app"].context
         request = RowRequest(scope, receive)
         try:
@@ -67,7 +126,7 @@ class RowRoute(Route):
         context.telemetry.observe(self.path, "POST", status, seconds)
         if access_log.on:
             access_log.write(scope, status, seconds)
-        headers = [(request_id.HEADER, own), (MODEL, name.encode()), *ALWAYS]
+        headers = [(REQUEST_ID, own), (MODEL, name.encode()), *ALWAYS]
         if type(found) is bytes:
             headers += (_JSON, (b"content-length", b"%d" % len(found)))
             await send({"type": "http.response.start", "status": 200, "headers": headers})

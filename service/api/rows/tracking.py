@@ -14,9 +14,9 @@ from core.features import Space
 from core.model import Model
 from core.problems import Invalid, Problem
 from service.api.http.context import Context
-from service.api.rows.identity import PREDICTION
 from service.errors import IdsFull, PendingFull, RequestConflict, StoreDown, no_model
 from service.runtime.replicas.replica import Replica
+from service.runtime.rows.ids import PREDICTION
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table
 from service.runtime.threads import in_thread_if_large

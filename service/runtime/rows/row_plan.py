@@ -1,4 +1,4 @@
-"""What reading a plain row takes of one model as it stands, prepared once.
+"""The fast reading of plain rows: of their bodies, and what it takes of one model as it stands, prepared once.
 
 Most rows are plain: each feature is a number, none is missing, and the label is one that the model knows. Every other
 row is read by the model's ``RowValidator``, which also says what is wrong with one.
@@ -6,6 +6,8 @@ row is read by the model's ``RowValidator``, which also says what is wrong with 
 
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from core.contract import Label
 from core.features import Schema
@@ -16,6 +18,43 @@ OBJECT_BYTES, ROW_BYTES = 1000, 100
 """What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
 WHOLE_MAX = 2**53
 """Integers up to this one are floats without rounding; of larger ones some are none at all."""
+
+
+class PlainFeedback(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A labelled row of numbers."""
+
+    features: dict[str, float]
+    label: str | int | float | bool
+    id: str | None = None
+
+
+class PlainPredict(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A row of numbers to predict, without options."""
+
+    features: dict[str, float]
+
+
+_feedback, _predict = msgspec.json.Decoder(PlainFeedback).decode, msgspec.json.Decoder(PlainPredict).decode
+_OTHER = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def labelled(body: bytes) -> PlainFeedback | None:
+    """A labelled row; None: the body has another form, or repeats a name (it has a colon per name)."""
+    try:
+        found = _feedback(body)
+    except _OTHER:
+        return None
+    names = 2 + len(found.features) + (found.id is not None)
+    return found if body.count(b":") == names else None
+
+
+def asked(body: bytes) -> PlainPredict | None:
+    """A row to predict; None as for ``labelled``."""
+    try:
+        found = _predict(body)
+    except _OTHER:
+        return None
+    return found if body.count(b":") == 1 + len(found.features) else None
 
 
 class RowPlan:

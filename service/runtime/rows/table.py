@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from core.problems import Invalid, Problem
+from service.errors import TooLarge
+
 FieldPath = Callable[[int], str]
 """How errors name one item of a list, from its index."""
 RowPlace = Callable[[int, str], str]
@@ -81,3 +84,24 @@ class Table(NamedTuple):
 
 def _swapped(place: RowPlace, member: str, row: int) -> str:
     return place(row, member)
+
+
+def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
+    """Refuse an empty batch, and one that is too large.
+
+    Args:
+        rows: the number of rows.
+        most: the largest number.
+        field: the field with the rows.
+        of: the kind of rows that the bound is for.
+
+    Raises:
+        Invalid: no rows.
+        TooLarge: too many rows (413).
+    """
+    if rows == 0:
+        raise Invalid.of(field, "has no rows", ">= 1 row")
+    if rows > most:
+        raise TooLarge(
+            f"the batch has more than {most} rows{of}", [Problem(field, "has too many rows", f"<= {most} rows")]
+        )

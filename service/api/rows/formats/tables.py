@@ -18,9 +18,9 @@ from core.problems import Invalid, Problem, refuse
 from service.api.http import json_body, media
 from service.api.rows.formats.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.api.rows.formats.json_tables import RowFormat, read_json, read_lines
-from service.errors import NotTable, TooLarge
+from service.errors import NotTable
 from service.runtime.rows.svmlight import read_lines as svmlight_lines
-from service.runtime.rows.table import Table
+from service.runtime.rows.table import Table, check_size
 
 TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)
 """Query parameters of CSV."""
@@ -88,27 +88,6 @@ def rows_most(sent: Sent, space: Space | None) -> int:
         return sent.rows_max
     width = 8 * space.raw_width if isinstance(space, SparseSchema) else space.raw_width
     return min(sent.rows_max, max(1, sent.bytes_max // width))
-
-
-def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
-    """Refuse an empty batch, and one that is too large.
-
-    Args:
-        rows: the number of rows.
-        most: the largest number.
-        field: the field with the rows.
-        of: the kind of rows that the bound is for.
-
-    Raises:
-        Invalid: no rows.
-        TooLarge: too many rows (413).
-    """
-    if rows == 0:
-        raise Invalid.of(field, "has no rows", ">= 1 row")
-    if rows > most:
-        raise TooLarge(
-            f"the batch has more than {most} rows{of}", [Problem(field, "has too many rows", f"<= {most} rows")]
-        )
 
 
 def _npy(body: bytes, labelled: bool) -> Table:

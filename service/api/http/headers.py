@@ -1,7 +1,8 @@
-"""The id of a request, which is in its answer and its log lines, and the trace it belongs to.
+"""Headers of requests and answers: lookups, what every answer has, and the id of a request.
 
-A client's ``X-Request-ID`` is used if it is short and printable; otherwise the request gets a random one: consecutive
-numbers would reveal how many requests other clients make.
+The id is in the answer and in the log lines of its request. A client's ``X-Request-ID`` is used if it is short and
+printable; otherwise the request gets a random one: consecutive numbers would reveal how many requests other clients
+make.
 """
 
 import re
@@ -11,11 +12,17 @@ from contextvars import ContextVar
 
 from starlette.types import Scope
 
-from service.api.http.lines import lines_of
-
-HEADER, TRACE_HEADER = b"x-request-id", b"traceparent"
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+ALWAYS = (NOSNIFF, (b"cross-origin-resource-policy", b"same-origin"))
+"""Browsers must not guess the media type of an answer, and pages of other sites must not embed one."""
+PAGES = ((b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
+"""Headers of pages: send no referrer, allow no frames."""
+MODEL = b"x-onepass-model"
+"""Header with the model's name, for load balancers and their logs."""
+REQUEST_ID, TRACE_HEADER = b"x-request-id", b"traceparent"
+LINES = "onepass.lines"
 ID = "onepass.request_id"
-"""Key of a request's scope."""
+"""Keys of a request's scope."""
 CURRENT: ContextVar[Scope | None] = ContextVar("onepass_request", default=None)
 """The scope of the current request; its log fields are looked up only when a line is logged."""
 
@@ -25,6 +32,14 @@ _TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-
 _OWN = secrets.token_hex(6).encode()
 AT_ONCE = 512
 """Ids that are drawn together: one by one, each would cost a system call."""
+
+
+def lines_of(scope: Scope) -> dict[bytes, bytes]:
+    """The header lines of a request by name, the first of equal ones: a lookup takes one dict, not a list."""
+    found: dict[bytes, bytes] | None = scope.get(LINES)
+    if found is None:
+        found = scope[LINES] = dict(reversed(scope["headers"]))
+    return found
 
 
 def _ids() -> Iterator[bytes]:
@@ -38,11 +53,11 @@ def _ids() -> Iterator[bytes]:
 _new = _ids()
 
 
-def begin(scope: Scope) -> bytes:
+def begin_request(scope: Scope) -> bytes:
     """Begin a request, unless it has begun; its id."""
     if ID in scope:
         return scope[ID]  # type: ignore[no-any-return]
-    given = lines_of(scope).get(HEADER)
+    given = lines_of(scope).get(REQUEST_ID)
     own = new_id() if given is None or _GIVEN.fullmatch(given) is None else given
     scope[ID] = own
     CURRENT.set(scope)
@@ -54,7 +69,7 @@ def new_id() -> bytes:
     return next(_new)
 
 
-def logged() -> dict[str, str]:
+def log_fields() -> dict[str, str]:
     """The log fields of the current request; none outside a request."""
     scope = CURRENT.get()
     if scope is None:

@@ -1,12 +1,18 @@
-"""Ids of rows and requests from clients."""
+"""Ids of rows and requests from clients, and the digests by which repeated ids are compared: another label under the
+same id is a conflict.
+"""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
+
+from core.contract import Label
 from core.problems import Invalid, Problem
-from service.api.rows.formats.tables import check_size
-from service.runtime.rows.digests import digest
-from service.runtime.rows.table import FieldPath
+from service.runtime.rows.row_validation import Labels
+from service.runtime.rows.table import FieldPath, check_size
 from service.store.keys import LABEL
 
 NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
@@ -89,3 +95,28 @@ def _text(given: Id) -> str:
 
 def _is_id(given: str) -> bool:
     return len(given) in _LENGTHS and given.isprintable()
+
+
+_json = msgspec.json.Encoder().encode
+
+
+def digest(*parts: bytes) -> str:
+    """The digest by which a body sent under an Idempotency-Key is compared with a later one."""
+    hashed = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        hashed.update(part)
+    return hashed.hexdigest()
+
+
+def digests_of(labels: Labels) -> tuple[str, ...]:
+    """The digests by which labels are compared, as ``RowValidator.bare_labels`` gives them; False is not 0."""
+    if isinstance(labels, np.ndarray):
+        return tuple([digest_of(label) for label in labels.tolist()])
+    keys = [*zip(map(type, labels), labels, strict=True)]
+    digests = {key: digest_of(key[1]) for key in {*keys}}
+    return tuple(map(digests.__getitem__, keys))
+
+
+def digest_of(label: Label | float) -> str:
+    """The digest by which a label is compared with a later one."""
+    return digest(_json(label))
