@@ -86,7 +86,10 @@ class FeatureRecovery(Holder, ABC):
         if not self.d1:  # nothing has vanished: rows are only counted
             self.count = self.solved = self.count + len(X)
             return
-        for row in np.clip(np.hstack([X, Y[:, self.vanished]]), -INPUT_MAX, INPUT_MAX):
+        both = np.ascontiguousarray(
+            np.hstack([X, Y[:, self.vanished]])
+        )  # one source column: NumPy would stack by column
+        for row in np.clip(both, -INPUT_MAX, INPUT_MAX):
             recovered = self._recovered(row[None, : self.d2])[0]
             if self.solved:
                 self._judge(row[self.d2 :], recovered)

@@ -204,3 +204,14 @@ def test_a_constant_column_stays_what_it_was(kind):
     moved[:, 0] = 1e6
     assert_array_equal(mapping.recover(X2), mapping.recover(moved))
     assert_allclose(np.full(30, -2.0), mapping.recover(X2)[:, 0], rtol=1e-12)
+
+
+@every_kind
+def test_blocks_of_one_source_are_their_rows(kind):
+    """NumPy would lay out one source column with chosen target columns so that no row of theirs is contiguous."""
+    X, Y = rows(140, d2=1, d1=3)
+    block, single = (mapping_of(kind, 1, 3) for _ in range(2))
+    block.learn(X, Y)
+    for at in range(len(X)):
+        single.learn(X[at : at + 1], Y[at : at + 1])
+    assert_array_equal(block.recover(X), single.recover(X))
