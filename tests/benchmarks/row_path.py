@@ -1,7 +1,7 @@
 """The way of one row through the code: ``python -m tests.benchmarks.row_path [--list]``.
 
-One POST /feedback and one POST /predict are sent to the app in this process, after a model has learned some hundred
-rows, and every call of a Python function in core/ and service/ is counted with a profile hook (a coroutine that is
+One POST /feedback and one POST /predict are sent with a key to the app in this process, after a model has learned some
+hundred rows, and every call of a Python function in core/ and service/ is counted with a profile hook (a coroutine that is
 resumed counts again). Printed are the files that take part, the calls in them, and how often one file hands over to
 another; ``--list`` adds the calls of each file. The numbers depend on nothing but the code, except that feedback has
 three calls more where the store's notice of the row is heard before the answer is sent: compare the least of some runs.
@@ -21,6 +21,7 @@ from service.app import build
 from service.embedded import EmbeddedStore
 from service.settings import Settings
 from tests.benchmarks.harness import rows
+from tests.benchmarks.harness.processes import KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTED = tuple(f"{ROOT / folder}/" for folder in ("core", "service"))
@@ -56,7 +57,11 @@ async def ask(app: Any, method: str, path: str, body: bytes) -> None:
     Raises:
         RuntimeError: it is not answered 200 or 201.
     """
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"authorization", f"Bearer {KEY}".encode()),
+    ]
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
         "raw_path": path.encode(), "query_string": b"", "root_path": "", "scheme": "http", "headers": headers,
@@ -77,7 +82,7 @@ async def ask(app: Any, method: str, path: str, body: bytes) -> None:
 
 async def measure(url: str, listed: bool) -> None:
     """Warm a model, then count one request of each kind."""
-    app: Any = build(Settings(redis_url=url))
+    app: Any = build(Settings(redis_url=url, api_keys=f"bench:{KEY}:read+learn+admin"))
     async with app.router.lifespan_context(app):
         await ask(app, "PUT", "/models/m", json.dumps(rows.model(PARAMS)).encode())
         *warm, last = rows.single(WARM_ROWS + 1, 1)

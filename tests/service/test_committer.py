@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from service.errors import StoreDown
-from service.runtime.commit.committer import CommitLimits, Committer
+from service.runtime.commit.committer import CommitLimits, Committer, Ticket
 from service.runtime.stats import Stats
 from service.store.log.appends import Append, SegmentIn
 from tests.simulator.clock import Loop
@@ -32,8 +32,9 @@ class Model:
     def __init__(self) -> None:
         self.ended: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
-    def next_append(self) -> Append:
-        return Append("m", "inc", 0, "inc", "w", 1, "w-1", (SegmentIn(b"row"),), 1000, 100, 1000)
+    def next_append(self) -> Ticket:
+        append = Append("m", "inc", 0, "inc", "w", 1, "w-1", (SegmentIn(b"row"),), 1000, 100, 1000)
+        return Ticket(self, append)
 
     def lost(self, error: StoreDown) -> None:
         self.ended.set_result(asyncio.get_running_loop().time())

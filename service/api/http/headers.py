@@ -7,7 +7,6 @@ make.
 
 import re
 import secrets
-from collections.abc import Iterator
 from contextvars import ContextVar
 
 from starlette.types import Scope
@@ -32,6 +31,7 @@ _TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-
 _OWN = secrets.token_hex(6).encode()
 AT_ONCE = 512
 """Ids that are drawn together: one by one, each would cost a system call."""
+_drawn: list[bytes] = []
 
 
 def lines_of(scope: Scope) -> dict[bytes, bytes]:
@@ -40,17 +40,6 @@ def lines_of(scope: Scope) -> dict[bytes, bytes]:
     if found is None:
         found = scope[LINES] = dict(reversed(scope["headers"]))
     return found
-
-
-def _ids() -> Iterator[bytes]:
-    """Ids of 64 random bits behind those of the process."""
-    while True:
-        drawn = secrets.token_hex(8 * AT_ONCE).encode()
-        for at in range(0, len(drawn), 16):
-            yield b"%b-%b" % (_OWN, drawn[at : at + 16])
-
-
-_new = _ids()
 
 
 def begin_request(scope: Scope) -> bytes:
@@ -65,8 +54,11 @@ def begin_request(scope: Scope) -> bytes:
 
 
 def new_id() -> bytes:
-    """An id that no other request has, in any process."""
-    return next(_new)
+    """An id that no other request has, in any process: 64 random bits behind those of the process."""
+    if not _drawn:
+        drawn = secrets.token_hex(8 * AT_ONCE).encode()
+        _drawn.extend([b"%b-%b" % (_OWN, drawn[at : at + 16]) for at in range(0, len(drawn), 16)])
+    return _drawn.pop()
 
 
 def log_fields() -> dict[str, str]:

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from service.api.http import access_log
 from service.api.http.bodies import RESERVED, SMALL_BYTES
 from service.api.http.context import FRESHNESS, Context, fresh_by_query, known_queries
-from service.api.http.headers import ALWAYS, MODEL, REQUEST_ID, begin_request, lines_of
+from service.api.http.headers import ALWAYS, LINES, MODEL, REQUEST_ID, begin_request
 from service.api.http.media import JSON
 from service.api.http.problems import invalid
 from service.api.http.route import Route, let_in, refused
@@ -42,7 +42,7 @@ class RowRequest(Request):
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope, self._receive, self._send = scope, receive, empty_send
-        self.lines = lines_of(scope)
+        self.lines = scope[LINES]  # begin_request has read them
 
     async def receive(self) -> Any:  # in Starlette a property that returns a function
         """The next message of the client, or one that ``small_json`` left."""

@@ -205,29 +205,27 @@ class Actor:
 
     # ---------------------------------------------------------------- what the committer calls
 
-    def next_append(self) -> Append | None:
+    def next_append(self) -> Commit | None:
         """What is to be appended now."""
         replica, shared = self._replica, self._shared
         if self._commit is not None or self._task is not None:
             return None
         if replica.down is not None:
             self._fail_waiting(ModelDown(replica.down))
-        taken, size = self._queue.take(shared.limits.tick_segments_max)
+        taken, size, flops = self._queue.take(shared.limits.tick_segments_max)
         if not taken:
             return None
         syncs, self._syncs = self._syncs, []
         try:
             jobs = joined(taken)
-            append = self._append(jobs, size)
+            self._commit = Commit(self, self._append(jobs, size), jobs=jobs, size=size, flops=flops, syncs=syncs)
         except Exception as error:  # noqa: BLE001 - it must not reach the committer, which serves all models
             down = self._broken("its requests could not be appended", error)
             self._shared.waiting.used -= size
             for job in taken:
                 job.reject(down)
             resolve(syncs, down)
-            return None
-        self._commit = Commit(append, jobs, size, syncs)
-        return append
+        return self._commit
 
     def _append(self, jobs: Sequence[Job], size: int) -> Append:
         replica, shared, number = self._replica, self._shared, next(self._shared.numbers)
@@ -249,12 +247,11 @@ class Actor:
             size=size,
         )
 
-    def landed(self, appended: Appended, resent: bool) -> None:
+    def landed(self, appended: Appended) -> None:
         """The append's result."""
         commit = self._commit
         if commit is None:
             return
-        commit.resent = resent
         if commit.append.summary and appended.made is not None:
             self._replica.summary.settle(commit.append.version, commit.append.summary)
         self._shared.grown(self._replica, True)
@@ -301,7 +298,7 @@ class Actor:
         flops = sum([batch.flops(replica.model) for batch in batches])
         if (own := own_entry(commit, appended, replica.version)) is not None:
             batches.append(own)
-            flops += sum([job.flops for job in commit.jobs])
+            flops += commit.flops
         return None if is_long(flops) else batches
 
     def _finish_now(self, commit: Commit, appended: Appended, batches: list[Batch]) -> None:

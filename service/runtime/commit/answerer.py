@@ -249,7 +249,7 @@ def _version(answer: Outcome) -> tuple[int, int]:
 
 def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
     """What was said of each row, and which classes it added, now or before, in row order; the rest is that of now."""
-    before, new = dict(earlier), codec.of_rows(now)
+    before, new = dict(earlier), iter(codec.of_rows(now))
     answers = [before[row] if row in before else next(new) for row in range(rows)]
     predictions = [None if one.refusal is not None else one.predictions[0] for one in answers]
     losses = [None if one.refusal is not None else one.losses[0] for one in answers]

@@ -57,11 +57,11 @@ class Source(Protocol):
     def name(self) -> str:
         """The model's name."""
 
-    def next_append(self) -> Append | None:
+    def next_append(self) -> "Ticket | None":
         """What is to be appended now, or None; from then on until ``landed`` or ``lost`` nothing else is."""
 
-    def landed(self, appended: Appended, resent: bool) -> None:
-        """The append's result; ``resent``: it was sent more than once."""
+    def landed(self, appended: Appended) -> None:
+        """The append's result."""
 
     def lost(self, error: Unavailable) -> None:
         """The append, if there is one, was not carried out, or its fate is not known; nothing that waits is sent."""
@@ -71,14 +71,17 @@ class Ticket(Struct, eq=False):
     """An append in flight, sent again unchanged until the store reports its fate, or its time is up.
 
     Attributes:
+        source: the model.
+        append: what is sent.
         deadline: when it is given up, by the loop's clock.
         large_bytes: its bytes, where it is so large that it travels apart from all others; else 0.
+        resent: it was sent more than once, since its fate was not known.
     """
 
     source: Source
     append: Append
-    deadline: float
-    large_bytes: int
+    deadline: float = 0.0
+    large_bytes: int = 0
     resent: bool = False
 
 
@@ -187,8 +190,7 @@ class Committer:
         """Send one pipeline to every server that has none under way; False when there was nothing to send."""
         tickets: dict[str, list[Ticket]] = {}
         for ticket in self._take():
-            name = ticket.source.name
-            key = f"large {name}" if ticket.large_bytes else self._log.node_key(name)
+            key = f"large {ticket.source.name}" if ticket.large_bytes else self._log.node_key(ticket.source.name)
             tickets.setdefault(key, []).append(ticket)
         for key in sorted(tickets, reverse=True):  # the only server's is waited for, behind all others
             self._in_flight[key] = tickets[key]
@@ -219,27 +221,27 @@ class Committer:
 
     def _take(self) -> list[Ticket]:
         """The next append of every model that is ready and whose server is free, and those to be sent again."""
-        tickets: list[Ticket] = []
-        again, self._again = self._again, []
+        tickets, self._again = self._again, []
         ready, self._ready = self._ready, {}
-        waiting: list[Source | Ticket] = [*again, *ready]
-        for each in waiting:
-            if self._in_flight and (node_key := self._log.node_key(_name(each))) in self._in_flight:
-                self._parked.setdefault(node_key, []).append(each)
-            elif isinstance(each, Ticket):
-                tickets.append(each)
-            elif (ticket := self._ticket(each)) is not None:
-                tickets.append(ticket)
+        if self._in_flight:
+            tickets = [ticket for ticket in tickets if not self._parks(ticket, ticket.source.name)]
+            ready = {source: None for source in ready if not self._parks(source, source.name)}
+        for source in ready:
+            ticket = source.next_append()
+            if ticket is None:
+                continue
+            if ticket.append.size > LARGE_APPEND_BYTES and (large := ticket.append.nbytes) > LARGE_APPEND_BYTES:
+                ticket.large_bytes = large
+            ticket.deadline = self._now() + self._timeout_s + ticket.large_bytes / LARGE_BYTES_PER_S
+            tickets.append(ticket)
         return tickets
 
-    def _ticket(self, source: Source) -> Ticket | None:
-        """The next append of a model, unless it has none."""
-        append = source.next_append()
-        if append is None:
-            return None
-        large = append.nbytes if append.size > LARGE_APPEND_BYTES else 0
-        large = large if large > LARGE_APPEND_BYTES else 0
-        return Ticket(source, append, self._now() + self._timeout_s + large / LARGE_BYTES_PER_S, large)
+    def _parks(self, each: Source | Ticket, name: str) -> bool:
+        """Whether its server has a pipeline under way: then it waits for its end."""
+        node_key = self._log.node_key(name)
+        if node_key in self._in_flight:
+            self._parked.setdefault(node_key, []).append(each)
+        return node_key in self._in_flight
 
     # ---------------------------------------------------------------- pipelines
 
@@ -255,7 +257,7 @@ class Committer:
         unreachable = False
         for ticket, result in zip(tickets, results, strict=True):
             if isinstance(result, Appended):
-                ticket.source.landed(result, ticket.resent)
+                ticket.source.landed(result)
             elif isinstance(result, StoreDown):
                 unreachable = unreachable or result.__cause__ is None
                 self._send_again(ticket, result)
@@ -279,7 +281,3 @@ class Committer:
                 logger.warning("the store is down: %s", error.detail)
             self.store_down = True
         ticket.source.lost(StoreDown(DOWN))
-
-
-def _name(each: Source | Ticket) -> str:
-    return each.source.name if isinstance(each, Ticket) else each.name

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from core.entry import Entry, Overlap, Restore, Rows, Segment
 from core.model import Model
 from service.errors import OnepassError, QueueFull, StoreDown
+from service.runtime.commit.committer import Ticket
 from service.runtime.replicas.batches import SingleEntry
 from service.runtime.replicas.replica import Ledger, Reply
 from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
-from service.store.log.appends import Append, Appended, NamedState, SegmentIn
+from service.store.log.appends import Appended, NamedState, SegmentIn
 
 WAITING_BYTES_MAX = 256 * 2**20
 """Most bytes of requests of all models that wait in this process."""
@@ -91,27 +92,24 @@ class RowJob(Struct, eq=False):
 def rows_of(jobs: Sequence[RowJob]) -> Rows:
     """Rows of one space, all with ids or none, as one segment."""
     first = jobs[0]
-    X = np.array([job.values for job in jobs], np.float64)
-    labels: Any = [job.label for job in jobs]
-    y = np.array(labels, np.float64) if type(first.label) is float else labels
-    return Rows(first.space, None, X, y, ids=tuple([job.identity for job in jobs]) if first.identity else ())
+    values, labels, ids = zip(*[(job.values, job.label, job.identity) for job in jobs], strict=True)
+    y: Any = np.array(labels, np.float64) if type(first.label) is float else [*labels]
+    return Rows(first.space, None, np.array(values, np.float64), y, ids=ids if first.identity else ())
 
 
-class Commit(Struct, eq=False):
-    """One append in flight.
+class Commit(Ticket, kw_only=True, eq=False):
+    """One append in flight, and who waits for it.
 
     Attributes:
-        append: what is sent.
-        jobs: the requests in it, one per segment; size: bytes that they take.
+        jobs: the requests in it, one per segment.
+        size, flops: bytes that they take, and operations of applying them.
         syncs: readers who wait for the log's head.
-        resent: it was sent more than once, since its fate was not known.
     """
 
-    append: Append
     jobs: list[Job]
     size: int
+    flops: float
     syncs: "list[asyncio.Future[None]]"
-    resent: bool = False
 
     def fail(self, error: OnepassError) -> None:
         """Fail everything that waits for it."""
@@ -214,8 +212,10 @@ class JobQueue:
         self._waiting.used += job.size
         self.jobs.append(job)
 
-    def take(self, most: int) -> tuple[list[Job | RowJob], int]:
-        """Up to ``most`` requests for the next append, and their bytes, which count until they are answered."""
+    def take(self, most: int) -> tuple[list[Job | RowJob], int, float]:
+        """Up to ``most`` requests for the next append, their bytes, which count until they are answered, and the
+        operations of applying them.
+        """
         taken: list[Job | RowJob] = []
         size, flops = 0, 0.0
         while self.jobs and len(taken) < most:
@@ -225,7 +225,7 @@ class JobQueue:
             size += job.size
             flops += job.flops
             taken.append(self.jobs.popleft())
-        return taken, size
+        return taken, size, flops
 
     def put_back(self, jobs: Sequence[Job | RowJob]) -> None:
         """Requests that were taken have to be appended again, before all others."""

@@ -15,10 +15,10 @@ from core.entry import Outcome, Rows, Segment
 from core.model import Model
 from core.model.apply import is_plain
 from service.errors import OnepassError
-from service.runtime.commit.jobs import Job, RowJob, rows_of, sent
+from service.runtime.commit.jobs import Job, RowJob, rows_of
 from service.runtime.replicas.replica import Reply
 from service.store.log import codec
-from service.store.log.appends import SegmentOut
+from service.store.log.appends import SegmentIn, SegmentOut
 
 _ADDED = SegmentOut("added")
 
@@ -45,7 +45,7 @@ def row_job(segment: Any, digests: Sequence[str], size: int, flops: float, reply
 
 
 class JoinedRows(Job, eq=False):
-    """Several requests of one row each, in the order of its rows."""
+    """Several requests of one row each, in the order of its rows; its size, work and reply are theirs."""
 
     members: Sequence[RowJob] = ()
 
@@ -64,7 +64,7 @@ class JoinedRows(Job, eq=False):
         if len(self.members) == 1:
             yield self.members[0], out, now
             return
-        outcomes: Iterator[Outcome] = iter(()) if now is None or now.refusal is not None else codec.of_rows(now)
+        outcomes = iter([] if now is None or now.refusal is not None else codec.of_rows(now))
         seen, skip, again = dict(out.seen), {*out.skip}, {*self.to_send_alone(out)}
         for row, job in enumerate(self.members):
             if job in again:
@@ -115,6 +115,5 @@ def joined(jobs: Sequence[Job | RowJob]) -> list[Job]:
 def _together(run: list[RowJob]) -> Job:
     rows = rows_of(run)
     digests = tuple([job.digest for job in run]) if rows.ids else ()
-    size, flops = sum([job.size for job in run]), sum([job.flops for job in run])
-    blob = sent(rows, codec.encode(rows), digests, len(run), None)
-    return JoinedRows(rows, digests, size, flops, run[0].reply, blob, members=run)
+    encoded = SegmentIn(codec.encode(rows), rows.ids, digests, len(run))
+    return JoinedRows(rows, digests, 0, 0.0, run[0].reply, encoded, members=run)

@@ -62,7 +62,8 @@ class Applied(Struct):
                     outcome.feature_state = changes.record(model)
                 if own:
                     self.answers.append(outcome)
-                self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, outcome)]
+                if segment.ids:
+                    self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, outcome)]
 
 
 class Batch(ABC):

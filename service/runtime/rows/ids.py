@@ -69,7 +69,7 @@ def identity_of(
     check_size(len(given), ids_max, "ids", " with ids")
     texts: Sequence[Any] = given if {str}.issuperset(map(type, given)) else [*map(_text, given)]
     if not "".join(texts).isprintable() or not _LENGTHS.issuperset(map(len, texts)):
-        odd = [at for at, one in enumerate(texts) if not _is_id(one)][:20]
+        odd = [at for at, one in enumerate(texts) if not is_id(one)][:20]
         raise Invalid(*(Problem(place(at), NO_IDENTITY) for at in odd))
     return Identity(tuple([prefix + one for one in texts]))
 
@@ -81,7 +81,7 @@ def printable(given: Id, field: str) -> str:
         Invalid: it is not one.
     """
     text = _text(given)
-    if not _is_id(text):
+    if not is_id(text):
         raise Invalid.of(field, NO_IDENTITY)
     return text
 
@@ -93,7 +93,8 @@ def _text(given: Id) -> str:
     return str(given) if given.bit_length() <= BITS_MAX else ""
 
 
-def _is_id(given: str) -> bool:
+def is_id(given: str) -> bool:
+    """Whether a text is an id."""
     return len(given) in _LENGTHS and given.isprintable()
 
 
@@ -119,4 +120,4 @@ def digests_of(labels: Labels) -> tuple[str, ...]:
 
 def digest_of(label: Label | float) -> str:
     """The digest by which a label is compared with a later one."""
-    return digest(_json(label))
+    return hashlib.blake2b(_json(label), digest_size=8).hexdigest()

@@ -4,7 +4,7 @@ Most rows are plain: each feature is a number, none is missing, and the label is
 row is read by the model's ``RowValidator``, which also says what is wrong with one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,13 @@ OBJECT_BYTES, ROW_BYTES = 1000, 100
 """What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
 WHOLE_MAX = 2**53
 """Integers up to this one are floats without rounding; of larger ones some are none at all."""
+
+
+Read = Callable[[Mapping[str, float]], tuple[float, ...] | None]
+
+
+def _nothing(_: Mapping[str, float]) -> None:
+    """Nothing is a plain row."""
 
 
 class PlainFeedback(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -67,6 +74,7 @@ class RowPlan:
         space: the id of the feature space of feedback; "" where there is none.
         size: bytes of memory that a labelled row takes while it waits.
         flops: floating-point operations of learning one.
+        to_learn, to_predict: the raw row (F,) of numbers by name; None: it is no plain one.
         is_long: whether predicting one takes so long that a thread does it.
     """
 
@@ -78,11 +86,12 @@ class RowPlan:
         "_learners",
         "_now",
         "_retired",
-        "_sent",
         "flops",
         "is_long",
         "size",
         "space",
+        "to_learn",
+        "to_predict",
     )
 
     def __init__(self, model: Model) -> None:
@@ -90,15 +99,21 @@ class RowPlan:
         self._now, self._config, self._labels = now, own.config, own.answers.seen
         self._retired = () if own.config.labels is None else own.answers.retired
         self._classes, self._learners = len(self._labels), len(model.challengers)
-        self._asked = self._sent = None
+        self._asked: Schema | None = None
+        self.to_learn: Read = _nothing
+        self.to_predict: Read = _nothing
+        sent: Schema | None = None
         if now is not None and not own.config.algorithm.observes:
             self._asked = now.schema if isinstance(now.schema, Schema) else None
-            self._sent = now.feedback_schema if isinstance(now.feedback_schema, Schema) else None
+            sent = now.feedback_schema if isinstance(now.feedback_schema, Schema) else None
+        if self._asked is not None:
+            self.to_predict = self._asked.numbers_of
         self.space, self.size, self.flops, self.is_long = "", 0, 0.0, True
-        if self._sent is not None:
-            self.space, self.flops = self._sent.id, cost.flops_to_learn(model, 1)
+        if sent is not None:
+            self.to_learn = sent.numbers_of
+            self.space, self.flops = sent.id, cost.flops_to_learn(model, 1)
             self.is_long = threads.is_long(cost.flops_to_predict(own, 1))
-            self.size = OBJECT_BYTES + 16 * self._sent.raw_width + ROW_BYTES
+            self.size = OBJECT_BYTES + 16 * sent.raw_width + ROW_BYTES
 
     def is_of(self, model: Model) -> bool:
         """Whether the model still stands as it did."""
@@ -112,14 +127,6 @@ class RowPlan:
             and len(model.challengers) == self._learners
             and (now is None or self._asked is None or now.schema is self._asked)
         )
-
-    def to_predict(self, features: Mapping[str, float]) -> tuple[float, ...] | None:
-        """The raw row (F,) of numbers by name that are to be predicted; None: it is no plain one."""
-        return None if self._asked is None else self._asked.numbers_of(features)
-
-    def to_learn(self, features: Mapping[str, float]) -> tuple[float, ...] | None:
-        """The raw row (F,) of numbers by name that are to be learned; None: it is no plain one."""
-        return None if self._sent is None else self._sent.numbers_of(features)
 
     def label(self, given: str | float | bool) -> Label | float | None:
         """A label as the model learns it; None: it is none of a plain row."""

@@ -76,7 +76,7 @@ class SegmentIn(msgspec.Struct, frozen=True, gc=False):
     @property
     def nbytes(self) -> int:
         """Bytes of the segment, also where the blob only names it."""
-        named = name_of(self.blob)
+        named = None if self.state is None else name_of(self.blob)
         return len(self.blob) if named is None else named[1]
 
     def __post_init__(self) -> None:

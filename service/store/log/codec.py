@@ -21,7 +21,7 @@ Arrays are little-endian float64 in C order. A version number stands in front; a
 never guessed at.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, Literal, Protocol, TypeVar
@@ -314,18 +314,19 @@ def row_records(ids: Sequence[str], outcome: Outcome) -> list[tuple[str, bytes]]
     return [*zip(ids, map(encode_answer, of_rows(outcome)), strict=True)]
 
 
-def of_rows(outcome: Outcome) -> Iterator[Outcome]:
+def of_rows(outcome: Outcome) -> list[Outcome]:
     """The outcome of each row by itself; its ``rows`` are those after that row."""
     count, learned, mapped, version = len(outcome.predictions), outcome.learned, outcome.mapped, outcome.version
     if count == 1:
-        yield outcome
-        return
+        return [outcome]
     after, step = (outcome.rows - count, 1) if learned else (outcome.rows, 0)
     shares, joined = outcome.p_true, {at: [(0, label)] for at, label in outcome.joined}
+    found: list[Outcome] = []
     for at, (predicted, loss) in enumerate(zip(outcome.predictions, outcome.losses, strict=True)):
         after += step
         share, new = [shares[at]] if shares else [], joined.get(at, [])
-        yield Outcome(after, [predicted], [loss], learned, share, mapped, new, version=version)
+        found.append(Outcome(after, [predicted], [loss], learned, share, mapped, new, version=version))
+    return found
 
 
 def encode_answer(outcome: Outcome) -> bytes:

@@ -71,10 +71,11 @@ class Log:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._one_server = connection.node_key("") == ""
 
     def node_key(self, name: str) -> str:
-        """Equal for models that wait for the same server."""
-        return self._connection.node_key(cached_keys(name, "").meta)
+        """Equal for models that wait for the same server; empty where there is only one."""
+        return "" if self._one_server else self._connection.node_key(cached_keys(name, "").meta)
 
     async def append(
         self, requests: Sequence[Append], safety: Safety | None = None, *, large_bytes: int = 0
