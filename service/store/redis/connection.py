@@ -217,24 +217,9 @@ class Connection:
                 break
         return results
 
-    async def _send(self, node: Node, calls: Sequence[Call], way: "_Way") -> list[Any]:
-        """One server's share; calls of scripts that it does not know are sent once more, with the scripts."""
-        results = await self._round_trip(node, calls, way)
-        lost = [at for at, result in enumerate(results) if isinstance(result, exceptions.NoScriptError)]
-        if lost:
-            again = [calls[at] for at in lost]
-            found = await self._round_trip(node, again, way, {call.script for call in again if call.script is not None})
-            for at, result in zip(lost, found, strict=True):
-                results[at] = result
-        for result in results:
-            if isinstance(result, Exception) and word_of(result) in _ELSEWHERE:
-                self.topology.failed(result)
-        return results
-
-    async def _round_trip(
-        self, node: Node, calls: Sequence[Call], way: "_Way", load: Iterable[Script] = ()
-    ) -> list[Any]:
-        commands: list[Command] = [("SCRIPT", "LOAD", script.source) for script in load]
+    async def _send(self, node: Node, calls: Sequence[Call], way: "_Way", load: Iterable[Script] = ()) -> list[Any]:
+        """One server's share; calls of scripts that it does not know are sent once more, with the scripts (``load``)."""
+        commands: list[Command] = [("SCRIPT", "LOAD", script.source) for script in load] if load else []
         places: list[int] = []
         for script, keys, args, asking in calls:
             if asking:
@@ -246,20 +231,30 @@ class Connection:
             commands.append(("WAIT", safety.replicas, safety.wait_ms))
         try:
             if way.large_bytes:
-                answers = await node.send_large(commands, way.large_bytes)
+                results = await node.send_large(commands, way.large_bytes)
             else:
-                answers = await (node.send_quick if way.quick else node.send)(commands)
+                results = await (node.send_quick if way.quick else node.send)(commands)
         except (exceptions.RedisError, OSError) as error:
             if unavailable(error) is None:
                 raise
             self.topology.failed(error)
             return [error] * len(calls)
-        if len(answers) == len(calls):
-            return answers
-        results = [answers[at] for at in places]
-        if safety is None or (isinstance(answers[-1], int) and answers[-1] >= safety.replicas):
-            return results
-        return [result if isinstance(result, Exception) else UnreplicatedResult(result) for result in results]
+        if len(commands) > len(calls):
+            reached = safety is None or (isinstance(results[-1], int) and results[-1] >= safety.replicas)
+            found = [results[at] for at in places]
+            results = [one if reached or isinstance(one, Exception) else UnreplicatedResult(one) for one in found]
+        lost: list[int] = []
+        for at, result in enumerate(results):
+            if isinstance(result, exceptions.NoScriptError):
+                lost.append(at)
+            elif isinstance(result, Exception) and word_of(result) in _ELSEWHERE:
+                self.topology.failed(result)
+        if lost and not load:
+            again = [calls[at] for at in lost]
+            scripts = {call.script for call in again if call.script is not None}
+            for at, result in zip(lost, await self._send(node, again, way, scripts), strict=True):
+                results[at] = result
+        return results
 
     async def _told(self, *commands: Command) -> list[list[Any]] | None:
         """The answers to the same commands of each server in charge that can be reached; None where they are denied,

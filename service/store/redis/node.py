@@ -91,14 +91,18 @@ class Node:
         """``send`` of commands that carry, or ask for, ``size`` bytes: with time for them, apart from other calls."""
         return await self._large.call(commands, self._timeout_s + size / LARGE_BYTES_PER_S)
 
-    async def send_quick(self, commands: Sequence[Command]) -> list[Any]:
+    def send_quick(self, commands: Sequence[Command]) -> Awaitable[list[Any]]:
         """``send`` over the lean connection, which any number of calls share."""
         line = self._quick
         if line is None or line.ended is not None:
-            async with asyncio.timeout(self._timeout_s), self._connecting:
-                if self._quick is None or self._quick.ended is not None:
-                    self._quick = await self._made()
-                line = self._quick
+            return self._reconnect_and_send(commands)
+        return line.send(commands, self._timeout_s)
+
+    async def _reconnect_and_send(self, commands: Sequence[Command]) -> list[Any]:
+        async with asyncio.timeout(self._timeout_s), self._connecting:
+            if self._quick is None or self._quick.ended is not None:
+                self._quick = await self._made()
+            line = self._quick
         return await line.send(commands, self._timeout_s)
 
     async def subscriber(self, hear: Callable[[Any], None]) -> Line:
