@@ -116,7 +116,7 @@ def predictions_teach() -> None:
 
     def teaches(parts, raw):
         said = predict(parts, raw)
-        parts.switching.now.learner.W *= 1.001
+        parts.switching.in_force.own.learner.W *= 1.001
         return said
 
     read.predict = teaches
