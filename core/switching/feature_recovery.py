@@ -86,9 +86,8 @@ class FeatureRecovery(Holder, ABC):
         if not self.d1:  # nothing has vanished: rows are only counted
             self.count = self.solved = self.count + len(X)
             return
-        both = np.ascontiguousarray(
-            np.hstack([X, Y[:, self.vanished]])
-        )  # one source column: NumPy would stack by column
+        # of one source column NumPy would stack all by column, and no row would be contiguous
+        both = np.ascontiguousarray(np.hstack([X, Y[:, self.vanished]]))
         for row in np.clip(both, -INPUT_MAX, INPUT_MAX):
             recovered = self._recovered(row[None, : self.d2])[0]
             if self.solved:
