@@ -27,7 +27,7 @@ import numpy as np
 
 from core.contract import Floats, Header, Ints, Weights
 from core.state.layout import ROWS_MAX, Counts, Holder
-from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE
+from core.switching.ridge import RIDGE
 
 MappingKind = Literal["linear", "kernel"]
 ROWS_MIN = 2
@@ -65,7 +65,7 @@ class FeatureRecovery(Holder, ABC):
 
     counts: Mapping[str, int] = {"count": ROWS_MAX, "solved": ROWS_MAX}
     kind: ClassVar[MappingKind]
-    kept_max: ClassVar[int] = ROWS_MAX
+    kept_max: int = ROWS_MAX
     """Rows that the mapping in use is made of, at most."""
     mean: Floats
 
@@ -212,8 +212,3 @@ class FeatureRecovery(Holder, ABC):
     def _check(self, _held: Mapping[str, Floats], found: Counts) -> None:
         if found["solved"] > found["count"]:
             raise ValueError("the mapping is solved for more rows than it has learned")
-
-
-def linear_rows_max(sources: int) -> int:
-    """Rows that a linear mapping from so many columns keeps at most, before sums of their products replace them."""
-    return max(sources, CHOICE_ROWS_MAX)

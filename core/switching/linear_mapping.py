@@ -9,6 +9,10 @@ deviations of x2 over the B rows so far, ridge regression on z = (x2 - m2) / s:
     S += (1 - 1/B) (x2 - m2)(x - m)'           x of both spaces, m from before the row
     recovered  x1 = m1 + M'(x2 - m2),          M = N / s; columns that never varied have no part in it
 
+**In factors.** Of B stored rows M is L'R, with L = Z / s (B, d2) and R = (Z Z' + l I)^{-1} (X1 - m1) (B, d1). That is
+how it is kept while these have fewer numbers than M, where M would be large. Where the sums would be too large as well,
+only the newest rows are stored, as many as have 3 2^20 numbers, and M is made of them.
+
 As a model of the new space old weights w1 become M w1, and w1'(m1 - M'm2) joins the bias.
 
 **The ridge** r is .03 unless leave-one-out says otherwise (core.switching.ridge); it is chosen with each solution of up
@@ -26,6 +30,7 @@ Deviations
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -34,22 +39,46 @@ from numpy.typing import NDArray
 
 from core.contract import ROWS_IN, Floats, Header, Ints, Weights
 from core.state.layout import NOT_NEGATIVE, Array, Layout, counts
-from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, ROWS_MIN, FeatureRecovery, linear_rows_max
+from core.switching.feature_recovery import (
+    ENTRY_MAX,
+    INPUT_MAX,
+    OUTPUT_MAX,
+    ROWS_ENOUGH,
+    ROWS_MIN,
+    FeatureRecovery,
+)
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10
+DENSE_MAX = 2**16
+"""Numbers of a mapping that is kept as it is, without factors."""
+SUMS_MAX, WINDOW_MAX = 2**23, 3 * 2**20
+"""Most numbers of stored rows that become sums later; where they would be more, most numbers that are stored."""
 _LAYOUT = Layout(
     {
         "mean": Array("columns"),
         "errors": Array(2, "targets", within=NOT_NEGATIVE),
         "M": Array("sources", "targets"),
+        "left": Array("rank", "sources"),
+        "right": Array("rank", "targets"),
         "centre": Array("columns"),
         "ridge": RIDGE_ARRAY,
         "S": Array("sources", "columns"),
-        "stored": Array("count", "columns"),
+        "stored": Array("rows", "columns"),
     }
 )
-WITH_SUMS, _WITH_ROWS, _SOLVED = _LAYOUT.without("stored"), _LAYOUT.without("S"), _LAYOUT.without("S", "stored")
+
+
+@cache
+def _layout_of(rows: str, mapping: str) -> Layout:
+    """What there is of "S" and "stored", and whether the mapping is "M" or has factors."""
+    return _LAYOUT.without(*({"S", "stored"} - {rows}), *(("left", "right") if mapping else ("M",)))
+
+
+def rows_kept(sources: int, targets: int) -> tuple[int, bool]:
+    """Rows that a linear mapping keeps at most; and whether only the newest, or until sums of products replace them."""
+    rows, columns = max(sources, CHOICE_ROWS_MAX), sources + targets
+    return (rows, False) if rows * columns <= SUMS_MAX else (max(ROWS_ENOUGH, WINDOW_MAX // columns), True)
 
 
 @njit(f"void({ROWS_IN}, f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
@@ -62,6 +91,21 @@ def _recover(X2: Floats, m2: Floats, m1: Floats, M: Floats, out: Floats) -> None
             for j in range(M.shape[1]):
                 out[i, j] += z * M[k, j]
         for j in range(M.shape[1]):
+            out[i, j] = min(max(out[i, j], -OUTPUT_MAX), OUTPUT_MAX)
+
+
+@njit(f"void({ROWS_IN}, f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
+def _recover_by_factors(X2: Floats, m2: Floats, m1: Floats, left: Floats, right: Floats, out: Floats) -> None:
+    """``_recover`` with M = left' right."""
+    for i in range(X2.shape[0]):
+        out[i] = m1
+        for b in range(left.shape[0]):
+            part = 0.0
+            for k in range(left.shape[1]):
+                part += (min(max(X2[i, k], -INPUT_MAX), INPUT_MAX) - m2[k]) * left[b, k]
+            for j in range(right.shape[1]):
+                out[i, j] += part * right[b, j]
+        for j in range(right.shape[1]):
             out[i, j] = min(max(out[i, j], -OUTPUT_MAX), OUTPUT_MAX)
 
 
@@ -82,67 +126,90 @@ class LinearMapping(FeatureRecovery):
     """Ridge regression; with ``paper`` least squares, (2).
 
     State:
-        stored (B, d2 + d1)     the rows, while B <= max(d2, 128), with ``paper`` d2; none after that
+        stored (B, d2 + d1)     the rows, while B <= max(d2, 128), with ``paper`` d2; none after that; or the newest
         mean (d2 + d1,)         m2 and m1
         S (d2, d2 + d1)         S22 (upper triangle) and S21; None while rows are stored
-        M (d2, d1)              the mapping in use, of row ``solved``
+        M (d2, d1)              the mapping in use, of row ``solved``; None where it is kept in factors
+        left (r, d2), right (r, d1)     L and R
     """
 
     kind = "linear"
 
     def __init__(self, sources: Sequence[str], targets: Sequence[str], paper: bool = False) -> None:
         super().__init__(sources, targets, paper)
+        most, self._newest = rows_kept(self.d2, self.d1)
+        self._stored_max = self.d2 if paper and not self._newest else most
+        if self._newest:
+            self.kept_max = most
         self.stored = self._no_rows()
-        self.mean = np.zeros(self.d2 + self.d1)
         self.S: Floats | None = None
-        self.M = np.zeros((self.d2, self.d1))
+        self.mean = np.zeros(self.d2 + self.d1)
+        self.left, self.right = np.zeros((0, self.d2)), np.zeros((0, self.d1))
+        self.M: Floats | None = None if self._factored(0) else np.zeros((self.d2, self.d1))
 
     def _no_rows(self) -> Floats:
         return np.zeros((0, self.d2 + self.d1))
 
+    def _factored(self, rows: int) -> bool:
+        """Whether factors of so many rows are less than what they make."""
+        return self.d2 * self.d1 > max(DENSE_MAX, rows * (self.d2 + self.d1))
+
     @property
     def layout(self) -> Layout:  # type: ignore[override]  # what there is at the moment
         """The layout of the existing arrays."""
-        return WITH_SUMS if self.S is not None else _WITH_ROWS if len(self.stored) else _SOLVED
+        rows = "S" if self.S is not None else "stored" if len(self.stored) else ""
+        return _layout_of(rows, "" if self.M is None else "M")
 
     def _absorb(self, row: Floats, recovered: Floats) -> None:
         del recovered
         if self.S is not None:
             _accumulate(row, self.d2, self.count, self.mean, self.S)
-            return
-        self.stored = np.concatenate([self.stored, row[None]])
-        self.mean += (row - self.mean) / self.count
-        if self.count > self._stored_max:  # the stored rows become sums of products
-            self.S, self.mean = np.zeros((self.d2, self.d2 + self.d1)), np.zeros_like(self.mean)
-            for at, one in enumerate(self.stored):
-                _accumulate(one, self.d2, at + 1, self.mean, self.S)
-            self.stored = self._no_rows()
-
-    @property
-    def _stored_max(self) -> int:
-        return self.d2 if self.paper else linear_rows_max(self.d2)
+        elif self._newest and len(self.stored) == self._stored_max:
+            self.stored = np.concatenate([self.stored[1:], row[None]])
+            self.mean = self.stored.mean(axis=0)
+        else:
+            self.stored = np.concatenate([self.stored, row[None]])
+            self.mean += (row - self.mean) / self.count
+            if self.count > self._stored_max:  # the stored rows become sums of products
+                self.S, self.mean = np.zeros((self.d2, self.d2 + self.d1)), np.zeros_like(self.mean)
+                for at, one in enumerate(self.stored):
+                    _accumulate(one, self.d2, at + 1, self.mean, self.S)
+                self.stored = self._no_rows()
 
     def solve(self) -> None:
         """Solve the mapping for the rows so far; with fewer than two there is none."""
         if self.count < ROWS_MIN or self.solved == self.count:
             return
         with np.errstate(over="ignore", invalid="ignore"):
-            M = self._dual() if self.S is None else self._primal(self.S)
-        self.M = np.ascontiguousarray(np.clip(np.nan_to_num(M), -ENTRY_MAX, ENTRY_MAX))
+            if self.S is not None:
+                self._use(M=self._primal(self.S))
+            else:
+                Z, inverse, right = self._dual()
+                if self._factored(len(Z)):
+                    self._use(left=Z * inverse, right=right)
+                else:
+                    self._use(M=inverse[:, None] * (Z.T @ right))
         self.centre = np.zeros_like(self.mean) if self.paper else self.mean.copy()
         self.solved = self.count
 
-    def _dual(self) -> Floats:
+    def _use(self, *, M: Floats | None = None, left: Floats | None = None, right: Floats | None = None) -> None:
+        """Recover by M, or by factors of it, from now on."""
+        self.M = None if M is None else _within(M)
+        self.left = np.zeros((0, self.d2)) if left is None else _within(left)
+        self.right = np.zeros((0, self.d1)) if right is None else _within(right)
+
+    def _dual(self) -> tuple[Floats, Floats, Floats]:
+        """Z (B, d2), 1 / s (d2,) and R (B, d1)."""
         if self.paper:
             Z, X1 = np.split(self.stored, [self.d2], axis=1)
-            return np.asarray(Z.T @ (inverse_with(Z @ Z.T, RIDGE_PAPER) @ X1))
+            return Z, np.ones(self.d2), inverse_with(Z @ Z.T, RIDGE_PAPER) @ X1
         X2, X1 = np.split(self.stored - self.mean, [self.d2], axis=1)
-        inverse = inverse_deviations((X2**2).sum(axis=0), self.count)
+        inverse = inverse_deviations((X2**2).sum(axis=0), len(X2))
         Z = X2 * inverse
         K = Z @ Z.T
         if self.count <= CHOICE_ROWS_MAX:
             self.ridge[0] = chosen(K, X1)
-        return np.asarray(inverse[:, None] * (Z.T @ (inverse_with(K, self.ridge[0]) @ X1)))
+        return Z, inverse, inverse_with(K, self.ridge[0]) @ X1
 
     def _primal(self, S: Floats) -> Floats:
         S22, S21 = S[:, : self.d2], S[:, self.d2 :]
@@ -157,27 +224,38 @@ class LinearMapping(FeatureRecovery):
         return np.asarray(inverse[:, None] * (inverse_with(C, ridge) @ (S21 * inverse[:, None])))
 
     def _recover(self, X2: Floats, m2: Floats, m1: Floats, out: Floats) -> None:
-        _recover(X2, m2, m1, self.M, out)
+        if self.M is None:
+            _recover_by_factors(X2, m2, m1, self.left, self.right, out)
+        else:
+            _recover(X2, m2, m1, self.M, out)
 
     def carry(self, weights: Weights) -> Weights:
         """A linear model of the targets as one of the sources: M w1, and w1'(m1 - M'm2) on the bias."""
         m2, m1 = self.centre[: self.d2], self.centre[self.d2 :]
         w = np.ascontiguousarray(weights.coefficients[:, self.vanished])
         with np.errstate(over="ignore", invalid="ignore"):
-            carried, bias = (np.nan_to_num(part) for part in (w @ self.M.T, weights.bias + w @ (m1 - m2 @ self.M)))
+            if self.M is None:
+                carried, moved = (w @ self.right.T) @ self.left, (m2 @ self.left.T) @ self.right
+            else:
+                carried, moved = w @ self.M.T, m2 @ self.M
+            carried, bias = np.nan_to_num(carried), np.nan_to_num(weights.bias + w @ (m1 - moved))
         coefficients = np.clip(carried, -OUTPUT_MAX, OUTPUT_MAX)
         coefficients[:, self.source] += weights.coefficients[:, self.kept]  # no two kept columns have one source
         return Weights(*(np.clip(part, -OUTPUT_MAX, OUTPUT_MAX) for part in (coefficients, bias)))
 
     def flops_to_learn(self, rows: int) -> float:
         """Approximate floating-point operations of learning rows and solving the mapping once."""
-        solving = (4.0 * rows + self.d2) * self.d2 * (self.d2 + self.d1)
+        columns, stored = self.d2 + self.d1, self.count + rows
+        solving = (4.0 * rows + self.d2) * self.d2 * columns
+        if self._newest or stored <= self._stored_max:
+            B = float(min(stored, self._stored_max))
+            solving = min(solving, (4.0 * rows + 2.0 * B) * B * columns + B**3)
         return solving + flops_to_choose(self.count, rows, self.d1)
 
     @property
     def flops_to_recover(self) -> float:
         """Operations of recovering one row."""
-        return 2.0 * self.d2 * self.d1
+        return 2.0 * (len(self.left) * (self.d2 + self.d1) if self.M is None else self.d2 * self.d1)
 
     def freeze(self) -> None:
         """Stop learning: drop the rows' part of the state, keep the current mapping."""
@@ -186,17 +264,19 @@ class LinearMapping(FeatureRecovery):
 
     def _hand(self, other: Self, at: Ints) -> None:
         other.mean = self.mean[np.concatenate([np.arange(self.d2), self.d2 + at])]
-        other.M = np.ascontiguousarray(self.M[:, at])
+        other.M = None if self.M is None else np.ascontiguousarray(self.M[:, at])
+        other.left, other.right = self.left, np.ascontiguousarray(self.right[:, at])
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Load a state from ``to_arrays``; see ``Holder``."""
-        layout = WITH_SUMS if "S" in arrays else _WITH_ROWS if "stored" in arrays else _SOLVED
+        rows = next((name for name in ("S", "stored") if name in arrays), "")
         count, solved = counts(header, **self.counts)
-        held: dict[str, Any] = {"S": None, "stored": self._no_rows()}
-        held |= layout.read(arrays, **self._sizes(header), count=count)
+        held: dict[str, Any] = {"S": None, "stored": self._no_rows(), "M": None}
+        held |= {"left": np.zeros((0, self.d2)), "right": np.zeros((0, self.d1))}
+        held |= _layout_of(rows, "M" if "M" in arrays else "").read(arrays, **self._sizes(header))
         self._check(held, header)
-        if len(held["stored"]) > self._stored_max:
-            raise ValueError("the mapping stores more rows than it can")
+        if rows == "stored" and len(held["stored"]) != min(count, self._stored_max):
+            raise ValueError("the mapping does not store the rows that it has learned")
         for name, value in (("count", count), ("solved", solved), *held.items()):
             setattr(self, name, value)
 
@@ -205,3 +285,8 @@ def inverse_deviations(squares: Floats, rows: int) -> Floats:
     """1 / s per column, 0 if a column never varied."""
     deviations = np.sqrt(squares / rows)
     return np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-100)
+
+
+def _within(M: Floats) -> Floats:
+    """A solution with finite entries."""
+    return np.ascontiguousarray(np.clip(np.nan_to_num(M), -ENTRY_MAX, ENTRY_MAX))

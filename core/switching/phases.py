@@ -27,7 +27,8 @@ from core.features import Space
 from core.features.feature import Feature
 from core.features.feature_space import RowPart, fits, parse_next, with_declarations
 from core.features.schema import Schema
-from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, MappingKind, linear_rows_max
+from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, MappingKind
+from core.switching.linear_mapping import rows_kept
 from core.switching.overlap import OverlapPeriod
 from core.switching.space_model import SpaceModel, row_columns
 
@@ -301,5 +302,5 @@ def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: Map
 
 def mapping_bytes(targets: int, sources: int, mapping: MappingKind) -> int:
     """Most bytes that learning a mapping takes: its sums or stored rows, and the current mapping."""
-    rows = STORED_MAX if mapping == "kernel" else linear_rows_max(sources)
+    rows = STORED_MAX if mapping == "kernel" else rows_kept(sources, targets)[0]
     return 8 * (rows * (sources + targets) * 2 + 4 * (sources + targets))

@@ -6,7 +6,7 @@ import pytest
 from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
 from core.features import Feature, Schema
-from core.model import Model, cost
+from core.model import Model, cost, save
 from core.model.apply import apply
 from core.problems import Conflict, Invalid
 from core.switching.phases import mapping_bytes
@@ -62,9 +62,13 @@ def test_many_rows_of_an_overlap_are_much_work(mapping):
 
 
 def test_wide_mappings_are_much_work():
-    """One row of 500 new features may solve the mapping, and so does its end; rows after it was aborted are no work."""
+    """One row of 500 new features may solve the mapping of many rows, and so does its end; the first row does not, nor
+    do rows after it was aborted.
+    """
     model = made()
     begin(model, [f"n{at}" for at in range(500)])
+    assert THREAD_FLOPS > cost.flops_to_apply(model, [overlap(model, 1)])
+    step(model, overlap(model, 450))
     assert THREAD_FLOPS < cost.flops_to_apply(model, [overlap(model, 1)])
     assert THREAD_FLOPS < cost.flops_to_apply(model, [Switch("complete")])
     step(model, Switch("abort"))
@@ -155,3 +159,29 @@ def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
     begin(model, names, mapping)
     step(model, overlap(model, count))
     assert bound >= model.pipeline.recovery.nbytes
+
+
+def test_a_change_of_twenty_thousand_columns_is_cheap():
+    """Fifty rows that have all columns of two spaces: what is counted before, and what is held, fits in 64 MB."""
+    columns, most = 20_000, 64 * 10**6
+    config = {"algorithm": "fesl_c", "task": "classification", "labels": ["no", "yes"], "watch": None}
+    model = Model.first(Config.parse({**config, "features": [f"a{at}" for at in range(columns)]}))
+    hidden, draw = np.random.default_rng(1).normal(size=(2, 3, columns)), np.random.default_rng(2)
+    following = tuple(Feature(f"b{at}") for at in range(columns))
+    assert most > cost.bytes_to_switch(model, Schema(following), "linear")
+    step(model, Switch("begin", following, "linear"))
+    factors = draw.normal(size=(50, 3))
+    old, new = factors @ hidden[0], factors @ hidden[1]
+    step(model, Overlap(model.feedback_schema.id, np.hstack([old, new])))
+    assert most > model.nbytes
+    period = model.own.switching.now
+    recovered = period.recovery.recover(new[:5])
+    assert 0.02 > np.abs(recovered - old[:5]).mean() / np.abs(old[:5]).mean()
+    (outcome,) = step(model, Switch("complete"))
+    assert outcome.refusal is None
+    labels = ["yes" if one > 0 else "no" for one in factors[:, 0]]
+    (learned,) = step(model, Rows(model.feedback_schema.id, None, new, labels))
+    assert 35 < sum(one == other for one, other in zip(learned.predictions, labels, strict=True))
+    assert most > model.nbytes
+    restored, _ = save.from_bytes(save.to_bytes(model))
+    assert save.to_bytes(model) == save.to_bytes(restored)

@@ -6,9 +6,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
 from core.state.envelope import dump, load
+from core.switching import linear_mapping
 from core.switching.feature_recovery import STORED_MAX
 from core.switching.kernel_mapping import KernelMapping
 from core.switching.linear_mapping import LinearMapping
+from core.switching.phases import mapping_bytes
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGES
 from tests.core.switching.mappings import KINDS, mapping_of
 
@@ -215,3 +217,64 @@ def test_blocks_of_one_source_are_their_rows(kind):
     for at in range(len(X)):
         single.learn(X[at : at + 1], Y[at : at + 1])
     assert_array_equal(block.recover(X), single.recover(X))
+
+
+def wild(count, d2=40, d1=30):
+    """Rows of columns that are huge, tiny, constant or copies of others."""
+    X2, X1 = rows(count, d2=d2, d1=d1)
+    X2[:, 3], X2[:, 5], X1[:, 2] = 7.0, X2[:, 4], -1.0
+    rng = np.random.default_rng(4)
+    return X2 * 10.0 ** rng.integers(-9, 9, d2), X1 * 10.0 ** rng.integers(-9, 9, d1)
+
+
+@every_form
+def test_factors_recover_what_the_whole_mapping_does(paper, monkeypatch):
+    """And carry the same weights, alone or as a part, before and after they have become the whole mapping."""
+    X2, X1 = rows(60, d2=40, d1=30) if paper else wild(60)  # least squares of wild columns is round-off in any form
+    weights = Weights(np.random.default_rng(1).normal(size=(2, 30)) / np.abs(X1).max(axis=0), np.array([0.5, -1.0]))
+    whole, factored = mapping_of(LinearMapping, 40, 30, paper), None
+    for most in (2**40, 0):
+        monkeypatch.setattr(linear_mapping, "DENSE_MAX", most)
+        whole, factored = factored, mapping_of(LinearMapping, 40, 30, paper)
+        for at in range(0, 15, 3):
+            factored.learn(X2[at : at + 3], X1[at : at + 3])
+        factored.solve()
+    assert (None, (15, 40), (15, 30)) == (factored.M, factored.left.shape, factored.right.shape)
+    assert whole.M is not None
+    size = np.abs(X1).max(axis=0)
+    assert_allclose(whole.recover(X2) / size, factored.recover(X2) / size, rtol=1e-9, atol=1e-9)
+    for one, other in zip(whole.carry(weights), factored.carry(weights), strict=True):
+        assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(one).max())
+    part = factored.targets[4:9]
+    assert_array_equal(factored.recover(X2)[:, 4:9], factored.only(part).recover(X2))
+    restored = mapping_of(LinearMapping, 40, 30, paper)
+    restored.load_arrays(*load(state(factored)))
+    for one in (whole, factored, restored):
+        one.learn(X2[15:], X1[15:])
+    assert state(factored) == state(restored)
+    assert factored.M is not None
+    assert_allclose(whole.recover(X2) / size, factored.recover(X2) / size, rtol=1e-9, atol=1e-9)
+
+
+@every_form
+def test_where_sums_would_be_too_large_the_newest_rows_are_kept(paper, monkeypatch):
+    """The mapping is that of these rows; blocks are their rows, and what is held stays within what was counted."""
+    monkeypatch.setattr(linear_mapping, "SUMS_MAX", 1000)
+    monkeypatch.setattr(linear_mapping, "WINDOW_MAX", 20 * 70)
+    monkeypatch.setattr(linear_mapping, "DENSE_MAX", 0)
+    X2, X1 = rows(150, d2=40, d1=30)
+    long, single, last = (mapping_of(LinearMapping, 40, 30, paper) for _ in range(3))
+    long.learn(X2, X1)
+    for at in range(150):
+        single.learn(X2[at : at + 1], X1[at : at + 1])
+        assert single.nbytes <= mapping_bytes(30, 40, "linear")
+    assert state(long) == state(single)
+    last.learn(X2[-20:], X1[-20:])
+    for mapping in (long, last):
+        mapping.ridge[0], mapping.solved = RIDGES[0], 0
+        monkeypatch.setattr(linear_mapping, "chosen", lambda *_: RIDGES[0])
+        mapping.solve()
+    assert_allclose(last.recover(X2), long.recover(X2), rtol=1e-9, atol=1e-9)
+    restored = mapping_of(LinearMapping, 40, 30, paper)
+    restored.load_arrays(*load(state(long)))
+    assert state(long) == state(restored)
