@@ -1,10 +1,9 @@
 """The way of one row through the code: ``python -m tests.benchmarks.row_path [--list]``.
 
 One POST /feedback and one POST /predict are sent with a key to the app in this process, after a model has learned some
-hundred rows, and every call of a Python function in core/ and service/ is counted with a profile hook (a coroutine that is
+hundred rows. Every call of a Python function in core/ and service/ is counted with a profile hook (a coroutine that is
 resumed counts again). Printed are the files that take part, the calls in them, and how often one file hands over to
-another; ``--list`` adds the calls of each file. The numbers depend on nothing but the code, except that feedback has
-three calls more where the store's notice of the row is heard before the answer is sent: compare the least of some runs.
+another; ``--list`` adds the calls of each file. The numbers depend on nothing but the code.
 """
 
 import argparse

@@ -65,17 +65,18 @@ def mapped(X: Floats, y: Any, width: int, rng: np.random.Generator) -> Spaces:
     """Shuffled rows, and a Gaussian image of them with so many columns."""
     order, d = rng.permutation(len(y)), X.shape[1]
     X, y = np.ascontiguousarray(X[order]), y[order]
-    return _spaces(X, X @ rng.normal(size=(d, width)) / np.sqrt(d), y)
+    return spaces_of(X, X @ rng.normal(size=(d, width)) / np.sqrt(d), y)
 
 
 def image(X: Floats, y: Any, rng: np.random.Generator, noise: float = 0.1) -> Spaces:
     """Rows in their order, and a noisy Gaussian image of them with as many columns."""
     n, d = X.shape
     other = X @ rng.normal(size=(d, d)) / np.sqrt(d) + noise * rng.normal(size=(n, d))
-    return _spaces(np.ascontiguousarray(X), np.ascontiguousarray(other), y)
+    return spaces_of(np.ascontiguousarray(X), np.ascontiguousarray(other), y)
 
 
-def _spaces(*spaces_and_labels: Any) -> Spaces:
+def spaces_of(*spaces_and_labels: Any) -> Spaces:
+    """A stream from rows (n, d_s) of each space, and its labels."""
     *spaces, y = spaces_and_labels
     return Spaces(spaces, [[f"s{at}.{j}" for j in range(X.shape[1])] for at, X in enumerate(spaces)], y)
 

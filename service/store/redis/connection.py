@@ -218,7 +218,7 @@ class Connection:
         return results
 
     async def _send(self, node: Node, calls: Sequence[Call], way: "_Way", load: Iterable[Script] = ()) -> list[Any]:
-        """One server's share; calls of scripts that it does not know are sent once more, with the scripts (``load``)."""
+        """One server's share; calls of scripts that it does not know are sent again, with the scripts (``load``)."""
         commands: list[Command] = [("SCRIPT", "LOAD", script.source) for script in load] if load else []
         places: list[int] = []
         for script, keys, args, asking in calls:
