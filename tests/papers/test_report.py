@@ -1,11 +1,12 @@
 """What the program that repeats the papers' tables says of a row, and how it exits."""
 
 import errno
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.papers.__main__ import TABLES, run
+from tests.papers.__main__ import RECORDED, TABLES, run
 from tests.papers.charts import Figure, Line
 from tests.papers.rows import (
     EXPLAINED,
@@ -25,6 +26,8 @@ from tests.papers.rows import (
     quoted,
 )
 from tests.papers.theory import BOUNDS
+
+ROOT = Path(__file__).parents[2]
 
 
 def _row(paper: Quoted | None, why: Why | None = None) -> Row:
@@ -120,3 +123,17 @@ def test_every_reason_is_of_a_row_of_a_table() -> None:
 def test_every_bound_holds_where_its_assumptions_do(key: str) -> None:
     """Bound and measured loss come from the same generated stream."""
     assert BOUNDS[key]().holds
+
+
+def test_readme_and_guide_quote_the_last_whole_run() -> None:
+    """Rows repeated, explained and missing, as recorded."""
+    found = {verdict: int(count) for count, verdict in re.findall(r"(\d+) (\w+)", RECORDED.read_text())}
+    repeated, explained, missing = found["repeated"], found["explained"], found["missing"]
+    assert 0 == found["outside"]
+    told = f"`make papers` repeats {repeated} of {repeated + explained} table rows, explains {explained} |"
+    assert told in (ROOT / "README.md").read_text()
+    guide = " ".join((ROOT / "service/pages/guide/papers.md").read_text().split())
+    assert f"Of {sum(found.values())} rows, {repeated + explained} have a figure of the paper" in guide
+    assert f": {repeated} are within" in guide
+    assert f"{explained} are not, and each says why" in guide
+    assert f"{missing} lack data" in guide
