@@ -1,13 +1,14 @@
 """The guide and the pages of problems, as people read them."""
 
 import json
-import re
+from pathlib import Path
 
 import pytest
 from playwright.async_api import expect
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+GUIDE = Path(__file__).parents[2] / "service" / "pages" / "guide"
 PAGES = ["/guide", "/guide/strings-and-gaps", "/problems", "/problems/clash"]
 
 
@@ -31,15 +32,14 @@ async def test_a_call_is_copied_as_it_works_here(visits, url):
 
 
 async def test_the_guide_is_read_from_page_to_page(visits):
-    """Through all eight, by their last link; the contents say where one is."""
+    """Through all of them, by their last link; the contents say where one is."""
     page = await visits.open("/guide")
     await page.get_by_role("link", name="A first model").click()
-    for _ in range(7):
+    for _ in range(len([*GUIDE.glob("*.md")]) - 1):
         title = await page.locator("h1").inner_text()
         await expect(page.locator(".contents [aria-current=page]")).to_have_text(title)
         await page.locator("a[rel=next]").click()
         await expect(page.locator("h1")).not_to_have_text(title)
-    await expect(page).to_have_url(re.compile("/guide/running-it$"))
     await expect(page.locator("a[rel=next]")).to_have_count(0)
 
 
@@ -56,7 +56,7 @@ async def test_a_refusal_on_a_page_leads_to_what_to_do(visits, api, url):
     """Below what was said, in a tab of its own, to the page of the problem that the service named."""
     assert api.put("/models/guided", json={"task": "regression", "features": ["load"]}).is_success
     problem = {"type": "/problems/store-full", "title": "No", "status": 503, "detail": "the store is out of memory"}
-    page = await visits.open("/ui/models/guided", statuses=[503])
+    page = await visits.open("/ui/models/guided#settings", statuses=[503])
     refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps({**problem, "errors": []})}
     await page.route(
         "**/snapshots", lambda route: route.fulfill(**refusal) if route.request.method == "POST" else route.continue_()
