@@ -54,6 +54,7 @@ class Algorithm:
     row_weights: bool = False  # likewise ``weight``
     class_bound: int = CLASS_BOUND  # the largest number of classes it learns
     probabilities: bool = True  # whether a classifier says how probable the classes are, not only which one it takes
+    slow_calibration: bool = False  # whether what it mixes is calibrated already (core.model.calibration)
     selects: bool = False  # whether after a switch one expert is drawn for each row instead of a mixture of all
     observes: bool = False  # whether it makes no predictions, and judges those of a model outside Onepass
 

@@ -28,7 +28,7 @@ apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equa
 
     r = 1 / (1 + exp(-(z + d(z))))
     H_j <- min(H_j + w_j r (1 - r), h)         j the two knots next to z, w_j what each counts for
-    d_j <- d_j + w_j (t - r) / (1 + H_j)       t = 1 if the class came true, else 0
+    d_j <- d_j + w_j (t - r) / (g + H_j)       t = 1 if the class came true, else 0; g = 1
 
 Two classes have one d, of the second one that appeared: one may be rare; h = 2. It may change which one is more
 probable. It stays while other classes have 1 % of the rows at most: s_1 / (s_0 + s_1) is corrected, and the first two
@@ -36,6 +36,9 @@ share so what they have together. With more classes all share one d, which start
 corrected against the others where s_k is .001 or more, and the r_k are normalised. Here z + d(z) is kept increasing,
 and with it the order of the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above
 -.98 (u_j+1 - u_j) min |dz/du|.
+
+A mixture of experts that are calibrated themselves has little to correct, and loses by correcting it quickly. For it
+calibration is *slow*: h = 30, g = 5, and the slope begins at H = 20.
 
 The limits of H make it forget by information, not by the number of rows: a thousand rows without a single one of a
 rare class say little about it. A row of weight c counts c times.
@@ -60,7 +63,9 @@ SIZE = WEIGHTS + KNOTS
 SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
 
 _SHARE_MIN, _CORRECTED_MIN, _RARE = 1e-9, 1e-3, 0.01
-_CURVATURE_FIRST, _CURVATURE_MAX, _PRIOR, _WEIGHT_MAX = 1.0, 2000.0, 1.0, (2.0, 30.0)
+_CURVATURE_MAX, _WEIGHT_MAX = 2000.0, (2.0, 30.0)
+_CURVATURE_FIRST, _PRIOR = (1.0, 20.0), (1.0, 5.0)
+"""Quick and slow."""
 _ODDS_MAX, _DENSE = 8.0, 0.2
 _U_MAX = math.log1p(_ODDS_MAX / _DENSE)
 _AT = np.abs(np.linspace(-_U_MAX, _U_MAX, KNOTS))
@@ -73,7 +78,7 @@ LAYOUT = Layout(
             SIZE,
             places={
                 SLOPE: Range(SLOPE_MIN, SLOPE_MAX),
-                CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX),
+                CURVATURE: Range(_CURVATURE_FIRST[0], _CURVATURE_MAX),
                 SHARED: Range(0.0, 1.0, whole=True),
                 **dict.fromkeys(range(OFFSETS, WEIGHTS), Range(-OFFSET_MAX, OFFSET_MAX)),
                 **dict.fromkeys(range(WEIGHTS, SIZE), Range(0.0, _WEIGHT_MAX[1])),
@@ -83,10 +88,10 @@ LAYOUT = Layout(
 )
 
 
-def fresh() -> Floats:
-    """The calibration that changes nothing."""
+def fresh(slow: bool = False) -> Floats:
+    """The calibration that changes nothing; ``slow``: for probabilities of a mixture."""
     parameters = np.zeros(SIZE)
-    parameters[[SLOPE, CURVATURE]] = 1.0, _CURVATURE_FIRST
+    parameters[[SLOPE, CURVATURE]] = 1.0, _CURVATURE_FIRST[slow]
     return parameters
 
 
@@ -187,26 +192,26 @@ def _increasing(offset: float, knot: int, c: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _step(z: float, came: bool, c: Floats, weight: float) -> None:
+def _step(z: float, came: bool, c: Floats, weight: float, slow: bool) -> None:
     """One step of the two knots next to log odds z."""
     r, at = _corrected(z, c), _place(z)
     j = min(int(at), KNOTS - 2)
-    limit = _WEIGHT_MAX[1] if c[SHARED] else _WEIGHT_MAX[0]
+    limit, prior = _WEIGHT_MAX[1] if c[SHARED] or slow else _WEIGHT_MAX[0], _PRIOR[1] if slow else _PRIOR[0]
     error, curvature = ((1.0 if came else 0.0) - r) * weight, r * (1.0 - r) * weight
     for side in range(2):
         w = at - j if side else 1.0 - (at - j)
         c[WEIGHTS + j + side] = min(c[WEIGHTS + j + side] + w * curvature, limit)
-        offset = c[OFFSETS + j + side] + w * error / (_PRIOR + c[WEIGHTS + j + side])
+        offset = c[OFFSETS + j + side] + w * error / (prior + c[WEIGHTS + j + side])
         if c[SHARED]:
             offset = _increasing(offset, j + side, c)
         c[OFFSETS + j + side] = min(max(offset, -OFFSET_MAX), OFFSET_MAX)
 
 
 @njit(cache=True, nogil=True)
-def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float, rare: bool) -> None:
+def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float, rare: bool, slow: bool) -> None:
     """The calibration c after a row of class y < K; l and s (K,) as ``calibrate_row`` left them.
 
-    ``rare``: whether all classes but the first two are.
+    ``rare``: whether all classes but the first two are; ``slow``: as of ``fresh``.
     """
     K, mean, square = s.shape[0], 0.0, 0.0
     for k in range(K):
@@ -216,10 +221,10 @@ def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float, rare: boo
         c[OFFSETS:], c[SHARED] = 0.0, 1.0
     if not c[SHARED]:
         if y < 2:
-            _step(_odds_of_two(s), y == 1, c, weight)
+            _step(_odds_of_two(s), y == 1, c, weight, slow)
     else:
         for k in range(K):
             if s[k] >= _CORRECTED_MIN:
-                _step(_odds(s[k]), y == k, c, weight)
+                _step(_odds(s[k]), y == k, c, weight, slow)
     c[CURVATURE] = min(c[CURVATURE] + weight * max(square - mean * mean, 0.0), _CURVATURE_MAX)
     c[SLOPE] = min(max(c[SLOPE] + weight * (logs[y] - mean) / c[CURVATURE], SLOPE_MIN), SLOPE_MAX)

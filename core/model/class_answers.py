@@ -121,16 +121,16 @@ def answer_rows(
 
 @direct
 @njit(
-    f"b1({CLASSES_IN}, {ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {VECTOR}, {CLASSES}, {VECTOR}, b1, b1, i8, f8,"
-    f" b1, {COUNTED}, {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})",
+    f"b1({CLASSES_IN}, {ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {VECTOR}, {CLASSES}, {VECTOR}, b1, b1, b1, i8,"
+    f" f8, b1, {COUNTED}, {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})",
     cache=True,
     nogil=True,
 )
 def _absorb(
     value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, gone: Ints, calibration: Floats,
-    own: bool, fits: bool, known: int, rows: float, counts: bool, scalars: Floats, sums: Floats, classes: Floats,
-    confusion: Floats, scores: Floats, ring: Floats, history: Floats, fading: float, predicted: Ints, labels: Ints,
-    facts: Floats, errors: Floats,
+    slow: bool, own: bool, fits: bool, known: int, rows: float, counts: bool, scalars: Floats, sums: Floats,
+    classes: Floats, confusion: Floats, scores: Floats, ring: Floats, history: Floats, fading: float, predicted: Ints,
+    labels: Ints, facts: Floats, errors: Floats,
 ) -> bool:  # fmt: skip
     """The answers for n rows, each from before it was learned, and their scores; the calibration learns from them.
 
@@ -138,7 +138,7 @@ def _absorb(
         truth, weights (n,)          the classes that came; weights of the rows, or (0,): every row counts once
         order (classes,)             the label of each class, those of ``truth`` among them
         costs, gone (K,)             of missing each label, (0,): all alike; 1 for those that are retired, (0,): none
-        own                          whether the learner's class is the answer
+        slow, own                    as of ``calibration.fresh``; whether the learner's class is the answer
         fits, known                  whether the calibration learns; how many labels could be answered, the first ones
         rows, counts                 learned before them; whether they are counted in the metrics' arrays, which follow
         predicted, labels (n,)       ``predicted`` and ``truth`` of ``Scored``, written
@@ -170,7 +170,7 @@ def _absorb(
         errors[i] = 1.0 if wrong else 0.0
         if fits and p.shape[1] > 1 and truth[i] < p.shape[1]:
             rare = others_are_rare(order, seen, counted, p.shape[1])
-            fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0, rare)
+            fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0, rare, slow)
     if not counts:
         return True
     none = np.empty((0, 2), dtype=np.int64)
@@ -194,7 +194,8 @@ class ClassAnswers(Holder):
     regression = False
 
     def __init__(self, config: Config, seen: LabelSet) -> None:
-        self.seen, self.calibration = seen, fresh()
+        self._slow = config.algorithm.slow_calibration
+        self.seen, self.calibration = seen, fresh(self._slow)
         self.metrics = ClassificationMetrics(*config.metrics.spans)
         self.retired: tuple[Label, ...] = ()
         self.configure(config)
@@ -301,8 +302,9 @@ class ClassAnswers(Holder):
             made = prediction.value, self._shares(prediction), truth, weights
             state = self._order, self._costs, self._gone, self.calibration
             known, before = K - (new and self.labels is self.seen), metrics.rows
-            own, out = self._by_learner, (predicted, labels, facts, errors)
-            if not _absorb(*made, *state, own, fits, known, before, at_once, *arrays, metrics.fading, *out):
+            how, out = (self._slow, self._by_learner, fits, known, before, at_once), (predicted, labels, facts, errors)
+            given: Any = *made, *state, *how, *arrays, metrics.fading, *out
+            if not _absorb(*given):
                 raise ValueError("the metrics cannot count the rows")
         if at_once:
             metrics.counted(arrays, n)

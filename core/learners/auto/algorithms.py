@@ -23,5 +23,6 @@ ALGORITHMS = (
         params=(_SIZE,),
         learner="core.learners.auto.learner:Auto",
         row_weights=True,
+        slow_calibration=True,
     ),
 )
