@@ -300,10 +300,9 @@ class ClassAnswers(Holder):
         else:
             weights = _NO_WEIGHTS if rows.weights is None else rows.weights
             made = prediction.value, self._shares(prediction), truth, weights
-            state = self._order, self._costs, self._gone, self.calibration
-            known, before = K - (new and self.labels is self.seen), metrics.rows
-            how, out = (self._slow, self._by_learner, fits, known, before, at_once), (predicted, labels, facts, errors)
-            given: Any = *made, *state, *how, *arrays, metrics.fading, *out
+            state = self._order, self._costs, self._gone, self.calibration, self._slow, self._by_learner, fits
+            known = K - (new and self.labels is self.seen), metrics.rows, at_once
+            given: Any = *made, *state, *known, *arrays, metrics.fading, predicted, labels, facts, errors
             if not _absorb(*given):
                 raise ValueError("the metrics cannot count the rows")
         if at_once:
