@@ -27,13 +27,15 @@ import numpy as np
 
 from core.contract import Floats, Header, Ints, Weights
 from core.state.layout import ROWS_MAX, Counts, Holder
-from core.switching.ridge import RIDGE
+from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE
 
 MappingKind = Literal["linear", "kernel"]
 ROWS_MIN = 2
 """Least rows for a mapping."""
 STORED_MAX = 500
 """Most rows that a kernel mapping keeps."""
+SUMS_MAX, WINDOW_MAX = 2**23, 3 * 2**20
+"""Most numbers of the rows that a linear mapping stores before sums replace them; else, most that are stored."""
 ROWS_ENOUGH = 5
 """Overlap rows, the paper's minimum, below which a switch warns and relies on the new model."""
 ERROR_POOR = 0.8
@@ -212,3 +214,9 @@ class FeatureRecovery(Holder, ABC):
     def _check(self, _held: Mapping[str, Floats], found: Counts) -> None:
         if found["solved"] > found["count"]:
             raise ValueError("the mapping is solved for more rows than it has learned")
+
+
+def rows_kept(sources: int, targets: int) -> tuple[int, bool]:
+    """Rows that a linear mapping keeps at most; and whether only the newest, or until sums of products replace them."""
+    rows, columns = max(sources, CHOICE_ROWS_MAX), sources + targets
+    return (rows, False) if rows * columns <= SUMS_MAX else (max(ROWS_ENOUGH, WINDOW_MAX // columns), True)

@@ -43,17 +43,15 @@ from core.switching.feature_recovery import (
     ENTRY_MAX,
     INPUT_MAX,
     OUTPUT_MAX,
-    ROWS_ENOUGH,
     ROWS_MIN,
     FeatureRecovery,
+    rows_kept,
 )
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10
 DENSE_MAX = 2**16
 """Numbers of a mapping that is kept as it is, without factors."""
-SUMS_MAX, WINDOW_MAX = 2**23, 3 * 2**20
-"""Most numbers of stored rows that become sums later; where they would be more, most numbers that are stored."""
 _LAYOUT = Layout(
     {
         "mean": Array("columns"),
@@ -73,12 +71,6 @@ _LAYOUT = Layout(
 def _layout_of(rows: str, mapping: str) -> Layout:
     """What there is of "S" and "stored", and whether the mapping is "M" or has factors."""
     return _LAYOUT.without(*({"S", "stored"} - {rows}), *(("left", "right") if mapping else ("M",)))
-
-
-def rows_kept(sources: int, targets: int) -> tuple[int, bool]:
-    """Rows that a linear mapping keeps at most; and whether only the newest, or until sums of products replace them."""
-    rows, columns = max(sources, CHOICE_ROWS_MAX), sources + targets
-    return (rows, False) if rows * columns <= SUMS_MAX else (max(ROWS_ENOUGH, WINDOW_MAX // columns), True)
 
 
 @njit(f"void({ROWS_IN}, f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)

@@ -27,8 +27,7 @@ from core.features import Space
 from core.features.feature import Feature
 from core.features.feature_space import RowPart, fits, parse_next, with_declarations
 from core.features.schema import Schema
-from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, MappingKind
-from core.switching.linear_mapping import rows_kept
+from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, MappingKind, rows_kept
 from core.switching.overlap import OverlapPeriod
 from core.switching.space_model import SpaceModel, row_columns
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Weights
 from core.state.envelope import dump, load
-from core.switching import linear_mapping
+from core.switching import feature_recovery, linear_mapping
 from core.switching.feature_recovery import STORED_MAX
 from core.switching.kernel_mapping import KernelMapping
 from core.switching.linear_mapping import LinearMapping
@@ -259,8 +259,8 @@ def test_factors_recover_what_the_whole_mapping_does(paper, monkeypatch):
 @every_form
 def test_where_sums_would_be_too_large_the_newest_rows_are_kept(paper, monkeypatch):
     """The mapping is that of these rows; blocks are their rows, and what is held stays within what was counted."""
-    monkeypatch.setattr(linear_mapping, "SUMS_MAX", 1000)
-    monkeypatch.setattr(linear_mapping, "WINDOW_MAX", 20 * 70)
+    monkeypatch.setattr(feature_recovery, "SUMS_MAX", 1000)
+    monkeypatch.setattr(feature_recovery, "WINDOW_MAX", 20 * 70)
     monkeypatch.setattr(linear_mapping, "DENSE_MAX", 0)
     X2, X1 = rows(150, d2=40, d1=30)
     long, single, last = (mapping_of(LinearMapping, 40, 30, paper) for _ in range(3))
