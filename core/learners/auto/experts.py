@@ -25,7 +25,7 @@ RAW, SCALED, RANDOM, PRODUCTS, LAGGED = range(5)
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
 EXPERTS = SINGLE | {NEAREST.id: NEAREST}
 """The learners that experts may have."""
-COLUMNS_MAX: Final = {"vigo": 64, "vigow": 64, "neighbours": 32}
+COLUMNS_MAX: Final = {"vigo": 128, "vigow": 128, "neighbours": 32}
 """Most columns for a family that factors a matrix of them per class, or looks at many rows; beyond it the family is
 left out."""
 SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
