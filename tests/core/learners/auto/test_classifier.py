@@ -91,7 +91,7 @@ def test_labels_in_turn_are_predicted_from_their_order():
 
 @pytest.mark.parametrize(
     ("dimension", "size", "left_out"),
-    [(21, "large", set()), (22, "large", {"products"}), (65, "medium", {"products", "vigo"}),
+    [(21, "large", set()), (22, "large", {"products"}), (129, "medium", {"products", "vigo"}),
      (131, "large", {"products", "vigo", "random"})],
 )  # fmt: skip
 def test_experts_that_do_not_fit_the_columns_are_left_out(dimension, size, left_out):
