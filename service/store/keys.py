@@ -32,7 +32,7 @@
     onepass:{onepass:labels}:due        ZSET  "NAME INC" -> when to look for labels that are due, ms, see due_labels.py
     onepass:{onepass:labels}:marked     HASH  "NAME INC" -> when such a prediction was last announced, ms
 
-    onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for every entry; "INC" when the model is deleted;
+    onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for an entry; "INC" when the model is deleted;
 
 The hash tag {NAME} puts all keys of one model in one slot, so that one script can change them together. Everything but
 meta carries the incarnation: what a deleted model's writers still send can never reach its successor.

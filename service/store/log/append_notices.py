@@ -1,5 +1,7 @@
 """Notices of appends: a published message for each, heard over one connection per process.
 
+None is sent where the appending process listens alone.
+
 A notice may be lost (the connection breaks, nobody has subscribed yet). So the caller is told of every channel that has
 just been subscribed, and compares that model's head itself; a slow sweep compares the heads of all models besides.
 """
