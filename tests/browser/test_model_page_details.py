@@ -143,7 +143,7 @@ async def test_a_first_row_far_from_zero_is_not_held_against_a_regression(visits
     assert own < last < listed["score"]
     page = await drawn(visits, "page-far")
     part = page.locator("#score")
-    await expect(part.locator(".badge.good")).to_contain_text("less error than last value, of the last 40 rows")
+    await expect(part.locator(".badge.good")).to_contain_text("less error than last value over the last 40 rows")
     await expect(part).to_contain_text("last 40 rows, without 1 that the baseline could not predict")
     async with page.expect_download() as saved:
         await page.get_by_role("button", name="Score over rows: numbers as JSON").click()

@@ -50,7 +50,11 @@ def replay(
     param: Params = None,
     row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Ids: a row is learned once.")] = None,
     predictions: Annotated[
-        Path | None, Option(metavar="OUT.csv", help="Write every row's label, prediction and loss to a file.")
+        Path | None,
+        Option(
+            metavar="OUT.csv",
+            help="Write each row's label, prediction, probabilities and loss to a file; slower, a row at a time.",
+        ),
     ] = None,
     service: Running,
 ) -> None:
@@ -82,7 +86,7 @@ def replay(
 
 
 @contextmanager
-def _noting(path: Path | None, label: str) -> Iterator[Callable[[Batch, Any], None] | None]:
+def _noting(path: Path | None, label: str) -> Iterator[Callable[[Batch, Any, Any], None] | None]:
     """Writes batches and their answers to a file as CSV; None: to none."""
     if path is None:
         yield None
@@ -93,14 +97,22 @@ def _noting(path: Path | None, label: str) -> Iterator[Callable[[Batch, Any], No
         raise Failed(f"{path}: {error.strerror}") from None
     with file:
         writer = csv.writer(file)
-        writer.writerow(("row", "label", "prediction", "loss"))
+        writer.writerow(("row", "label", "prediction", "probabilities", "loss"))
 
-        def note(batch: Batch, answer: Any) -> None:
+        def note(batch: Batch, answer: Any, predicted: Any) -> None:
             labels = [cells[label] for cells in batch.rows]
-            predicted = [None if one is None else spelt(one) for one in answer["predictions"]]
-            writer.writerows(zip(count(batch.first), labels, predicted, answer["losses"]))
+            said = [None if one is None else spelt(one) for one in answer["predictions"]]
+            shares = [""] * len(said)
+            if predicted and predicted["classes"] and not answer["duplicates"]:  # a repeated row is known by now
+                classes = [spelt(one) for one in predicted["classes"]]
+                shares = [_json(dict(zip(classes, row, strict=True))) for row in predicted["probabilities"]]
+            writer.writerows(zip(count(batch.first), labels, said, shares, answer["losses"]))
 
         yield note
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def compare(

@@ -1,5 +1,7 @@
 """A file as commands are told of it, and its pass through a model: each row is predicted first, then learned."""
 
+import csv
+import io
 import re
 import sys
 import time
@@ -24,6 +26,7 @@ from service.client.session import Refused, Session, path_of
 LINE_EVERY_S = 2.0
 SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
 """Between two points of a curve of costs, of which the service keeps no history: rows at least, and as a factor."""
+CSV_TYPE = {"Content-Type": "text/csv; charset=utf-8"}
 PLOTS = (".svg", ".png")
 
 
@@ -137,7 +140,7 @@ class FilePass:
     task: str
     entrants: list[Entrant]  # the model's own algorithm, then its challengers
     row_id: str | None = None  # the column of ids; without one each batch has an Idempotency-Key
-    note: Callable[[Batch, Any], None] | None = None  # is given each batch with its answer
+    note: Callable[[Batch, Any, Any], None] | None = None  # is given each batch, its answer, and what predict answered
     rows: int = 0
     known: int = 0  # rows that had been learned before
     version: int = 0
@@ -149,10 +152,12 @@ class FilePass:
         began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         sampled = self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
-        for batch in self.table.batches(size, self.given.limit):
+        asks = self.note is not None and self.task == "classification"  # probabilities are answered by predict alone
+        for batch in self.table.batches(1 if asks else size, self.given.limit):
+            predicted = self._predicted(batch) if asks else None
             answer = self._learned(batch)
             if self.note is not None:
-                self.note(batch, answer)
+                self.note(batch, answer, predicted)
             losses += [one for one in answer["losses"] if one is not None]
             self.rows, self.version = self.rows + len(batch.lines), answer["version"]
             self.known += answer["duplicates"] if self.row_id else 0
@@ -170,12 +175,22 @@ class FilePass:
     def __str__(self) -> str:
         return f"{counted(self.rows)} in {self.seconds:.2f} s: {self.rows / max(self.seconds, 1e-9):,.0f} rows/s"
 
+    def _predicted(self, batch: Batch) -> Any:
+        """What predict answers for rows that are about to be learned; None where it refuses them, as feedback will."""
+        apart = [name for name in (self.given.label, self.row_id, self.given.served) if name is not None]
+        path, dropped = path_of(self.given.model, "predict", "batch"), io.StringIO()
+        csv.writer(dropped, lineterminator="").writerow(apart)
+        params = {"drop": dropped.getvalue()}
+        try:
+            return self.session.ask("POST", path, params=params, headers=CSV_TYPE, content=batch.body)
+        except Refused:
+            return None
+
     def _learned(self, batch: Batch) -> Any:
         params = self.given.queries | ({"id": self.row_id} if self.row_id else {})
-        headers = {"Content-Type": "text/csv; charset=utf-8"}
         path = path_of(self.given.model, "feedback", "batch")
         try:
-            return self.session.ask("POST", path, params=params, headers=headers, content=batch.body)
+            return self.session.ask("POST", path, params=params, headers=CSV_TYPE, content=batch.body)
         except Refused as refused:
             last = batch.first + len(batch.lines) - 1
             said = [f"rows {batch.first} to {last}: {refused.told(batch.located(refused.errors))}"]

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import math
 import os
 import signal
 import subprocess
@@ -268,8 +269,23 @@ def test_predictions_are_written(replay: Shell, tmp_path: Path, regression: bool
     losses = [float(one["loss"]) for one in lines if one["loss"]]
     overall = json.loads(printed)["metrics"]["overall"]
     assert sum(losses) / len(losses) == pytest.approx(overall["mse"] if regression else 1 - overall["accuracy"])
+    given = [(one["label"], json.loads(one["probabilities"])) for one in lines if one["probabilities"]]
+    assert len(given) == (0 if regression else len(losses))
+    if given:  # from before each row was learned: the log loss is that of the metrics
+        mean = -sum(math.log(shares.get(label, 1 - sum(shares.values()))) for label, shares in given) / len(given)
+        assert mean == pytest.approx(overall["log_loss"])
     assert 1 == replay(file, "--name", f"{name}-not", "--predictions", tmp_path / "nowhere" / "out.csv")[0]
     assert 404 == httpx.get(f"{os.environ['ONEPASS_URL']}/models/{name}-not").status_code
+
+
+def test_repeated_rows_have_no_probabilities(replay: Shell, tmp_path: Path) -> None:
+    """A model that has learned a row would be asked too late; prediction and loss are those of the first time."""
+    file, outs = stream(tmp_path / "twice.csv", 20), [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for out in outs:
+        assert 0 == replay(file, "--name", "twice-told", "--id", "a", "--predictions", out)[0]
+    first, second = ([*csv.DictReader(out.read_text().splitlines())] for out in outs)
+    assert any(one["probabilities"] for one in first)
+    assert [one | {"probabilities": ""} for one in first] == second
 
 
 def test_how_a_file_is_written_is_told(replay: Shell, tmp_path: Path) -> None:

@@ -30,5 +30,5 @@ export function care(model, place) {
     };
     const button = (label, action, kind = "") => actionButton(label, action, { kind: `.small${kind}`, said });
     const admin = h("div.row", button("Reset", reset, ".danger"), button("Delete", remove, ".danger"));
-    fill(place, h("div.stack", h("div.row", button("Export", save)), needing("admin", admin), said));
+    fill(place, h("div.stack", h("div.row", button("Export", save), needing("admin", admin)), said));
 }

@@ -9,7 +9,7 @@ import { actionOf, eventSentence, markSentence } from "./words.js";
 const CONTESTED = " The model and each challenger test separately; a line shows the model’s alarm, if any.";
 const FOUND = ["row", "time", "kind", "class", "action", "challenger", "windows.before", "windows.after"];
 const COLUMNS = [...FOUND, "before", "after", "alarm_count"];
-const SHOWN_MAX = 25;
+const SHOWN_MAX = 10;
 const DETAILS_MAX = 20;
 const EPISODE_ROWS = 1000; // as the service has it where a watch does not say
 

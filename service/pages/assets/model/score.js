@@ -182,7 +182,7 @@ function besideBest(own, others, word, rows) {
     const than = found.text.endsWith("as much") ? "as" : "than";
     const special = { equal: `as much ${word} as ${name}`, "baseline never wrong": `${name} was never wrong` };
     const text = special[found.text] ?? `${found.text} ${word} ${than} ${name}`;
-    return h(`span.badge${found.kind && `.${found.kind}`}`, `${text}, of the last ${rowsText(rows)}`);
+    return h(`span.badge${found.kind && `.${found.kind}`}`, `${text} over the last ${rowsText(rows)}`);
 }
 
 /** Which of the two is better: this model, or the one outside whose predictions come with the rows. */

@@ -1,5 +1,6 @@
 // How the page says things: names of scores, marks and events in words.
 
+import { h } from "../dom.js";
 import { clipped, number } from "../format.js";
 import { what } from "../what.js";
 
@@ -41,7 +42,11 @@ const MEANINGS = {
 };
 
 /** A name, with a "?" where it needs one. */
-export const termed = (name) => [name, MEANINGS[name] && what(name, MEANINGS[name])];
+export function termed(name) {
+    if (!MEANINGS[name]) return name;
+    const last = name.lastIndexOf(" ") + 1; // "?" stays with the last word
+    return [name.slice(0, last), h("span.unbroken", name.slice(last), what(name, MEANINGS[name]))];
+}
 
 /** Baselines by their names in the API. */
 export const BASELINES = {
