@@ -60,7 +60,7 @@ function table(model, { champion, challengers: all }, metrics, { key, said }) {
         h("td", course(own, key, name, tone)),
     ];
     const within = ({ rows, low, high }) => (low === null ? rowsText(rows) : `${signed(low)} to ${signed(high)}`);
-    const name = h("th", { scope: "row" }, "This model", h("span.sub", champion.algorithm));
+    const name = h("th", { scope: "row" }, h("span.unbroken", "This model"), h("span.sub", champion.algorithm));
     const championRow = [name, metrics.rows, ...scores(metrics, "the model", "tone-1"), "", "", ""];
     const challengerRow = (own, at) =>
         h("tr", { data: { challenger: own.name, key: `${own.name} ${own.since_version}` } },

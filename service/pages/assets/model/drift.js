@@ -29,7 +29,7 @@ export function drift(model, place) {
         const list = () => h("ol.events", { "aria-label": "Drift events, newest first" }, lines);
         frame.show(
             events.length ? list() : h("p.muted", none),
-            more(found.length - SHOWN_MAX, "older drifts are in the table and the CSV."),
+            more(found.length - SHOWN_MAX, "older, in the table and the CSV."),
         );
     });
 }

@@ -135,7 +135,7 @@ function table(rows, found) {
     const shown = rows.slice(0, SHOWN_MAX).map(cells);
     return [
         scrolled("Features", tableOf("Features in use", heads, shown), ".tall"),
-        more(rows.length - SHOWN_MAX, "more features are in the table and the CSV."),
+        more(rows.length - SHOWN_MAX, "more, in the table and the CSV."),
     ];
 }
 

@@ -106,7 +106,7 @@ function classTable(all) {
     const heads = ["Class", "Rows", "Share", "Precision", "Recall", "F1"];
     return [
         scrolled("Scores by class", tableOf("Scores by class", heads, rows, ".classes"), ".tall"),
-        more(all.length - CLASSES_SHOWN, "more classes are in the CSV."),
+        more(all.length - CLASSES_SHOWN, "more, in the CSV."),
     ];
 }
 
