@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.benchmarks.harness import report
+from tests.benchmarks.harness.environments import Environment, Unavailable
 from tests.benchmarks.harness.report import Row, Table
-from tests.benchmarks.peers import Environment, Unavailable
 
 SVG = "{http://www.w3.org/2000/svg}"
 RATES = Row("feedback <64>", [900.0, 1000.0, 2000.0], "rows/s", [0.5, 1.0, 4.0], "the echo", 2.0)
@@ -50,7 +50,7 @@ def test_a_table_says_what_is_missing(capsys):
 
 def test_a_peer_that_cannot_be_had_says_why(monkeypatch, tmp_path):
     """A program that is not there, or a package that cannot be installed."""
-    monkeypatch.setattr("tests.benchmarks.peers.OUT", tmp_path)
+    monkeypatch.setattr("tests.benchmarks.harness.environments.OUT", tmp_path)
     with pytest.raises(Unavailable, match="no-such-program is not installed"):
         Environment("pip", needs="no-such-program").ready()
     folder = tmp_path / "peers" / "no-such-package"

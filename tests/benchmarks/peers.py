@@ -9,22 +9,19 @@ It takes two minutes, once all is installed. Written are tests/benchmarks/out/pe
 
 import argparse
 import json
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.benchmarks import one_row
 from tests.benchmarks.harness import rows
+from tests.benchmarks.harness.environments import Environment, Unavailable, answer_of
 from tests.benchmarks.harness.load import Asked, Generator
 from tests.benchmarks.harness.processes import OUT, ROOT, Process, Service
 from tests.benchmarks.harness.report import Report, Row, Table, at, say
 
 WORKERS = Path(__file__).resolve().parent / "workers"
-INSTALL_S_MAX, WORKER_S_MAX = 540.0, 120.0
+WORKER_S_MAX = 120.0
 PROMISES = {
     "river": "durability, rows learned once, drift tests without being wired, one state on many machines",
     "capymoa": "durability, rows learned once, drift tests without being wired, a change of features",
@@ -33,52 +30,6 @@ PROMISES = {
 }
 CORE = ("dfop fixed, classes", "dfop auto, classes")
 CONNECTIONS, ROWS = (1, 64), 5000
-
-
-class Environment(NamedTuple):
-    """A peer: its package, what pip installs beside it, and a program that has to be there."""
-
-    name: str
-    packages: tuple[str, ...] = ()
-    needs: str = ""
-
-    @property
-    def python(self) -> Path:
-        """Its interpreter."""
-        return OUT / "peers" / self.name / "bin" / "python"
-
-    def ready(self) -> str:
-        """Make it if it is not there; its version.
-
-        Raises:
-            Unavailable: it cannot be made here.
-        """
-        if self.needs and shutil.which(self.needs) is None:
-            raise Unavailable(f"{self.needs} is not installed")
-        folder, packages = OUT / "peers" / self.name, [self.name, *self.packages]
-        stamp = folder / "stamp"
-        if not stamp.exists() or stamp.read_text() != " ".join(packages):
-            say(f"installing {', '.join(packages)}")
-            _run([sys.executable, "-m", "venv", "--clear", str(folder)], 120.0)
-            pip = [str(self.python), "-m", "pip", "--disable-pip-version-check", "install", "--no-input", "--quiet"]
-            _run([*pip, *packages], INSTALL_S_MAX)
-            stamp.write_text(" ".join(packages))
-        program = f"import importlib.metadata as m; print(m.version({self.name!r}))"
-        return _run([str(self.python), "-c", program], 60.0).strip()
-
-
-class Unavailable(Exception):
-    """A peer cannot be installed, or does not run, here."""
-
-
-def _run(command: list[str], seconds_max: float) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds_max, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"{command[0]}: {error}") from error
-    if done.returncode:
-        raise Unavailable((done.stderr.strip().splitlines() or ["it failed without a word"])[-1])
-    return done.stdout
 
 
 RIVER = Environment("river", ("fastapi", "uvicorn[standard]"))
@@ -120,7 +71,7 @@ def _learned(name: str, path: Path, rounds: int, here: one_row.Checkout) -> Iter
     version = environment.ready()
     for _ in range(rounds):
         command = [str(environment.python), str(WORKERS / "rows.py"), name, str(path), "1"]
-        found.append(json.loads(_run(command, WORKER_S_MAX).splitlines()[-1]))
+        found.append(json.loads(answer_of(command, WORKER_S_MAX).splitlines()[-1]))
         beside.append(1e6 / here.measure(CORE[0])[0])
     for learner in found[0]:
         values = [each[learner] for each in found]
