@@ -26,8 +26,11 @@ async def test_a_mark_tells_of_its_event(seen, api, shown):
     await page.get_by_role("button", name=f"drift, row {row:,}").click()
     await expect(page.locator("#score .event")).to_contain_text(f"Row {row:,}")
     await expect(page.locator("#score .event-detail")).to_contain_text(f"version {event['version']}")
+    mark = page.get_by_role("button", name=f"drift, row {row:,}")
+    await expect(mark).to_have_attribute("aria-expanded", "true")
     await page.get_by_role("button", name="Close").click()
     await expect(page.locator("#score .event")).to_be_hidden()
+    await expect(mark).to_have_attribute("aria-expanded", "false")
 
 
 async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):

@@ -134,6 +134,7 @@ export function markDetails(place, marks, found, button) {
     if (!open) return;
     const click = () => {
         place.hidden = true;
+        button.setAttribute("aria-expanded", "false");
         button.focus();
     };
     const left = marks.length - DETAILS_MAX;
