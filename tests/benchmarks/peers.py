@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.benchmarks import one_row
 from tests.benchmarks.harness import rows
-from tests.benchmarks.harness.environments import Environment, Unavailable, answer_of
+from tests.benchmarks.harness.environments import CAPYMOA, RIVER, Environment, Unavailable, answer_of
 from tests.benchmarks.harness.load import Asked, Generator
 from tests.benchmarks.harness.processes import OUT, ROOT, Process, Service
 from tests.benchmarks.harness.report import Report, Row, Table, at, say
@@ -32,12 +32,7 @@ CORE = ("dfop fixed, classes", "dfop auto, classes")
 CONNECTIONS, ROWS = (1, 64), 5000
 
 
-RIVER = Environment("river", ("fastapi", "uvicorn[standard]"))
-IN_PROCESS = {
-    "river": RIVER,
-    "capymoa": Environment("capymoa", needs="java"),
-    "vowpalwabbit": Environment("vowpalwabbit"),
-}
+IN_PROCESS = {"river": RIVER, "capymoa": CAPYMOA, "vowpalwabbit": Environment("vowpalwabbit")}
 
 
 def in_process(names: list[str], rounds: int) -> Table:

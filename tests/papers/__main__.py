@@ -1,4 +1,4 @@
-"""The papers' tables, repeated: ``python -m tests.papers [--only dfop1,odm2] [--quick] [--full] [--offline]``.
+"""The papers' tables, repeated: ``python -m tests.papers [--only dfop1,odm2] [--quick] [--full] [--contenders]``.
 
 Every row of a table stands next to the paper's figure; a deviation is explained or counted as outside (rows.py).
 The report is tests/papers/out/report.html and report.md; progress goes to stderr. Missing data sets are fetched first.
@@ -16,11 +16,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from core.numerics.linalg import single_threaded
-from tests.papers import dfop, fesl, figures, odm, theory, vigo
+from tests.papers import contending, dfop, fesl, figures, odm, theory, vigo
 from tests.papers.charts import Figure
 from tests.papers.files import fetch_all, missing
 from tests.papers.report import Ran, counts, summary, write
-from tests.papers.rows import OUTSIDE, Result, Size, Table, run_row
+from tests.papers.rows import OUTSIDE, Result, Size, Table, completed, run_row
 
 OUT = Path(__file__).parent / "out"
 RECORDED = Path(__file__).parent / "recorded.txt"
@@ -64,7 +64,9 @@ def run(
 ) -> int:
     """Run the tables and drawings and write the report, and the counts into ``record``; the exit code."""
     begun = time.monotonic()
-    ran = list(repeat(tables, size, workers))
+    ran = [one._replace(results=completed(one.results)) for one in repeat(tables, size, workers)]
+    if size.contenders:
+        contending.record([found for one in ran for found in contending.of_table(one.table.key, one.results)])
     drawn = []
     for key, make in drawings.items():
         say(f"{key} ...")
@@ -90,6 +92,7 @@ def main() -> int:
     parser.add_argument("--only", type=lambda text: text.split(","), default=known, help=",".join(known))
     parser.add_argument("--quick", action="store_true", help="two repetitions; nothing is judged")
     parser.add_argument("--offline", action="store_true", help="fetch no data sets; what is missing is named")
+    parser.add_argument("--contenders", action="store_true", help="run river and CapyMOA (Java) too; some 20 minutes")
     parser.add_argument("--full", action="store_true", help="generated streams at the paper's length")
     given = parser.parse_args()
     if unknown := sorted({*given.only} - {*known}):
@@ -97,7 +100,10 @@ def main() -> int:
     single_threaded()
     if not given.offline and missing():
         fetch_all(say=say)
-    size = Size(QUICK_RUNS if given.quick else 1000, given.full, not given.quick)
+    if given.contenders:
+        for program in contending.PROGRAMS:  # the workers find them made
+            contending.version_of(program)
+    size = Size(QUICK_RUNS if given.quick else 1000, given.full, not given.quick, given.contenders)
     drawn = {key: make for key, make in FIGURES.items() if key in given.only}
     tables = [make() for key, make in TABLES.items() if key in given.only]
     whole = given.only == known and size.judged and not given.full and not missing()

@@ -61,7 +61,7 @@ def _table1(name: str, algorithm: str, rate: float, size: Size) -> Measured:
     given = {"forgetting_rate": rate} if algorithm == "dfop" else {}
     if algorithm == "rls":
         return Measured(tuple(right("rls", *part) for part in streams))
-    return classified(streams, partial(right, algorithm, **given), partial(right, algorithm))
+    return classified(streams, partial(right, algorithm, **given), partial(right, algorithm), size=size)
 
 
 def table1() -> Table:
@@ -108,7 +108,7 @@ def _table3(name: str, size: Size) -> Measured:
     for seed, (rows, labels) in enumerate(streams):
         projected = rows @ SparseSchema(seed, COMPRESSED, "sign").projection.columns(names).T
         ours.append(right("sparse_dfop", projected, labels, forgetting_rate=SPARSE_RATE))
-    plain = classified(streams[:1], partial(right, "dfop"), partial(right, "dfop"), auto=False)
+    plain = classified(streams[:1], partial(right, "dfop"), partial(right, "dfop"))
     return plain._replace(ours=tuple(ours), note="Default: dfop on all columns, first repetition.")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from core.contract import Floats, Learner, Spec
 from core.features.scaling import Scaler
 from core.learners.catalogue import find
+from tests.papers.contending import contended
 from tests.papers.rows import Measured, Size
 
 SUBSETS = 10
@@ -75,16 +76,20 @@ def mean(values: Iterable[float]) -> float:
 
 def classified(
     streams: Sequence[Part], ours: Callable[..., float], default: Callable[..., float], wrong: bool = False,
-    auto: bool = True,
+    size: Size | None = None, once: bool = True,
 ) -> Measured:  # fmt: skip
-    """All that stands next to a figure of classes; ``wrong``: as mistakes."""
+    """All that stands next to a figure of classes; ``wrong``: as mistakes.
+
+    ``once``: whether this row of several of one stream runs ``auto``, and what else ``size`` asks for.
+    """
     turn = (lambda value: 100.0 - value) if wrong else (lambda value: value)
     return Measured(
         tuple(turn(ours(*stream)) for stream in streams),
         mean(turn(default(*stream)) for stream in streams),
-        turn(right("auto", *streams[0])) if auto else None,
+        turn(right("auto", *streams[0])) if once else None,
         mean(turn(no_change(y)) for _, y in streams),
         mean(turn(majority(y)) for _, y in streams),
+        contended=contended(*streams[0]) if once and size is not None and size.contenders else (),
     )
 
 

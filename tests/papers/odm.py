@@ -21,7 +21,7 @@ def _paper(X: Any, y: Any) -> float:
 
 
 def _table2(name: str, size: Size) -> Measured:
-    return classified(parts(*stream(name), size.runs), _paper, partial(right, "dynamic_odm"))
+    return classified(parts(*stream(name), size.runs), _paper, partial(right, "dynamic_odm"), size=size)
 
 
 def table2() -> Table:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.papers.charts import Figure, svg
+from tests.papers.contending import told, versions
 from tests.papers.rows import EXPLAINED, MISSING, OUTSIDE, REPEATED, SHOWN, Result, Table, compared
 
 VERDICTS = (REPEATED, EXPLAINED, OUTSIDE, MISSING, SHOWN)
@@ -25,9 +26,9 @@ COLUMNS = (
 LEGEND = (
     "A row is repeated within one standard deviation of the paper or half a point; explained if it is not and the "
     "reason stands below the table; outside if there is none. The default and auto are Onepass's own settings; "
-    "auto runs the first repetition only. No change repeats the last label or value. All figures are a-priori. "
-    "Contenders are quoted from the papers and not run; + marks those that the paper calls significantly worse "
-    "than its method, - better."
+    "auto, and contenders that ran, have the first repetition only. No change repeats the last label or value. "
+    "All figures are a-priori. Contenders are quoted from the papers, or were run with --contenders; + marks those "
+    "that the paper calls significantly worse than its method, - better."
 )
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1rem}"
@@ -101,6 +102,9 @@ def markdown(ran: Sequence[Ran], figures: Sequence[Figure], head: str) -> str:
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
         parts += ["\n".join(f"- {text}" for text in remarks(one))] if remarks(one) else []
         quoted = [f"- {name}: {text}" for name, text in one.table.contenders.items() if text]
+        if ran_here := told(one.table.key, one.table.lower):
+            lines = "\n".join(f"- {line}" for line in ran_here)
+            parts.append(f"Contenders, run here: {versions(one.table.key)}:\n\n{lines}")
         parts += ["Contenders, quoted from the paper:\n\n" + "\n".join(quoted)] if quoted else []
     parts += [f"## {one.title}\n\n![{one.title}]({one.key}.svg)\n\n{_held(one)}{one.note}" for one in figures]
     return "\n\n".join(parts) + "\n"
@@ -124,6 +128,10 @@ def html(ran: Sequence[Ran], figures: Sequence[Figure], head: str) -> str:
         if any(one.table.contenders.values()):
             quoted = "".join(f"<li>{escape(f'{name}: {text}')}</li>" for name, text in one.table.contenders.items())
             body.append(f"<details><summary>Contenders, quoted from the paper</summary><ul>{quoted}</ul></details>")
+        if ran_here := told(one.table.key, one.table.lower):
+            lines = "".join(f"<li>{escape(line)}</li>" for line in ran_here)
+            who = f"Contenders, run here: {versions(one.table.key)}"
+            body.append(f"<details><summary>{escape(who)}</summary><ul>{lines}</ul></details>")
     for figure in figures:
         body += [
             f"<h2>{escape(figure.title)}</h2><figure>{svg(figure)}</figure>",

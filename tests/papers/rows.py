@@ -45,11 +45,15 @@ class Why(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much is repeated: repetitions and rows of generated streams at most; whether a few repetitions are judged."""
+    """How much is repeated: repetitions and rows of generated streams at most; whether a few repetitions are judged.
+
+    ``contenders``: whether other programs run as well.
+    """
 
     runs: int = 1000
     full: bool = False
     judged: bool = True
+    contenders: bool = False
 
 
 class Measured(NamedTuple):
@@ -61,6 +65,7 @@ class Measured(NamedTuple):
         auto: by ``auto``, of the first repetition.
         no_change, majority: means of the baselines; for numbers the last value, and None.
         note: what a reader has to know.
+        contended: of other programs that ran: method, per cent right, version.
     """
 
     ours: tuple[float, ...] = ()
@@ -69,6 +74,7 @@ class Measured(NamedTuple):
     no_change: float | None = None
     majority: float | None = None
     note: str = ""
+    contended: tuple[tuple[str, float, str], ...] = ()
 
 
 class Row(NamedTuple):
@@ -196,6 +202,18 @@ def run_row(row: Row, points: bool, size: Size) -> Result:
     except FileNotFoundError as error:
         return Result(row, Measured(), MISSING, f"{error.filename}: {error.strerror}")
     return Result(row, measured, *judge(row, measured, points, size.judged), time.perf_counter() - begun)
+
+
+def completed(results: Sequence[Result]) -> list[Result]:
+    """Results with what another row of the same stream measured: ``auto`` and the baselines run once for it."""
+    shared = ("auto", "no_change", "majority")
+    first = {one.row.name: one.measured for one in reversed(results) if one.measured.no_change is not None}
+    return [
+        one._replace(measured=one.measured._replace(**{name: getattr(first[one.row.name], name) for name in shared}))
+        if one.measured.ours and one.measured.auto is None and one.row.name in first
+        else one
+        for one in results
+    ]
 
 
 def compared(results: Sequence[Result], first: str, second: str, test: str, lower: bool) -> dict[str, str]:

@@ -4,8 +4,11 @@ import errno
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.benchmarks.harness.environments import Environment
+from tests.papers import contending
 from tests.papers.__main__ import RECORDED, TABLES, run
 from tests.papers.charts import Figure, Line
 from tests.papers.rows import (
@@ -22,6 +25,7 @@ from tests.papers.rows import (
     Why,
     _whys,
     compared,
+    completed,
     judge,
     quoted,
 )
@@ -54,6 +58,43 @@ def test_a_row_is_repeated_within_a_deviation_or_half_a_point(
 ) -> None:
     """A reason covers a distance only as long as ours stays where it was when the reason was written."""
     assert expected == judge(_row(paper, why), Measured((ours,)), points)[0]
+
+
+def test_auto_and_baselines_run_once_for_a_stream() -> None:
+    """Other rows of the same stream show what the first one measured; rows of other streams keep their own."""
+    whole, bare = Measured((90.0,), 91.0, 92.0, 50.0, 60.0), Measured((70.0,), 71.0)
+    rows = [Row(name, kind, None, None) for name, kind in (("a", "dfop"), ("a", "rls"), ("b", "rls"), ("a", "gone"))]
+    results = [Result(row, of, SHOWN) for row, of in zip(rows, (whole, bare, bare, Measured()), strict=True)]
+    found = [one.measured for one in completed(results)]
+    assert [whole, bare._replace(auto=92.0, no_change=50.0, majority=60.0), bare, Measured()] == found
+
+
+def test_what_contenders_reach_is_kept_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run replaces what was known of its rows and keeps the rest; mistakes are the rest of what is right."""
+    path = tmp_path / "contenders.csv"
+    monkeypatch.setattr(contending.told, "__defaults__", (path,))
+    row = Row("SEA", "dfop", None, None)
+    for tree, forest in ((80.0, 90.0), (85.123, 91.5)):
+        measured = Measured((88.0,), contended=(("river HAT", tree, "0.1"), ("capymoa ARF(100)", forest, "0.2")))
+        contending.record(contending.of_table("one", [Result(row, measured, SHOWN)]), path)
+    other = Measured((50.0,), contended=(("river HAT", 70.0, "0.1"),))
+    contending.record(contending.of_table("two", [Result(row, other, SHOWN)]), path)
+    assert ["SEA: capymoa ARF(100) 91.50, river HAT 85.12"] == contending.told("one", lower=False)
+    assert ["SEA: capymoa ARF(100) 8.50, river HAT 14.88"] == contending.told("one", lower=True)
+    assert 3 == len(contending.recorded(path))
+
+
+def test_a_contender_that_cannot_be_had_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said on stderr; a stream that is too long is not begun."""
+    monkeypatch.setattr(contending, "PROGRAMS", {"nothing": Environment("no-such-package", needs="no-such-program")})
+    monkeypatch.setattr(contending, "KNOWN", tmp_path)
+    contending.version_of.cache_clear()
+    X, y = np.zeros((3, 1)), np.zeros(3, dtype=np.int64)
+    assert () == contending.contended(X, y)
+    assert "NOT RUN  nothing: no-such-program is not installed" in capsys.readouterr().err
+    assert () == contending.contended(np.zeros((contending.ROWS_MAX + 1, 1)), np.zeros(contending.ROWS_MAX + 1))
 
 
 def test_a_quick_run_judges_nothing() -> None:

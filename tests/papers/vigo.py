@@ -32,7 +32,7 @@ STREAMS: dict[str, tuple[Callable[..., generators.Stream], bool]] = {
 """The generator, and whether its drift is abrupt."""
 ORDERED = ("nursery",)
 """Sets whose text columns name ranks, in the order in which these first occur; picked knowing the paper's figures."""
-FULL_ROWS, ROWS, SEEDS, AUTO_ROWS_MAX = 10_000_000, 1_000_000, 5, 50_000
+FULL_ROWS, ROWS, SEEDS = 10_000_000, 1_000_000, 5
 
 
 def static(name: str) -> tuple[Any, Any]:
@@ -48,21 +48,20 @@ def _ranks(column: list[str]) -> Any:
     return np.array([places[value] for value in column], dtype=np.float64)
 
 
-def _mistakes(streams: list[Any], kind: str) -> Measured:
-    """With ``auto`` next to VIGO only, and where a stream has 50 000 rows or fewer."""
-    auto = kind == "vigo" and len(streams[0][1]) <= AUTO_ROWS_MAX
-    return classified(streams, partial(right, kind, variant="paper"), partial(right, kind), wrong=True, auto=auto)
+def _mistakes(streams: list[Any], kind: str, size: Size) -> Measured:
+    forms = partial(right, kind, variant="paper"), partial(right, kind)
+    return classified(streams, *forms, wrong=True, size=size, once=kind == "vigo")
 
 
 def _static(name: str, kind: str, size: Size) -> Measured:
-    return _mistakes(shuffled(*static(name), size), kind)
+    return _mistakes(shuffled(*static(name), size), kind, size)
 
 
 def _generated(name: str, kind: str, size: Size) -> Measured:
     make, abrupt = STREAMS[name]
     rows = {} if "plane" not in name else {"rows": FULL_ROWS if size.full else ROWS}
     seeds = range(min(SEEDS if not size.full or not rows else 1, size.runs))
-    measured = _mistakes([make(seed, abrupt=abrupt, **rows) for seed in seeds], kind)
+    measured = _mistakes([make(seed, abrupt=abrupt, **rows) for seed in seeds], kind, size)
     return measured._replace(note="1 M of the paper's 10 M rows; --full has all." if rows and not size.full else "")
 
 

@@ -57,3 +57,7 @@ def answer_of(command: list[str], seconds_max: float) -> str:
     if done.returncode:
         raise Unavailable((done.stderr.strip().splitlines() or ["it failed without a word"])[-1])
     return done.stdout
+
+
+RIVER = Environment("river", ("fastapi", "uvicorn[standard]"))
+CAPYMOA = Environment("capymoa", needs="java")
