@@ -119,7 +119,7 @@ def downdate_times(Q: Floats, q: Floats, factor: float, x: Floats, p: Floats, di
         diagonal[i] = Q[i, i]
 
 
-@njit(cache=True, nogil=True)
+@njit("void(f8[:,::1], f8[:,::1], f8[::1], i8)", cache=True, nogil=True)
 def add_outers(R: Floats, held: Floats, factors: Floats, count: int) -> None:
     """R <- factor R + x x' for the first ``count`` held rows in turn, on the upper triangle.
 

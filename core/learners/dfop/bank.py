@@ -40,7 +40,7 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
+from core.contract import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.features.label_range import SPAN_ROWS, held, widen
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
@@ -58,6 +58,7 @@ SCORE_MAX = 1.5
 DEVIATION_MAX = 3.0
 """Largest deviation, in widths of the range of the labels."""
 
+_GIVEN = f"{NUMBERS_IN}, {NUMBERS_IN}"  # with one type, rows that are learned and rows that are not compile once
 _ROWS, _SAID = f"{ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}", f"{CLASSES}, {TABLE}"
 
 
@@ -114,7 +115,7 @@ def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regressio
             S[k, i] = min(S[k, i], DEVIATION_MAX * (span[1] - span[0]))
 
 
-@njit(cache=True, nogil=True)
+@njit(f"void({VECTOR}, {_GIVEN}, {CUBE}, {TABLE}, f8, {TABLE}, {VECTOR}, {_SAID})", cache=True, nogil=True)
 def _mix_rows(
     bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, rows: float, scores: Floats, std: Floats,
     value: Ints, out: Floats,
@@ -167,7 +168,7 @@ def _mix_rows(
             classify_rows(scores[one], y[one], weights[one], bank[CALIBRATED:MIXING], value[one], out[one])
 
 
-@njit(cache=True, nogil=True)
+@njit(f"void({VECTOR}, {_GIVEN}, {CUBE}, {TABLE}, {_SAID})", cache=True, nogil=True)
 def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, out: Floats) -> None:
     """The bank's predictions from its members' P (K, n, m) and S for n rows; with labels y, not (0,), it learns."""
     if P.shape[0] == 1 and bank[REGRESSION]:
