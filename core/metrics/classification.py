@@ -238,11 +238,6 @@ class ClassificationMetrics(PrequentialMetrics):
         """Number of classes known when the last row was scored."""
         return int(self.by_class.shape[1])
 
-    @property
-    def labels_seen(self) -> Floats:
-        """Rows of each class, (K,)."""
-        return np.asarray(self.by_class[at.SEEN])
-
     def baselines(self) -> tuple[int, int]:
         """What ``no_change`` and ``majority`` answer now: class indices, ``NOTHING`` before the first label."""
         return int(self.scalars[at.LAST]), int(self.scalars[at.LEADER])

@@ -248,8 +248,8 @@ class ClassAnswers(Holder):
 
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
-        known = self._order, self._costs, self._gone, self.metrics.labels_seen, self.calibration
-        value, shares = answer_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows)
+        known = self._order, self._costs, self._gone, self.metrics.by_class[SEEN], self.calibration
+        value, shares = answer_rows(self._shares(prediction), *known, len(self.labels.labels), self.metrics.rows)
         if self._by_learner and len(self._order):
             own = self._order[prediction.value]
             value = np.where((prediction.value >= 0) & ~np.isin(own, np.flatnonzero(self._gone)), own, value)

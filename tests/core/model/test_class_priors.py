@@ -101,6 +101,6 @@ def test_rows_count_whether_something_was_said_of_them_or_not():
     """Those that are scored, and those whose space is gone; in the order of the labels."""
     ours = answers_of(["yes", "no"], labels=["no", "yes"])
     scored(ours, Prediction(np.zeros(3, dtype=np.int64), np.full((3, 2), 0.5)), np.array([0, 0, 1]))
-    assert_array_equal([1, 2], ours.metrics.labels_seen)
+    assert_array_equal([1, 2], ours.metrics.by_class[SEEN])
     scored(ours, None, np.array([1, 1]))
-    assert_array_equal([3, 2], ours.metrics.labels_seen)
+    assert_array_equal([3, 2], ours.metrics.by_class[SEEN])
