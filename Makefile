@@ -89,7 +89,7 @@ bench: test-setup ## the main figures beside echoes and targets, in five minutes
 bench-peers: test-setup ## Onepass beside river, CapyMOA, Vowpal Wabbit, FastAPI with river, MLServer, each installed when asked for
 	$(PY) -m tests.benchmarks.peers $(BENCH_ARGS)
 
-bench-auto: test-setup ## auto beside every other algorithm, baselines and river's forests, stream by stream
+bench-auto: test-setup ## auto beside every other algorithm and baselines, stream by stream; BENCH_ARGS=--contenders: river and CapyMOA too
 	$(PY) -m tests.benchmarks.auto $(BENCH_ARGS)
 
 bench-drift: test-setup ## what the drift tests detect, how late, with how many false alarms

@@ -5,13 +5,15 @@ beside it no-change, majority, and the best of all other algorithms with their d
 For numbers: squared error over the variance of the labels, last value and ``dfop``.
 
 `auto` was made on the streams of MADE_ON, and its design was fixed before the others were looked at, stream by stream.
-Streams whose files are not in PAPERS_DATA are named and left out.
+Streams whose files are not in PAPERS_DATA are named and left out. ``--contenders`` adds forests and boosted trees of
+river and CapyMOA (Java) on the same rows, each installed when first asked for: an hour.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,12 +25,16 @@ from core.learners.catalogue import ALGORITHMS
 from core.model import Model, read
 from core.model.apply import apply
 from core.numerics.linalg import single_threaded
+from tests.benchmarks.harness.contenders import Method, contended
 from tests.benchmarks.streams import generators
 from tests.papers import files
 
 BLOCK, WIDE = 500, 64
 SIZES = ("small", "medium", "large")
 SINGLES = [one.id for one in ALGORITHMS.values() if one.id != "auto" and not one.sparse]
+CONTENDERS: tuple[Method, ...] = (
+    ("capymoa", "ARF(100)"), ("capymoa", "SRP(100)"), ("capymoa", "SGBT(100)"), ("river", "AMF(10)"),
+)  # fmt: skip
 NUMBERS = ("sru y1", "sru y2", "price")
 Stream = tuple[Floats, Any]
 
@@ -78,8 +84,8 @@ def learned(algorithm: str, X: Floats, y: Any, **params: Any) -> dict[str, float
     return {"score": 100 * report["overall"]["accuracy"], **before}
 
 
-def line(name: str, X: Floats, y: Any) -> dict[str, float]:
-    """Print the line of one stream of classes; accuracies by size, and the best one beside."""
+def line(name: str, X: Floats, y: Any, asked: Sequence[Method]) -> dict[str, float]:
+    """Print the line of one stream of classes; accuracies by size, of the best single one, and of contenders."""
     sizes = {size: learned("auto", X, y, size=size) for size in SIZES}
     singles = {
         own: learned(own, X, y)["score"]
@@ -89,9 +95,12 @@ def line(name: str, X: Floats, y: Any) -> dict[str, float]:
     best = max(singles, key=lambda own: singles[own])
     before = [sizes["medium"][baseline] for baseline in ("no_change", "majority")]
     found = {**{size: sizes[size]["score"] for size in SIZES}, "best": singles[best]}
+    others = {method: right for method, right, _ in contended(X, y, asked)}
     cells = "".join(f"{cell:9.1f}" for cell in (*before, *found.values()))
     print(f"{name:16}{len(y):6}{X.shape[1]:4}{int(y.max()) + 1:4}{cells}  {best}", flush=True)
-    return found
+    if others:
+        print(f"{'':17}{', '.join(f'{method} {right:.1f}' for method, right in others.items())}", flush=True)
+    return found | others
 
 
 def summary(found: dict[str, dict[str, float]]) -> None:
@@ -101,6 +110,13 @@ def summary(found: dict[str, dict[str, float]]) -> None:
         worst = min(apart, key=lambda name: apart[name])
         mean, behind = np.mean([own[size] for own in found.values()]), np.mean([*apart.values()])
         print(f"{size:7}{mean:6.2f}   {behind:+.2f} to the best, worst {apart[worst]:+.1f} ({worst})", flush=True)
+    methods = [f"{program} {method}" for program, method in CONTENDERS]
+    for size, method in product(SIZES[1:], methods):
+        if behind := {name: own[size] - own[method] for name, own in found.items() if method in own}:
+            worst, ahead = min(behind, key=behind.__getitem__), sum(value > 0 for value in behind.values())
+            mean = np.mean([*behind.values()])
+            told = f"ahead on {ahead} of {len(behind)}, worst {behind[worst]:+.1f} ({worst})"
+            print(f"{size:7}{mean:+6.2f} to {method}, {told}", flush=True)
 
 
 def numbers(name: str, X: Floats, y: Floats) -> None:
@@ -125,6 +141,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5000, help="of each stream of classes")
     every = [*MADE_ON, *HELD, *NUMBERS]
     parser.add_argument("--streams", type=lambda text: text.split(","), default=every, help="some of them")
+    parser.add_argument("--contenders", action="store_true", help="also run river and CapyMOA")
     given = parser.parse_args()
     single_threaded()
     for half, streams in {"made": MADE_ON, "held": HELD}.items():
@@ -132,7 +149,8 @@ def main() -> None:
         print(f"\n{half:16}{'rows':>6}{'d':>4}{'K':>4}{heads}")
         asked = [name for name in streams if name in given.streams]
         wanted = there(asked, lambda name, streams=streams: streams[name](given.rows))
-        found = {name: line(name, X[: given.rows], y[: given.rows]) for name, X, y in wanted}
+        beside = CONTENDERS if given.contenders else ()
+        found = {name: line(name, X[: given.rows], y[: given.rows], beside) for name, X, y in wanted}
         if found:
             summary(found)
     print(f"\n{'error / variance':20}" + "".join(f"{head:>9}" for head in ("last", "dfop", *SIZES)))

@@ -1,29 +1,20 @@
 """Methods of other programs on the first repetition of each stream of classes: ``--contenders``.
 
-What a run finds is written to contenders.csv with version and date, and stands in every report from then on. A stream
-that several tables share, or that an interrupted run had finished, is not run twice: out/contenders has what is known.
+What a run finds is written to contenders.csv with version and date, and stands in every report from then on.
 """
 
 import csv
-import hashlib
-import json
-import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+from tests.benchmarks.harness import contenders
 
-from tests.benchmarks.harness.environments import CAPYMOA, RIVER, Environment, Unavailable, answer_of
-from tests.benchmarks.harness.report import say
-
-FOLDER = Path(__file__).parent
-KNOWN, RECORDED = FOLDER / "out" / "contenders", FOLDER / "contenders.csv"
-PROGRAMS = {"river": RIVER, "capymoa": CAPYMOA}
-ROWS_MAX, SECONDS_MAX = 50_000, 3600.0
-"""Longer streams are left out, and a program that takes so long for one is ended."""
+RECORDED = Path(__file__).parent / "contenders.csv"
+METHODS = (("river", "HAT"), ("river", "ARF(10)"), ("capymoa", "HAT"), ("capymoa", "ARF(100)"))
+ROWS_MAX, SLOW_ROWS_MAX = 50_000, 10_000
+"""Longer streams are left out, and for river's forest, which learns some 100 rows a second, those above the second."""
 
 
 class Contended(NamedTuple):
@@ -37,45 +28,12 @@ class Contended(NamedTuple):
     date: str
 
 
-@cache
-def version_of(program: str) -> str | None:
-    """The version of a program, in an environment that is made if it is not there; None where it cannot be had."""
-    try:
-        return PROGRAMS[program].ready()
-    except Unavailable as error:
-        say(f"NOT RUN  {program}: {error}")
-        return None
-
-
 def contended(X: Any, y: Any) -> tuple[tuple[str, float, str], ...]:
     """By method its per cent right and the program's version; none on a stream that is too long."""
     if len(y) > ROWS_MAX:
         return ()
-    digest = hashlib.sha256(np.ascontiguousarray(X).tobytes() + y.astype(np.int64).tobytes()).hexdigest()[:16]
-    found: list[tuple[str, float, str]] = []
-    for program, environment in PROGRAMS.items():
-        version = version_of(program)
-        if version is None:
-            continue
-        path = KNOWN / f"{digest}-{program}-{version}.json"
-        if not path.exists():
-            try:
-                said = _asked(program, environment, X, y)
-            except Unavailable as error:
-                say(f"NOT RUN  {program} on {len(y)} rows: {error}")
-                continue
-            KNOWN.mkdir(parents=True, exist_ok=True)
-            path.write_text(said)
-        found += [(f"{program} {name}", right, version) for name, right in json.loads(path.read_text()).items()]
-    return tuple(found)
-
-
-def _asked(program: str, environment: Environment, X: Any, y: Any) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        stream = Path(folder) / "stream.npz"
-        np.savez(stream, X=X, y=y.astype(np.int64))
-        command = [str(environment.python), str(FOLDER / "contender.py"), program, str(stream)]
-        return answer_of(command, SECONDS_MAX).splitlines()[-1]
+    asked = [one for one in METHODS if one != ("river", "ARF(10)") or len(y) <= SLOW_ROWS_MAX]
+    return contenders.contended(X, y, asked)
 
 
 def recorded(path: Path = RECORDED) -> list[Contended]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.benchmarks.harness import contenders
 from tests.benchmarks.harness.environments import Environment
 from tests.papers import contending
 from tests.papers.__main__ import RECORDED, TABLES, run
@@ -88,11 +89,11 @@ def test_a_contender_that_cannot_be_had_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is said on stderr; a stream that is too long is not begun."""
-    monkeypatch.setattr(contending, "PROGRAMS", {"nothing": Environment("no-such-package", needs="no-such-program")})
-    monkeypatch.setattr(contending, "KNOWN", tmp_path)
-    contending.version_of.cache_clear()
-    X, y = np.zeros((3, 1)), np.zeros(3, dtype=np.int64)
-    assert () == contending.contended(X, y)
+    nothing = Environment("no-such-package", needs="no-such-program")
+    monkeypatch.setattr(contenders, "PROGRAMS", {"nothing": nothing})
+    monkeypatch.setattr(contenders, "KNOWN", tmp_path)
+    contenders.version_of.cache_clear()
+    assert () == contenders.contended(np.zeros((3, 1)), np.zeros(3), [("nothing", "HAT")])
     assert "NOT RUN  nothing: no-such-program is not installed" in capsys.readouterr().err
     assert () == contending.contended(np.zeros((contending.ROWS_MAX + 1, 1)), np.zeros(contending.ROWS_MAX + 1))
 

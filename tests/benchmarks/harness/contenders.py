@@ -1,0 +1,62 @@
+"""Methods of other programs on streams, each in a process and an environment of its own."""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.harness.environments import CAPYMOA, RIVER, Unavailable, answer_of
+from tests.benchmarks.harness.processes import OUT
+from tests.benchmarks.harness.report import say
+
+PROGRAMS = {"river": RIVER, "capymoa": CAPYMOA}
+WORKER = Path(__file__).parents[1] / "workers" / "contender.py"
+KNOWN = OUT / "contenders"
+"""What a method reached on a stream: it is not asked again."""
+SECONDS_MAX = 3600.0
+Method = tuple[str, str]
+"""A program and one of its methods, by the names of the worker."""
+
+
+@cache
+def version_of(program: str) -> str | None:
+    """The version of a program, in an environment that is made if it is not there; None where it cannot be had."""
+    try:
+        return PROGRAMS[program].ready()
+    except Unavailable as error:
+        say(f"NOT RUN  {program}: {error}")
+        return None
+
+
+def contended(X: Any, y: Any, methods: Sequence[Method]) -> tuple[tuple[str, float, str], ...]:
+    """By method its per cent right, a-priori, and the program's version; a method that cannot be had is left out."""
+    y = y.astype(np.int64)
+    digest, found = hashlib.sha256(np.ascontiguousarray(X).tobytes() + y.tobytes()).hexdigest()[:16], []
+    for program, method in methods:
+        version = version_of(program)
+        if version is None:
+            continue
+        known = KNOWN / f"{digest}-{program}-{version}-{method}"
+        if not known.exists():
+            try:
+                said = _asked(program, method, X, y)
+            except Unavailable as error:
+                say(f"NOT RUN  {program} {method} on {len(y)} rows: {error}")
+                continue
+            KNOWN.mkdir(parents=True, exist_ok=True)
+            known.write_text(said)
+        found.append((f"{program} {method}", float(json.loads(known.read_text())), version))
+    return tuple(found)
+
+
+def _asked(program: str, method: str, X: Any, y: Any) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        stream = Path(folder) / "stream.npz"
+        np.savez(stream, X=X, y=y)
+        command = [str(PROGRAMS[program].python), str(WORKER), program, method, str(stream)]
+        return answer_of(command, SECONDS_MAX).splitlines()[-1]
