@@ -267,6 +267,7 @@ async def test_addresses_of_events_count_nothing_of_others(guarded):
         assert client.start.id == client.start.data["position"]
         await raise_alarms(guarded, "/models/b-one", 2, headers=as_("admin"))
         await guarded.get("/models/b-one/drift", headers=as_("admin"))  # published
+        await asyncio.sleep(0.01)  # the times that are tried below, theirs and one later, are before ours
         await raise_alarms(guarded, "/models/a-one", 1, headers=as_("admin"))
         await raise_alarms(guarded, "/models/a-one", 1, JOINS, headers=as_("admin"))
         frames = [await client.next() for _ in range(2)]
