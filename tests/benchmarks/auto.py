@@ -25,9 +25,9 @@ from core.learners.catalogue import ALGORITHMS
 from core.model import Model, read
 from core.model.apply import apply
 from core.numerics.linalg import single_threaded
-from tests.benchmarks.harness.contenders import Method, contended
 from tests.benchmarks.streams import generators
 from tests.papers import files
+from tests.papers.outside import Method, contended
 
 BLOCK, WIDE = 500, 64
 SIZES = ("small", "medium", "large")

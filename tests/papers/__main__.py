@@ -16,8 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from core.numerics.linalg import single_threaded
-from tests.benchmarks.harness import contenders
-from tests.papers import contending, dfop, fesl, figures, odm, theory, vigo
+from tests.papers import contending, dfop, fesl, figures, odm, outside, theory, vigo
 from tests.papers.charts import Figure
 from tests.papers.files import fetch_all, missing
 from tests.papers.report import Ran, counts, summary, write
@@ -102,8 +101,8 @@ def main() -> int:
     if not given.offline and missing():
         fetch_all(say=say)
     if given.contenders:
-        for program in contenders.PROGRAMS:  # the workers find them made
-            contenders.version_of(program)
+        for program in outside.PROGRAMS:  # the workers find them made
+            outside.version_of(program)
     size = Size(QUICK_RUNS if given.quick else 1000, given.full, not given.quick, given.contenders)
     drawn = {key: make for key, make in FIGURES.items() if key in given.only}
     tables = [make() for key, make in TABLES.items() if key in given.only]

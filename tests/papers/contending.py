@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.benchmarks.harness import contenders
+from tests.papers import outside
 
 RECORDED = Path(__file__).parent / "contenders.csv"
 METHODS = (("river", "HAT"), ("river", "ARF(10)"), ("capymoa", "HAT"), ("capymoa", "ARF(100)"))
@@ -33,7 +33,7 @@ def contended(X: Any, y: Any) -> tuple[tuple[str, float, str], ...]:
     if len(y) > ROWS_MAX:
         return ()
     asked = [one for one in METHODS if one != ("river", "ARF(10)") or len(y) <= SLOW_ROWS_MAX]
-    return contenders.contended(X, y, asked)
+    return outside.contended(X, y, asked)
 
 
 def recorded(path: Path = RECORDED) -> list[Contended]:

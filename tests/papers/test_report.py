@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.benchmarks.harness import contenders
 from tests.benchmarks.harness.environments import Environment
-from tests.papers import contending
+from tests.papers import contending, outside
 from tests.papers.__main__ import RECORDED, TABLES, run
 from tests.papers.charts import Figure, Line
 from tests.papers.rows import (
@@ -90,10 +89,10 @@ def test_a_contender_that_cannot_be_had_is_left_out(
 ) -> None:
     """It is said on stderr; a stream that is too long is not begun."""
     nothing = Environment("no-such-package", needs="no-such-program")
-    monkeypatch.setattr(contenders, "PROGRAMS", {"nothing": nothing})
-    monkeypatch.setattr(contenders, "KNOWN", tmp_path)
-    contenders.version_of.cache_clear()
-    assert () == contenders.contended(np.zeros((3, 1)), np.zeros(3), [("nothing", "HAT")])
+    monkeypatch.setattr(outside, "PROGRAMS", {"nothing": nothing})
+    monkeypatch.setattr(outside, "KNOWN", tmp_path)
+    outside.version_of.cache_clear()
+    assert () == outside.contended(np.zeros((3, 1)), np.zeros(3), [("nothing", "HAT")])
     assert "NOT RUN  nothing: no-such-program is not installed" in capsys.readouterr().err
     assert () == contending.contended(np.zeros((contending.ROWS_MAX + 1, 1)), np.zeros(contending.ROWS_MAX + 1))
 
