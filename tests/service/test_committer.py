@@ -6,7 +6,7 @@ import random
 from service.errors import StoreDown
 from service.runtime.commit.committer import CommitLimits, Committer, Ticket
 from service.runtime.stats import Stats
-from service.store.log.appends import Append, SegmentIn
+from service.store.log.appends import Append, Appended, SegmentIn
 from tests.simulator.clock import Loop
 
 TIMEOUT_S = 2.0
@@ -63,6 +63,40 @@ def waits() -> float:
         return loop.run_until_complete(run())
     finally:
         loop.close()
+
+
+class TakingLog(FrozenLog):
+    """A store that takes everything at once."""
+
+    async def append(self, appends, safety, large_bytes):
+        return [Appended("ok", 1, "w-1", 1, 0, ())] * len(appends)
+
+
+class Broken(Model):
+    """A model that fails when it is told that its request has been appended."""
+
+    def landed(self, result: Appended) -> None:
+        raise ZeroDivisionError
+
+
+class Sound(Model):
+    """A model that does not."""
+
+    def landed(self, result: Appended) -> None:
+        self.ended.set_result(0.0)
+
+
+async def test_a_model_that_fails_leaves_none_behind_it_waiting():
+    """Those before it have their answers; it and those behind it are told that nothing will come."""
+    committer = Committer(TakingLog(), Stats(), LIMITS, ping=None)
+    models = [Sound(), Broken(), Sound()]
+    for model in models:
+        committer.ready(model)
+    running = asyncio.create_task(committer.run())
+    async with asyncio.timeout(5):
+        ended = [await model.ended for model in models]
+        assert isinstance((await asyncio.gather(running, return_exceptions=True))[0], ZeroDivisionError)
+    assert [True, False, False] == [at == 0.0 for at in ended]
 
 
 def test_a_request_waits_for_the_store_as_long_as_the_setting_says():

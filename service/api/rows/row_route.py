@@ -26,7 +26,7 @@ _JSON = (b"content-type", JSON.encode())
 
 
 class RowRequest(Request):
-    """A leaner version of Starlette's request, and that to all that handles it.
+    """A leaner Starlette request, which handlers use as usual.
 
     Args:
         scope: of the request.

@@ -285,7 +285,7 @@ class Actor:
     # ---------------------------------------------------------------- little work: at once
 
     def _little(self, commit: Commit, appended: Appended) -> list[Batch] | None:
-        """What is to be applied, where it takes so little that nobody need have a turn before."""
+        """The batches to apply, if they are short enough to run without yielding."""
         replica = self._replica
         if not appended.complete or replica.lock.locked() or commit.size > LITTLE_BYTES:
             return None

@@ -253,9 +253,9 @@ class Committer:
         self._stats.ticks += 1
         if self._failpoint is not None:
             self._failpoint("appended")
-        self._in_flight[key] = []
         unreachable = False
-        for ticket, result in zip(tickets, results, strict=True):
+        for result in results:
+            ticket = tickets[0]
             if isinstance(result, Appended):
                 ticket.source.landed(result)
             elif isinstance(result, StoreDown):
@@ -263,6 +263,7 @@ class Committer:
                 self._send_again(ticket, result)
             else:  # it was not carried out, and will not be for now
                 ticket.source.lost(result)
+            del tickets[0]  # should one of them raise, it and those behind it are told that nothing will come
         if unreachable:
             await asyncio.sleep(BACKOFF_S)
 

@@ -50,7 +50,7 @@ class Job(Struct, eq=False):
 
 
 class RowJob(Struct, eq=False):
-    """A request of one plain row, which may share a segment with others; much of the time all there is are such.
+    """A request of one plain row, which may share a segment with others. Most requests are of this kind.
 
     Attributes:
         space: the id of the feature space of feedback.

@@ -336,7 +336,7 @@ class Replica:
     # ---------------------------------------------------------------- the end
 
     def quarantine(self, why: str) -> ModelDown:
-        """Take this model out of service and log why; the others go on. Of one being loaded, its loader tells."""
+        """Take this model out of service and log why; the others go on. While it is loading, its loader logs that."""
         if self.down is None and self.ledger is not None:
             self.stats.models_down += 1
             logger.error("model %s is out of service: %s", self.name, why)

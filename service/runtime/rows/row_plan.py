@@ -129,7 +129,7 @@ class RowPlan:
         )
 
     def label(self, given: str | float | bool) -> Label | float | None:
-        """A label as the model learns it; None: it is none of a plain row."""
+        """A label as the model learns it; None: not a plain row's label."""
         label: Any = given
         if self._config.task == "regression":
             fits = type(label) is float or (type(label) is int and -WHOLE_MAX <= label <= WHOLE_MAX)

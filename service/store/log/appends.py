@@ -104,8 +104,8 @@ class Append(msgspec.Struct, frozen=True, gc=False):
         id_cap: how many are remembered at most.
         max_bytes: the most bytes of entries to return; what does not come with it is read on.
         summary: of the model at ``version``, to be stored with the entry unless a later one is; empty: none.
-        listening: how many connections of this process certainly get the model's notices: no more, no notice is sent;
-            -1 where the server cannot know all that listen.
+        listening: how many connections of this process certainly get the model's notices. If nobody else
+            listens, no notice is sent; -1 where the server cannot know all that listen.
         state_version: of the code that appends.
         size: bytes that its requests take in memory, which is more than ``nbytes``.
     """
@@ -167,8 +167,8 @@ class SegmentOut(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         status: "added"; "seen": all its ids had been seen, or some of them with another digest (``seen`` then has just
-            these); "full": no room for its ids; "stateless": the pieces of the state it names are not all in the store,
-            or it was to follow another version than the head. Nothing of a segment that was not added is kept.
+            these); "full": no room for its ids; "stateless": the pieces of the state it names are not all in the
+            store. Nothing of a segment that was not added is kept.
         skip: rows of an added segment that are not learned.
         seen: (row, what is remembered) for every row that had been seen. In a retry a row of ``skip`` whose id has
             been forgotten meanwhile is missing here.
@@ -186,9 +186,9 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     where another incarnation has the name now, else 0).
 
     Attributes:
-        code: "gone", "ahead", "fork", "trimmed" and "fenced" are DESIGN.md's; "foreign": the log holds an entry that is
-            not ours, and whether anything was written is unknown; "other": code of another state version has
-            appended to the model.
+        code: "gone", "ahead", "fork", "trimmed" and "fenced" are of join.lua and append.lua; "foreign": the log holds
+            an entry that is not ours, and whether anything was written is unknown; "other": code of another state
+            version has appended to the model.
         head: the model's version now.
         head_uid: its uid.
         made: version made by this append, or by the one it repeats; None where no segment was added.

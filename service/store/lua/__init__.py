@@ -11,7 +11,7 @@ from service.store.redis.connection import Script
 
 
 def script(*names: str, **numbers: int) -> Script:
-    """The script that some files are one behind the other; ``${NAME}`` in them stands for a number."""
+    """Some files joined into one script; ``${NAME}`` in them stands for a number."""
     source = "\n".join((Path(__file__).parent / f"{name}.lua").read_text() for name in names)
     for name, number in numbers.items():
         source = source.replace(f"${{{name}}}", str(number))

@@ -1,7 +1,7 @@
 -- KEYS 3 seen, 4 seen_due, 5 pending, 6 pending_due, 7 states
 -- ARGV 4 writer, 5 sequence, 6 new uid, 7 life of an id in ms, 8 most ids, 9 bytes to read, 10 state version of the
 --      writer, 11 number of segments, then per segment: blob, pending id or '', the state it names or '' (as
---      "DIGEST:SIZE:FOLLOWS"), number of ids, the ids, their digests;
+--      "DIGEST:SIZE"), number of ids, the ids, their digests;
 --      last a summary of version v0, or '', and how many of the caller's connections listen to its notices
 -- Most appends have one segment without ids or a state and no summary, are made at the head, and follow another one of
 -- their writer. They are written here; _JOIN and _APPEND would do the same, with tables and closures that take several

@@ -1,4 +1,4 @@
--- The checks every reader of the log shares, in the order of DESIGN.md, then reading.
+-- The checks every reader of the log shares, in this order, then reading.
 -- KEYS 1 meta, 2 log; ARGV 1 incarnation, 2 version, 3 uid of that version.
 local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code')
 if meta[1] ~= ARGV[1] then return {'gone', meta[1] and 1 or 0, ''} end
