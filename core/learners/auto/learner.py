@@ -2,32 +2,39 @@
 
     X  -columns->  raw, scaled, random, products, lagged  -experts->  P  -mixture->  prediction
 
+Experts and mixture are a team. For classes, a second one begins where the first goes clearly worse, and both are mixed
+(core.learners.auto.horizon).
+
 Every expert learns every row, except resting ones (core.learners.auto.resting). An expert that takes no row weights
 counts each row once; the mixture applies the weights. Experts and column sets: core.learners.auto.experts;
 equations: core.learners.auto.kernels.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Extensible, Floats, Forgetful, Header, Ints, Prediction, Spec, chunks, in_chunks
+from core.contract import Floats, Header, Ints, Prediction, Spec, chunks, in_chunks
 from core.features.lags import LagColumns
 from core.features.scaling import scaler_bytes
 from core.learners.algorithm import COSINE_COST
 from core.learners.auto.columns import Columns
 from core.learners.auto.experts import LAGGED, LAGGED_LABELS, RANDOM, expert_spec, random_features, recipes
+from core.learners.auto.horizon import AGE, BLOCK, Horizon, mix_teams
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
-from core.learners.learner import NONE_GIVEN, RowLearner
+from core.learners.auto.team import Team
+from core.learners.learner import NO_VALUE, NONE_GIVEN
 from core.learners.posterior import View
 from core.state.envelope import Nested
 
 _CHUNK_ROWS = 1024
 """Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do. If experts
-may rest they are REST_ROWS."""
+may rest they are REST_ROWS, and for classes BLOCK."""
+_NEW = "new_"
+"""What the names of a second team's experts begin with."""
 
 
 _STACK_COST = 8.0
@@ -39,10 +46,11 @@ _MIXING_COST = 60.0
 class Auto(Nested):
     """The learner behind `auto`.
 
-    State: the states of its parts, which are the columns, every expert, and the mixture.
+    State: the states of its parts, which are the columns, every expert, the mixture, and for classes the horizon and,
+    while it lives, the second team.
 
     Attributes:
-        experts: the learners by their names.
+        team, second: experts with their mixture; the second team, or None.
     """
 
     extensible: ClassVar = True
@@ -50,7 +58,7 @@ class Auto(Nested):
 
     @classmethod
     def state_bytes(cls, spec: Spec, classes: int) -> int:
-        """Bytes of the states of all experts, of their mixture, of the scaler, and of the random features."""
+        """Bytes of the scaler, random features, experts and mixture, the last two twice if there may be two teams."""
         experts = recipes(spec)
         own = sum(recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts)
         mixture = ExpertMixture([recipe.name for recipe in experts], regression=spec.task == "regression")
@@ -58,11 +66,14 @@ class Auto(Nested):
         read = {recipe.columns for recipe in experts}
         lags = LagColumns(spec.dimension, 1, LAGGED_LABELS).nbytes if LAGGED in read else 0
         drawn = 8 * random_features(spec) * (spec.dimension + 1) if RANDOM in read else 0
-        return own + mixed + lags + drawn + scaler_bytes("robust", spec.dimension) + cls.object_bytes
+        teams = own + mixed
+        if spec.task != "regression" and cls.row_exact(spec):
+            teams = 2 * teams + Horizon().nbytes
+        return teams + lags + drawn + scaler_bytes("robust", spec.dimension) + cls.object_bytes
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """The cost of all experts, a cosine per random feature, and the mixture."""
+        """The cost of all experts, a cosine per random feature, and the mixture; a second team is not counted."""
         experts = recipes(spec)
         own = sum(recipe.family.row_cost(expert_spec(spec, recipe), classes) for recipe in experts)
         drawn = random_features(spec) if any(recipe.columns == RANDOM for recipe in experts) else 0
@@ -76,61 +87,77 @@ class Auto(Nested):
         return all(recipe.family.row_exact(expert_spec(spec, recipe)) for recipe in recipes(spec))
 
     def __init__(self, spec: Spec) -> None:
-        self._spec = spec
-        self._recipes = recipes(spec)
+        self._spec, self._recipes = spec, recipes(spec)
         self.columns = Columns(spec, self._recipes)
-        self.experts: dict[str, RowLearner] = {
-            recipe.name: cast(RowLearner, recipe.family.build(expert_spec(spec, recipe))) for recipe in self._recipes
-        }
-        self.mixture = ExpertMixture([*self.experts], regression=spec.task == "regression")
-        self._label_type = np.float64 if self.mixture.regression else np.int64
-        self._chunk = REST_ROWS if self.row_exact(spec) else _CHUNK_ROWS
-        self._take_turns()
+        regression, exact = spec.task == "regression", self.row_exact(spec)
+        self._label_type = np.float64 if regression else np.int64
+        self._rests = exact
+        self.horizon = Horizon() if exact and not regression else None
+        self._chunk = _CHUNK_ROWS if not exact else BLOCK if self.horizon else REST_ROWS
+        self.team = self._new_team()
+        self.second: Team | None = None
+        self._read()
 
-    def _take_turns(self) -> None:
-        """Prepare for the awake experts: where each one writes, and which column sets they read."""
-        awake = {self.mixture.names[place] for place in self.mixture.awake}
-        recipes_awake = [recipe for recipe in self._recipes if recipe.name in awake]
-        self._turns = [
-            (self.experts[recipe.name], recipe.columns, recipe.family.row_weights) for recipe in recipes_awake
-        ]
-        self._out_of_one = self._room(1)
-        self._views_of_one = [*self._out_of_one]
-        self.columns.read = {recipe.columns for recipe in recipes_awake}
+    def _new_team(self, classes: int = 0) -> Team:
+        team = Team(self._spec, self._recipes, self._rests)
+        for _ in range(classes):
+            team.add_class()
+        return team
 
-    def _room(self, n: int) -> Floats:
-        """Room for the awake experts' predictions: numbers and deviations (A, 2, n), or probabilities (A, n, K)."""
-        return np.empty((len(self._turns), *((2, n) if self.mixture.regression else (n, self.mixture.classes))))
+    @property
+    def _teams(self) -> tuple[Team, ...]:
+        return (self.team,) if self.second is None else (self.team, self.second)
 
-    def _ask(self, X: Floats) -> Floats:
-        """The awake experts' predictions, in the form of ``_room``."""
-        sets, out, value = self.columns.of(X), self._room(len(X)), np.empty(len(X), dtype=np.int64)
-        for (expert, columns, _), own in zip(self._turns, out if out.size else (), strict=False):
-            expert.predict_into(sets[columns], value, own)
-        return out
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return self.team.mixture.rows if self.horizon is None else self.horizon.rows
+
+    def _read(self) -> None:
+        """Make the column sets that are read."""
+        self.columns.read = self.team.read if self.second is None else self.team.read | self.second.read
+
+    def _predict(self, X: Floats) -> Prediction:
+        sets = self.columns.of(X)
+        return self._mixed([team.mixture.predict(team.ask(sets, len(X))) for team in self._teams], NO_VALUE, NONE_GIVEN)
 
     def _learn(self, X: Floats, y: NDArray[Any], numbers: Floats, weights: Floats) -> Prediction:
-        """Predict, then learn one chunk; experts may rest afterwards."""
-        sets, n, value = self.columns.absorb(X, numbers), len(X), np.empty(len(X), dtype=np.int64)
-        out = self._out_of_one if n == 1 else self._room(n)
-        for (expert, columns, weighs), own in zip(self._turns, self._views_of_one if n == 1 else out, strict=True):
-            expert.learn_into(sets[columns], numbers, NONE_GIVEN, weights if weighs else NONE_GIVEN, value, own)
-        mixed = self.mixture.learn(out, y, weights)
-        if n and self._chunk == REST_ROWS and self.mixture.rows % REST_ROWS == 0:
-            self.mixture.decide()
-            self._take_turns()
+        """Predict, then learn one chunk; experts may rest and teams begin or end afterwards."""
+        sets = self.columns.absorb(X, numbers)
+        mixed = self._mixed([team.learn(sets, y, numbers, weights) for team in self._teams], y, weights)
+        if self._rests and self.rows % self._chunk == 0:
+            if self.horizon is not None:
+                self._judge(self.horizon)
+            self._read()
         return mixed
+
+    def _mixed(self, found: list[Prediction], y: NDArray[Any], weights: Floats) -> Prediction:
+        """The prediction of one team, or of both (core.learners.auto.horizon)."""
+        first = found[0]
+        if self.horizon is not None and first.probabilities is not None and first.probabilities.shape[1]:
+            second = found[1].probabilities if len(found) > 1 else None
+            other = first.probabilities[:0] if second is None else second
+            mix_teams(first.probabilities, other, y, weights, self.horizon.state, first.value)
+        return first
+
+    def _judge(self, horizon: Horizon) -> None:
+        """A second team begins, or one of the two ends."""
+        ends, begins = horizon.judge()
+        if ends:
+            if self.second is not None and horizon.share > 0.5:
+                self.team = self.second
+            self.second = self._new_team(self.team.mixture.classes) if begins else None
+            horizon.begin()
 
     def add_class(self) -> None:
         """One more class, for every expert."""
-        for expert in self.experts.values():
-            expert.add_class()
-        self.mixture.add_class()
-        self._take_turns()
+        for team in self._teams:
+            team.add_class()
+        self._read()
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        return in_chunks(lambda part: self.mixture.predict(self._ask(part)), chunks(0, _CHUNK_ROWS, len(X)), X)
+        return in_chunks(self._predict, chunks(0, _CHUNK_ROWS, len(X)), X)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -141,15 +168,15 @@ class Auto(Nested):
         weights = NONE_GIVEN if weights is None else weights
         if len(X) == 1:
             return self._learn(X, own, numbers, weights)
-        return in_chunks(self._learn, chunks(self.mixture.rows, self._chunk, len(X)), X, own, numbers, weights)
+        return in_chunks(self._learn, chunks(self.rows, self._chunk, len(X)), X, own, numbers, weights)
 
     def forget(self) -> None:
-        """Every expert that can discounts its past, and the weights start again."""
-        for expert in self.experts.values():
-            if isinstance(expert, Forgetful):
-                expert.forget()
-        self.mixture.forget()
-        self._take_turns()
+        """Every expert that can discounts its past, and the weights start again; a second team ends."""
+        self.team.forget()
+        self.second = None
+        if self.horizon is not None:
+            self.horizon.begin()
+        self._read()
 
     def extend(self, other: Self, places: Ints) -> None:
         """Continue for a learner with fewer columns; see ``core.contract.Extensible``.
@@ -157,16 +184,13 @@ class Auto(Nested):
         Experts that cannot continue start again, with its classes.
         """
         self.columns.extend(other.columns, places)
-        anew = []
-        for recipe in self._recipes:
-            mine, smaller = self.experts[recipe.name], other.experts.get(recipe.name)
-            at = self.columns.places(recipe.columns, places, other.columns)
-            if at is not None and isinstance(mine, Extensible) and type(mine) is type(smaller):
-                mine.extend(smaller, at)
-            else:
-                anew.append(recipe.name)
-        self.mixture.extend(other.mixture, anew)
-        self._take_turns()
+        self.team.extend(other.team, self.columns, other.columns, places)
+        if self.horizon is not None and other.horizon is not None:
+            self.horizon.state[:] = other.horizon.state
+            if other.second is not None:
+                self.second = self._new_team(other.second.mixture.classes)
+                self.second.extend(other.second, self.columns, other.columns, places)
+        self._read()
 
     def weights(self) -> None:
         """None: the mixture is not linear."""
@@ -175,38 +199,68 @@ class Auto(Nested):
     def posterior(self, view: View) -> Header:
         """Every expert with its share, its family and its own posterior over the columns that it reads.
 
-        Those of the family "labels" read none.
+        Those of the family "labels" read none; those of a second team are named ``new_NAME``.
         """
-        shares = zip(self.mixture.names, self.mixture.weights.tolist(), strict=True)
-        found: Header = {name: {"share": share, "family": "labels", "posterior": None} for name, share in shares}
-        for recipe in self._recipes:
-            own = self.experts[recipe.name].posterior(self.columns.view(recipe.columns, view))
-            found[recipe.name] |= {"family": recipe.algorithm, "posterior": own}
-        return {"experts": found}
+        found = [team.posterior(self.columns, view) for team in self._teams]
+        for experts, (_, share) in zip(found, self._shares(), strict=True):
+            for own in experts.values():
+                own["share"] *= share
+        merged = (
+            (start + name, own)
+            for experts, (start, _) in zip(found, self._shares(), strict=True)
+            for name, own in experts.items()
+        )
+        return {"experts": dict(merged)}
+
+    def _shares(self) -> list[tuple[str, float]]:
+        """What the names of each team's experts begin with, and its share."""
+        if self.second is None or self.horizon is None:
+            return [("", 1.0)]
+        return [("", 1.0 - self.horizon.share), (_NEW, self.horizon.share)]
+
+    def _named(self, found: Iterable[list[Header]]) -> list[Header]:
+        """The experts of all teams, with names and weights as of `auto`."""
+        return [
+            own | {"expert": start + own["expert"], "weight": share * own["weight"]}
+            for experts, (start, share) in zip(found, self._shares(), strict=True)
+            for own in experts
+        ]
 
     def info(self) -> Header:
-        """Rows, and every expert with its weight and its performance."""
-        return {"rows": self.mixture.rows, "experts": self.mixture.report()}
+        """Rows, and every expert with its weight and its performance; those of a second team are named ``new_NAME``."""
+        return {"rows": self.rows, "experts": self._named(team.mixture.report() for team in self._teams)}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory the state holds."""
-        return super().nbytes + self.object_bytes
+        """Bytes of memory the state holds, with room for a second team while there is none."""
+        room = 0 if self.horizon is None or self.second is not None else self.team.nbytes
+        return super().nbytes + room + self.object_bytes
 
     def parts(self) -> dict[str, Any]:
-        """Columns, experts and mixture."""
-        return {"columns": self.columns, **self.experts, "mixture": self.mixture}
+        """Columns, experts and mixture; where there may be a second team, that and what decides about it."""
+        found = {"columns": self.columns, **self.team.parts()}
+        if self.horizon is not None:
+            found["horizon"] = self.horizon
+        return found if self.second is None else found | {"second": self.second}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Load a state from ``to_arrays``; see ``core.contract.Learner``."""
-        if set(header) != set(self.parts()):
-            raise ValueError(f"the state must be one of {sorted(self.parts())}")
         fresh = type(self)(self._spec)
+        if "second" in header and fresh.horizon is not None:
+            fresh.second = self._new_team()
+        own, second, horizon = fresh.parts(), fresh.second, fresh.horizon
+        if set(header) != set(own) or (second is not None and set(header["second"]) != set(second.parts())):
+            raise ValueError(f"the state must be one of {sorted(own)}")
         Nested.load_arrays(fresh, arrays, header)
-        if fresh.mixture.resting.any() and self._chunk != REST_ROWS:
-            raise ValueError("experts that learn in blocks never rest")
-        self.columns, self.experts, self.mixture = fresh.columns, fresh.experts, fresh.mixture
-        self._take_turns()
+        fresh.team.settle()
+        if second is not None and horizon is not None:
+            second.settle()
+            if second.mixture.classes != fresh.team.mixture.classes:
+                raise ValueError("the teams know different classes")
+            if second.mixture.rows != horizon.state[AGE]:
+                raise ValueError("the second team has learned other rows")
+        self.columns, self.team, self.second, self.horizon = fresh.columns, fresh.team, second, horizon
+        self._read()
 
     def explain(self, x: Floats) -> Header:
         """What each expert predicts for one row x (1, d).
@@ -215,14 +269,9 @@ class Auto(Nested):
             ``experts``: for each awake expert that reads columns, its name, its weight, and its probabilities of the
             ``classes``, in their order, or its ``prediction``; ``classes``: their indices; ``ambiguity``: None.
         """
-        weights, out = self.mixture.weights.tolist(), self._ask(x)
-        out = (out[:, 0] if len(out) else out).tolist()
+        sets = self.columns.of(x)
         return {
-            "classes": [*range(self.mixture.classes)],
-            "experts": [
-                {"expert": self.mixture.names[at], "weight": weights[at]}
-                | ({"prediction": own[0]} if self.mixture.regression else {"probabilities": own})
-                for at, own in zip(self.mixture.awake, out, strict=False)
-            ],
+            "classes": [*range(self.team.mixture.classes)],
+            "experts": self._named(team.explain(sets) for team in self._teams),
             "ambiguity": None,
         }

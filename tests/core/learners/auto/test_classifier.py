@@ -121,7 +121,7 @@ def test_it_tells_what_each_expert_counts_for():
     built.learn(*ring(800))
     told = built.info()
     assert 800 == told["rows"]
-    assert [*built.experts, *LABELS] == [one["expert"] for one in told["experts"]]
+    assert [*built.team.experts, *LABELS] == [one["expert"] for one in told["experts"]]
     assert 1.0 == pytest.approx(sum(one["weight"] for one in told["experts"]))
     accuracy = {one["expert"]: one["accuracy"] for one in told["experts"]}
     assert accuracy["fesl_c_random"] > 0.8 > accuracy["rls"]
@@ -134,9 +134,9 @@ def test_an_explanation_is_what_each_expert_says():
     built.learn(X, y)
     told = built.explain(X[:1])
     assert [0, 1] == told["classes"]
-    assert [*built.experts] == [one["expert"] for one in told["experts"]]
+    assert [*built.team.experts] == [one["expert"] for one in told["experts"]]
     rls = next(one for one in told["experts"] if one["expert"] == "rls")
-    expected = built.experts["rls"].predict(np.ascontiguousarray(X[:1])).probabilities[0]
+    expected = built.team.experts["rls"].predict(np.ascontiguousarray(X[:1])).probabilities[0]
     assert_allclose(expected, rls["probabilities"])
     weights = {one["expert"]: one["weight"] for one in built.info()["experts"]}
     assert weights["rls"] == rls["weight"]
@@ -151,8 +151,8 @@ def test_it_goes_on_with_further_columns():
     more.extend(few, np.array([0, 2, 3]))
     read = {one.name: one.columns for one in recipes(Spec("classification", 3, {"size": "medium"}))}
     for name in ("rls", "dynamic_odm", "fesl_c_products", "dfop_001_products"):
-        expected = few.experts[name].predict(few.columns.of(X)[read[name]])
-        told = more.experts[name].predict(more.columns.of(wider)[read[name]])
+        expected = few.team.experts[name].predict(few.columns.of(X)[read[name]])
+        told = more.team.experts[name].predict(more.columns.of(wider)[read[name]])
         assert_allclose(expected.probabilities, told.probabilities)
     weights = {one["expert"]: one["weight"] for one in more.info()["experts"]}
     assert 0.0 == weights["vigow"] == weights["fesl_c_random"]

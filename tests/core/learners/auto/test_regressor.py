@@ -107,14 +107,14 @@ def test_it_tells_what_each_expert_counts_for_and_says():
     X, y = series(500)
     built.learn(X, y)
     told = {one["expert"]: one for one in built.info()["experts"]}
-    assert [*built.experts, "last_value", "stack", "stack_slow"] == [*told]
+    assert [*built.team.experts, "last_value", "stack", "stack_slow"] == [*told]
     assert 1.0 == pytest.approx(sum(one["weight"] for one in told.values()))
     assert told["rls_lagged"]["mse"] < 0.1 * told["last_value"]["mse"] < told["dfop"]["mse"]
     explained = built.explain(X[:1])
     assert [] == explained["classes"]
     dfop = explained["experts"][0]
     assert {"expert", "weight", "prediction"} == set(dfop)
-    assert built.experts["dfop"].predict(X[:1]).value[0] == dfop["prediction"]
+    assert built.team.experts["dfop"].predict(X[:1]).value[0] == dfop["prediction"]
 
 
 def test_it_goes_on_with_further_columns():

@@ -58,10 +58,10 @@ def test_those_that_rest_learn_and_say_nothing():
     built = learner("classification")
     built.learn(X[:2048], y[:2048])
     asleep = resting(built)
-    before = {name: built.experts[name].info()["rows"] for name in asleep}
+    before = {name: built.team.experts[name].info()["rows"] for name in asleep}
     built.learn(X[2048:2300], y[2048:2300])
     assert before
-    assert before == {name: built.experts[name].info()["rows"] for name in asleep}
+    assert before == {name: built.team.experts[name].info()["rows"] for name in asleep}
     assert not set(asleep) & {one["expert"] for one in built.explain(X[:1])["experts"]}
     assert {0.0} == {one["weight"] for one in built.info()["experts"] if one["resting"]}
 

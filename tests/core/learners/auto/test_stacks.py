@@ -49,7 +49,7 @@ def test_a_sum_is_better_than_the_best_pick():
     y = np.where(np.arange(6000) // 1500 % 2, X @ [1.0, 2.0, 0.0], X @ [2.0, 1.0, 0.5]) + X[:, 0] * X[:, 2]
     learner = auto(3)
     predicted = learner.learn(X, y + 0.1 * RNG.normal(size=6000)).value
-    report = {one["expert"]: one for one in learner.mixture.report()}
+    report = {one["expert"]: one for one in learner.team.mixture.report()}
     assert {"last_value", "stack", "stack_slow"} < {*report}
     assert np.mean((predicted - y)[3000:] ** 2) < 0.5 * np.var(y)
     assert 1.0 == pytest.approx(sum(one["weight"] for one in report.values()))

@@ -1,0 +1,125 @@
+r"""The second horizon of `auto`: where its classes go clearly worse, a team of new experts learns beside the old one.
+
+Experts that have seen thousands of rows forget them slowly after an abrupt change; new ones have nothing to forget, but
+know little at first. With u the fading share of rows whose class was wrong (rate max(1/t, .001)) and e that among the
+last B = 64, decided at every absolute row number divisible by B, so that it does not depend on how a client cuts rows:
+
+    alarm       e > u + 3 sqrt(u (1 - u) / B), from row 512
+    begins      a new team at an alarm; also instead of one that has learned 512 rows
+    ends        after 2048 rows; whenever one team has to go, the better one stays: the new one if s > 1/2
+
+    p   = (1 - s) p_old + s p_new            s = 1/2 at first
+    s  <- (1 - eps) s p_new,y / p_y + eps/2  fixed share on log loss, eps = .001, y the row's class
+
+A row of weight c has p^c in the place of p. It costs nothing while there is no second team.
+
+Source: Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998; Bifet, Gavalda: Learning from
+Time-Changing Data with Adaptive Windowing, SDM 2007, for models that are built at an alarm, beside the old ones.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from core.contract import CLASSES, CLASSES_IN, TABLE, VECTOR, Floats, Ints, direct
+from core.numerics.weighting import FIXED_SHARE, LOSS_RATE
+from core.state.layout import WHOLE, Array, Holder, Layout, Range
+
+BLOCK, BEGIN, YOUNG, LIFE = 64, 512, 512, 2048
+"""B; the first row of an alarm; rows of a second team before another may replace it, and before it ends."""
+ROWS, USUAL, RECENT, AGE, SHARE = range(5)
+"""Places in the state: rows; u; the number of wrong ones since the last row number divisible by B; rows of the second
+team, 0: there is none; s."""
+_DEVIATIONS = 3.0
+
+
+@direct
+@njit(
+    f"void({TABLE}, {TABLE}, {CLASSES_IN}, {VECTOR}, {VECTOR}, {CLASSES})",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def mix_teams(P: Floats, Q: Floats, y: Ints, weights: Floats, state: Floats, value: Ints) -> None:
+    """Mix the probabilities of the old team, P, with those of the new one, Q, into P and its classes.
+
+    Args:
+        P: (n, K), changed if there is a new team.
+        Q: (n, K), or (0, K): there is none.
+        y: (n,) classes, which move the state, or (0,): nothing is learned.
+        weights: (n,) of the rows, or (0,): every row counts once.
+        state: (5,) see ROWS and the others.
+        value: (n,) the most probable classes of P; changed likewise.
+    """
+    for i in range(P.shape[0]):
+        old, new, s = 0.0, 0.0, state[SHARE]
+        if Q.shape[0]:
+            if y.shape[0]:
+                old, new = P[i, y[i]], Q[i, y[i]]
+            value[i] = 0
+            for k in range(P.shape[1]):
+                P[i, k] = (1.0 - s) * P[i, k] + s * Q[i, k]
+                if P[i, k] > P[i, value[i]]:
+                    value[i] = k
+        if not y.shape[0]:
+            continue
+        error = 1.0 if value[i] != y[i] else 0.0
+        state[ROWS] += 1.0
+        state[USUAL] += max(1.0 / state[ROWS], LOSS_RATE) * (error - state[USUAL])
+        state[RECENT] += error
+        if Q.shape[0]:
+            weight = weights[i] if weights.shape[0] else 1.0
+            odds = (1.0 - s) / s * math.exp(weight * math.log(old / new))
+            state[SHARE] = (1.0 - FIXED_SHARE) / (1.0 + odds) + 0.5 * FIXED_SHARE
+            state[AGE] += 1.0
+
+
+class Horizon(Holder):
+    """When a second team of experts lives, and its share.
+
+    State: state (5,), see ROWS and the others.
+    """
+
+    layout = Layout(
+        {
+            "state": Array(
+                5,
+                places={
+                    ROWS: WHOLE,
+                    USUAL: Range(0.0, 1.0),
+                    RECENT: Range(0.0, BLOCK, whole=True),
+                    AGE: Range(0.0, LIFE, whole=True),
+                    SHARE: Range(0.5 * FIXED_SHARE, 1.0 - 0.5 * FIXED_SHARE),
+                },
+            )
+        }
+    )
+
+    def __init__(self) -> None:
+        self.state = np.array([0.0, 0.0, 0.0, 0.0, 0.5])
+
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return int(self.state[ROWS])
+
+    @property
+    def share(self) -> float:
+        """That of the second team."""
+        return float(self.state[SHARE])
+
+    def judge(self) -> tuple[bool, bool]:
+        """Whether the second team, if one lives, has to go, or to replace the old one, and whether a new one begins.
+
+        Called at row numbers divisible by BLOCK.
+        """
+        rows, usual, recent, age, _ = self.state
+        self.state[RECENT] = 0.0
+        alarm = rows >= BEGIN and recent / BLOCK > usual + _DEVIATIONS * math.sqrt(usual * (1.0 - usual) / BLOCK)
+        begins = bool(alarm and (age == 0.0 or age >= YOUNG))
+        return begins or age >= LIFE, begins
+
+    def begin(self) -> None:
+        """Leave out what is known of a second team."""
+        self.state[AGE], self.state[SHARE] = 0.0, 0.5

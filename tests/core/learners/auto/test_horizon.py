@@ -1,0 +1,164 @@
+"""A second team of `auto`: when it begins and ends, what both say together, and that no client decides any of it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Spec
+from core.learners.auto.horizon import AGE, BEGIN, BLOCK, LIFE, RECENT, ROWS, SHARE, USUAL, YOUNG, Horizon, mix_teams
+from core.learners.catalogue import find
+from core.learners.learner import NO_VALUE, NONE_GIVEN
+from tests.core.learners.streams import state
+
+AUTO = find("auto")
+TURN = 2 * BEGIN
+
+
+def learner(dimension=4, classes=2, task="classification"):
+    built = AUTO.build(Spec(task, dimension, AUTO.complete({}), seed=3))
+    for _ in range(classes):
+        built.add_class()
+    return built
+
+
+def turning(rows, seed=0):
+    """Curved classes, other ones from row TURN on; fewer rows are the first ones of more."""
+    rng = np.random.default_rng(seed)
+    A, X = rng.normal(size=(4, 4)), rng.normal(size=(rows, 4))
+    y = ((X @ A) * X).sum(axis=1) > 0.5
+    y[TURN:] = (X[TURN:, :2] ** 2).sum(axis=1) < 1.4
+    return X, y.astype(np.int64)
+
+
+def learned(rows=TURN + 3 * BLOCK):
+    built, (X, y) = learner(), turning(rows)
+    built.learn(X, y)
+    return built
+
+
+def test_both_teams_are_mixed_as_the_equations_say():
+    """Probabilities, classes, share and counters of plain Python, weighted or not; a prediction learns nothing."""
+    rng = np.random.default_rng(1)
+    P, Q = rng.dirichlet(np.ones(3), (2, 200))
+    y, weights, made = rng.integers(0, 3, 200), rng.uniform(0.2, 3.0, 200), P.copy()
+    for given in (NONE_GIVEN, weights):
+        P, own, s, value = made.copy(), Horizon().state, 0.5, np.zeros(200, dtype=np.int64)
+        mix_teams(P, Q, y, given, own, value)
+        for i in range(200):
+            assert_allclose((1 - s) * made[i] + s * Q[i], P[i])
+            weight = given[i] if given.size else 1.0
+            old, new = (1 - s) * made[i, y[i]] ** weight, s * Q[i, y[i]] ** weight
+            s = 0.999 * new / (old + new) + 0.0005
+        assert_array_equal(P.argmax(axis=1), value)
+        wrong = (value != y).sum()
+        assert_allclose([200, wrong / 200, wrong, 200, s], own)
+        before = own.copy()
+        mix_teams(P, Q, NO_VALUE, NONE_GIVEN, own, value)
+        assert_array_equal(before, own)
+
+
+def test_one_team_is_left_as_it_is():
+    """Its rows and errors are counted, and nothing else changes, to the bit."""
+    P = np.random.default_rng(1).dirichlet(np.ones(2), 10)
+    own, value, told = Horizon().state, P.argmax(axis=1), P.copy()
+    mix_teams(told, P[:0], 1 - value, NONE_GIVEN, own, value)
+    assert_array_equal(P, told)
+    assert [10.0, 1.0, 10.0, 0.0, 0.5] == own.tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "recent", "age", "expected"),
+    [
+        (BEGIN - BLOCK, 40, 0, (False, False)),
+        (BEGIN, 40, 0, (True, True)),
+        (BEGIN, 12, 0, (False, False)),
+        (BEGIN, 40, YOUNG - BLOCK, (False, False)),
+        (BEGIN, 40, YOUNG, (True, True)),
+        (BEGIN, 6, LIFE, (True, False)),
+    ],
+)
+def test_when_it_begins_and_ends(rows, recent, age, expected):
+    """An alarm of three deviations, from row BEGIN; not while another one is young; its life is bounded."""
+    horizon = Horizon()
+    horizon.state[[ROWS, USUAL, RECENT, AGE]] = rows, 0.1, recent, age
+    assert expected == horizon.judge()
+    assert 0.0 == horizon.state[RECENT]
+
+
+def test_after_a_turn_it_is_soon_right_again():
+    """A second team begins within a few blocks, and at the end of its life the better one has stayed."""
+    X, y = turning(TURN + LIFE + 1024)
+    built = learner()
+    told = [built.learn(X[:TURN], y[:TURN])]
+    assert built.second is None
+    told.append(built.learn(X[TURN : TURN + 1024], y[TURN : TURN + 1024]))
+    assert built.second is not None
+    second, names = built.second, [one["expert"] for one in built.info()["experts"]]
+    assert [f"new_{name}" for name in names[: len(names) // 2]] == names[len(names) // 2 :]
+    assert 1.0 == pytest.approx(sum(one["weight"] for one in built.info()["experts"]))
+    told.append(built.learn(X[TURN + 1024 :], y[TURN + 1024 :]))
+    assert built.second is None
+    assert built.team is second
+    assert (np.concatenate([one.value for one in told])[TURN + 512 :] == y[TURN + 512 :]).mean() > 0.85
+
+
+def test_rows_one_by_one_and_a_state_that_comes_back_give_the_same_bits():
+    """While a second team lives, predictions and states are those of blocks; a new class is new to both teams."""
+    X, y = turning(TURN + 512)
+    whole, cut, loaded = learned(), learner(), learner()
+    for at in range(TURN + 3 * BLOCK):
+        cut.learn(X[at : at + 1], y[at : at + 1])
+    assert whole.second is not None
+    assert state(whole) == state(cut)
+    loaded.load_arrays(*whole.to_arrays())
+    assert state(loaded) == state(whole)
+    assert whole.nbytes == loaded.nbytes
+    for built in (whole, loaded):
+        built.add_class()
+    rest = slice(TURN + 3 * BLOCK, None)
+    assert_array_equal(whole.predict(X[rest]).probabilities, loaded.predict(X[rest]).probabilities)
+    y[-9:] = 2
+    assert_array_equal(whole.learn(X[rest], y[rest]).probabilities, loaded.learn(X[rest], y[rest]).probabilities)
+    assert state(whole) == state(loaded)
+    assert {"new_rls", "rls"} < {one["expert"] for one in whole.explain(X[:1])["experts"]}
+
+
+def test_predictions_change_nothing_and_are_those_that_learning_gives():
+    """With two teams as with one."""
+    X, _ = turning(8, seed=5)
+    built = learned()
+    before = state(built)
+    told = [built.predict(X[at : at + 1]).probabilities[0] for at in range(8)]
+    assert_array_equal(told, built.predict(X).probabilities)
+    assert before == state(built)
+    assert_array_equal(told[:1], built.learn(X[:1], np.zeros(1, dtype=np.int64)).probabilities)
+
+
+def test_a_second_team_that_does_not_fit_is_refused():
+    """Other classes, other rows, or one of numbers: the learner stays as it was."""
+    built, other = learned(), learner()
+    arrays, header = built.to_arrays()
+    before = state(other)
+    aged = {**arrays, "horizon.state": arrays["horizon.state"] + [0, 0, 0, 1, 0]}
+    fewer = {name: array for name, array in arrays.items() if not name.startswith("second.")}
+    numbers = learner(classes=0, task="regression")
+    for target, changed, told in [(other, (aged, header), "other rows"), (other, (fewer, header), "array")]:
+        with pytest.raises((ValueError, KeyError), match=told):
+            target.load_arrays(*changed)
+    with pytest.raises(ValueError, match="must be one of"):
+        numbers.load_arrays(numbers.to_arrays()[0], numbers.to_arrays()[1] | {"second": {}})
+    assert before == state(other)
+
+
+def test_it_goes_on_with_further_columns_and_ends_when_all_is_forgotten():
+    """A wider learner takes both teams; ``forget`` leaves one."""
+    few, more = learned(), learner(5)
+    more.extend(few, np.array([0, 1, 2, 4]))
+    assert few.horizon.state[SHARE] == more.horizon.state[SHARE]
+    X, y = turning(TURN + 512)
+    wider = np.ascontiguousarray(np.insert(X[-256:], 3, 0.0, axis=1))
+    assert (more.learn(wider, y[-256:]).value == y[-256:]).mean() > 0.7
+    few.forget()
+    assert few.second is None
+    assert 0.0 == few.horizon.state[AGE]
+    assert {"rls"} == {one["expert"] for one in few.info()["experts"] if one["expert"].endswith("rls")}
