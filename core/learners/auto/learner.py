@@ -2,8 +2,8 @@
 
     X  -columns->  raw, scaled, random, products, lagged  -experts->  P  -mixture->  prediction
 
-Experts and mixture are a team. For classes, a second one begins where the first goes clearly worse, and both are mixed
-(core.learners.auto.horizon).
+Experts and their mixture are a team. When the error rate of a classification jumps, a second team begins, and both are
+mixed (core.learners.auto.horizon).
 
 Every expert learns every row, except resting ones (core.learners.auto.resting). An expert that takes no row weights
 counts each row once; the mixture applies the weights. Experts and column sets: core.learners.auto.experts;
@@ -22,7 +22,7 @@ from core.features.scaling import scaler_bytes
 from core.learners.algorithm import COSINE_COST
 from core.learners.auto.columns import Columns
 from core.learners.auto.experts import LAGGED, LAGGED_LABELS, RANDOM, expert_spec, random_features, recipes
-from core.learners.auto.horizon import AGE, BLOCK, Horizon, mix_teams
+from core.learners.auto.horizon import AGE, BLOCK, TEAM_BYTES_MAX, Horizon, mix_teams
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
 from core.learners.auto.team import Team
@@ -35,7 +35,6 @@ _CHUNK_ROWS = 1024
 may rest they are REST_ROWS, and for classes BLOCK."""
 _NEW = "new_"
 """What the names of a second team's experts begin with."""
-
 
 _STACK_COST = 8.0
 """Floating-point operations of the stacks for every pair of experts."""
@@ -68,7 +67,7 @@ class Auto(Nested):
         drawn = 8 * random_features(spec) * (spec.dimension + 1) if RANDOM in read else 0
         teams = own + mixed
         if spec.task != "regression" and cls.row_exact(spec):
-            teams = 2 * teams + Horizon().nbytes
+            teams += _room(teams) + Horizon().nbytes
         return teams + lags + drawn + scaler_bytes("robust", spec.dimension) + cls.object_bytes
 
     @classmethod
@@ -146,8 +145,9 @@ class Auto(Nested):
         if ends:
             if self.second is not None and horizon.share > 0.5:
                 self.team = self.second
+            begins = begins and bool(_room(self.team.nbytes))
             self.second = self._new_team(self.team.mixture.classes) if begins else None
-            horizon.begin()
+            horizon.restart()
 
     def add_class(self) -> None:
         """One more class, for every expert."""
@@ -175,7 +175,7 @@ class Auto(Nested):
         self.team.forget()
         self.second = None
         if self.horizon is not None:
-            self.horizon.begin()
+            self.horizon.restart()
         self._read()
 
     def extend(self, other: Self, places: Ints) -> None:
@@ -233,8 +233,8 @@ class Auto(Nested):
     @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds, with room for a second team while there is none."""
-        room = 0 if self.horizon is None or self.second is not None else self.team.nbytes
-        return super().nbytes + room + self.object_bytes
+        held = super().nbytes + self.object_bytes
+        return held if self.horizon is None or self.second is not None else held + _room(self.team.nbytes)
 
     def parts(self) -> dict[str, Any]:
         """Columns, experts and mixture; where there may be a second team, that and what decides about it."""
@@ -249,16 +249,14 @@ class Auto(Nested):
         if "second" in header and fresh.horizon is not None:
             fresh.second = self._new_team()
         own, second, horizon = fresh.parts(), fresh.second, fresh.horizon
-        if set(header) != set(own) or (second is not None and set(header["second"]) != set(second.parts())):
+        if set(header) != set(own):
             raise ValueError(f"the state must be one of {sorted(own)}")
         Nested.load_arrays(fresh, arrays, header)
         fresh.team.settle()
-        if second is not None and horizon is not None:
-            second.settle()
-            if second.mixture.classes != fresh.team.mixture.classes:
-                raise ValueError("the teams know different classes")
-            if second.mixture.rows != horizon.state[AGE]:
-                raise ValueError("the second team has learned other rows")
+        if second is not None and second.mixture.classes != fresh.team.mixture.classes:
+            raise ValueError("the teams know different classes")
+        if horizon is not None and horizon.state[AGE] != (0 if second is None else second.mixture.rows):
+            raise ValueError("the second team has learned other rows")
         self.columns, self.team, self.second, self.horizon = fresh.columns, fresh.team, second, horizon
         self._read()
 
@@ -275,3 +273,8 @@ class Auto(Nested):
             "experts": self._named(team.explain(sets) for team in self._teams),
             "ambiguity": None,
         }
+
+
+def _room(team: int) -> int:
+    """Bytes of a second team beside one of so many, or 0: there is none."""
+    return team if team <= TEAM_BYTES_MAX else 0

@@ -1,5 +1,6 @@
 """A team of `auto`: experts and the mixture of their predictions (core.learners.auto.learner)."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -126,6 +127,13 @@ class Team(Nested):
     def parts(self) -> dict[str, Any]:
         """Experts and mixture."""
         return {**self.experts, "mixture": self.mixture}
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: object) -> None:
+        """Load a state from ``to_arrays``; after a ``ValueError`` the team is unusable."""
+        if not isinstance(header, dict) or set(header) != set(self.parts()):
+            raise ValueError(f"the state of a team must be one of {sorted(self.parts())}")
+        super().load_arrays(arrays, header)
+        self.settle()
 
     def settle(self) -> None:
         """Take turns by a state that has just been loaded; refuse experts that rest where they may not."""

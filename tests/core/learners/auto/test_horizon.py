@@ -135,19 +135,36 @@ def test_predictions_change_nothing_and_are_those_that_learning_gives():
 
 
 def test_a_second_team_that_does_not_fit_is_refused():
-    """Other classes, other rows, or one of numbers: the learner stays as it was."""
-    built, other = learned(), learner()
-    arrays, header = built.to_arrays()
-    before = state(other)
+    """Of other rows, of other classes, missing, damaged, or one of numbers: the learner stays as it was."""
+    built, other, third = learned(), learner(), learned()
+    (arrays, header), before = built.to_arrays(), state(other)
+    third.second.add_class()
     aged = {**arrays, "horizon.state": arrays["horizon.state"] + [0, 0, 0, 1, 0]}
-    fewer = {name: array for name, array in arrays.items() if not name.startswith("second.")}
+    alone = {name: array for name, array in arrays.items() if not name.startswith("second.")}
+    one = {name: own for name, own in header.items() if name != "second"}
     numbers = learner(classes=0, task="regression")
-    for target, changed, told in [(other, (aged, header), "other rows"), (other, (fewer, header), "array")]:
-        with pytest.raises((ValueError, KeyError), match=told):
+    for target, changed, told in [
+        (other, (aged, header), "other rows"),
+        (other, (alone, one), "other rows"),
+        (other, third.to_arrays(), "different classes"),
+        (other, (arrays, header | {"second": 5}), "a team must be"),
+        (other, (arrays, header | {"second": {}}), "a team must be"),
+        (numbers, (numbers.to_arrays()[0], numbers.to_arrays()[1] | {"second": {}}), "must be one of"),
+    ]:
+        with pytest.raises(ValueError, match=told):
             target.load_arrays(*changed)
-    with pytest.raises(ValueError, match="must be one of"):
-        numbers.load_arrays(numbers.to_arrays()[0], numbers.to_arrays()[1] | {"second": {}})
     assert before == state(other)
+
+
+def test_a_large_team_stays_alone(monkeypatch):
+    """Beyond TEAM_BYTES_MAX no second team begins, and no memory is counted for one."""
+    room = learner().nbytes
+    monkeypatch.setattr("core.learners.auto.learner.TEAM_BYTES_MAX", 1000)
+    built, (X, y) = learner(), turning(TURN + 3 * BLOCK)
+    assert built.nbytes < 0.6 * room
+    built.learn(X, y)
+    assert built.second is None
+    assert 0.0 == built.horizon.state[AGE]
 
 
 def test_it_goes_on_with_further_columns_and_ends_when_all_is_forgotten():
