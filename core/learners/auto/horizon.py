@@ -1,10 +1,10 @@
 r"""The second horizon of `auto`: when its error rate jumps, a team of new experts learns beside the old one.
 
 Experts that have seen thousands of rows forget them slowly after an abrupt change; new ones have nothing to forget, but
-know little at first. With u the fading share of rows whose class was wrong (rate max(1/t, .001)) and e that among the
-last B = 64, decided at every absolute row number divisible by B, so that it does not depend on how a client cuts rows:
+know little at first. With u the fading share of rows whose class was wrong (rate max(1/t, .001)), and e the number of
+wrong ones among the last B = 64, at every absolute row number divisible by B, however a client cuts rows:
 
-    alarm       e > u + 3 sqrt(u (1 - u) / B), from row 512
+    alarm       e > B u + 3 sqrt(B u (1 - u) + 1), from row 512; by the 1, it takes four errors where there were none
     begins      a new team at an alarm; also instead of one that has learned 512 rows
     ends        after 2048 rows; whenever one team has to go, the better one stays: the new one if s > 1/2
 
@@ -118,7 +118,8 @@ class Horizon(Holder):
         """
         rows, usual, recent, age, _ = self.state
         self.state[RECENT] = 0.0
-        alarm = rows >= BEGIN and recent / BLOCK > usual + _DEVIATIONS * math.sqrt(usual * (1.0 - usual) / BLOCK)
+        variance = BLOCK * usual * (1.0 - usual) + 1.0
+        alarm = rows >= BEGIN and recent > BLOCK * usual + _DEVIATIONS * math.sqrt(variance)
         begins = bool(alarm and (age == 0.0 or age >= YOUNG))
         return begins or age >= LIFE, begins
 

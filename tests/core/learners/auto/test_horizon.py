@@ -71,7 +71,8 @@ def test_one_team_is_left_as_it_is():
     [
         (BEGIN - BLOCK, 40, 0, (False, False)),
         (BEGIN, 40, 0, (True, True)),
-        (BEGIN, 12, 0, (False, False)),
+        (BEGIN, 14, 0, (False, False)),
+        (BEGIN, 15, 0, (True, True)),
         (BEGIN, 40, YOUNG - BLOCK, (False, False)),
         (BEGIN, 40, YOUNG, (True, True)),
         (BEGIN, 6, LIFE, (True, False)),
@@ -83,6 +84,14 @@ def test_when_it_begins_and_ends(rows, recent, age, expected):
     horizon.state[[ROWS, USUAL, RECENT, AGE]] = rows, 0.1, recent, age
     assert expected == horizon.judge()
     assert 0.0 == horizon.state[RECENT]
+
+
+def test_single_errors_are_no_jump():
+    """Where hardly any row was wrong, it takes four of a block."""
+    horizon = Horizon()
+    for wrong in range(1, 5):
+        horizon.state[[ROWS, USUAL, RECENT]] = BEGIN, 0.0, wrong
+        assert (wrong == 4, wrong == 4) == horizon.judge()
 
 
 def test_after_a_turn_it_is_soon_right_again():
