@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 from core.contract import Spec
 from core.learners.algorithm import Algorithm
 from core.learners.families import SINGLE
+from core.learners.forest.algorithms import FOREST
 from core.learners.neighbours import NEAREST
 
 Size = Literal["small", "medium", "large"]
@@ -23,11 +24,15 @@ RAW, SCALED, RANDOM, PRODUCTS, LAGGED = range(5)
 """The column sets."""
 
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
-EXPERTS = SINGLE | {NEAREST.id: NEAREST}
+EXPERTS = SINGLE | {NEAREST.id: NEAREST, FOREST.id: FOREST}
 """The learners that experts may have."""
-COLUMNS_MAX: Final = {"vigo": 128, "vigow": 128, "neighbours": 32}
-"""Most columns for a family that factors a matrix of them per class, or looks at many rows; beyond it the family is
-left out."""
+COLUMNS_MAX: Final = {"vigo": 128, "vigow": 128, "neighbours": 32, "forest": 32}
+"""Most columns for a family that factors a matrix of them per class, or holds many rows or boxes; beyond it the family
+is left out."""
+SIZE_PARAMS: Final[dict[tuple[str, Size], dict[str, Any]]] = {("forest", "large"): {"trees": 10, "nodes": 1024}}
+"""Parameters of an expert that differ in a size of `auto`."""
+GROWING: Final = frozenset({"forest"})
+"""Families whose states are large after many rows, but small at first."""
 SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
 """Most columns for a column set; beyond it the set is left out, so that no expert on it has more than 255."""
 LAGGED_LABELS = 2
@@ -65,6 +70,7 @@ _CLASSIFIERS = (
     Recipe("dfop_003_random", "dfop", RANDOM, {"forgetting_rate": 0.003}, 1),
     Recipe("dfop_001_products", "dfop", PRODUCTS, {"forgetting_rate": 0.001}, 1),
     Recipe("neighbours", "neighbours", SCALED, {}, 1),
+    Recipe("forest", "forest", SCALED, {}, 1),
     Recipe("vigo", "vigo", RAW, {}, 2),
     Recipe("rls_random", "rls", RANDOM, {}, 2),
     Recipe("rls_products", "rls", PRODUCTS, {}, 2),
@@ -114,6 +120,6 @@ def width(spec: Spec, columns: int) -> int:
 
 def expert_spec(spec: Spec, recipe: Recipe) -> Spec:
     """The spec of an expert's learner; declared ranges belong to the unchanged columns."""
-    params = recipe.family.complete(recipe.params)
+    params = recipe.family.complete(recipe.params | SIZE_PARAMS.get((recipe.algorithm, spec.params["size"]), {}))
     ranges = spec.ranges if recipe.columns == RAW else ()
     return replace(spec, dimension=width(spec, recipe.columns), params=params, ranges=ranges)

@@ -21,7 +21,7 @@ from core.features.lags import LagColumns
 from core.features.scaling import scaler_bytes
 from core.learners.algorithm import COSINE_COST
 from core.learners.auto.columns import Columns
-from core.learners.auto.experts import LAGGED, LAGGED_LABELS, RANDOM, expert_spec, random_features, recipes
+from core.learners.auto.experts import GROWING, LAGGED, LAGGED_LABELS, RANDOM, expert_spec, random_features, recipes
 from core.learners.auto.horizon import AGE, BLOCK, TEAM_BYTES_MAX, Horizon, mix_teams
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
@@ -59,15 +59,16 @@ class Auto(Nested):
     def state_bytes(cls, spec: Spec, classes: int) -> int:
         """Bytes of the scaler, random features, experts and mixture, the last two twice if there may be two teams."""
         experts = recipes(spec)
-        own = sum(recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts)
+        own = [recipe.family.state_bytes(expert_spec(spec, recipe), classes) for recipe in experts]
         mixture = ExpertMixture([recipe.name for recipe in experts], regression=spec.task == "regression")
         mixed = mixture.layout.bytes(**mixture.sizes(classes)) + mixture.object_bytes
         read = {recipe.columns for recipe in experts}
         lags = LagColumns(spec.dimension, 1, LAGGED_LABELS).nbytes if LAGGED in read else 0
         drawn = 8 * random_features(spec) * (spec.dimension + 1) if RANDOM in read else 0
-        teams = own + mixed
+        teams = sum(own) + mixed
         if spec.task != "regression" and cls.row_exact(spec):
-            teams += _room(teams) + Horizon().nbytes
+            later = sum(size for size, recipe in zip(own, experts, strict=True) if recipe.algorithm in GROWING)
+            teams += _room(teams, teams - later) + Horizon().nbytes
         return teams + lags + drawn + scaler_bytes("robust", spec.dimension) + cls.object_bytes
 
     @classmethod
@@ -145,7 +146,7 @@ class Auto(Nested):
         if ends:
             if self.second is not None and horizon.share > 0.5:
                 self.team = self.second
-            begins = begins and bool(_room(self.team.nbytes))
+            begins = begins and bool(_room(self.team.nbytes, self.team.lasting_bytes))
             self.second = self._new_team(self.team.mixture.classes) if begins else None
             horizon.restart()
 
@@ -234,7 +235,9 @@ class Auto(Nested):
     def nbytes(self) -> int:
         """Bytes of memory the state holds, with room for a second team while there is none."""
         held = super().nbytes + self.object_bytes
-        return held if self.horizon is None or self.second is not None else held + _room(self.team.nbytes)
+        if self.horizon is None or self.second is not None:
+            return held
+        return held + _room(self.team.nbytes, self.team.lasting_bytes)
 
     def parts(self) -> dict[str, Any]:
         """Columns, experts and mixture; where there may be a second team, that and what decides about it."""
@@ -275,6 +278,6 @@ class Auto(Nested):
         }
 
 
-def _room(team: int) -> int:
-    """Bytes of a second team beside one of so many, or 0: there is none."""
-    return team if team <= TEAM_BYTES_MAX else 0
+def _room(team: int, lasting: int) -> int:
+    """Bytes of a second team beside one of so many, ``lasting`` of them from its first row on; 0 if there is none."""
+    return team if lasting <= TEAM_BYTES_MAX else 0

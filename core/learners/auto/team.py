@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from core.contract import Extensible, Floats, Forgetful, Header, Ints, Prediction, Spec
 from core.learners.auto.columns import Columns
-from core.learners.auto.experts import Recipe, expert_spec
+from core.learners.auto.experts import GROWING, Recipe, expert_spec
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
 from core.learners.learner import NONE_GIVEN, RowLearner
@@ -123,6 +123,12 @@ class Team(Nested):
             | ({"prediction": own[0]} if self.mixture.regression else {"probabilities": own})
             for at, own in zip(self.mixture.awake, out, strict=False)
         ]
+
+    @property
+    def lasting_bytes(self) -> int:
+        """Bytes that a team of so many classes has from its first row on."""
+        growing = [recipe.name for recipe in self._recipes if recipe.algorithm in GROWING]
+        return self.nbytes - sum(self.experts[name].nbytes for name in growing)
 
     def parts(self) -> dict[str, Any]:
         """Experts and mixture."""

@@ -113,7 +113,7 @@ def test_a_set_keeps_the_order_of_first_appearance(labels):
         clashing = [old for old in plain if key(old) == key(label) and not same(old, label)]
         assert typed(clashing[:1] or [None]) == typed([found.clash(label)])
         if clashing:
-            with pytest.raises(ValueError, match="one key"):
+            with pytest.raises(ValueError, match="same key"):
                 found.add(label)
             continue
         if not any(same(label, old) for old in plain):

@@ -1,0 +1,1 @@
+"""An aggregated Mondrian forest, an expert of `auto`."""
