@@ -82,6 +82,7 @@ _REGRESSIONS = (
     Recipe("rls_lagged", "rls", LAGGED, {}, 0),
     Recipe("dfop_003_lagged", "dfop", LAGGED, {"forgetting_rate": 0.003}, 0),
     Recipe("dfop_03_lagged", "dfop", LAGGED, {"forgetting_rate": 0.03}, 0),
+    Recipe("ga2m", "ga2m", SCALED, {}, 0),
     Recipe("dfop_003_no_bias", "dfop", RAW, {"forgetting_rate": 0.003, "bias": False}, 1),
     Recipe("dfop_003_random", "dfop", RANDOM, {"forgetting_rate": 0.003}, 1),
     Recipe("dfop_001_products", "dfop", PRODUCTS, {"forgetting_rate": 0.001}, 1),

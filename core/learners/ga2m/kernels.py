@@ -1,4 +1,4 @@
-r"""GA2M: a classifier that adds up one number for the bin of every column, and one for that of every pair of columns.
+r"""GA2M: a model that adds up one number for the bin of every column, and one for that of every pair of columns.
 
 For a row z of scaled columns, with B bins of a column and C of each column in a pair (learner.py)
 
@@ -15,7 +15,7 @@ Per row of class y, for every cell c that it is in:
 r is the learning rate. Every cell has steps of its own, so that one that is seldom seen still learns fast; together
 they move s_k by 4 |g_k| at most: of many cells that are new at once, a single row would be certain. Weights start at
 zero, so a pair that adds nothing to its columns stays small. Thresholds, stripes and interactions of two columns are
-exact to a bin; a row costs a look-up per cell.
+exact to a bin; a row costs a look-up per cell. This is for classes; numbers.py has the steps for numbers.
 
 Two classes have one column w = w_1 - w_0, which makes softmax the logistic loss; at the third class it becomes
 [-w/2, w/2, 0], the same probabilities. Reported probabilities are p (1 - K e) + e with e = 1e-6. A row of weight c has
@@ -48,7 +48,7 @@ _VALUE_MAX = 1e75
 
 
 @njit(cache=True, nogil=True)
-def _find_cells(Z: Floats, i: int, B: int, C: int, u: Floats, found: Ints) -> None:
+def find_cells(Z: Floats, i: int, B: int, C: int, u: Floats, found: Ints) -> None:
     """The cells of row i into ``found``; u (d,) is scratch."""
     d = Z.shape[1]
     for j in range(d):
@@ -90,7 +90,7 @@ def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Flo
     u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
     s, p = np.empty(W.shape[1]), np.empty(P.shape[1])
     for i in range(Z.shape[0]):
-        _find_cells(Z, i, B, C, u, found)
+        find_cells(Z, i, B, C, u, found)
         _predict_row(W, found, s, p)
         report_row(p, i, P, value)
 
@@ -127,7 +127,7 @@ def learn_rows(
     u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
     s, p, g, steps = np.empty(m), np.empty(K), np.empty(m), np.empty(cells_of_row)
     for i in range(Z.shape[0]):
-        _find_cells(Z, i, B, C, u, found)
+        find_cells(Z, i, B, C, u, found)
         _predict_row(W, found, s, p)
         report_row(p, i, P, value)
         if K < 2:

@@ -1,4 +1,4 @@
-"""The learner behind GA2M; kernels.py has its equations."""
+"""The learner behind GA2M; kernels.py has its equations for classes, numbers.py for numbers."""
 
 from itertools import combinations
 from typing import ClassVar
@@ -6,8 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from core.contract import Floats, Header, Ints, Spec
-from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
-from core.learners.learner import RowLearner
+from core.features.label_range import HIGH, LOW, ROWS
+from core.learners.ga2m.kernels import learn_rows, predict_rows
+from core.learners.ga2m.numbers import MEAN, NOISE, NUMBER_MAX, SQUARE_MAX, VARIANCE, VARIANCE_FIRST, number_rows
+from core.learners.learner import NONE_GIVEN, RowLearner
 from core.learners.linear import column_count, linear_model, with_class
 from core.learners.posterior import View
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
@@ -49,20 +51,28 @@ def active(spec: Spec) -> int:
 class Ga2m(RowLearner):
     """The learner behind ``ga2m``.
 
-    State, for m columns (one up to two classes, else one per class):
+    State, for m columns (one for numbers and up to two classes, else one per class):
         W (cells, m)  weights
-        G (cells, m)  sums of squared gradients
+        G (cells, m)  sums of squared gradients; for numbers the variances P
+        labels (6,)   for numbers: range, rows, mean, variance and noise of the labels
         rows (1,)     rows learned
     """
 
     layout: ClassVar = Layout(
         {
-            "weights": Array("cells", "columns", within=WEIGHT_MAX, at="W"),
+            "weights": Array("cells", "columns", within=NUMBER_MAX, at="W"),
             "gradients": Array("cells", "columns", within=NOT_NEGATIVE, at="G"),
+            "labels": Array(
+                6,
+                within=SQUARE_MAX,
+                places={ROWS: WHOLE, VARIANCE: NOT_NEGATIVE, NOISE: NOT_NEGATIVE},
+                ordered=[(LOW, HIGH)],
+            ),
             "rows": Array(1, within=WHOLE),
         }
     )
     object_bytes: ClassVar = 500
+    deviates: ClassVar = True
     pairwise: ClassVar = True
     """Scores are sums over columns and pairs of columns."""
 
@@ -71,7 +81,8 @@ class Ga2m(RowLearner):
         self._shape = column_bins(spec.dimension), pair_bins(spec), active(spec)
         self.rate = float(spec.params["learning_rate"])
         self.W, self.G = np.zeros((2, cells(spec), 1))
-        self.rows = np.zeros(1)
+        self.labels, self.rows = np.zeros(6), np.zeros(1)
+        self.forget()
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
@@ -92,17 +103,23 @@ class Ga2m(RowLearner):
 
     def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
         """Predict rows."""
-        predict_rows(X, *self._shape, self.W, out, value)
+        if self.regression:
+            number_rows(X, NONE_GIVEN, NONE_GIVEN, *self._shape, self.W, self.G, self.labels, out)
+        else:
+            predict_rows(X, *self._shape, self.W, out, value)
 
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts."""
         del discounts
-        learn_rows(X, y, weights, *self._shape, self.rate, self.W, self.G, out, value)
+        if self.regression:
+            number_rows(X, y, weights, *self._shape, self.W, self.G, self.labels, out)
+        else:
+            learn_rows(X, y, weights, *self._shape, self.rate, self.W, self.G, out, value)
         self.rows += X.shape[0]
 
     def forget(self) -> None:
         """Make the steps as long as at the start; the weights stay."""
-        self.G[:] = 0.0
+        self.G[:] = VARIANCE_FIRST if self.regression else 0.0
 
     def weights(self) -> None:
         """None: the scores are not linear in the columns."""
@@ -111,7 +128,8 @@ class Ga2m(RowLearner):
     def posterior(self, view: View) -> Header:
         """The curves: of each column, and of each pair, the edges between its bins and the number of each bin."""
         (B, C, _), d = self._shape, self.spec.dimension
-        W = linear_model(self.W.T, len(self.W), self.classes, _FIRST_TWO).coefficients  # (K, cells)
+        classes = None if self.regression else self.classes
+        W = linear_model(self.W.T, len(self.W), classes, _FIRST_TWO).coefficients  # (K, cells)
         wanted, curves, begin = {*view.wanted.tolist()}, dict[str, Header](), d * B
         for j in view.wanted.tolist():
             curves[view.names[j]] = self._curve(view, [j], B, W[:, j * B : (j + 1) * B])
@@ -120,7 +138,7 @@ class Ga2m(RowLearner):
                 name, own = f"{view.names[a]} x {view.names[b]}", W[:, begin : begin + C * C].reshape(-1, C, C)
                 curves[name] = self._curve(view, [a, b], C, own)
             begin += C * C
-        return {"curves": curves, "bias": dict(zip(view.outputs, W[:, -1], strict=True))}
+        return {"curves": curves, "bias": dict(zip(view.outputs, W[:, -1] + self.labels[MEAN], strict=True))}
 
     def _curve(self, view: View, columns: list[int], bins: int, values: Floats) -> Header:
         centre, spread = view.affine or (np.zeros(self.spec.dimension), np.ones(self.spec.dimension))

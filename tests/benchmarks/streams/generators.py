@@ -168,3 +168,37 @@ def chess_board(seed: int = 0, rows: int = 20_000, squares: int = 4) -> Stream:
     u, v = X.T - 0.5
     turned = np.array([np.cos(angle) * u - np.sin(angle) * v, np.sin(angle) * u + np.cos(angle) * v])
     return X, (np.floor((turned + 0.5) * squares).sum(axis=0) % 2).astype(np.int64)
+
+
+def friedman(seed: int = 0, rows: int = 10_000) -> tuple[Floats, Floats]:
+    """Friedman's first function of five of ten columns, other ones in each third of the rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((rows, 10))
+    columns = np.array([rng.permutation(10)[:5] for _ in range(3)])[np.arange(rows) * 3 // rows]
+    a, b, c, d, e = np.take_along_axis(X, columns, axis=1).T
+    return X, 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e + rng.normal(size=rows)
+
+
+def planes(seed: int = 0, rows: int = 10_000) -> tuple[Floats, Floats]:
+    """Breiman's two planes: which one it is depends on the sign of the first of ten columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-1, 2, (rows, 10)).astype(float)
+    X[:, 0] = rng.choice([-1.0, 1.0], rows)
+    first, second = 3 + X[:, 1:4] @ [3.0, 2.0, 1.0], -3 + X[:, 4:7] @ [3.0, 2.0, 1.0]
+    return X, np.where(X[:, 0] > 0, first, second) + rng.normal(size=rows)
+
+
+def stairs(seed: int = 0, rows: int = 10_000) -> tuple[Floats, Floats]:
+    """Steps of a column whose direction depends on another one, and of the product of two others."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 10, (rows, 5))
+    y = np.floor(X[:, 0]) * np.where(X[:, 1] > 5, 1, -1) + np.floor(X[:, 2] * X[:, 3] / 10)
+    return X, y + rng.normal(size=rows) / 2
+
+
+def kinks(seed: int = 0, rows: int = 10_000) -> tuple[Floats, Floats]:
+    """A threshold, the sign of a product, and an absolute value of normal columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 6))
+    y = 3.0 * (X[:, 0] > 0) + 3.0 * (X[:, 1] * X[:, 2] > 0) + np.abs(X[:, 3])
+    return X, y + 0.3 * rng.normal(size=rows)

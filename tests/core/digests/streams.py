@@ -71,6 +71,7 @@ STREAMS = {
     "fesl_s": Stream("fesl_s"),
     "fesl_s regression": Stream("fesl_s", "regression", weights=False),
     "ga2m": Stream("ga2m"),
+    "ga2m regression": Stream("ga2m", "regression"),
     "auto": Stream("auto", config={"params": {"size": "small"}}),
     "auto regression": Stream("auto", "regression"),
     "class costs": Stream("fesl_c", config={"labels": [*LABELS], "class_costs": {"UP": 5, "0": 2}, "watch": ERRORS}),

@@ -54,6 +54,70 @@ def test_it_adds_up_cells(classes):
     assert_allclose(oracle(Z, y, classes, weights), told, atol=5e-6)
 
 
+def regression(dimension):
+    return GA2M.build(Spec("regression", dimension, GA2M.complete({})))
+
+
+def number_oracle(Z, y, weights):
+    """A number and a variance per named cell; numbers and deviations a priori, if no label is far away."""
+    B, C, q, first = 32, 8, 1e-3, 0.1
+    w, P, told, R = {}, {}, [], 0.0
+    for i, (z, label, weight) in enumerate(zip(Z, y, weights, strict=True)):
+        u = 0.5 * (1 + z / np.sqrt(2 + z**2))
+        found = [("all",)] + [(j, int(B * u[j])) for j in range(len(z))]
+        found += [(i, j, int(C * u[i]), int(C * u[j])) for i in range(len(z)) for j in range(i + 1, len(z))]
+        s = (y[:i].mean() if i else 0.0) + sum(w.get(cell, 0.0) for cell in found)
+        reach = 0.1 * np.ptp(y[:i]) if i >= 20 else np.inf
+        told.append((np.clip(s, y[:i].min() - reach, y[:i].max() + reach) if i else s, np.sqrt(R)))
+        e = label - s if i else 0.0
+        R += max(1 / (i + 1), 0.002) * (e * e - R)
+        V = y[: i + 1].var()
+        r = max(R / V, 1e-6) if V > 0 else 1.0
+        total = sum(P.get(cell, first) for cell in found)
+        for cell in found:
+            k = P.get(cell, first) / (total + r / weight)
+            w[cell] = w.get(cell, 0.0) + k * e
+            P[cell] = min(P.get(cell, first) * (1 - k) + q * r * first, first)
+    return np.transpose(told)
+
+
+def test_it_adds_up_numbers():
+    """Numbers and deviations of a plain Python loop over named cells, with row weights; a block equals its rows."""
+    rng = np.random.default_rng(0)
+    Z, weights = rng.normal(size=(1200, 4)), rng.uniform(0.2, 3.0, 1200)
+    y = np.where(Z[:, 0] > 0, 3.0, -1.0) * np.sign(Z[:, 1]) + rng.normal(size=1200) / 9 + 40.0
+    told, rows = regression(4).learn(Z, y, None, weights), regression(4)
+    assert_allclose(number_oracle(Z, y, weights), [told.value, told.std], rtol=1e-9)
+    one_by_one = [rows.learn(Z[i : i + 1], y[i : i + 1], None, weights[i : i + 1]).value[0] for i in range(1200)]
+    assert told.value.tolist() == one_by_one
+    assert ((told.value - y)[900:] ** 2).mean() < 0.2 * y.var()
+
+
+def test_one_wild_label_spoils_little():
+    """It widens the range of the labels once; fifty rows later numbers are what they were."""
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(600, 3))
+    y = np.abs(Z[:, 0]) + rng.normal(size=600) / 9
+    wild = y.copy()
+    wild[400] = 1e12
+    told = regression(3).learn(Z, wild).value
+    assert ((told - y)[450:] ** 2).mean() < 0.5 * y.var()
+
+
+def test_numbers_that_change_are_learned_sooner_after_forgetting():
+    """What the cells know counts as unsure again."""
+    rng = np.random.default_rng(2)
+    Z, errors = rng.normal(size=(3000, 3)), []
+    y = np.where(np.arange(3000) < 2500, 1.0, -1.0) * np.sign(Z[:, 0])
+    for forgets in (True, False):
+        built = regression(3)
+        built.learn(Z[:2500], y[:2500])
+        if forgets:
+            built.forget()
+        errors.append(((built.learn(Z[2500:], y[2500:]).value - y[2500:]) ** 2).mean())
+    assert errors[0] < 0.8 * errors[1]
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_one_row_in_cells_that_are_all_new_decides_little(classes):
     """It moves a score by four times its gradient at most, however many cells it is in."""
