@@ -10,10 +10,11 @@ r"""The mixtures behind `auto`, compiled: the experts' predictions of a row beco
     choice    r = sum_e b_e t_e                             exponential weights: eta = .5, loss [argmax t_e != y]
     mixture   p = c q + (1 - c) r                           of q against r: eta = .2, losses of their classes; c = .5
 
-each with a fixed share of .001. The pool combines: experts that err on different rows make a model better than any of
-them. The choice picks: it is soon as good as the best expert, while the pool still learns. The class is the most
-probable one, of equals the first; no probability is below 1e-6. A row of weight c counts c times: losses, gradients and
-curvatures are multiplied by it.
+each with a fixed share of .001. From row 200 on, where one class has more than .95 of the labels so far, nearly all
+experts err on the same rows: then choice and mixture lose -ln t_ey, -ln q_y and -ln r_y, and the mixture's eta is 1.
+The pool combines: experts that err on different rows make a model better than any of them. The choice picks: it is soon
+as good as the best expert, while the pool still learns. The class is the most probable one, of equals the first; no
+probability is below 1e-6. A row of weight c counts c times: losses, gradients and curvatures are multiplied by it.
 
 Four experts of labels need no columns. With n_k the labels k so far and n_jk those that came after a label j,
 
@@ -59,6 +60,7 @@ SLOPE_MIN, SLOPE_MAX, CURVATURE_FIRST, CURVATURE_MAX = 0.02, 20.0, 1.0, 1000.0
 POOL_FIRST, POOLED_FIRST, COUNT_MAX = 3.0, 0.5, 1e20
 VALUE_MAX, LOSS_MAX = 1e300, 1e301
 _CHOICE_RATE, _TOP_RATE, _RATE, _CAP = 0.5, 0.2, 0.3, 4.0
+_RARE_BEGIN, _COMMON, _RARE_TOP_RATE = 200, 0.95, 1.0
 _SCALE_MIN, _SCALE_MAX, _FAR = 1e-140, 1e140, 1e3
 """Outside of these there are no stacks: squares would be no numbers; and how far from the mixture an expert counts."""
 _ORDER_DECAYS = np.array([0.999, 0.98])
@@ -144,6 +146,13 @@ def _first_largest(values: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _losses(p: Floats, y: int, rare: bool) -> tuple[float, float]:
+    """What probabilities p (K,) lose by a row of class y, and whether their class is wrong."""
+    wrong = 1.0 if _first_largest(p) != y else 0.0
+    return -math.log(max(p[y], _CLIP)) if rare else wrong, wrong
+
+
+@njit(cache=True, nogil=True)
 def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> None:
     """Add label y to the counts."""
     last = int(counters[LAST])
@@ -184,7 +193,7 @@ def mix_classes(
     """
     A, K = awake.shape[0], p.shape[1]
     own, logs, tempered, features = np.empty((9, A)), np.empty((A, K)), np.empty((A, K)), np.empty((A, K))
-    mixed, top, wrong, missed = np.empty((2, K)), np.empty(2), np.empty(A), np.empty(2)
+    mixed, top, lost, lost_by = np.empty((2, K)), np.empty(2), np.empty(A), np.empty(2)
     q, r = mixed[0], mixed[1]
     _copy(table, awake, own, False)
     for i in range(p.shape[0]):
@@ -211,16 +220,17 @@ def mix_classes(
         counters[LOSS] += rate * (error - counters[LOSS])
         counters[RECENT] += error
         _note_use(own, c)
+        rare = counters[ROWS] > _RARE_BEGIN and labels[0, 0].max() > _COMMON * labels[0, 0].sum()
         for a in range(A):
             _fit_slope(own, a, y[i], logs[a], tempered[a], weight)
-            wrong[a] = 1.0 if _first_largest(tempered[a]) != y[i] else 0.0
-            own[FIGURE, a] += rate * (1.0 - wrong[a] - own[FIGURE, a])
+            lost[a], missed = _losses(tempered[a], y[i], rare)
+            own[FIGURE, a] += rate * (1.0 - missed - own[FIGURE, a])
         weighting.fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight)
-        weighting.weigh_and_share(own[WEIGHT], wrong, 0.0, _CHOICE_RATE * weight)
+        weighting.weigh_and_share(own[WEIGHT], lost, 0.0, _CHOICE_RATE * weight)
         for side in range(2):
             top[side] = 1.0 - c if side else c
-            missed[side] = 1.0 if _first_largest(mixed[side]) != y[i] else 0.0
-        weighting.weigh_and_share(top, missed, 0.0, _TOP_RATE * weight)
+            lost_by[side], _ = _losses(mixed[side], y[i], rare)
+        weighting.weigh_and_share(top, lost_by, 0.0, (_RARE_TOP_RATE if rare else _TOP_RATE) * weight)
         counters[POOLED] = top[0]
         _count_label(y[i], weight, labels, counters)
     if y.shape[0]:

@@ -23,11 +23,14 @@ ALGORITHMS = (
         tasks=("classification", "regression"),
         summary="Adds up one number per bin of each column and pair of columns: thresholds, stripes, interactions.",
         paper="Lou, Caruana, Gehrke, Hooker: Accurate Intelligible Models with Pairwise Interactions, KDD 2013",
-        equation="p = softmax(Σⱼ fⱼ(zⱼ) + Σᵢⱼ fᵢⱼ(zᵢ, zⱼ)), f constant in bins; AdaGrad on each of them; numbers: the sum, by a diagonal Kalman filter",
+        equation=(
+            "p = softmax(Σⱼ fⱼ(zⱼ) + Σᵢⱼ fᵢⱼ(zᵢ, zⱼ)), f constant in bins; AdaGrad on each of them; numbers: the sum, "
+            "by a diagonal Kalman filter"
+        ),
         use_when=(
             "Boundaries are thresholds, stripes or interactions of two columns: 89.9 % if no plane separates the "
-            "classes (dfop 60.2), at three quarters of dfop's cost; numbers of that kind with squared errors of .15 of the "
-            "variance (dfop .44); robust to outliers."
+            "classes (dfop 60.2), at three quarters of dfop's cost; numbers of that kind with squared errors of .15 of "
+            "the variance (dfop .44); robust to outliers."
         ),
         params=(_RATE, _PAIRS, SCALING),
         learner="core.learners.ga2m.learner:Ga2m",

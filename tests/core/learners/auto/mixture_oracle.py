@@ -39,10 +39,13 @@ class Oracle:
         self.v += np.divide(0.15 * g, np.sqrt(self.G), out=np.zeros_like(g), where=self.G > 0)
         right = t.argmax(axis=1) == y
         self.right += (right - self.right) * max(1 / self.rows, 1e-3)
-        self.b *= np.exp(-0.5 * weight * ~right)
+        rare = self.rows > 200 and self.counts[0][0].max() > 0.95 * self.counts[0][0].sum()
+        logs_of = [-np.log(np.maximum(own, 1e-4)) for own in (t[:, y], q[y], r[y])]
+        lost, eta = (logs_of, 1.0) if rare else ((~right, q.argmax() != y, r.argmax() != y), 0.2)
+        self.b *= np.exp(-0.5 * weight * lost[0])
         self.b = 0.999 * self.b / self.b.sum() + 0.001 / len(self.b)
-        c = self.c * np.exp(-0.2 * weight * (q.argmax() != y))
-        other = (1 - self.c) * np.exp(-0.2 * weight * (r.argmax() != y))
+        c = self.c * np.exp(-eta * weight * lost[1])
+        other = (1 - self.c) * np.exp(-eta * weight * lost[2])
         self.c = 0.999 * c / (c + other) + 0.0005
         self._count(y, weight)
 

@@ -29,10 +29,11 @@ def ring(rows, seed=0, columns=3):
     return X, ((X[:, :2] ** 2).sum(axis=1) < 1.4).astype(np.int64)
 
 
-def said(rows, classes, experts=3, seed=0):
-    """Probabilities (E, n, K) of experts, the second of which is right mostly, and labels."""
+def said(rows, classes, experts=3, seed=0, common=0.0):
+    """Probabilities (E, n, K) of experts, the second of which is right mostly, and labels, a share of them the last."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, rows)
+    y[rng.random(rows) < common] = classes - 1
     P = rng.dirichlet(np.full(classes, 0.7), (experts, rows))
     P[1] = 0.6 * np.eye(classes)[np.where(rng.random(rows) < 0.8, y, 0)] + 0.4 * P[1]
     P[2, ::7] = np.eye(classes)[0]
@@ -52,9 +53,10 @@ def mixture(classes, experts=3):
 
 @pytest.mark.parametrize("classes", [1, 2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_mixture_is_that_of_its_equations(classes, weighted):
-    """Probabilities, classes and all weights of a plain Python loop, with and without row weights."""
-    P, y = said(300, classes)
+@pytest.mark.parametrize("common", [0.0, 0.97])
+def test_the_mixture_is_that_of_its_equations(classes, weighted, common):
+    """Probabilities, classes and all weights of a plain Python loop, with or without row weights and a common class."""
+    P, y = said(300, classes, common=common)
     weights = np.random.default_rng(1).uniform(0.1, 3.0, 300)
     built, oracle = mixture(classes), Oracle(3, classes)
     expected = [oracle.learn(P[:, i], int(y[i]), weights[i] if weighted else 1.0) for i in range(300)]
