@@ -5,7 +5,7 @@
 --      last a summary of version v0, or '', and how many of the caller's connections listen to its notices
 -- Most appends have one segment without ids or a state and no summary, are made at the head, and follow another one of
 -- their writer. They are written here; _JOIN and _APPEND would do the same, with tables and closures that take several
--- times as long.
+-- times as long (tests/service/test_append_quick.py compares both).
 if ARGV[11] == '1' and ARGV[13] == '' and ARGV[14] == '' and ARGV[15] == '0' and ARGV[16] == '' then
   local writer = 'w:' .. ARGV[4]
   local meta = redis.call('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code', writer)
