@@ -12,7 +12,7 @@ wrong ones among the last B = 64, at every absolute row number divisible by B, h
     s  <- (1 - eps) s p_new,y / p_y + eps/2  fixed share on log loss, eps = .001, y the row's class
 
 A row of weight c counts with p_new,y^c and p_old,y^c. Without a second team only errors are counted. No second team
-begins beside one of more than 4 MB: building it would hold up other models for more than some 30 ms.
+begins that has more than 4 MB from its first row on: building it would hold up other models for more than some 30 ms.
 
 Source: Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998; Bifet, Gavalda: Learning from
 Time-Changing Data with Adaptive Windowing, SDM 2007, for models that are built at an alarm, beside the old ones.

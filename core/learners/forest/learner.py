@@ -14,6 +14,7 @@ from core.state.layout import WHOLE, Array, Counts, Layout, Range
 
 FIRST_NODES = 64
 """Nodes of the arrays at first: they double up to M."""
+_DOUBLED_MAX = 12
 
 
 class Forest(RowLearner):
@@ -144,8 +145,11 @@ class Forest(RowLearner):
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         del found
         room, used = held["nodes"].shape[1], held["used"]
-        if room > self._most or (used > room).any():
-            raise ValueError("nodes: more than there may be")
+        if (
+            room not in {min(FIRST_NODES << doubled, self._most) for doubled in range(_DOUBLED_MAX)}
+            or (used > room).any()
+        ):
+            raise ValueError("nodes: room for as many as there never is")
         if (held["nodes"][..., COLUMN] >= self.spec.dimension).any() or (held["low"] > held["high"]).any():
             raise ValueError("nodes: a column that is not there, or a box that ends before it begins")
         for tree, seen, count in zip(held["nodes"], held["seen"], used.astype(int), strict=True):

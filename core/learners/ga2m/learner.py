@@ -1,5 +1,6 @@
 """The learner behind GA2M; kernels.py has its equations for classes, numbers.py for numbers."""
 
+from collections.abc import Mapping
 from itertools import combinations
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from core.learners.ga2m.numbers import MEAN, NOISE, NUMBER_MAX, SQUARE_MAX, VARI
 from core.learners.learner import NONE_GIVEN, RowLearner
 from core.learners.linear import column_count, linear_model, with_class
 from core.learners.posterior import View
-from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
+from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
 
 _FIRST_TWO = (-0.5, 0.5)
 
@@ -151,3 +152,8 @@ class Ga2m(RowLearner):
     def info(self) -> Header:
         """Rows learned, and the number of cells."""
         return {"rows": int(self.rows[0]), "cells": len(self.W)}
+
+    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
+        del found
+        if self.regression and (held["G"] > VARIANCE_FIRST).any():
+            raise ValueError("gradients: a variance larger than at first")

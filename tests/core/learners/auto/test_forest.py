@@ -189,6 +189,16 @@ def test_used_nodes_must_be_there():
             learner(classes=0).load_arrays(arrays, header)
 
 
+@pytest.mark.parametrize("room", [0, 1, 63, 65])
+def test_room_is_what_doubling_makes(room):
+    """With any other room, learning would never end or never grow."""
+    arrays, header = learner().to_arrays()
+    for name in ("nodes", "seen", "low", "high"):
+        arrays[name] = np.zeros((3, room, arrays[name].shape[2]))
+    with pytest.raises(ValueError, match="room"):
+        learner(nodes=1024, classes=0).load_arrays(arrays, header)
+
+
 def test_auto_is_better_on_cells_for_it():
     """What is cut along many columns: the forest has a say, and `auto` is right more often."""
     drawn = np.random.default_rng(3).uniform(size=(3000, 6))

@@ -104,6 +104,14 @@ def test_one_wild_label_spoils_little():
     assert ((told - y)[450:] ** 2).mean() < 0.5 * y.var()
 
 
+def test_a_variance_is_never_larger_than_at_first():
+    """What would make a step of no number is refused."""
+    arrays, header = regression(3).to_arrays()
+    arrays["gradients"][5] = 1e308
+    with pytest.raises(ValueError, match="variance"):
+        regression(3).load_arrays(arrays, header)
+
+
 def test_numbers_that_change_are_learned_sooner_after_forgetting():
     """What the cells know counts as unsure again."""
     rng = np.random.default_rng(2)
