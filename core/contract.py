@@ -106,6 +106,7 @@ class Spec:
     seed: int = 0  # of every draw the learner makes
     ranges: tuple[tuple[float, float] | None, ...] = ()
     """The declared (minimum, maximum) of every encoded column, None if it has none; () if no column has one."""
+    lagged: int = 0  # how many of the columns, the last ones, are lag columns (core.features.lags)
 
 
 ALARM_COLUMNS_MAX = 10

@@ -291,13 +291,14 @@ class Config(Checked):
         return max([*costs.values(), *([] if all_named else [1.0])])
 
     def spec(self, dimension: int, ranges: Floats | None = None) -> Spec:
-        """What the learner of ``dimension`` encoded columns is built from.
+        """What the learner of ``dimension`` encoded columns, with lag columns, is built from.
 
         ``ranges``: (2, D) declared ends of what the learner sees, NaN where there are none; None: of no column.
         """
         pairs = [] if ranges is None else ranges.T.tolist()
         declared = tuple(None if math.isnan(low) or math.isnan(high) else (low, high) for low, high in pairs)
-        return Spec(self.task, dimension, self.params, self.seed, declared if any(declared) else ())
+        lagged = dimension - (dimension - self.lag_width(0)) // (1 + self.lags)
+        return Spec(self.task, dimension, self.params, self.seed, declared if any(declared) else (), lagged)
 
     @property
     def lag_classes(self) -> int | None:

@@ -28,6 +28,10 @@ class View(NamedTuple):
         """The names of the columns asked for."""
         return [self.names[at] for at in self.wanted]
 
+    def first(self, d: int) -> "View":
+        """The view of a learner of the first d columns."""
+        return self._replace(names=self.names[:d], wanted=self.wanted[self.wanted < d])
+
     def widened(self, further: Sequence[str]) -> "View":
         """The view of a learner that has further columns behind these: all of them, or none if a part is asked for."""
         whole = len(self.wanted) == len(self.names)

@@ -9,7 +9,19 @@ from numba import njit
 from core.contract import ROWS_IN, TABLE, Floats, Ints, Spec, direct
 from core.features.lags import LagColumns, lagged_names
 from core.features.scaling import Scaler
-from core.learners.auto.experts import LAGGED, LAGGED_LABELS, PRODUCTS, RANDOM, RAW, SCALED, Recipe, random_features
+from core.learners.auto.experts import (
+    LAGGED,
+    LAGGED_LABELS,
+    PRODUCTS,
+    RANDOM,
+    RAW,
+    SCALED,
+    WHOLE,
+    WHOLE_SCALED,
+    Recipe,
+    own_columns,
+    random_features,
+)
 from core.learners.posterior import View, random_names
 from core.numerics.random_features import RandomFeatures
 from core.state.envelope import Nested
@@ -37,10 +49,11 @@ class Columns(Nested):
 
     def __init__(self, spec: Spec, experts: tuple[Recipe, ...]) -> None:
         self.read = read = {recipe.columns for recipe in experts}
+        self._own, self._lagged = own_columns(spec), spec.lagged > 0
         self.scaler = Scaler("robust", spec.dimension)
         count = random_features(spec) if RANDOM in read else 0
-        self._random = RandomFeatures(spec.seed, spec.dimension, count) if count else None
-        self.history = LagColumns(spec.dimension, 1, LAGGED_LABELS) if LAGGED in read else None
+        self._random = RandomFeatures(spec.seed, self._own, count) if count else None
+        self.history = LagColumns(self._own, 1, LAGGED_LABELS) if LAGGED in read else None
 
     def absorb(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
         """The sets of rows X (n, d), by their numbers, that are about to be learned, with labels y (n,)."""
@@ -52,6 +65,10 @@ class Columns(Nested):
 
     def _sets(self, X: Floats, Z: Floats, y: Floats | None) -> dict[int, Floats]:
         found = {RAW: X, SCALED: Z}
+        if self._lagged:
+            found |= {WHOLE: X, WHOLE_SCALED: Z}
+            found[RAW] = X = np.ascontiguousarray(X[:, : self._own])
+            found[SCALED] = Z = np.ascontiguousarray(Z[:, : self._own])
         if self.history is not None:
             found[LAGGED] = self.history.lag(X) if y is None else self.history.absorb(X, y)
         if self._random is not None and RANDOM in self.read:
@@ -88,10 +105,16 @@ class Columns(Nested):
 
     def view(self, columns: int, view: View) -> View:
         """The view of a learner that reads a set."""
+        if columns == WHOLE:
+            return view
+        if columns == WHOLE_SCALED:
+            return view._replace(affine=self.scaler.affine())
+        view = view.first(self._own)
         if columns == RAW:
             return view
         if columns == SCALED:
-            return view._replace(affine=self.scaler.affine())
+            centre, spread = self.scaler.affine()
+            return view._replace(affine=(centre[: self._own], spread[: self._own]))
         if columns == RANDOM:
             return view.widened(random_names(0 if self._random is None else len(self._random.phases)))
         if columns == LAGGED:

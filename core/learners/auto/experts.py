@@ -5,6 +5,7 @@
     random     z and R random Fourier features of z (core.numerics.random_features)
     products   z and z_i z_j, i <= j
     lagged     regression: the row, the row before it and the last two labels (core.features.lags)
+    whole      of a model with lag columns: all columns unchanged, or robustly scaled; the other sets are without lags
 
 Every column set is computed once per row, for all experts that read it.
 """
@@ -20,7 +21,7 @@ from core.learners.neighbours import NEAREST
 
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = ("small", "medium", "large")
-RAW, SCALED, RANDOM, PRODUCTS, LAGGED = range(5)
+RAW, SCALED, RANDOM, PRODUCTS, LAGGED, WHOLE, WHOLE_SCALED = range(7)
 """The column sets."""
 
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
@@ -76,6 +77,13 @@ _CLASSIFIERS = (
     Recipe("rls_products", "rls", PRODUCTS, {}, 2),
     Recipe("dynamic_odm_products", "dynamic_odm", PRODUCTS, {}, 2),
 )
+_LAG_CLASSIFIERS = (
+    Recipe("dfop_003_lags", "dfop", WHOLE, {"forgetting_rate": 0.003}, 0),
+    Recipe("vigow_lags", "vigow", WHOLE, {}, 0),
+    Recipe("ga2m_lags", "ga2m", WHOLE_SCALED, {}, 0),
+    Recipe("dynamic_odm_lags", "dynamic_odm", WHOLE_SCALED, {}, 1),
+    Recipe("neighbours_lags", "neighbours", WHOLE_SCALED, {}, 1),
+)
 _REGRESSIONS = (
     Recipe("dfop", "dfop", RAW, {}, 0),
     Recipe("dfop_03_no_bias", "dfop", RAW, {"forgetting_rate": 0.03, "bias": False}, 0),
@@ -91,27 +99,41 @@ _REGRESSIONS = (
     Recipe("rls_products", "rls", PRODUCTS, {}, 2),
     Recipe("dfop_02_random", "dfop", RANDOM, {"forgetting_rate": 0.02}, 2),
 )
+_LAG_REGRESSIONS = (
+    Recipe("rls_lags", "rls", WHOLE, {}, 0),
+    Recipe("ga2m_lags", "ga2m", WHOLE_SCALED, {}, 0),
+)
+"""Further experts of models with lag columns."""
 
 
 def recipes(spec: Spec) -> tuple[Recipe, ...]:
     """The experts for a spec of `auto`, by its size and its columns."""
-    size, d = SIZES.index(spec.params["size"]), spec.dimension
-    own = _REGRESSIONS if spec.task == "regression" else _CLASSIFIERS
+    size, d = SIZES.index(spec.params["size"]), own_columns(spec)
+    own, of_lags = (_REGRESSIONS, _LAG_REGRESSIONS) if spec.task == "regression" else (_CLASSIFIERS, _LAG_CLASSIFIERS)
     return tuple(
         one
-        for one in own
-        if one.first <= size and d <= min(SET_COLUMNS_MAX.get(one.columns, d), COLUMNS_MAX.get(one.algorithm, d))
+        for one in (own + of_lags if spec.lagged else own)
+        if one.first <= size
+        and d <= SET_COLUMNS_MAX.get(one.columns, d)
+        and (one.algorithm not in COLUMNS_MAX or width(spec, one.columns) <= COLUMNS_MAX[one.algorithm])
     )
+
+
+def own_columns(spec: Spec) -> int:
+    """d, without lag columns."""
+    return spec.dimension - spec.lagged
 
 
 def random_features(spec: Spec) -> int:
     """R, or 0 if there are too many columns."""
-    return RANDOM_FEATURES[spec.params["size"]] if spec.dimension <= SET_COLUMNS_MAX[RANDOM] else 0
+    return RANDOM_FEATURES[spec.params["size"]] if own_columns(spec) <= SET_COLUMNS_MAX[RANDOM] else 0
 
 
 def width(spec: Spec, columns: int) -> int:
     """The number of columns of a set."""
-    d = spec.dimension
+    d = own_columns(spec)
+    if columns in {WHOLE, WHOLE_SCALED}:
+        return spec.dimension
     if columns == RANDOM:
         return d + random_features(spec)
     if columns == LAGGED:
@@ -122,5 +144,6 @@ def width(spec: Spec, columns: int) -> int:
 def expert_spec(spec: Spec, recipe: Recipe) -> Spec:
     """The spec of an expert's learner; declared ranges belong to the unchanged columns."""
     params = recipe.family.complete(recipe.params | SIZE_PARAMS.get((recipe.algorithm, spec.params["size"]), {}))
-    ranges = spec.ranges if recipe.columns == RAW else ()
-    return replace(spec, dimension=width(spec, recipe.columns), params=params, ranges=ranges)
+    d = width(spec, recipe.columns)
+    ranges = spec.ranges[:d] if recipe.columns in {RAW, WHOLE} else ()
+    return replace(spec, dimension=d, params=params, ranges=ranges, lagged=0)

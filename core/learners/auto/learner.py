@@ -21,7 +21,16 @@ from core.features.lags import LagColumns
 from core.features.scaling import scaler_bytes
 from core.learners.algorithm import COSINE_COST
 from core.learners.auto.columns import Columns
-from core.learners.auto.experts import GROWING, LAGGED, LAGGED_LABELS, RANDOM, expert_spec, random_features, recipes
+from core.learners.auto.experts import (
+    GROWING,
+    LAGGED,
+    LAGGED_LABELS,
+    RANDOM,
+    expert_spec,
+    own_columns,
+    random_features,
+    recipes,
+)
 from core.learners.auto.horizon import AGE, BLOCK, TEAM_BYTES_MAX, Horizon, mix_teams
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
@@ -63,8 +72,8 @@ class Auto(Nested):
         mixture = ExpertMixture([recipe.name for recipe in experts], regression=spec.task == "regression")
         mixed = mixture.layout.bytes(**mixture.sizes(classes)) + mixture.object_bytes
         read = {recipe.columns for recipe in experts}
-        lags = LagColumns(spec.dimension, 1, LAGGED_LABELS).nbytes if LAGGED in read else 0
-        drawn = 8 * random_features(spec) * (spec.dimension + 1) if RANDOM in read else 0
+        lags = LagColumns(own_columns(spec), 1, LAGGED_LABELS).nbytes if LAGGED in read else 0
+        drawn = 8 * random_features(spec) * (own_columns(spec) + 1) if RANDOM in read else 0
         teams = sum(own) + mixed
         if spec.task != "regression" and cls.row_exact(spec):
             later = sum(size for size, recipe in zip(own, experts, strict=True) if recipe.algorithm in GROWING)
@@ -79,7 +88,7 @@ class Auto(Nested):
         drawn = random_features(spec) if any(recipe.columns == RANDOM for recipe in experts) else 0
         mixed = _MIXING_COST * (len(experts) + 4.0) * max(classes, 1)
         stacked = _STACK_COST * (len(experts) + 1.0) ** 2 if spec.task == "regression" else 0.0
-        return own + drawn * (2.0 * spec.dimension + COSINE_COST) + mixed + stacked
+        return own + drawn * (2.0 * own_columns(spec) + COSINE_COST) + mixed + stacked
 
     @classmethod
     def row_exact(cls, spec: Spec) -> bool:
