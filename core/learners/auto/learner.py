@@ -77,7 +77,7 @@ class Auto(Nested):
         teams = sum(own) + mixed
         if spec.task != "regression" and cls.row_exact(spec):
             later = sum(size for size, recipe in zip(own, experts, strict=True) if recipe.algorithm in GROWING)
-            teams += _room(teams, teams - later) + Horizon().nbytes
+            teams += _room(teams, later) + Horizon().nbytes
         return teams + lags + drawn + scaler_bytes("robust", spec.dimension) + cls.object_bytes
 
     @classmethod
@@ -155,7 +155,7 @@ class Auto(Nested):
         if ends:
             if self.second is not None and horizon.share > 0.5:
                 self.team = self.second
-            begins = begins and bool(_room(self.team.nbytes, self.team.lasting_bytes))
+            begins = begins and bool(_room(self.team.nbytes, self.team.growing_bytes))
             self.second = self._new_team(self.team.mixture.classes) if begins else None
             horizon.restart()
 
@@ -246,7 +246,7 @@ class Auto(Nested):
         held = super().nbytes + self.object_bytes
         if self.horizon is None or self.second is not None:
             return held
-        return held + _room(self.team.nbytes, self.team.lasting_bytes)
+        return held + _room(self.team.nbytes, self.team.growing_bytes)
 
     def parts(self) -> dict[str, Any]:
         """Columns, experts and mixture; where there may be a second team, that and what decides about it."""
@@ -287,6 +287,6 @@ class Auto(Nested):
         }
 
 
-def _room(team: int, lasting: int) -> int:
-    """Bytes of a second team beside one of so many, ``lasting`` of them from its first row on; 0 if there is none."""
-    return team if lasting <= TEAM_BYTES_MAX else 0
+def _room(team: int, growing: int) -> int:
+    """Bytes of a second team beside one of so many, ``growing`` of them only after many rows; 0 if there is none."""
+    return team if team - growing <= TEAM_BYTES_MAX else 0

@@ -125,10 +125,9 @@ class Team(Nested):
         ]
 
     @property
-    def lasting_bytes(self) -> int:
-        """Bytes that a team of so many classes has from its first row on."""
-        growing = [recipe.name for recipe in self._recipes if recipe.algorithm in GROWING]
-        return self.nbytes - sum(self.experts[name].nbytes for name in growing)
+    def growing_bytes(self) -> int:
+        """Bytes of ``nbytes`` that a team takes only after many rows."""
+        return sum(self.experts[recipe.name].nbytes for recipe in self._recipes if recipe.algorithm in GROWING)
 
     def parts(self) -> dict[str, Any]:
         """Experts and mixture."""

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from core.contract import CLASSES, ROWS_IN, TABLE, VECTOR, Floats, Ints
+from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, Floats, Ints, direct
 from core.numerics.rng import GAMMA, UNIT, mix
 
 TIME, COLUMN, CUT, LEFT, RIGHT, OWN, BELOW, SHARE, COUNT = range(9)
@@ -181,7 +181,8 @@ def _learn(
 _STATE = "f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], f8[::1]"
 
 
-@njit(f"i8({ROWS_IN}, {VECTOR}, {_STATE}, i8, u8, i8, {CLASSES}, {TABLE})", cache=True, nogil=True)
+@direct
+@njit(f"i8({ROWS_IN}, {NUMBERS_IN}, {_STATE}, i8, u8, i8, {CLASSES}, {TABLE})", cache=True, nogil=True)
 def learn_rows(
     X: Floats, y: Floats, nodes: Floats, counts: Floats, low: Floats, high: Floats, used: Floats, rows: int, seed: Any,
     most: int, value: Ints, out: Floats,

@@ -14,7 +14,6 @@ from core.state.layout import WHOLE, Array, Counts, Layout, Range
 
 FIRST_NODES = 64
 """Nodes of the arrays at first: they double up to M."""
-_DOUBLED_MAX = 12
 
 
 class Forest(RowLearner):
@@ -95,9 +94,10 @@ class Forest(RowLearner):
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts and no weights."""
         del discounts, weights
-        done = 0
-        while (done := done + self._run(X[done:], y[done:], value[done:], out[done:])) < len(X):
+        done = self._run(X, y, value, out)
+        while done < len(X):
             self._grow()
+            done += self._run(X[done:], y[done:], value[done:], out[done:])
 
     def _run(self, X: Floats, y: Floats, value: Ints, out: Floats) -> int:
         state = self.nodes, self.seen, self.low, self.high, self.used
@@ -145,10 +145,7 @@ class Forest(RowLearner):
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         del found
         room, used = held["nodes"].shape[1], held["used"]
-        if (
-            room not in {min(FIRST_NODES << doubled, self._most) for doubled in range(_DOUBLED_MAX)}
-            or (used > room).any()
-        ):
+        if not min(FIRST_NODES, self._most) <= room <= self._most or (used > room).any():
             raise ValueError("nodes: room for as many as there never is")
         if (held["nodes"][..., COLUMN] >= self.spec.dimension).any() or (held["low"] > held["high"]).any():
             raise ValueError("nodes: a column that is not there, or a box that ends before it begins")

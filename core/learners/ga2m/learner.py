@@ -8,7 +8,7 @@ import numpy as np
 
 from core.contract import Floats, Header, Ints, Spec
 from core.features.label_range import HIGH, LOW, ROWS
-from core.learners.ga2m.kernels import learn_rows, predict_rows
+from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
 from core.learners.ga2m.numbers import MEAN, NOISE, NUMBER_MAX, SQUARE_MAX, VARIANCE, VARIANCE_FIRST, number_rows
 from core.learners.learner import NONE_GIVEN, RowLearner
 from core.learners.linear import column_count, linear_model, with_class
@@ -157,3 +157,5 @@ class Ga2m(RowLearner):
         del found
         if self.regression and (held["G"] > VARIANCE_FIRST).any():
             raise ValueError("gradients: a variance larger than at first")
+        if not self.regression and (np.abs(held["W"]) > WEIGHT_MAX).any():
+            raise ValueError("weights: larger than those of classes are")

@@ -105,11 +105,15 @@ def test_one_wild_label_spoils_little():
 
 
 def test_a_variance_is_never_larger_than_at_first():
-    """What would make a step of no number is refused."""
+    """Nor is a weight of classes larger than its bound: such states are refused."""
     arrays, header = regression(3).to_arrays()
     arrays["gradients"][5] = 1e308
     with pytest.raises(ValueError, match="variance"):
         regression(3).load_arrays(arrays, header)
+    arrays, header = learner(3).to_arrays()
+    arrays["weights"][5] = 101.0
+    with pytest.raises(ValueError, match="weights"):
+        learner(3).load_arrays(arrays, header)
 
 
 def test_numbers_that_change_are_learned_sooner_after_forgetting():
