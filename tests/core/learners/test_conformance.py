@@ -6,6 +6,7 @@ from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
+from core.learners.boosting.algorithms import BOOSTING
 from core.learners.catalogue import ALGORITHMS, every, find
 from core.learners.forest.algorithms import FOREST
 from core.learners.neighbours import NEAREST
@@ -31,7 +32,7 @@ WIDE, WIDE_ROWS = 300, 140
 LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
 """Their class is that of the largest density, not always of the largest probability."""
 EXAMPLE = example()
-LISTED = ({EXAMPLE.id: EXAMPLE, NEAREST.id: NEAREST, FOREST.id: FOREST} | ALGORITHMS).values()
+LISTED = ({EXAMPLE.id: EXAMPLE, NEAREST.id: NEAREST, FOREST.id: FOREST, BOOSTING.id: BOOSTING} | ALGORITHMS).values()
 CASES = [
     pytest.param(algorithm, task, classes, id=f"{algorithm.id}-{task}{classes or ''}")
     for algorithm in LISTED
@@ -60,7 +61,7 @@ every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algori
 @pytest.fixture(autouse=True)
 def _with_the_example(monkeypatch):
     """The worked example of core/learners/README.md is listed while it is tested here."""
-    for own in (EXAMPLE, NEAREST, FOREST):
+    for own in (EXAMPLE, NEAREST, FOREST, BOOSTING):
         monkeypatch.setitem(ALGORITHMS, own.id, ALGORITHMS.get(own.id, own))
 
 

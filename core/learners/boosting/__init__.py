@@ -1,0 +1,1 @@
+"""Boosted trees over the last rows."""

@@ -1,0 +1,185 @@
+"""One tree of the boosted trees, compiled: edges between codes of columns, and a tree's growth (kernels.py)."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.contract import Floats, Ints
+from core.numerics.rng import GAMMA, UNIT, mix
+
+DEPTH, EDGES = 6, 63
+"""D, and the cuts of a column; the search of a code needs one less than a power of two."""
+INNER, LEAVES = 2**DEPTH - 1, 2**DEPTH
+"""Nodes of a tree that may be cut, those of node v are 2 v + 1 and 2 v + 2; and its leaves."""
+NOWHERE = 1e31
+"""A cut that all rows are left of."""
+CURVATURE_MIN = 1e-6
+Codes = NDArray[np.uint8]
+
+_MORE = 1.0 + 1e-9
+"""A gain is larger than another one if it is so by more than round-off."""
+
+
+@njit(cache=True, nogil=True)
+def draw(state: Any, number: int) -> Any:
+    """One of the numbers in [0, 1) of a tree."""
+    return (mix(state + np.uint64(number) * GAMMA) >> np.uint64(11)) * UNIT
+
+
+@njit(cache=True, nogil=True)
+def code(x: float, edges: Floats) -> int:
+    """How many of the edges, in order, are below x."""
+    low, half = 0, (edges.shape[0] + 1) >> 1
+    while half:
+        low += half * int(x > edges[low + half - 1])
+        half >>= 1
+    return low
+
+
+@njit("void(f8[:,::1], f8[:,::1], u1[:,::1], i8)", cache=True, nogil=True)
+def encode(held: Floats, edges: Floats, codes: Codes, n: int) -> None:
+    """Codes (w, d) of the first n rows held."""
+    for i in range(n):
+        for j in range(held.shape[1]):
+            codes[i, j] = code(held[i, j], edges[j])
+
+
+@njit(cache=True, nogil=True)
+def draw_edges(state: Any, held: Floats, n: int, edges: Floats) -> None:
+    """The numbers of rows that are drawn, per column, without repetition; NOWHERE behind them."""
+    for b in range(edges.shape[1]):
+        row = int(draw(state, 2 + b) * n)
+        for j in range(edges.shape[0]):
+            edges[j, b] = held[row, j]
+    for j in range(edges.shape[0]):
+        edges[j].sort()
+        count = 1
+        for b in range(1, edges.shape[1]):
+            if edges[j, b] > edges[j, count - 1]:
+                edges[j, count] = edges[j, b]
+                count += 1
+        for b in range(count, edges.shape[1]):
+            edges[j, b] = NOWHERE
+
+
+@njit(cache=True, nogil=True)
+def _add_up(codes: Codes, g: Floats, h: Floats, k: int, order: Ints, begin: int, end: int, sums: Floats) -> None:
+    """Sums (d, EDGES + 1, 2) of slopes and curvatures by code, of the rows of ``order`` from begin to end."""
+    for j in range(sums.shape[0]):
+        for b in range(sums.shape[1]):
+            sums[j, b, 0] = sums[j, b, 1] = 0.0
+    for a in range(begin, end):
+        i = order[a]
+        slope, curvature = g[i, k], h[i, k]
+        for j in range(sums.shape[0]):
+            b = codes[i, j]
+            sums[j, b, 0] += slope
+            sums[j, b, 1] += curvature
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _best_cut(sums: Floats, edges: Floats, G: float, H: float, left: Floats) -> tuple[int, int, float, float]:
+    """Column and code of the best cut, and the sums of its left side; column -1: none.
+
+    ``left`` (3, EDGES) is written.
+    """
+    best, column, at, slope, curvature = G * G / (H + 1.0) * _MORE, -1, 0, 0.0, 0.0
+    for j in range(sums.shape[0]):
+        g, h, count = 0.0, 0.0, 0
+        while count < EDGES and edges[j, count] < NOWHERE:
+            g += sums[j, count, 0]
+            h += sums[j, count, 1]
+            left[0, count], left[1, count] = g, h
+            count += 1
+        for b in range(count):
+            a, c, r = left[1, b] + 1.0, H - left[1, b] + 1.0, G - left[0, b]
+            gain = (left[0, b] * left[0, b] * c + r * r * a) / (a * c)
+            left[2, b] = gain if (a >= 2.0) & (c >= 2.0) & (sums[j, b, 1] > 0.5 * CURVATURE_MIN) else 0.0
+        for b in range(count):
+            if left[2, b] > best:
+                best, column, at, slope, curvature = left[2, b] * _MORE, j, b, left[0, b], left[1, b]
+    return column, at, slope, curvature
+
+
+@njit(cache=True, nogil=True)
+def _part(codes: Codes, column: int, at: int, order: Ints, begin: int, end: int, spare: Ints) -> int:
+    """Put the rows that are left of a cut first, all in their order; where the others begin."""
+    middle, others = begin, 0
+    for a in range(begin, end):
+        i = order[a]
+        if codes[i, column] <= at:
+            order[middle] = i
+            middle += 1
+        else:
+            spare[others] = i
+            others += 1
+    for a in range(others):
+        order[middle + a] = spare[a]
+    return middle
+
+
+@njit(cache=True, nogil=True)
+def grow_tree(
+    codes: Codes, edges: Floats, g: Floats, h: Floats, k: int, rate: float, scores: Floats, tree: Floats, leaves: Floats
+) -> None:
+    """Grow a tree (INNER, 2) for output k with leaves (LEAVES, K), and add it to the scores of the n rows of g.
+
+    The sums of a node's larger child are its own less those of the smaller one, which is grown first.
+    """
+    (n, K), d = g.shape, codes.shape[1]
+    sums, free = np.empty((DEPTH + 1, d, EDGES + 1, 2)), np.arange(DEPTH + 1)
+    order, spare, left = np.arange(n), np.empty(n, dtype=np.int64), np.empty((3, EDGES))
+    nodes, totals = np.empty((DEPTH + 2, 4), dtype=np.int64), np.empty((DEPTH + 2, 2))
+    nodes[0, 0], nodes[0, 1], nodes[0, 2], nodes[0, 3] = 0, 0, n, DEPTH
+    totals[0, 0] = totals[0, 1] = 0.0
+    for i in range(n):
+        totals[0, 0] += g[i, k]
+        totals[0, 1] += h[i, k]
+    _add_up(codes, g, h, k, order, 0, n, sums[DEPTH])
+    waiting, unused = 1, DEPTH
+    while waiting:
+        waiting -= 1
+        node, begin, end, own = nodes[waiting, 0], nodes[waiting, 1], nodes[waiting, 2], nodes[waiting, 3]
+        G, H = totals[waiting, 0], totals[waiting, 1]
+        column, at, slope, curvature = -1, 0, 0.0, 0.0
+        if node < INNER:
+            column, at, slope, curvature = _best_cut(sums[own], edges, G, H, left)
+        if column < 0:
+            if node < INNER:
+                free[unused] = own
+                unused += 1
+            while node < INNER:
+                node = 2 * node + 1
+            for c in range(K):
+                total, curve = 0.0, 1.0
+                for a in range(begin, end):
+                    total += g[order[a], c]
+                    curve += h[order[a], c]
+                leaves[node - INNER, c] = -rate * total / curve
+                for a in range(begin, end):
+                    scores[order[a], c] += leaves[node - INNER, c]
+            continue
+        tree[node, 0], tree[node, 1] = column, edges[column, at]
+        middle = _part(codes, column, at, order, begin, end, spare)
+        smaller = int(middle - begin > end - middle)
+        other = own
+        if 2 * node + 1 < INNER:
+            unused -= 1
+            other = free[unused]
+            small = (begin, middle) if smaller == 0 else (middle, end)
+            _add_up(codes, g, h, k, order, small[0], small[1], sums[other])
+            for j in range(d):
+                for b in range(EDGES + 1):
+                    sums[own, j, b, 0] -= sums[other, j, b, 0]
+                    sums[own, j, b, 1] -= sums[other, j, b, 1]
+        else:
+            free[unused] = own
+            unused += 1
+        for side in (1 - smaller, smaller):
+            nodes[waiting, 0], nodes[waiting, 3] = 2 * node + 1 + side, other if side == smaller else own
+            nodes[waiting, 1], nodes[waiting, 2] = (middle, end) if side else (begin, middle)
+            totals[waiting, 0] = G - slope if side else slope
+            totals[waiting, 1] = H - curvature if side else curvature
+            waiting += 1

@@ -1,0 +1,251 @@
+"""The boosted trees of `auto`, against a plain recursion over rows and cuts."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from core.contract import Spec
+from core.learners.boosting.algorithms import BOOSTING
+from core.learners.boosting.growing import NOWHERE
+from core.learners.boosting.learner import FIRST_ROWS, Boosting
+from core.numerics.rng import GAMMA, mix, mixed_seed
+from tests.core.learners.streams import state
+
+RNG = np.random.default_rng(5)
+N, D = 500, 3
+X = RNG.normal(size=(N, D))
+X[::9, 2] = 1.0  # many rows with the same number
+SCORE = X[:, 0] + np.sign(X[:, 1] * X[:, 2]) + 0.3 * RNG.normal(size=N)
+SMALL = {"trees": 5, "rows": 150, "period": 16}
+
+
+def labels(classes):
+    """Labels of the rows, numbers for 0 classes."""
+    return SCORE * 40 + 7 if not classes else np.clip(np.floor(SCORE + classes / 2), 0, classes - 1).astype(np.int64)
+
+
+def learner(classes, dimension=D, seed=11, **params):
+    """One that has learned nothing."""
+    task = "classification" if classes is not None else "regression"
+    made = Boosting(Spec(task, dimension, BOOSTING.complete(SMALL | params), seed=seed))
+    for _ in range(classes or 0):
+        made.add_class()
+    return made
+
+
+class Oracle:
+    """Everything as the equations have it, with trees that are functions of a row."""
+
+    def __init__(self, classes, trees=5, rows=150, period=16, seed=11):
+        self.C, self.T, self.W, self.B, self.seed = classes, trees, rows, period, seed
+        self.K = classes if classes > 2 else 1
+        self.rate = 0.1 if classes else 0.2
+        self.bias, self.trees, self.kept, self.edges = np.zeros(self.K), [], [], None
+        self.error = 0.0
+
+    def score(self, x):
+        return self.bias + sum(tree(x) for tree in self.trees)
+
+    def told(self, f):
+        """Probabilities, or the number."""
+        if not self.C:
+            return f
+        if self.K == 1:
+            p = 1 / (1 + np.exp(-f[0]))
+            return np.array([1 - p, p])
+        p = np.exp(f - f.max())
+        return p / p.sum()
+
+    def slopes(self):
+        if not self.C:
+            g = np.array([f - y for _, y, f in self.kept])
+            some = min(len(g), 64)
+            widest = 4 * np.sort(np.abs(g[:: len(g) // some][:some, 0]))[9 * some // 10]
+            return np.clip(g, -widest, widest), np.ones_like(g)
+        p = np.array([self.told(f) for _, _, f in self.kept])
+        aims = np.eye(self.C)[[y for _, y, _ in self.kept]]
+        g, h = p - aims, np.maximum(p * (1 - p), 1e-6)
+        return (g[:, 1:], h[:, 1:]) if self.K == 1 else (g, h)
+
+    def learn(self, x, y, row):
+        """The prediction for one row, which is learned then."""
+        f = self.score(x)
+        self.kept[row % self.W : row % self.W + 1] = [(x, y, f)]
+        if (row + 1) % self.B == 0:
+            self.replace(row // self.B)
+        return self.told(f)
+
+    def replace(self, number):
+        own = int(mix(np.uint64(int(mixed_seed(self.seed)) ^ number)))
+
+        def draw(place):
+            return (int(mix(np.uint64((own + place * int(GAMMA)) % 2**64))) >> 11) * 2.0**-53
+
+        rows = np.array([x for x, _, _ in self.kept])
+        if number < 8 or number % 8 == 0:
+            drawn = rows[[int(draw(2 + b) * len(rows)) for b in range(63)]]
+            self.edges = [np.unique(drawn[:, j]) for j in range(rows.shape[1])]
+        if number >= self.T:
+            gone = self.trees.pop(0)
+            self.kept = [(x, y, f - gone(x)) for x, y, f in self.kept]
+        g, h = self.slopes()
+        step = -self.rate * g.sum(axis=0) / (h.sum(axis=0) + 1)
+        self.bias = self.bias + step
+        g = g + h * step
+        cumulated = np.cumsum((g**2).sum(axis=0))
+        k = min(int(np.searchsorted(cumulated, draw(1) * cumulated[-1], side="right")), self.K - 1)
+        tree = self.grow(rows, g, h, k, np.arange(len(rows)), 0)
+        self.trees.append(tree)
+        self.kept = [(x, y, f + step + tree(x)) for x, y, f in self.kept]
+
+    def grow(self, rows, g, h, k, there, depth):
+        leaf = -self.rate * g[there].sum(axis=0) / (h[there].sum(axis=0) + 1)
+
+        def value(side):
+            return g[side, k].sum() ** 2 / (h[side, k].sum() + 1)
+
+        best, found = value(there) * (1 + 1e-9), None
+        for j in range(rows.shape[1]) if depth < 6 else ():
+            codes = np.searchsorted(self.edges[j], rows[there, j])
+            for at in np.unique(codes[codes < len(self.edges[j])]):
+                left, right = there[codes <= at], there[codes > at]
+                if min(h[left, k].sum(), h[right, k].sum()) >= 1 and value(left) + value(right) > best:
+                    best, found = (value(left) + value(right)) * (1 + 1e-9), (j, self.edges[j][at], left, right)
+        if found is None:
+            return lambda _: leaf
+        column, cut, left, right = found
+        low, high = (self.grow(rows, g, h, k, side, depth + 1) for side in (left, right))
+        return lambda x: high(x) if x[column] > cut else low(x)
+
+
+@pytest.mark.parametrize("classes", [0, 2, 4])
+def test_it_is_what_the_equations_say(classes):
+    """With rings that are full and rows that are not kept any more; in blocks and one by one."""
+    y = labels(classes)
+    whole, rows, oracle = learner(classes or None), learner(classes or None), Oracle(classes)
+    told = whole.learn(X, y)
+    expected = np.array([oracle.learn(x, label, i) for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True))])
+    found = told.value[:, None] if told.probabilities is None else told.probabilities
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    for i in range(N):
+        before = rows.predict(X[i : i + 1])
+        learned = rows.learn(X[i : i + 1], y[i : i + 1])
+        assert before.value[0] == learned.value[0] == told.value[i]
+        if told.std is not None:
+            assert before.std[0] == learned.std[0] == told.std[i]
+    assert state(whole) == state(rows)
+    assert whole.info() == {"rows": N, "trees": 5}
+
+
+def test_the_deviation_is_that_of_its_errors():
+    """The mean squared error before a row."""
+    y = labels(0)
+    told = learner(None).learn(X, y)
+    squares = np.cumsum((told.value - y) ** 2) / np.arange(1, N + 1)
+    assert_allclose(told.std[1:], np.sqrt(squares[:-1]), rtol=1e-9)
+
+
+def test_it_is_better_than_a_constant_on_cells():
+    """Cells of three columns, which no plane parts: most are right soon."""
+    drawn = np.random.default_rng(2).uniform(-1, 1, (2000, D))
+    y = ((drawn > 0).sum(axis=1) % 2).astype(np.int64)
+    told = learner(2, trees=50, rows=2000, period=32).learn(drawn, y).value
+    assert (told[1000:] == y[1000:]).mean() > 0.9
+
+
+@pytest.mark.parametrize("first", [0, 1, 2, 3])
+def test_later_classes_get_an_output_of_their_own(first):
+    """However many were there at first; what is known of them stays, and the new one is unlikely, then likely."""
+    made, y = learner(first), labels(max(first, 1))
+    made.learn(X[:100], y[:100])
+    before = made.predict(X[:50]).probabilities
+    made.add_class()
+    after = made.predict(X[:50]).probabilities
+    if first > 1:
+        assert_allclose(after[:, :first] / after[:, :first].sum(axis=1)[:, None], before, rtol=1e-9)
+        assert (after[:, first] < 0.2).all()
+    made.learn(X[:150], np.full(150, first))
+    assert made.predict(X[:50]).probabilities[:, first].mean() > 0.5
+
+
+def test_room_grows_with_the_rows():
+    """An idle one is small, but counts as what a full one takes; blocks that begin before it are whole."""
+    few = learner(2, rows=200)
+    assert len(few.held) == FIRST_ROWS
+    idle = few.nbytes
+    few.learn(X[:70], labels(2)[:70])
+    assert len(few.held) == len(few.codes) == 128
+    few.learn(X, labels(2))
+    assert len(few.held) == 200
+    assert idle == few.nbytes == few.layout.held_bytes(few) + few.codes.nbytes + few.object_bytes
+
+
+@pytest.mark.parametrize("classes", [None, 2, 3])
+def test_wild_values_are_held(classes):
+    """Any finite number; nothing but finite numbers comes out, and the state loads."""
+    made, again = learner(classes), learner(None if classes is None else 0)
+    wild = np.array([[1e308, -1e308, 0.0], [5e-324, 1e6, -1e6], [-NOWHERE, NOWHERE, -1e32]] * 60)
+    y = np.array([1e308, -1e308, 5e-324] * 60) if classes is None else np.arange(180) % classes
+    for _ in range(4):
+        told = made.learn(wild, y)
+        assert np.isfinite(told.value).all()
+        assert told.probabilities is None or np.isfinite(told.probabilities).all()
+        assert told.std is None or np.isfinite(told.std).all()
+    again.load_arrays(*made.to_arrays())
+    assert state(made) == state(again)
+    assert_array_equal(made.predict(wild).value, again.predict(wild).value)
+
+
+def test_a_wild_label_moves_little():
+    """Residuals count up to four times the ninth decile."""
+    y, plain, wild = labels(0), learner(None), learner(None)
+    other = y.copy()
+    other[300] = 1e9
+    apart = np.abs(plain.learn(X, y).value - wild.learn(X, other).value)[301:]
+    assert apart.max() < np.ptp(y)
+
+
+def test_it_forgets_and_continues_with_further_columns():
+    """After forgetting it knows nothing; further columns were 0."""
+    few, more = learner(3), learner(0, dimension=5)
+    few.learn(X, labels(3))
+    more.extend(few, np.array([0, 2, 4]))
+    wide = np.zeros((N, 5))
+    wide[:, [0, 2, 4]] = X
+    assert_array_equal(few.predict(X).probabilities, more.predict(wide).probabilities)
+    wide[:, 1] = labels(3)
+    more.learn(wide, labels(3))
+    assert (more.learn(wide, labels(3)).value == labels(3)).mean() > (few.learn(X, labels(3)).value == labels(3)).mean()
+    few.forget()
+    assert_allclose(few.predict(X).probabilities, 1 / 3)
+    assert few.info() == {"rows": 0, "trees": 0}
+
+
+@pytest.mark.parametrize(
+    ("array", "place", "value"),
+    [
+        ("trees", (0, 0, 0), D), ("trees", (0, 0, 0), 0.5), ("labels", 3, 2.0), ("labels", 3, 0.5),
+        ("edges", (1, 0), 9.0), ("scores", (0, 0), 1e142), ("held", (0, 0), 1e31),
+        ("tally", 0, 300.5), ("tally", 1, -1.0), ("tally", 0, 40.0),
+    ],
+)  # fmt: skip
+def test_a_state_that_cannot_be_is_refused(array, place, value):
+    """Columns and classes that are not there, edges out of order, more rows than were learned."""
+    made = learner(2)
+    made.learn(X, labels(2))
+    arrays, header = made.to_arrays()
+    arrays[array][place] = value
+    with pytest.raises(ValueError, match="held" if array == "tally" and value == 40.0 else array):
+        learner(0).load_arrays(arrays, header)
+
+
+@pytest.mark.parametrize(("rows", "room"), [(0, 0), (0, 63), (0, 65), (100, 99), (100, 201), (500, 149), (500, 151)])
+def test_there_is_room_for_the_rows_learned(rows, room):
+    """And for no more than twice as many."""
+    made = learner(2)
+    made.learn(X[:rows], labels(2)[:rows])
+    arrays, header = made.to_arrays()
+    for name in ("held", "labels", "scores"):
+        arrays[name] = np.zeros((room, *arrays[name].shape[1:]))
+    with pytest.raises(ValueError, match="room"):
+        learner(0).load_arrays(arrays, header)
