@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from core.contract import Spec
 from core.learners.algorithm import Algorithm
+from core.learners.boosting.algorithms import BOOSTING
 from core.learners.families import SINGLE
-from core.learners.forest.algorithms import FOREST
 from core.learners.neighbours import NEAREST
 
 Size = Literal["small", "medium", "large"]
@@ -25,14 +25,16 @@ RAW, SCALED, RANDOM, PRODUCTS, LAGGED, WHOLE, WHOLE_SCALED = range(7)
 """The column sets."""
 
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
-EXPERTS = SINGLE | {NEAREST.id: NEAREST, FOREST.id: FOREST}
+EXPERTS = SINGLE | {NEAREST.id: NEAREST, BOOSTING.id: BOOSTING}
 """The learners that experts may have."""
-COLUMNS_MAX: Final = {"vigo": 128, "vigow": 128, "neighbours": 32, "forest": 32}
-"""Most columns for a family that factors a matrix of them per class, or holds many rows or boxes; beyond it the family
-is left out."""
-SIZE_PARAMS: Final[dict[tuple[str, Size], dict[str, Any]]] = {("forest", "large"): {"trees": 10, "nodes": 1024}}
+COLUMNS_MAX: Final = {"vigo": 128, "vigow": 128, "neighbours": 32, "boosting": 128}
+"""Most columns for a family that factors a matrix of them per class, or holds many rows; beyond it the family is left
+out."""
+SIZE_PARAMS: Final[dict[tuple[str, Size], dict[str, Any]]] = {
+    ("boosting", "large"): {"trees": 100, "rows": 4000, "period": 16, "class_rate": 0.05}
+}
 """Parameters of an expert that differ in a size of `auto`."""
-GROWING: Final = frozenset({"forest"})
+GROWING: Final = frozenset({"boosting"})
 """Families whose states are large after many rows, but small at first."""
 SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
 """Most columns for a column set; beyond it the set is left out, so that no expert on it has more than 255."""
@@ -71,7 +73,7 @@ _CLASSIFIERS = (
     Recipe("dfop_003_random", "dfop", RANDOM, {"forgetting_rate": 0.003}, 1),
     Recipe("dfop_001_products", "dfop", PRODUCTS, {"forgetting_rate": 0.001}, 1),
     Recipe("neighbours", "neighbours", SCALED, {}, 1),
-    Recipe("forest", "forest", SCALED, {}, 1),
+    Recipe("boosting", "boosting", RAW, {}, 1),
     Recipe("vigo", "vigo", RAW, {}, 2),
     Recipe("rls_random", "rls", RANDOM, {}, 2),
     Recipe("rls_products", "rls", PRODUCTS, {}, 2),
@@ -95,6 +97,7 @@ _REGRESSIONS = (
     Recipe("dfop_003_random", "dfop", RANDOM, {"forgetting_rate": 0.003}, 1),
     Recipe("dfop_001_products", "dfop", PRODUCTS, {"forgetting_rate": 0.001}, 1),
     Recipe("neighbours", "neighbours", SCALED, {}, 1),
+    Recipe("boosting", "boosting", RAW, {}, 1),
     Recipe("rls_random", "rls", RANDOM, {}, 2),
     Recipe("rls_products", "rls", PRODUCTS, {}, 2),
     Recipe("dfop_02_random", "dfop", RANDOM, {"forgetting_rate": 0.02}, 2),

@@ -15,11 +15,11 @@ The last W rows are kept, each with its f. After every B rows, with slope and cu
     a node is cut where G_l^2 / (H_l + 1) + G_r^2 / (H_r + 1) is largest, and above G^2 / (H + 1); H_l, H_r >= 1
     its leaves have v_k = -r G_k / (H_k + 1) for every output k
 
-r is .1 for classes (.05 in `auto` large) and .2 for numbers. A column is cut at one of 63 numbers: those of rows that
-are drawn anew for each of the first eight trees, and for every eighth one. Of equal cuts the first column's lowest one
-counts. Draws depend on the seed and the number of the tree. The predictive deviation of numbers is sqrt(R), R the mean
-squared error, R <- R + max(1/n, .002) (e^2 - R). Numbers of columns are only compared, so their scale does not matter;
-they count within +-1e30, labels within +-1e140.
+For numbers b is the mean of the labels until the first tree. r is .1 for classes (.05 in `auto` large), .2 for
+numbers. A column is cut at one of 63 numbers: those of rows that are drawn anew for each of the first eight trees, and
+for every eighth one. Of equal cuts the first column's lowest one counts. Draws depend on the seed and the number of the
+tree. The predictive deviation of numbers is sqrt(R), R the mean squared error, R <- R + max(1/n, .002) (e^2 - R).
+Numbers of columns are only compared, so their scale does not matter; they count within +-1e30, labels within +-1e140.
 
 Source: Friedman: Greedy function approximation, Annals of Statistics 29, 2001; Chen, Guestrin: XGBoost, KDD 2016, for
 the gain; Iosipoi, Vakhrushev: SketchBoost, NeurIPS 2022, for trees grown by one output. The rings are ours: as a stream
@@ -199,6 +199,8 @@ def learn_rows(
             scores[at, k] = f[k]
         tally[0] += 1.0
         if numbers:
+            if rows < period:
+                bias[0] += (label - bias[0]) / tally[0]
             tally[1] += max(1.0 / tally[0], _NOISE_RATE) * (min((f[0] - label) ** 2, _SQUARE_MAX) - tally[1])
         if (rows + 1) % period == 0:
             number, n = rows // period, min(rows + 1, most)

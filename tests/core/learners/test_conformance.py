@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.contract import Spec
 from core.learners.boosting.algorithms import BOOSTING
 from core.learners.catalogue import ALGORITHMS, every, find
-from core.learners.forest.algorithms import FOREST
 from core.learners.neighbours import NEAREST
 from core.problems import Invalid
 from core.state.envelope import dump, load
@@ -32,7 +31,7 @@ WIDE, WIDE_ROWS = 300, 140
 LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
 """Their class is that of the largest density, not always of the largest probability."""
 EXAMPLE = example()
-LISTED = ({EXAMPLE.id: EXAMPLE, NEAREST.id: NEAREST, FOREST.id: FOREST, BOOSTING.id: BOOSTING} | ALGORITHMS).values()
+LISTED = ({EXAMPLE.id: EXAMPLE, NEAREST.id: NEAREST, BOOSTING.id: BOOSTING} | ALGORITHMS).values()
 CASES = [
     pytest.param(algorithm, task, classes, id=f"{algorithm.id}-{task}{classes or ''}")
     for algorithm in LISTED
@@ -61,7 +60,7 @@ every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algori
 @pytest.fixture(autouse=True)
 def _with_the_example(monkeypatch):
     """The worked example of core/learners/README.md is listed while it is tested here."""
-    for own in (EXAMPLE, NEAREST, FOREST, BOOSTING):
+    for own in (EXAMPLE, NEAREST, BOOSTING):
         monkeypatch.setitem(ALGORITHMS, own.id, ALGORITHMS.get(own.id, own))
 
 

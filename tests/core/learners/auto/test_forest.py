@@ -7,9 +7,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from core.contract import Spec
-from core.learners.auto import experts
-from core.learners.catalogue import find
-from core.learners.forest.algorithms import FOREST
 from core.learners.forest.kernels import BELOW, COLUMN, COUNT, LEFT, OWN, RIGHT, TIME
 from core.learners.forest.learner import FIRST_NODES, Forest
 from core.numerics.rng import GAMMA, mix, mixed_seed
@@ -198,21 +195,3 @@ def test_room_is_neither_less_than_at_first_nor_too_much(room):
         arrays[name] = np.zeros((3, room, arrays[name].shape[2]))
     with pytest.raises(ValueError, match="room"):
         learner(nodes=1024, classes=0).load_arrays(arrays, header)
-
-
-def test_auto_is_better_on_cells_for_it(monkeypatch):
-    """What is cut along many columns: with the forest `auto` is right more often."""
-    drawn = np.random.default_rng(3).uniform(size=(3000, 6))
-    cells = (drawn > np.array([0.5, 0.3, 0.6, 0.4, 0.5, 0.7])) @ (1 << np.arange(6))
-    y = np.random.default_rng(4).integers(0, 2, 64)[cells].astype(np.int64)
-    algorithm, right, named = find("auto"), [], []
-    for _ in range(2):
-        built = algorithm.build(Spec("classification", 6, algorithm.complete({"size": "medium"})))
-        built.add_class()
-        built.add_class()
-        right.append((built.learn(drawn, y).value == y)[1000:].mean())
-        named.append({one["expert"] for one in built.info()["experts"]})
-        others = tuple(one for one in experts._CLASSIFIERS if one.algorithm != FOREST.id)
-        monkeypatch.setattr(experts, "_CLASSIFIERS", others)
-    assert {FOREST.id} == named[0] - named[1]
-    assert right[0] > right[1] + 0.01
