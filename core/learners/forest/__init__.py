@@ -1,1 +1,0 @@
-"""An aggregated Mondrian forest, an expert of `auto`."""
