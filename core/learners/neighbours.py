@@ -35,24 +35,29 @@ _NEAR = 0.05
 
 
 @njit(cache=True, nogil=True)
-def _nearest(x: Floats, held: Floats, count: int, near: Ints, apart: Floats) -> int:
-    """The rows nearest to x (d,) among the first ``count`` of ``held`` (W, d) and their squared distances, in order."""
-    found = 0
+def _nearest(x: Floats, held: Floats, count: int, total: Floats, near: Ints, apart: Floats) -> int:
+    """The rows nearest to x (d,) among the first ``count`` of ``held`` (d, w) and their squared distances, in order.
+
+    ``total`` (W,) is written, column by column, which the compiler turns into vectors.
+    """
+    found, farthest = 0, np.inf
     for i in range(count):
-        total, bound = 0.0, apart[NEIGHBOURS - 1] if found == NEIGHBOURS else np.inf
-        for j in range(x.shape[0]):
-            away = min(max(x[j], -VALUE_MAX), VALUE_MAX) - held[i, j]
-            total += away * away
-            if total >= bound:
-                break
-        if total >= bound:
-            continue
-        at = found if found < NEIGHBOURS else NEIGHBOURS - 1
-        while at > 0 and apart[at - 1] > total:
-            near[at], apart[at] = near[at - 1], apart[at - 1]
-            at -= 1
-        near[at], apart[at] = i, total
-        found = min(found + 1, NEIGHBOURS)
+        total[i] = 0.0
+    for j in range(x.shape[0]):
+        own, column = min(max(x[j], -VALUE_MAX), VALUE_MAX), held[j]
+        for i in range(count):
+            away = own - column[i]
+            total[i] += away * away
+    for i in range(count):
+        if total[i] < farthest:
+            at = found if found < NEIGHBOURS else NEIGHBOURS - 1
+            while at > 0 and apart[at - 1] > total[i]:
+                near[at], apart[at] = near[at - 1], apart[at - 1]
+                at -= 1
+            near[at], apart[at] = i, total[i]
+            found = min(found + 1, NEIGHBOURS)
+            if found == NEIGHBOURS:
+                farthest = apart[NEIGHBOURS - 1]
     return found
 
 
@@ -96,14 +101,14 @@ def answer_and_keep(
 
     ``rows``: were learned before; ``numbers``: whether labels are; ``value`` is not written then.
     """
-    near, apart = np.empty(NEIGHBOURS, dtype=np.int64), np.empty(NEIGHBOURS)
+    near, apart, total = np.empty(NEIGHBOURS, dtype=np.int64), np.empty(NEIGHBOURS), np.empty(WINDOW)
     for i in range(X.shape[0]):
-        found = _nearest(X[i], held, min(rows, WINDOW), near, apart)
+        found = _nearest(X[i], held, min(rows, WINDOW), total, near, apart)
         _answer(labels, near, apart, found, i, numbers, value, out)
         if y.shape[0]:
             at = rows % WINDOW
             for j in range(X.shape[1]):
-                held[at, j] = min(max(X[i, j], -VALUE_MAX), VALUE_MAX)
+                held[j, at] = min(max(X[i, j], -VALUE_MAX), VALUE_MAX)
             labels[at] = min(max(y[i], -LABEL_MAX), LABEL_MAX)
             rows += 1
 
@@ -112,13 +117,13 @@ class Neighbours(RowLearner):
     """The learner of the nearest rows.
 
     State:
-        held (w, d), labels (w,)   the last rows and their labels, a ring of W once w = W
+        held (d, w), labels (w,)   the last rows and their labels, a ring of W once w = W
         rows                       learned since the last ``forget``
     """
 
     layout: ClassVar = Layout(
         {
-            "held": Array("rows", "D", within=VALUE_MAX),
+            "held": Array("D", "rows", within=VALUE_MAX),
             "labels": Array("rows", within=LABEL_MAX),
             "tally": Array(1, within=WHOLE),
         }
@@ -129,7 +134,7 @@ class Neighbours(RowLearner):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
-        self.held, self.labels, self.tally = np.zeros((FIRST_ROWS, spec.dimension)), np.zeros(FIRST_ROWS), np.zeros(1)
+        self.held, self.labels, self.tally = np.zeros((spec.dimension, FIRST_ROWS)), np.zeros(FIRST_ROWS), np.zeros(1)
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
@@ -159,21 +164,20 @@ class Neighbours(RowLearner):
 
     def _grow(self, rows: int) -> None:
         """Make room for so many rows."""
-        room = capacity(rows)
-        if room > len(self.held):
-            more = room - len(self.held)
-            self.held = np.concatenate([self.held, np.zeros((more, self.held.shape[1]))])
+        more = capacity(rows) - len(self.labels)
+        if more > 0:
+            self.held = np.concatenate([self.held, np.zeros((len(self.held), more))], axis=1)
             self.labels = np.concatenate([self.labels, np.zeros(more)])
 
     def forget(self) -> None:
         """Only the rows from now on are looked at."""
-        self.held, self.labels = self.held[:FIRST_ROWS] * 0.0, self.labels[:FIRST_ROWS] * 0.0
+        self.held, self.labels = np.zeros((self.spec.dimension, FIRST_ROWS)), np.zeros(FIRST_ROWS)
         self.tally[:] = 0.0
 
     def extend(self, other: Self, places: Ints) -> None:
         """Continue for a learner of fewer columns; see ``core.contract.Extensible``."""
-        self.held = np.zeros((len(other.held), self.held.shape[1]))
-        self.held[:, places] = other.held
+        self.held = np.zeros((self.spec.dimension, len(other.labels)))
+        self.held[places] = other.held
         self.labels, self.tally, self.classes = other.labels.copy(), other.tally.copy(), other.classes
 
     def weights(self) -> None:
@@ -194,7 +198,7 @@ class Neighbours(RowLearner):
         return {"D": self.spec.dimension}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        if len(held["held"]) != capacity(int(held["tally"][0])):
+        if len(held["labels"]) != capacity(int(held["tally"][0])):
             raise ValueError("held: of another length than so many rows make")
         labels = held["labels"]
         if not self.regression and ((labels < 0) | (labels >= max(found["classes"], 1)) | (labels % 1 != 0)).any():

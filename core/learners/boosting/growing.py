@@ -10,7 +10,7 @@ from core.contract import Floats, Ints
 from core.numerics.rng import GAMMA, UNIT, mix
 
 DEPTH, EDGES = 6, 63
-"""D, and the cuts of a column; the search of a code needs one less than a power of two."""
+"""D, and the cuts of a column."""
 INNER, LEAVES = 2**DEPTH - 1, 2**DEPTH
 """Nodes of a tree that may be cut, those of node v are 2 v + 1 and 2 v + 2; and its leaves."""
 NOWHERE = 1e31
@@ -30,12 +30,11 @@ def draw(state: Any, number: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def code(x: float, edges: Floats) -> int:
-    """How many of the edges, in order, are below x."""
-    low, half = 0, (edges.shape[0] + 1) >> 1
-    while half:
-        low += half * int(x > edges[low + half - 1])
-        half >>= 1
-    return low
+    """How many of the edges are below x: all are looked at, as vectors, which is faster than to search."""
+    below = 0
+    for b in range(EDGES):
+        below += x > edges[b]
+    return below
 
 
 @njit("void(f8[:,::1], f8[:,::1], u1[:,::1], i8)", cache=True, nogil=True)
@@ -79,27 +78,21 @@ def _add_up(codes: Codes, g: Floats, h: Floats, k: int, order: Ints, begin: int,
             sums[j, b, 1] += curvature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _best_cut(sums: Floats, edges: Floats, G: float, H: float, left: Floats) -> tuple[int, int, float, float]:
-    """Column and code of the best cut, and the sums of its left side; column -1: none.
-
-    ``left`` (3, EDGES) is written.
-    """
+@njit(cache=True, nogil=True)
+def _best_cut(sums: Floats, edges: Floats, G: float, H: float) -> tuple[int, int, float, float]:
+    """Column and code of the best cut, and the sums of its left side; column -1: none."""
     best, column, at, slope, curvature = G * G / (H + 1.0) * _MORE, -1, 0, 0.0, 0.0
     for j in range(sums.shape[0]):
-        g, h, count = 0.0, 0.0, 0
-        while count < EDGES and edges[j, count] < NOWHERE:
-            g += sums[j, count, 0]
-            h += sums[j, count, 1]
-            left[0, count], left[1, count] = g, h
-            count += 1
-        for b in range(count):
-            a, c, r = left[1, b] + 1.0, H - left[1, b] + 1.0, G - left[0, b]
-            gain = (left[0, b] * left[0, b] * c + r * r * a) / (a * c)
-            left[2, b] = gain if (a >= 2.0) & (c >= 2.0) & (sums[j, b, 1] > 0.5 * CURVATURE_MIN) else 0.0
-        for b in range(count):
-            if left[2, b] > best:
-                best, column, at, slope, curvature = left[2, b] * _MORE, j, b, left[0, b], left[1, b]
+        g = h = 0.0
+        for b in range(EDGES):
+            if edges[j, b] >= NOWHERE:
+                break
+            g += sums[j, b, 0]
+            h += sums[j, b, 1]
+            a, c, r = h + 1.0, H - h + 1.0, G - g
+            gain = g * g * c + r * r * a  # times a c, so that only few are divided
+            if gain > best * (a * c) and a >= 2.0 and c >= 2.0 and sums[j, b, 1] > 0.5 * CURVATURE_MIN:
+                best, column, at, slope, curvature = gain / (a * c) * _MORE, j, b, g, h
     return column, at, slope, curvature
 
 
@@ -130,7 +123,7 @@ def grow_tree(
     """
     (n, K), d = g.shape, codes.shape[1]
     sums, free = np.empty((DEPTH + 1, d, EDGES + 1, 2)), np.arange(DEPTH + 1)
-    order, spare, left = np.arange(n), np.empty(n, dtype=np.int64), np.empty((3, EDGES))
+    order, spare = np.arange(n), np.empty(n, dtype=np.int64)
     nodes, totals = np.empty((DEPTH + 2, 4), dtype=np.int64), np.empty((DEPTH + 2, 2))
     nodes[0, 0], nodes[0, 1], nodes[0, 2], nodes[0, 3] = 0, 0, n, DEPTH
     totals[0, 0] = totals[0, 1] = 0.0
@@ -145,7 +138,7 @@ def grow_tree(
         G, H = totals[waiting, 0], totals[waiting, 1]
         column, at, slope, curvature = -1, 0, 0.0, 0.0
         if node < INNER:
-            column, at, slope, curvature = _best_cut(sums[own], edges, G, H, left)
+            column, at, slope, curvature = _best_cut(sums[own], edges, G, H)
         if column < 0:
             if node < INNER:
                 free[unused] = own

@@ -50,15 +50,15 @@ def test_it_is_the_nearest_rows(regression):
             own = (told.value[i], told.std[i]) if regression else told.probabilities[i]
             assert_allclose(own, expected, rtol=1e-9, atol=1e-12)
     assert all(np.array_equal(own, rows.to_arrays()[0][name]) for name, own in whole.to_arrays()[0].items())
-    assert WINDOW == len(whole.held)
+    assert WINDOW == len(whole.labels)
 
 
 def test_room_grows_with_the_rows():
     """An idle one is small; what is announced is what a full one takes."""
     few = learner(True)
-    assert FIRST_ROWS == len(few.held)
+    assert FIRST_ROWS == len(few.labels)
     few.learn(X[:40], NUMBERS[:40])
-    assert (64, 64) == (len(few.held), capacity(40))
+    assert (64, 64) == (len(few.labels), capacity(40))
     few.learn(X, NUMBERS)
     assert few.nbytes <= Neighbours.state_bytes(few.spec, 0)
 
