@@ -272,7 +272,7 @@ def test_no_machine_and_no_registry_is_written_down() -> None:
 
 
 def test_every_make_target_is_there() -> None:
-    """The targets that Markdown names are in the Makefile; benchmarks/README.md also names those of older commits."""
+    """The targets that Markdown names are in the Makefile; benchmarks/README.md also names one of an older commit."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     documents = {path: path.read_text() for path in FILES if path.suffix == ".md" and "benchmarks" not in path.parts}
     named = {name: re.findall(r"(?:^ *|`)make ([a-z][a-z-]*)", text, re.MULTILINE) for name, text in documents.items()}
@@ -280,17 +280,12 @@ def test_every_make_target_is_there() -> None:
 
 
 def test_every_algorithm_is_in_the_readme() -> None:
-    """The README's table names each algorithm once, by families with their tasks; the page of the learners says when
-    to use each, as the catalogue does.
-    """
+    """The README's table names each algorithm once, by families with their tasks."""
     algorithms = importlib.import_module("core.learners.catalogue").ALGORITHMS
     table = (ROOT / "README.md").read_text().partition("## Algorithms")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|.*\| ([^|]*) \|$", table, re.MULTILINE)
     told = [(name, tasks) for names, tasks in rows for name in re.findall(r"\w+", names)]
     assert sorted((own.id, ", ".join(sorted(own.tasks, reverse=True))) for own in algorithms.values()) == sorted(told)
-    page = (ROOT / "core/learners/README.md").read_text()
-    said = dict(re.findall(r"^\| `(\w+)` \| ([^|]*[a-z][^|]*\.) \|$", page, re.MULTILINE))
-    assert {own.id: own.use_when for own in algorithms.values()} == said
 
 
 def test_every_setting_says_what_it_is() -> None:
