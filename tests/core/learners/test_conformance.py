@@ -1,4 +1,4 @@
-"""Every learner of the catalogue, and that of core/learners/README.md, keeps every sentence of core.contract."""
+"""Every learner of the catalogue, and the worked example, keeps every sentence of core.contract."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from core.learners.catalogue import ALGORITHMS, every, find
 from core.learners.neighbours import NEAREST
 from core.problems import Invalid
 from core.state.envelope import dump, load
+from tests.core.learners.passive_aggressive import ALGORITHMS as PASSIVE_AGGRESSIVE
 from tests.core.learners.streams import (
     ROWS,
     D,
@@ -25,12 +26,11 @@ from tests.core.learners.streams import (
     stream,
     with_defaults,
 )
-from tests.core.learners.worked_example import example
 
 WIDE, WIDE_ROWS = 300, 140
 LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
 """Their class is that of the largest density, not always of the largest probability."""
-EXAMPLE = example()
+(EXAMPLE,) = PASSIVE_AGGRESSIVE
 LISTED = ({EXAMPLE.id: EXAMPLE, NEAREST.id: NEAREST, BOOSTING.id: BOOSTING} | ALGORITHMS).values()
 CASES = [
     pytest.param(algorithm, task, classes, id=f"{algorithm.id}-{task}{classes or ''}")
@@ -59,7 +59,7 @@ every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algori
 
 @pytest.fixture(autouse=True)
 def _with_the_example(monkeypatch):
-    """The worked example of core/learners/README.md is listed while it is tested here."""
+    """The worked example is listed while it is tested here."""
     for own in (EXAMPLE, NEAREST, BOOSTING):
         monkeypatch.setitem(ALGORITHMS, own.id, ALGORITHMS.get(own.id, own))
 

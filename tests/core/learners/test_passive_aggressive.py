@@ -1,16 +1,13 @@
-"""The worked example of core/learners/README.md does what its equations say; the conformance suite does the rest."""
-
-import subprocess
-import sys
+"""The worked example, passive_aggressive.py, does what its equations say; the conformance suite does the rest."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from core.contract import Spec
-from tests.core.learners.worked_example import README, example, source
+from tests.core.learners.passive_aggressive import ALGORITHMS
 
-EXAMPLE = example()
+(EXAMPLE,) = ALGORITHMS
 
 
 def build(task, **params):
@@ -51,10 +48,3 @@ def test_a_step_makes_the_loss_of_its_row_zero():
     classes.add_class()
     classes.learn(x, np.array([0]))
     assert_allclose(-1.0, classes.W[0] @ [3.0, -1.0, 2.0, 1.0])
-
-
-def test_the_example_keeps_the_style():
-    """The linter has nothing to say of it."""
-    command = [sys.executable, "-m", "ruff", "check", "--stdin-filename", "core/learners/example.py", "-"]
-    ran = subprocess.run(command, input=source(), capture_output=True, text=True, cwd=README.parents[2])
-    assert (0, "") == (ran.returncode, ran.stderr), ran.stdout
