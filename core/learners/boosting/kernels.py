@@ -126,7 +126,7 @@ def _replace_tree(
             total += g[i, k]
             curve += h[i, k]
         step = -rate * total / curve
-        bias[k] += step
+        bias[k] = min(max(bias[k] + step, -SCORE_MAX), SCORE_MAX)
         for i in range(n):
             scores[i, k] += step
             g[i, k] += step * h[i, k]
