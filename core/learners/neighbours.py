@@ -38,7 +38,7 @@ _NEAR = 0.05
 def _nearest(x: Floats, held: Floats, count: int, total: Floats, near: Ints, apart: Floats) -> int:
     """The rows nearest to x (d,) among the first ``count`` of ``held`` (d, w) and their squared distances, in order.
 
-    ``total`` (W,) is written, column by column, which the compiler turns into vectors.
+    All distances are added up column by column, in ``total`` (W,): such loops become vector instructions.
     """
     found, farthest = 0, np.inf
     for i in range(count):
