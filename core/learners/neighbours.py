@@ -20,9 +20,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numba import njit
 
-from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Header, Ints, Spec
+from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Header, Ints, Spec, direct
 from core.learners.algorithm import Algorithm
-from core.learners.learner import RowLearner
+from core.learners.learner import NONE_GIVEN, RowLearner
 from core.learners.posterior import View
 from core.state.layout import WHOLE, Array, Counts, Layout
 
@@ -93,6 +93,7 @@ def _answer(
     value[row] = best
 
 
+@direct
 @njit(f"void({ROWS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, i8, b1, {CLASSES}, {TABLE})", cache=True, nogil=True)
 def answer_and_keep(
     X: Floats, y: Floats, held: Floats, labels: Floats, rows: int, numbers: bool, value: Ints, out: Floats
@@ -153,7 +154,7 @@ class Neighbours(RowLearner):
 
     def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
         """Predict rows."""
-        answer_and_keep(X, np.empty(0), self.held, self.labels, int(self.tally[0]), self.regression, value, out)
+        answer_and_keep(X, NONE_GIVEN, self.held, self.labels, int(self.tally[0]), self.regression, value, out)
 
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts and no weights."""
