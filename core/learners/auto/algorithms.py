@@ -17,7 +17,7 @@ ALGORITHMS = (
         id="auto",
         tasks=("classification", "regression"),
         summary="A mixture of experts of all families, weighted row by row: no algorithm to choose.",
-        use_when=("The default. Most accurate on every kind of stream we measured; takes 20 us per row, dfop 4."),
+        use_when=("The default. Most accurate on every kind of stream we measured; takes 25 us per row, dfop 4."),
         paper="Hinton, Neural Computation 14, 2002 (pools); Herbster, Warmuth, Machine Learning 32, 1998 (fixed share)",
         equation="p = c · Πₑ pₑ^(aₑ vₑ) / Z + (1 − c) · Σₑ bₑ pₑ^aₑ; weights follow the a-priori losses",
         params=(_SIZE,),

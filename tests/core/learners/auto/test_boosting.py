@@ -156,10 +156,10 @@ def test_it_is_better_than_a_constant_on_cells():
     assert (told[1000:] == y[1000:]).mean() > 0.9
 
 
-@pytest.mark.parametrize("first", [0, 1, 2, 3])
+@pytest.mark.parametrize("first", [1, 2, 3])
 def test_later_classes_get_an_output_of_their_own(first):
     """However many were there at first; what is known of them stays, and the new one is unlikely, then likely."""
-    made, y = learner(first), labels(max(first, 1))
+    made, y = learner(first), labels(first)
     made.learn(X[:100], y[:100])
     before = made.predict(X[:50]).probabilities
     made.add_class()
@@ -217,8 +217,9 @@ def test_it_forgets_and_continues_with_further_columns():
     wide[:, [0, 2, 4]] = X
     assert_array_equal(few.predict(X).probabilities, more.predict(wide).probabilities)
     wide[:, 1] = labels(3)
-    more.learn(wide, labels(3))
-    assert (more.learn(wide, labels(3)).value == labels(3)).mean() > (few.learn(X, labels(3)).value == labels(3)).mean()
+    for _ in range(3):  # what the further column tells is learned
+        right = [(own.learn(rows, labels(3)).value == labels(3)).mean() for own, rows in ((few, X), (more, wide))]
+    assert right[1] > 0.95 > right[0]
     few.forget()
     assert_allclose(few.predict(X).probabilities, 1 / 3)
     assert few.info() == {"rows": 0, "trees": 0}
