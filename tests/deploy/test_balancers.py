@@ -40,9 +40,9 @@ class Site:
         return {name: await self.asks("GET", f"/models/{name}") for name in NAMES}
 
     async def until(self, homes):
-        """Wait until models are where they should be."""
+        """Wait until models are where they should be; the balancer may not have noticed yet that a service is back."""
         async with asyncio.timeout(PATIENCE_S):
-            while await self.homes() != homes:
+            while {name: (await self.client.get(f"/models/{name}")).text for name in NAMES} != homes:
                 await asyncio.sleep(0.05)
 
     def of(self, name):
