@@ -23,7 +23,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from service.api.http.headers import lines_of
+from service.api.http.headers import LINES
 from service.api.http.keys import Key, Keys
 from service.errors import StoreDown, Unauthorized
 from service.runtime.broadcast import EventSubscription
@@ -172,7 +172,7 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the stream is over; a client that does not read the end is disconnected without it."""
-        self.body_iterator = _while_allowed(self.body_iterator, scope["app"].context.keys, lines_of(scope))
+        self.body_iterator = _while_allowed(self.body_iterator, scope["app"].context.keys, scope[LINES])
         sending = asyncio.create_task(super().__call__(scope, receive, send))
         over = asyncio.create_task(self._over.wait())
         try:

@@ -22,7 +22,7 @@ from core.features import Space
 from core.problems import Invalid, suggestion
 from service.api.http.bodies import BodyBudget
 from service.api.http.cross_site import Guard
-from service.api.http.headers import lines_of
+from service.api.http.headers import LINES
 from service.api.http.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
@@ -87,7 +87,7 @@ async def _context(request: Request) -> Context:
 
 async def _caller(request: Request) -> Key | None:
     context: Context = request.app.context
-    return context.keys.caller(lines_of(request.scope))
+    return context.keys.caller(request.scope[LINES])
 
 
 Ctx = Annotated[Context, Depends(_context)]

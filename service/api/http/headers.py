@@ -19,9 +19,8 @@ PAGES = ((b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
 MODEL = b"x-onepass-model"
 """Header with the model's name, for load balancers and their logs."""
 REQUEST_ID, TRACE_HEADER = b"x-request-id", b"traceparent"
-LINES = "onepass.lines"
-ID = "onepass.request_id"
-"""Keys of a request's scope."""
+LINES, ID = "onepass.lines", "onepass.request_id"
+"""Keys of a request's scope: its header lines by name, the first of equal ones; its id."""
 CURRENT: ContextVar[Scope | None] = ContextVar("onepass_request", default=None)
 """The scope of the current request; its log fields are looked up only when a line is logged."""
 
@@ -34,20 +33,14 @@ AT_ONCE = 512
 _drawn: list[bytes] = []
 
 
-def lines_of(scope: Scope) -> dict[bytes, bytes]:
-    """The header lines of a request by name, the first of equal ones: a lookup takes one dict, not a list."""
-    found: dict[bytes, bytes] | None = scope.get(LINES)
-    if found is None:
-        found = scope[LINES] = dict(reversed(scope["headers"]))
-    return found
-
-
 def begin_request(scope: Scope) -> bytes:
     """Begin a request, unless it has begun; its id."""
     if ID in scope:
         return scope[ID]  # type: ignore[no-any-return]
-    given = lines_of(scope).get(REQUEST_ID)
-    own = new_id() if given is None or _GIVEN.fullmatch(given) is None else given
+    scope[LINES] = lines = dict(reversed(scope["headers"]))
+    own = lines.get(REQUEST_ID)
+    if own is None or _GIVEN.fullmatch(own) is None:
+        own = new_id()
     scope[ID] = own
     CURRENT.set(scope)
     return own

@@ -167,15 +167,14 @@ class Keys:
         Raises:
             Unauthorized, Forbidden, TooManyRequests: the request is refused.
         """
-        key = None
-        try:
-            key = self.caller(sent)
-        finally:
-            OWNER.set(None if key is None else key.name)  # else a pipelined request would inherit the previous one's
+        OWNER.set(None)  # else a pipelined request would inherit the previous one's
+        key = self.caller(sent)
         if key is not None:
+            OWNER.set(key.name)
             if self._rate_per_s > 0:
                 self._spend(key)
-            _require(key, scope, model)
+            if key.models or key.level < SCOPES[scope]:
+                _require(key, scope, model)
         return key
 
     def caller(self, sent: Mapping[bytes, bytes]) -> Key | None:
@@ -186,7 +185,8 @@ class Keys:
         """
         if not self._keys:
             return None
-        secret = _secret(sent)
+        kind, _, token = sent.get(b"authorization", b"").partition(b" ")
+        secret = token.strip() if kind.lower() == b"bearer" else sent.get(b"x-api-key", b"")
         key = self._keys.get(hashlib.sha256(secret).digest())
         if key is None:
             raise Unauthorized(f"{'this key is not known' if secret else 'no key was sent'}: {HOW_SENT}")
@@ -273,11 +273,6 @@ def _end_of(text: str) -> float | None:
     except ValueError:
         raise ValueError("EXPIRES is a date such as 2027-01-31") from None
     return datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC).timestamp()
-
-
-def _secret(sent: Mapping[bytes, bytes]) -> bytes:
-    kind, _, token = sent.get(b"authorization", b"").partition(b" ")
-    return token.strip() if kind.lower() == b"bearer" else sent.get(b"x-api-key", b"")
 
 
 LOOK_S = 2.0

@@ -18,13 +18,12 @@ from fastapi.params import Query
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Scope
 
 from core.problems import Invalid
 from service.api.http import bodies, json_body
 from service.api.http.bodies import RESERVED
 from service.api.http.context import NAME, Context, known_queries
-from service.api.http.headers import lines_of
+from service.api.http.headers import LINES
 from service.api.http.media import JSON
 from service.api.http.problems import disconnected, invalid, problem, slug_of, status_of
 from service.errors import NotFound, Unavailable
@@ -65,20 +64,11 @@ class Needs:
             return
         context: Context = request.app.context
         name = request.path_params.get("name")
-        let_in(context, request.scope, self.scope, name)
+        if context.keys.check(request.scope[LINES], self.scope, name) is None:
+            context.guard.check(request.scope)
         if name is not None and NAME.fullmatch(name) is None:
             raise _bad_name(request.method)
         request.scope[KEY_CHECKED] = True
-
-
-def let_in(context: Context, asked: Scope, rights: str, model: str | None) -> None:
-    """Authenticate the request by its key; without keys, reject cross-site requests.
-
-    Raises:
-        Unauthorized, Forbidden, TooManyRequests: the request is refused.
-    """
-    if context.keys.check(lines_of(asked), rights, model) is None:
-        context.guard.check(asked)
 
 
 def _bad_name(method: str) -> Exception:

@@ -16,7 +16,7 @@ from core.model import LearnerSpaces, save
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api.http import bodies
 from service.api.http.context import NAME, Ctx, IdempotencyKey, ModelName, iso
-from service.api.http.headers import lines_of
+from service.api.http.headers import LINES
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel, shown
 from service.api.openapi.examples import COPY, RESTORE
@@ -250,7 +250,7 @@ async def copy_model(
     answer shows it. To rename a model, stop its clients, copy it and DELETE it; its tracked predictions are lost. The
     key needs `admin` on both names.
     """
-    ctx.keys.allow(lines_of(request.scope), "admin", body.name)
+    ctx.keys.allow(request.scope[LINES], "admin", body.name)
     if NAME.fullmatch(body.name) is None:
         raise Invalid.of("name", "is not a model name", NAME.pattern)
     known_by = "" if key is None else printable(key, "Idempotency-Key")

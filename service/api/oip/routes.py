@@ -23,7 +23,7 @@ from core.model import Model, read
 from core.problems import Problem
 from service.api.http import bodies
 from service.api.http.context import Context, Ctx
-from service.api.http.headers import lines_of
+from service.api.http.headers import LINES
 from service.api.http.media import JSON
 from service.api.http.problems import inference_problem
 from service.api.http.route import READ, Route
@@ -135,7 +135,7 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
     sent = Sent(body, JSON, {}, bounds.batch_rows_max, bounds.body_bytes_max)
     asked = await ctx.reader.call_if_large(len(body), read_tensors, json_length, sent, replica.model)
     if asked.track:
-        ctx.keys.allow(lines_of(request.scope), "learn", replica.name)
+        ctx.keys.allow(request.scope[LINES], "learn", replica.name)
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw, first = await read_rows(ctx, replica, len(body), partial(rows_of, asked))
         if asked.track:

@@ -17,7 +17,7 @@ from core.features import Space
 from core.model import cost, read
 from core.numerics.shapley import EVALUATIONS_MAX
 from service.api.http.context import Context, Ctx, Fresh, ModelName
-from service.api.http.headers import lines_of
+from service.api.http.headers import LINES
 from service.api.http.route import READ
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
@@ -84,7 +84,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
             return _encode(answer)
     ask, body = await read_row(ctx, request, body, _row)
     if ask.track:
-        ctx.keys.allow(lines_of(request.scope), "learn", name)
+        ctx.keys.allow(request.scope[LINES], "learn", name)
     if fresh is not None or replica is None:
         replica = await engine.replica(name, fresh)
     return _encode(await predict_asked(ctx, replica, ask, len(body)))
@@ -155,7 +155,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     level = level_of(table.interval, replica.model.config.task, request.query_params.get(interval.QUERY))
     track = tracking.is_tracked(table.track, request.query_params.get(tracking.QUERY))
     if track:
-        ctx.keys.allow(lines_of(request.scope), "learn", name)
+        ctx.keys.allow(request.scope[LINES], "learn", name)
         check_size(len(table.rows), tracking.rows_most(replica.model), of=" that are tracked, for this model")
     outside = tracking.outside_of(validator_of(ctx, replica), table, track)
     while True:  # until the rows are read with the features that the model has when it predicts them

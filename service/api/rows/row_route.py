@@ -20,7 +20,7 @@ from service.api.http.context import FRESHNESS, Context, fresh_by_query, known_q
 from service.api.http.headers import ALWAYS, LINES, MODEL, REQUEST_ID, begin_request
 from service.api.http.media import JSON
 from service.api.http.problems import invalid
-from service.api.http.route import Route, let_in, refused
+from service.api.http.route import Route, refused
 
 _JSON = (b"content-type", JSON.encode())
 
@@ -108,7 +108,8 @@ class RowRoute(Route):
         context: Context = scope["app"].context
         request = RowRequest(scope, receive)
         try:
-            let_in(context, scope, self._rights, name)
+            if context.keys.check(request.lines, self._rights, name) is None:
+                context.guard.check(scope)
             if self._reads:
                 fresh = await fresh_by_query(request, *self._own_queries) if scope["query_string"] else None
                 found = await self.endpoint(context, name, request, fresh)
