@@ -218,4 +218,4 @@ class Outcome(Struct, array_like=True):
     @property
     def new_labels(self) -> list[Label] | None:
         """The classes that the rows added; None if there are none."""
-        return [label for _, label in self.joined] or None
+        return [label for _, label in self.joined] if self.joined else None

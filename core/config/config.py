@@ -8,6 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
@@ -266,7 +267,7 @@ class Config(Checked):
         """The configuration as text: equal configurations, and only those, have equal text (0 is not False)."""
         return json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
 
-    @property
+    @cached_property
     def algorithm(self) -> Algorithm:
         """The algorithm, from the catalogue."""
         return find(self.algorithm_id)

@@ -13,6 +13,7 @@ Challengers do whatever the model accepts, each separately. Clients get the mode
 
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ from core.model.rows import (
 from core.problems import Conflict, Invalid
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import Switching
+
+_due = attrgetter("due")
 
 
 def apply(model: Model, entry: Entry) -> list[Outcome]:
@@ -110,7 +113,7 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
     if not usual and (refused := _accept(model, first)) is not None:
         return [Outcome(refusal=refused)]
     rows, classes = rows_of(segments), 0 if usual else len(model.labels)
-    observes = model.config.algorithm.observes
+    observes = model.own.config.algorithm.observes
     if observes:
         rows = challengers.judged_outside(model, rows)
     switching = model.own.switching  # the first rows determine the space
@@ -120,7 +123,7 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
     scored = challengers.learn_together(model, first.space, rows, entry_position_of)
     if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
         scored = model.own.answers.by_returned(scored, rows.returned)
-    model.due_rows += sum([segment.due for segment in segments])
+    model.due_rows += sum(map(_due, segments))
     if rows.outside is not None or model.outside is not None:
         challengers.score_outside(model, rows, scored)
     learned = _outcomes(model, segments, scored, rows.returned, route is not None and not observes)

@@ -73,9 +73,9 @@ def rows_of(segments: Sequence[Rows]) -> BlockRows:
     first = segments[0]
     returned: list[ServedPrediction | None] | None
     if len(segments) == 1 and not first.skip:
-        returned = None if first.served is None else [first.served] * len(first.X)
-        own = np.ascontiguousarray(first.X), first.y, first.discounts, first.weights, returned
-        return BlockRows(*own, outside=_outside(segments))
+        X, returned = np.ascontiguousarray(first.X), None if first.served is None else [first.served] * len(first.X)
+        outside = None if first.served is None and first.outside is None else _outside(segments)
+        return BlockRows(X, first.y, first.discounts, first.weights, returned, outside=outside)
     raw = np.concatenate([rows.X for rows in segments])
     labels = [label for rows in segments for label in rows.y]
     discounts, weights = _column([rows.discounts for rows in segments]), _column([rows.weights for rows in segments])

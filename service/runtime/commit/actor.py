@@ -15,6 +15,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Coroutine, Sequence
+from operator import attrgetter
 from typing import Any
 
 from core.entry import Outcome, Segment
@@ -36,6 +37,7 @@ from service.store.log.entries import OTHER
 
 logger = logging.getLogger(__name__)
 
+_sent = attrgetter("sent")
 LITTLE_BYTES, LITTLE_ROWS = 2**20, 1024
 """Most bytes and rows that are encoded and finished where they come: a millisecond, and less than ``NAMED_BYTES``."""
 
@@ -237,7 +239,7 @@ class Actor:
             writer=shared.writer,
             sequence=number,
             new_uid=f"{shared.writer}.{number}",
-            segments=tuple([job.sent for job in jobs]),
+            segments=tuple(map(_sent, jobs)),
             id_ttl_ms=shared.limits.id_ttl_ms,
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
@@ -289,13 +291,13 @@ class Actor:
         replica = self._replica
         if not appended.complete or replica.lock.locked() or commit.size > LITTLE_BYTES:
             return None
-        batches: list[Batch] = []
+        batches, flops = list[Batch](), 0.0
         if appended.entries:
             others = [raw for raw in appended.entries if raw.version > replica.version]
             batches = small_batches(others, replica.model)
             if others and not batches:
                 return None
-        flops = sum([batch.flops(replica.model) for batch in batches])
+            flops = sum([batch.flops(replica.model) for batch in batches])
         if (own := own_entry(commit, appended, replica.version)) is not None:
             batches.append(own)
             flops += commit.flops

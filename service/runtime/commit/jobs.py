@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from service.runtime.commit.committer import Ticket
 from service.runtime.replicas.batches import SingleEntry
 from service.runtime.replicas.replica import Ledger, Reply
 from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
-from service.store.log.appends import Appended, NamedState, SegmentIn
+from service.store.log.appends import SEGMENTS_MAX, Appended, NamedState, SegmentIn
 
 WAITING_BYTES_MAX = 256 * 2**20
 """Most bytes of requests of all models that wait in this process."""
@@ -89,10 +90,13 @@ class RowJob(Struct, eq=False):
         return (self.digest,) if self.identity else ()
 
 
+_row = attrgetter("values", "label", "identity")
+
+
 def rows_of(jobs: Sequence[RowJob]) -> Rows:
     """Rows of one space, all with ids or none, as one segment."""
     first = jobs[0]
-    values, labels, ids = zip(*[(job.values, job.label, job.identity) for job in jobs], strict=True)
+    values, labels, ids = zip(*map(_row, jobs), strict=True)
     y: Any = np.array(labels, np.float64) if type(first.label) is float else [*labels]
     return Rows(first.space, None, np.array(values, np.float64), y, ids=ids if first.identity else ())
 
@@ -159,7 +163,7 @@ def own_entry(commit: Commit, appended: Appended, version: int) -> SingleEntry |
     for job, out in zip(commit.jobs, appended.segments, strict=True):
         if out.status == "added":
             segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
-            size += job.sent.nbytes
+            size += len(job.sent.blob) if job.sent.state is None else job.sent.nbytes
     return SingleEntry(Entry(appended.made, appended.time_ms, tuple(segments)), commit.append.new_uid, size, own=True)
 
 
@@ -167,7 +171,7 @@ def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
     return replace(segment, skip=skip) if isinstance(segment, Rows | Overlap) else segment
 
 
-TICK_SEGMENTS_MAX = 1000
+TICK_SEGMENTS_MAX = SEGMENTS_MAX
 """Most requests of one model that go with one append, as one entry of its log."""
 TICK_BYTES_MAX = 4 * 2**20
 """Most bytes of one model that go with one append, which the store works on at once; a larger request goes alone."""

@@ -7,6 +7,7 @@ because of another one go again, each by itself.
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -112,8 +113,11 @@ def joined(jobs: Sequence[Job | RowJob]) -> list[Job]:
     return [*found, _together(run)] if run else found
 
 
+_digest = attrgetter("digest")
+
+
 def _together(run: list[RowJob]) -> Job:
     rows = rows_of(run)
-    digests = tuple([job.digest for job in run]) if rows.ids else ()
+    digests = tuple(map(_digest, run)) if rows.ids else ()
     encoded = SegmentIn(codec.encode(rows), rows.ids, digests, len(run))
     return JoinedRows(rows, digests, 0, 0.0, run[0].reply, encoded, members=run)

@@ -4,7 +4,7 @@ A batch may run in a thread that holds the model. It counts what came of it, and
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, chain
 from typing import Any
 
@@ -71,12 +71,13 @@ class Batch(ABC):
 
     Attributes:
         first: the version of its first entry.
+        inner: version and uid of every entry but the last.
         version, uid, time_ms: of its last entry.
         size: its bytes on the log.
         own: whether requests of this process wait for the answers.
     """
 
-    __slots__ = ("first", "own", "size", "time_ms", "uid", "version")
+    __slots__ = ("first", "inner", "own", "size", "time_ms", "uid", "version")
 
     first: int
     version: int
@@ -84,10 +85,7 @@ class Batch(ABC):
     time_ms: int
     size: int
     own: bool
-
-    def inner(self) -> Iterable[tuple[int, str]]:
-        """Version and uid of every entry but the last."""
-        return ()
+    inner: Sequence[tuple[int, str]]
 
     @abstractmethod
     def flops(self, model: Model) -> float:
@@ -113,7 +111,7 @@ class SingleEntry(Batch):
     def __init__(self, entry: Entry, uid: str, size: int, *, own: bool = False) -> None:
         self.entry, self.uid, self.size, self.own = entry, uid, size, own
         self.first = self.version = entry.version
-        self.time_ms = entry.time_ms
+        self.time_ms, self.inner = entry.time_ms, ()
 
     def flops(self, model: Model) -> float:
         """See ``core.model.cost.flops_to_apply``."""
@@ -143,10 +141,7 @@ class MergedEntries(Batch):
         last = run[-1].raw
         self.first, self.version, self.uid, self.time_ms = self._merged.version, last.version, last.uid, last.time_ms
         self.size, self.own = sum([each.size for each in run]), False
-
-    def inner(self) -> Iterable[tuple[int, str]]:
-        """Version and uid of every entry but the last."""
-        return [(each.raw.version, each.raw.uid) for each in self._run[:-1]]
+        self.inner = [(each.raw.version, each.raw.uid) for each in run[:-1]]
 
     def flops(self, model: Model) -> float:
         """See ``core.model.cost.flops_to_learn``."""

@@ -268,7 +268,7 @@ class Replica:
     def _move(self, batch: Batch, applied: Applied) -> list[Outcome]:
         """Move to the version of a batch; count what was learned, keep the answers to its ids."""
         self.path.append((self.version, self.uid))
-        self.path.extend(batch.inner())
+        self.path.extend(batch.inner)
         self.version, self.uid, self.time_ms = batch.version, batch.uid, batch.time_ms
         self.saved.log_bytes += batch.size + applied.states_bytes
         self.stats.rows += applied.rows
@@ -276,7 +276,7 @@ class Replica:
         if applied.items:
             self.answers.put(applied.items, batch.own)
         often = (batch.first - 2) // MEASURED_ENTRIES != (batch.version - 1) // MEASURED_ENTRIES
-        if often or applied.rebuilt or self.model.rows == 0:
+        if often or applied.rebuilt:
             self.measure()
         if self.unpublished:
             self.notify()

@@ -131,10 +131,6 @@ class Append(msgspec.Struct, frozen=True, gc=False):
         """About what it takes on its way: blobs, ids and digests."""
         return sum(len(own.blob) + 2 * sum(map(len, own.ids)) for own in self.segments)
 
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.segments) <= SEGMENTS_MAX:
-            raise ValueError(f"an append has 1 to {SEGMENTS_MAX} segments")
-
 
 @dataclass(frozen=True, slots=True)
 class SeenId:
@@ -294,7 +290,10 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
     if code != "ok":
         return Appended(code, head, head_uid)
     made, time_ms, complete, segments, found, full = answer[3:]
-    full_segment = _FULL if full is None else structs.replace(_FULL, remembered=remembered_ids(*full))
+    outs: tuple[SegmentOut, ...] = (_ADDED,)
+    if segments != [b"added"]:
+        full_segment = _FULL if full is None else structs.replace(_FULL, remembered=remembered_ids(*full))
+        outs = tuple([full_segment if told == b"full" else _segment(told) for told in segments])
     after = entries(found, request.version) if found else ()
     return Appended(
         code,
@@ -302,7 +301,7 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
         head_uid,
         made or None,
         time_ms,
-        tuple([full_segment if told == b"full" else _segment(told) for told in segments]),
+        outs,
         after,
         bool(complete) and len(after) == len(found),
     )

@@ -192,7 +192,8 @@ def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
     if isinstance(segment, Rows):
         labels = float_bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
         discounts = None if segment.discounts is None else float_bytes(segment.discounts)
-        x, n, features = float_bytes(segment.X), len(segment.X), _declared(segment.features)
+        features = None if segment.features is None else _declared(segment.features)
+        x, n = float_bytes(segment.X), len(segment.X)
         plain = segment.space, features, n, x, labels, discounts, segment.served, segment.ids
         weights = None if segment.weights is None else float_bytes(segment.weights)
         outside = float_bytes(segment.outside) if isinstance(segment.outside, np.ndarray) else segment.outside
@@ -201,7 +202,8 @@ def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
             further.pop()
         return "rows", FORMAT, *plain, *further
     if isinstance(segment, Switch):
-        return "switch", FORMAT, segment.action, _declared(segment.features), segment.mapping, segment.ids
+        features = None if segment.features is None else _declared(segment.features)
+        return "switch", FORMAT, segment.action, features, segment.mapping, segment.ids
     if isinstance(segment, Overlap):
         return "overlap", FORMAT, segment.space, len(segment.X), float_bytes(segment.X), segment.ids
     if isinstance(segment, Restore):
@@ -212,8 +214,8 @@ def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
     return record
 
 
-def _declared(features: Sequence[Feature] | None) -> list[Any] | None:
-    return None if features is None else [feature.to_json() for feature in features]
+def _declared(features: Sequence[Feature]) -> list[Any]:
+    return [feature.to_json() for feature in features]
 
 
 def decode(blob: Buffer, skip: tuple[int, ...] = ()) -> Segment:
