@@ -1,14 +1,14 @@
-"""The actor of a loaded model: takes its requests, appends them, applies what the log has, and has them answered.
+"""The actor of a loaded model: queues its requests, appends them to the log, applies the log, gets them answered.
 
     requests -> queue -> joined (joined_rows.py), one append in flight -> entries of others applied -> own entry applied
     -> requests answered
 
-It alone lets its replica apply entries. What is little work is finished in the committer's call (``landed``), without
-a task; everything else goes on in a task of this model: more than a few entries of others, much work, a model that
-somebody holds, a log to be read on, a reload. So no model waits for another.
+Only the actor makes its replica apply entries. It finishes short work inside the committer's call (``landed``),
+without a task. Everything else runs in a task of this model: many entries of other processes, long work, a model that
+is locked, reading on in the log, a reload. So no model waits for another.
 
-A request is answered only after it is committed and applied. Where its fate is not known, the answer says so (503), and
-the client's id makes a retry safe.
+A request is answered only after it is committed and applied. If its fate is unknown, the answer says so (503), and the
+client's id makes a retry safe.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 _sent = attrgetter("sent")
 LITTLE_BYTES, LITTLE_ROWS = 2**20, 1024
-"""Most bytes and rows that are encoded and finished where they come: a millisecond, and less than ``NAMED_BYTES``."""
+"""Most bytes and rows that are encoded and finished at once: a millisecond, and less than ``NAMED_BYTES``."""
 
 
 class Actor:
@@ -47,7 +47,7 @@ class Actor:
 
     Args:
         replica: the model.
-        shared: what it works with.
+        shared: its collaborators.
     """
 
     __slots__ = ("_commit", "_encoding", "_loop", "_queue", "_replica", "_shared", "_syncs", "_task", "name")
@@ -71,12 +71,12 @@ class Actor:
 
     @property
     def in_flight(self) -> bool:
-        """Whether an append is on its way, or being finished."""
+        """Whether an append is under way or being finished."""
         return self._commit is not None
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits, and nothing is under way."""
+        """Whether nothing waits and nothing is under way."""
         return not (self._queue.jobs or self._syncs or self._commit or self._task or self._encoding)
 
     def submit(
@@ -90,8 +90,8 @@ class Actor:
             pending: the tracked prediction this feedback answers.
 
         Raises:
-            QueueFull: as many requests, or bytes of them, wait as may.
-            TooLarge: its rows would be learned for minutes, or hours.
+            QueueFull: the maximum number of requests, or of their bytes, is waiting.
+            TooLarge: learning its rows would take minutes or hours.
             StoreDown: the store is known to be down.
             NotFound, Recreated, ModelLost: the model is gone, or the store has lost it.
         """
@@ -119,11 +119,11 @@ class Actor:
         """``submit`` of one plain row.
 
         Args:
-            plan: how it was read.
+            plan: the plan that read it.
             values: the raw row (F,).
             label: a class that the model knows, or a float.
             identity: its id, or "".
-            digest: of its label, where it has an id.
+            digest: of its label, if it has an id.
 
         Raises:
             QueueFull, StoreDown, NotFound, Recreated, ModelLost: as ``submit``.
@@ -137,7 +137,7 @@ class Actor:
         return reply
 
     def _open(self) -> Inbox:
-        """The inbox to use: another one where the replica has left memory since its caller got it.
+        """The inbox to use: a different one if the replica has left memory since the caller got it.
 
         Raises:
             StoreDown: the store is known to be down.
@@ -153,7 +153,7 @@ class Actor:
     async def _encode_and_queue(
         self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int, flops: float
     ) -> Reply:
-        """Encode a large segment in a thread first, and write a very large one in pieces; what it takes counts."""
+        """Encode a large segment in a thread, write a very large one in pieces; its bytes count from the start."""
         self._shared.waiting.used += size
         self._encoding += 1
         try:
@@ -171,7 +171,7 @@ class Actor:
         return await reply
 
     def sync(self) -> "asyncio.Future[None]":
-        """Resolves when everything that is on the log now has been applied.
+        """Resolves when everything now on the log has been applied.
 
         Raises:
             StoreDown: the store is known to be down.
@@ -184,7 +184,7 @@ class Actor:
         return future
 
     def _go_on(self) -> None:
-        """Begin what is next, unless something is under way: its end begins it."""
+        """Start the next step, unless one is under way: its end starts the next."""
         if self._commit is not None or self._task is not None:
             return
         if self._queue.jobs:
@@ -193,7 +193,7 @@ class Actor:
             self._spawn(self._read_on())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Go on in a task; nobody else waits for it."""
+        """Continue in a task of this model."""
 
         async def run() -> None:
             try:
@@ -201,14 +201,14 @@ class Actor:
             finally:
                 self._task = None
                 self._shared.answer_writer.enqueue(self._replica)
-                contextvars.Context().run(self._go_on)  # what is next is of other requests than this one
+                contextvars.Context().run(self._go_on)  # the next step serves other requests than this one
 
         self._task = self._loop.create_task(run())
 
     # ---------------------------------------------------------------- what the committer calls
 
     def next_append(self) -> Commit | None:
-        """What is to be appended now."""
+        """The next append, if there is one."""
         replica, shared = self._replica, self._shared
         if self._commit is not None or self._task is not None:
             return None
@@ -250,7 +250,7 @@ class Actor:
         )
 
     def landed(self, appended: Appended) -> None:
-        """The append's result."""
+        """Take the append's result."""
         commit = self._commit
         if commit is None:
             return
@@ -259,7 +259,7 @@ class Actor:
         self._shared.grown(self._replica, True)
         try:
             little = self._little(commit, appended) if appended.code == "ok" else None
-        except Exception:  # noqa: BLE001 - it shows again in the model's own task
+        except Exception:  # noqa: BLE001 - it recurs in the model's own task
             little = None
         if little is not None:
             self._finish_now(commit, appended, little)
@@ -267,20 +267,20 @@ class Actor:
             self._spawn(self._finish(commit, appended))
 
     def lost(self, error: OnepassError) -> None:
-        """The append, if there is one, was not carried out, or its fate is not known; nothing that waits is sent."""
+        """Fail the append, which was not carried out or whose fate is unknown, and everything that waits."""
         if self._commit is not None:
             self._end(self._commit, error)
-        self._fail_waiting(error)  # nothing else would wake them
+        self._fail_waiting(error)  # nothing else would wake them up
 
     def _end(self, commit: Commit, error: OnepassError | None = None) -> None:
-        """The append is through; what is left of it fails."""
+        """End the append; with an error, its requests fail."""
         self._commit = None
         self._shared.waiting.used -= commit.size
         if error is not None:
             commit.fail(error)
 
     def _fail_waiting(self, error: OnepassError) -> None:
-        """Fail everything that waits and is not in flight."""
+        """Fail everything that waits and is not in flight yet."""
         self._queue.fail(error)
         resolve(self._syncs, error)
 
@@ -308,7 +308,7 @@ class Actor:
         replica = self._replica
         try:
             answers: list[Outcome] = []
-            for batch in batches:  # its own is the last one
+            for batch in batches:  # our own is the last one
                 answers = replica.apply_now(batch)
             self._answer(commit, appended, answers)
         except OnepassError as error:
@@ -378,7 +378,7 @@ class Actor:
         self._syncs += commit.syncs
 
     async def _read_on(self) -> None:
-        """Apply everything that is on the log now, for readers who asked for the head."""
+        """Apply everything now on the log, for readers that asked for the head."""
         syncs, self._syncs = self._syncs, []
         try:
             if await self._shared.reader.to_head(self._replica):

@@ -1,6 +1,6 @@
-"""Stores the answers to ids, beside the appends: gathered for a moment, for many models in one round trip.
+"""Stores the answers to ids, separately from the appends: collected for a moment, many models in one round trip.
 
-The clients have been answered by then; until the store has an answer, a retry is answered from memory.
+Clients already have these answers. Until the store has one, a retry is answered from memory.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from service.store.log.codec import Item
 from service.store.log.log import Log
 
 RECORD_S = 0.1
-"""How long answers are gathered before they are sent."""
+"""How long answers are collected before they are sent."""
 TAKEN_MAX = 10_000
 """Most answers of one model that are taken at once."""
 AGAIN_S = 1.0
-"""Pause after a store that did not take some."""
+"""Pause after the store failed to take some."""
 
 
 class AnswerWriter:
@@ -44,7 +44,7 @@ class AnswerWriter:
             self._due.set()
 
     async def run(self) -> None:
-        """Store answers for ever; the supervisor restarts it should it die."""
+        """Store answers forever; the supervisor restarts it if it dies."""
         while True:
             await self._due.wait()
             self._due.clear()
@@ -53,7 +53,7 @@ class AnswerWriter:
                 await asyncio.sleep(AGAIN_S)
 
     async def _write(self, replicas: Sequence[Replica]) -> bool:
-        """Store what some models have; whether the store took it. What is left of a model goes with the next ones."""
+        """Store answers of some models; whether the store took them. The rest of a model goes with the next ones."""
         taken = [(one, answers) for one in replicas for answers in _sets(one, one.answers.take_fresh(TAKEN_MAX))]
         results = await self._log.record_answers([answers for _, answers in taken])
         for replica in replicas:

@@ -1,7 +1,6 @@
 """Answers the requests of an append once its entry is applied, each with its own outcome.
 
-A request whose ids come again gets the first answers to them: as the replica or the store remembers them, or found
-again in the log.
+A request with repeated ids gets their first answers: from the replica, from the store, or rebuilt from the log.
 """
 
 import asyncio
@@ -25,22 +24,22 @@ from service.store.log.log import Log
 logger = logging.getLogger(__name__)
 
 ANSWER_BYTES = 1000
-"""What decoding or merging one answer is taken to be worth in bytes read."""
+"""Assumed cost of decoding or merging one answer, in bytes read."""
 UNREPLICATED = (
     "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
     "lose it; send the request again with the same id"
 )
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
-"""The field that an id came in, by the prefix it is stored under."""
+"""The request field of an id, by the prefix under which it is stored."""
 OTHER = "was sent before with a different label or body"
-"""What is said of an id that is not taken for another one."""
+"""The problem text of a conflicting id."""
 
 Seen = Sequence[tuple[int, SeenId]]
-"""The rows of a request whose ids had been seen, and what is remembered of each."""
+"""The rows of a request whose ids had been seen, each with its record in the store."""
 Earlier = Sequence[tuple[int, Outcome]]
 """The rows of a request that had been sent before, and the first answer to each."""
 Again = Sequence[tuple[str, SeenId]]
-"""Ids, and what the store remembers of each."""
+"""Ids, each with its record in the store."""
 
 
 class Answerer:
@@ -50,7 +49,7 @@ class Answerer:
         log: the store's logs.
         load: loads a separate replica at the head of the log, rebuilt from before a version.
         stats: counters.
-        failpoint: called with the name of a point that fault tests crash at.
+        failpoint: called with the name of a point where fault tests crash.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Answerer:
 
     @property
     def idle(self) -> bool:
-        """Whether no first answer is being looked for."""
+        """Whether no first answer is being looked up."""
         return not self._looking
 
     def answer(self, replica: Replica, commit: Commit, appended: Appended, answers: Sequence[Outcome]) -> None:
@@ -75,7 +74,7 @@ class Answerer:
             replica: the model.
             commit: the append and its requests.
             appended: its result.
-            answers: to the segments that were added, in order; none where the entry was not applied here.
+            answers: to the segments that were added, in order; empty if the entry was not applied here.
         """
         if answers:
             if self._failpoint is not None:
@@ -105,7 +104,7 @@ class Answerer:
     def _answer(
         self, replica: Replica, commit: Commit, job: Job | RowJob, out: SegmentOut, now: Outcome | None
     ) -> None:
-        """Answer one request; ``now``: the outcome of what was learned of it now."""
+        """Answer one request; ``now``: the outcome of the rows that were learned now."""
         if job.reply.done():
             return
         if out.status == "full":
@@ -126,7 +125,7 @@ class Answerer:
     # ---------------------------------------------------------------- ids that come again
 
     def _answer_again(self, replica: Replica, job: Job | RowJob, seen: Seen, now: Outcome | None) -> None:
-        """Answer a request some of whose ids had been seen; ``now``: the answer to its other rows, if it has any."""
+        """Answer a request with repeated ids; ``now``: the answer to its other rows, if it has any."""
         ids, digests = job.segment.ids, job.digests
         for row, known in seen:
             if known.digest != digests[row]:
@@ -140,7 +139,7 @@ class Answerer:
         task.add_done_callback(self._looking.discard)
 
     async def _look(self, replica: Replica, job: Job | RowJob, seen: Seen, now: Outcome | None) -> None:
-        """Find the first answers, without keeping anybody else waiting."""
+        """Look up the first answers in a task, so that no other request waits."""
         ids, rows = job.segment.ids, [row for row, _ in seen]
         try:
             found = await self.first_answers(replica, [(ids[row], known) for row, known in seen])
@@ -159,11 +158,11 @@ class Answerer:
     async def first_answers(self, replica: Replica, again: Again) -> list[Outcome]:
         """The first answer to each id.
 
-        The log is asked last, since only a crash leaves it anything to do: a writer may be about to store its answers,
-        or have stored them by then.
+        The log is read only for answers that the store lacks because their writer crashed. The store is asked again
+        after that: a slow writer may have stored its answers meanwhile.
 
         Raises:
-            ModelDown: neither the store nor the log has one, which breaks the rule that snapshots follow answers.
+            ModelDown: neither the store nor the log has one, although snapshots are published after answers.
             NotFound, Recreated: the model was deleted meanwhile.
         """
         found = await _decoded([seen.answer or replica.answers.get(identity) for identity, seen in again])
@@ -185,20 +184,20 @@ class Answerer:
     async def _rebuilt(self, replica: Replica, again: Again) -> list[Outcome | None]:
         """The answers of entries whose writer crashed before storing them, from a separate replica.
 
-        The live one may have an append under way. The other begins before the first of the entries: a failover may have
-        lost the stored answer and kept the entry, and newer snapshots may exist.
+        The live replica may have an append under way. The separate one starts before the first of the entries: a
+        failover may have lost the stored answer but kept the entry, and newer snapshots may exist.
         """
         try:
             aside = await self._load(replica.name, min(seen.version for _, seen in again))
-        except ModelDown:  # the log does not reach back so far
+        except ModelDown:  # the log does not reach back that far
             return [None] * len(again)
-        if aside.incarnation != replica.incarnation:  # its ids are others, whatever their names
+        if aside.incarnation != replica.incarnation:  # its ids are different ones, even if they are equal
             raise Recreated(f"model {replica.name} was created again: send the request again")
         return await _decoded([aside.answers.get(identity) for identity, _ in again])
 
 
 async def _decoded(stored: Sequence[bytes | None]) -> list[Outcome | None]:
-    """Answers from bytes, where there are any; many of them in a thread."""
+    """Decode the answers that are not None; many of them in a thread."""
     return await in_thread_if_large(ANSWER_BYTES * len(stored), _decode, stored)
 
 
@@ -207,11 +206,11 @@ def _decode(stored: Sequence[bytes | None]) -> list[Outcome | None]:
 
 
 def combined(rows: int, now: Outcome | None, earlier: Earlier) -> Reply:
-    """The reply to a request some of whose ids had been seen.
+    """The reply to a request with repeated ids.
 
     Args:
-        rows: how many it has, or 1 where one id is that of all of them.
-        now: the answer to the rows that were learned now; None where all of them had been seen.
+        rows: its number of rows, or 1 if one id covers all of them.
+        now: the answer to the rows that were learned now; None if all of them had been seen.
         earlier: the first answers to the others.
 
     Raises:
@@ -224,7 +223,7 @@ def combined(rows: int, now: Outcome | None, earlier: Earlier) -> Reply:
 
 
 def repeated(rows: int, earlier: Earlier) -> Reply:
-    """The reply to a segment of ``rows`` ids all of which had been seen before: the first answers again.
+    """The reply to a segment of ``rows`` ids that had all been seen before: their first answers.
 
     Raises:
         RequestConflict: they were refusals.
@@ -248,7 +247,7 @@ def _version(answer: Outcome) -> tuple[int, int]:
 
 
 def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
-    """What was said of each row, and which classes it added, now or before, in row order; the rest is that of now."""
+    """The answers to all rows, learned now or before, in row order; everything else is from ``now``."""
     before, new = dict(earlier), iter(codec.of_rows(now))
     answers = [before[row] if row in before else next(new) for row in range(rows)]
     predictions = [None if one.refusal is not None else one.predictions[0] for one in answers]
@@ -259,7 +258,7 @@ def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
 
 
 def conflicting(ids: Sequence[str], row: int) -> RequestConflict:
-    """The error for an id that came before with another label (or body).
+    """The error for an id that was sent before with another label (or body).
 
     Args:
         ids: of all rows of the request.

@@ -1,13 +1,13 @@
-"""The committer: one task per process appends what all models have waiting, one pipeline per tick and server.
+"""The committer: one task per process appends the waiting requests of all models, one pipeline per tick and server.
 
 Appends that become ready while a pipeline is under way go with the next one: low latency at low load, large commits at
-high load, no timers. It knows appends and pipelines, no learner: a model (actor.py) has one append in flight at most,
-and is told what became of it in a call that returns at once. In a cluster every server has pipelines of its own, one at
-a time, so that a slow server delays its own models only; a large append travels apart from all others.
+high load, no timers. It knows appends and pipelines, not learners: a model (actor.py) has at most one append in flight
+and gets its result in a call that returns at once. In a cluster each server has its own pipelines, one at a time, so
+that a slow server delays only its own models; a large append is sent separately.
 
-A pipeline that fails leaves the fate of its appends unknown. They are sent again unchanged (same writer, sequence and
-uid, so that the script recognises them) until the store reports their fate or their time is up; then the waiting
-requests get 503, and an append that did succeed is applied with the next one, like an entry of another process.
+If a pipeline fails, the fate of its appends is unknown. They are sent again unchanged (same writer, sequence and uid,
+so that the script recognises them) until the store reports their fate or their time is up. Then the waiting requests
+get 503; an append that did succeed is applied with the next one, like an entry of another process.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ logger = logging.getLogger(__name__)
 
 DOWN = "the store does not answer; the request may or may not have been learned: send it again with the same id"
 PROBE_S = 0.2
-"""How often a store that is down is pinged."""
+"""Pause between pings of a store that is down."""
 BACKOFF_S = 0.02
 """Pause after a pipeline that failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitLimits:
-    """Bounds of committer and inboxes; most are settings of the same names."""
+    """Limits of the committer and the inboxes; most are settings with the same names."""
 
     queue_max: int
     tick_segments_max: int
@@ -58,24 +58,24 @@ class Source(Protocol):
         """The model's name."""
 
     def next_append(self) -> "Ticket | None":
-        """What is to be appended now, or None; from then on until ``landed`` or ``lost`` nothing else is."""
+        """The next append, or None; there is no other one until ``landed`` or ``lost``."""
 
     def landed(self, appended: Appended) -> None:
-        """The append's result."""
+        """Take the append's result."""
 
     def lost(self, error: Unavailable) -> None:
-        """The append, if there is one, was not carried out, or its fate is not known; nothing that waits is sent."""
+        """Fail the append, which was not carried out or whose fate is unknown, and everything that waits."""
 
 
 class Ticket(Struct, eq=False):
-    """An append in flight, sent again unchanged until the store reports its fate, or its time is up.
+    """An append in flight; it is sent again unchanged until the store reports its fate or its time is up.
 
     Attributes:
         source: the model.
-        append: what is sent.
-        deadline: when it is given up, by the loop's clock.
-        large_bytes: its bytes, where it is so large that it travels apart from all others; else 0.
-        resent: it was sent more than once, since its fate was not known.
+        append: the append.
+        deadline: when the committer gives up, by the loop's clock.
+        large_bytes: its bytes if it is so large that it is sent separately; else 0.
+        resent: whether it was sent more than once because its fate was unknown.
     """
 
     source: Source
@@ -93,10 +93,10 @@ class Committer:
         stats: counters.
         limits: bounds.
         ping: raises StoreDown while the store does not answer.
-        failpoint: called with the name of a point that fault tests crash at.
+        failpoint: called with the name of a point where fault tests crash.
 
     Attributes:
-        store_down: whether the store is known not to answer; requests are refused at once then.
+        store_down: whether the store is known to be down; then requests are refused at once.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Committer:
         self.store_down = False
 
     def ready(self, source: Source) -> None:
-        """A model has something to append, and nothing in flight."""
+        """Register a model that has something to append and nothing in flight."""
         self._ready[source] = None
         self._wake()
 
@@ -139,7 +139,7 @@ class Committer:
     # ---------------------------------------------------------------- the loop
 
     async def run(self) -> None:
-        """Tick for ever; the supervisor restarts it should it die."""
+        """Tick forever; the supervisor restarts it if it dies."""
         loop = asyncio.get_running_loop()
         self._now = loop.time
         try:
@@ -157,7 +157,7 @@ class Committer:
             self._abandon()
 
     def _abandon(self) -> None:
-        """Whoever waits is told that nothing will come."""
+        """Fail everything that waits for an append."""
         for task in self._tasks:
             task.cancel()
         parked = [*itertools.chain(*self._parked.values())]
@@ -187,12 +187,12 @@ class Committer:
         logger.info("the store is back")
 
     async def _tick(self) -> bool:
-        """Send one pipeline to every server that has none under way; False when there was nothing to send."""
+        """Send one pipeline to every server that has none under way; False if there was nothing to send."""
         tickets: dict[str, list[Ticket]] = {}
         for ticket in self._take():
             key = f"large {ticket.source.name}" if ticket.large_bytes else self._log.node_key(ticket.source.name)
             tickets.setdefault(key, []).append(ticket)
-        for key in sorted(tickets, reverse=True):  # the only server's is waited for, behind all others
+        for key in sorted(tickets, reverse=True):  # the only server's comes last and is awaited
             self._in_flight[key] = tickets[key]
             if key == "":
                 await self._send(key)
@@ -220,7 +220,7 @@ class Committer:
         self._wake()
 
     def _take(self) -> list[Ticket]:
-        """The next append of every model that is ready and whose server is free, and those to be sent again."""
+        """The next append of every ready model whose server is free, and those to be sent again."""
         tickets, self._again = self._again, []
         ready, self._ready = self._ready, {}
         if self._in_flight:
@@ -237,7 +237,7 @@ class Committer:
         return tickets
 
     def _parks(self, each: Source | Ticket, name: str) -> bool:
-        """Whether its server has a pipeline under way: then it waits for its end."""
+        """Whether its server has a pipeline under way; if so, it waits for the end of that."""
         node_key = self._log.node_key(name)
         if node_key in self._in_flight:
             self._parked.setdefault(node_key, []).append(each)
@@ -246,7 +246,7 @@ class Committer:
     # ---------------------------------------------------------------- pipelines
 
     async def _send(self, key: str) -> None:
-        """One pipeline to one server, and what follows from it."""
+        """Send one pipeline to one server and hand out the results."""
         tickets = self._in_flight[key]
         appends = [ticket.append for ticket in tickets]
         results = await self._log.append(appends, self._safety, large_bytes=tickets[0].large_bytes)
@@ -261,22 +261,22 @@ class Committer:
             elif isinstance(result, StoreDown):
                 unreachable = unreachable or result.__cause__ is None
                 self._send_again(ticket, result)
-            else:  # it was not carried out, and will not be for now
+            else:  # it was not carried out
                 ticket.source.lost(result)
-            del tickets[0]  # should one of them raise, it and those behind it are told that nothing will come
+            del tickets[0]  # if this raises, _abandon fails it and those behind it
         if unreachable:
             await asyncio.sleep(BACKOFF_S)
 
     def _send_again(self, ticket: Ticket, error: StoreDown) -> None:
-        """Send an append of unknown fate again with the next tick, or give up when its time is up."""
+        """Send an append of unknown fate again with the next tick, or give up if its time is up."""
         self._stats.store_errors += 1
-        unexpected = error.__cause__ is not None  # this model's trouble, not the store's
+        unexpected = error.__cause__ is not None  # a problem of this model, not of the store
         if not unexpected and self._now() < ticket.deadline:
             ticket.resent = True
             self._again.append(ticket)
             self._wake()
             return
-        # One large append is not the store, nor is one of several servers: others may be well.
+        # One large append, or one of several servers, is not the whole store: the others may be fine.
         if not (unexpected or ticket.large_bytes or self._log.node_key(ticket.source.name)):
             if not self.store_down:
                 logger.warning("the store is down: %s", error.detail)

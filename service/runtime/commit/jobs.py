@@ -1,4 +1,4 @@
-"""Requests on their way to the log and back: what waits, what is in flight, what a request is given."""
+"""Requests on their way to the log and back: the queue, the commit in flight, and its entry."""
 
 import asyncio
 from collections import deque
@@ -20,19 +20,19 @@ from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
 from service.store.log.appends import SEGMENTS_MAX, Appended, NamedState, SegmentIn
 
 WAITING_BYTES_MAX = 256 * 2**20
-"""Most bytes of requests of all models that wait in this process."""
+"""Most bytes of waiting requests, of all models of this process."""
 
 
 class Job(Struct, eq=False):
     """One request on its way to the log, or several that share a segment (``joined_rows``).
 
     Attributes:
-        segment: what is to be committed.
+        segment: the segment to commit.
         digests: one per id of it.
-        size: bytes of memory that it takes while the request waits, and its encoding.
+        size: bytes of memory that the request and its encoding take while it waits.
         flops: floating-point operations of applying it.
         reply: resolved with a Reply, or an error.
-        sent: the segment as the store takes it.
+        sent: the segment as it is sent to the store.
         attempts: how often it has been put back because the replica had to reload.
     """
 
@@ -51,16 +51,16 @@ class Job(Struct, eq=False):
 
 
 class RowJob(Struct, eq=False):
-    """A request of one plain row, which may share a segment with others. Most requests are of this kind.
+    """A request of one plain row, which may share a segment with others. Most requests are like this.
 
     Attributes:
         space: the id of the feature space of feedback.
         values: the raw row (F,).
         label: a class that the model knows, or a number.
         identity: the row's id, or "".
-        digest: of the label, where there is an id.
-        size, flops, reply, attempts: as of a ``Job``.
-        alone: it was sent with others, in vain.
+        digest: of the label, if there is an id.
+        size, flops, reply, attempts: see ``Job``.
+        alone: whether it must be sent alone, because the store did not take it with others.
     """
 
     space: str
@@ -81,7 +81,7 @@ class RowJob(Struct, eq=False):
 
     @property
     def segment(self) -> Rows:
-        """The row by itself."""
+        """The row as a segment."""
         return rows_of([self])
 
     @property
@@ -102,12 +102,12 @@ def rows_of(jobs: Sequence[RowJob]) -> Rows:
 
 
 class Commit(Ticket, kw_only=True, eq=False):
-    """One append in flight, and who waits for it.
+    """One append in flight, and the requests and readers that wait for it.
 
     Attributes:
         jobs: the requests in it, one per segment.
-        size, flops: bytes that they take, and operations of applying them.
-        syncs: readers who wait for the log's head.
+        size, flops: their bytes, and operations of applying them.
+        syncs: readers that wait for the log's head.
     """
 
     jobs: list[Job]
@@ -123,7 +123,7 @@ class Commit(Ticket, kw_only=True, eq=False):
 
 
 def resolve(syncs: "list[asyncio.Future[None]]", error: OnepassError | None = None) -> None:
-    """Complete the readers who wait for the log's head, or fail them."""
+    """Complete the readers that wait for the log's head, or fail them."""
     for future in syncs:
         if future.done():
             continue
@@ -135,26 +135,26 @@ def resolve(syncs: "list[asyncio.Future[None]]", error: OnepassError | None = No
 
 
 def size_of(segment: Segment) -> tuple[int, int]:
-    """Bytes that a segment takes while it waits, as arrays and encoded; and its rows."""
+    """Bytes of a waiting segment, as arrays and encoded; and its number of rows."""
     if isinstance(segment, Rows | Overlap):
         rows = len(segment.X)
         return OBJECT_BYTES + 2 * segment.X.nbytes + ROW_BYTES * rows, rows
-    return OBJECT_BYTES, 1  # the bytes of a state are counted by those who hold them (named_states.py)
+    return OBJECT_BYTES, 1  # named_states.py counts the bytes of a state
 
 
 def sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pending: str | None) -> SegmentIn:
-    """A segment as the store takes it."""
+    """A segment as it is sent to the store."""
     state = NamedState(segment.digest, segment.size) if isinstance(segment, Restore) else None
     return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
 
 
 def own_entry(commit: Commit, appended: Appended, version: int) -> SingleEntry | None:
-    """The entry that an append has made, from the requests as they were sent.
+    """The entry that an append made, built from its requests; None if it is already applied, or there is none.
 
     Args:
-        commit: what was sent.
-        appended: what became of it.
-        version: the replica's; None is returned where the entry is applied already, or there is none.
+        commit: the append and its requests.
+        appended: its result.
+        version: the replica's.
     """
     if appended.made is None or appended.made <= version:
         return None
@@ -172,22 +172,22 @@ def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
 
 
 TICK_SEGMENTS_MAX = SEGMENTS_MAX
-"""Most requests of one model that go with one append, as one entry of its log."""
+"""Most requests of one model in one append, which makes one entry of its log."""
 TICK_BYTES_MAX = 4 * 2**20
-"""Most bytes of one model that go with one append, which the store works on at once; a larger request goes alone."""
+"""Most bytes of one model in one append, which the store processes in one go; a larger request goes alone."""
 TICK_FLOPS_MAX = 1e10
-"""Most work that goes with one append, some seconds; a larger request goes alone."""
+"""Most floating-point operations of one append, a few seconds; a larger request goes alone."""
 ATTEMPTS_MAX = 5
-"""How often a request is put back because its replica had to reload."""
+"""How often a request may be put back because its replica had to reload."""
 
 
 class JobQueue:
-    """Requests in the order in which they came.
+    """The waiting requests of a model, oldest first.
 
     Args:
         name: the model.
-        waiting: bytes of all queues of the process, and of what is in flight.
-        most: requests of this model that may wait.
+        waiting: bytes of all requests of the process that wait or are in flight.
+        most: the maximum number of requests.
 
     Attributes:
         jobs: the requests.
@@ -200,10 +200,10 @@ class JobQueue:
         self.jobs: deque[Job | RowJob] = deque()
 
     def check_room(self, size: int) -> None:
-        """Refuse a request that would exceed a bound; one request is taken however large it is.
+        """Refuse a request that would exceed a limit; a single request is accepted however large it is.
 
         Raises:
-            QueueFull: as many requests of this model, or bytes of all models, wait as may.
+            QueueFull: this model has the maximum number of requests, or all models have the maximum of bytes.
         """
         if len(self.jobs) >= self._most:
             raise QueueFull(f"model {self._name} has {len(self.jobs)} requests waiting (ONEPASS_QUEUE_MAX)")
@@ -217,8 +217,8 @@ class JobQueue:
         self.jobs.append(job)
 
     def take(self, most: int) -> tuple[list[Job | RowJob], int, float]:
-        """Up to ``most`` requests for the next append, their bytes, which count until they are answered, and the
-        operations of applying them.
+        """Take up to ``most`` requests for the next append; also returns their bytes, which count until they are
+        answered, and the operations of applying them.
         """
         taken: list[Job | RowJob] = []
         size, flops = 0, 0.0
@@ -232,7 +232,7 @@ class JobQueue:
         return taken, size, flops
 
     def put_back(self, jobs: Sequence[Job | RowJob]) -> None:
-        """Requests that were taken have to be appended again, before all others."""
+        """Put requests back at the front: they have to be appended again."""
         for job in jobs:
             job.attempts += 1
         self.jobs.extendleft(reversed(jobs))
@@ -242,19 +242,19 @@ class JobQueue:
         self._keep(lambda job: job.reject(error))
 
     def reject_unfit(self, model: Model) -> None:
-        """After a reload: fail the requests that cannot be appended any more, keep the others in order."""
+        """After a reload: fail the requests that can no longer be appended, keep the others in order."""
 
         def reject(job: Job | RowJob) -> None:
             if job.attempts > ATTEMPTS_MAX:
                 job.reject(StoreDown(f"model {self._name} could not catch up with its log"))
             elif not _fits(model, job.segment):
-                # apply would refuse it for good, with its id; sent again it is validated against the present features.
+                # Appended, it would be refused for good under its id; sent again, it is validated for the new features.
                 job.reject(StoreDown(f"model {self._name} went back to other features: send the request again"))
 
         self._keep(reject)
 
     def _keep(self, reject: Callable[[Job | RowJob], None]) -> None:
-        """Let requests be rejected; those that are not stay."""
+        """Call ``reject`` with every request; keep those that it does not reject."""
         jobs, self.jobs = self.jobs, deque()
         for job in jobs:
             reject(job)
@@ -265,7 +265,7 @@ class JobQueue:
 
 
 def _fits(model: Model, segment: Segment) -> bool:
-    """Whether the model accepts rows of their space; a tracked row is scored in any case."""
+    """Whether the model still accepts rows of this feature space; a tracked row is scored in any case."""
     if isinstance(segment, Overlap):
         return (
             model.phase == "overlap" and model.feedback_schema is not None and segment.space == model.feedback_schema.id

@@ -1,8 +1,8 @@
-"""Single rows that wait for the same append go as one segment of many rows: one record, one outcome, one look at ids.
+"""Joins single rows that wait for the same append into one segment: one record, one outcome, one check of ids.
 
-Only plain rows are joined, which are learned whatever else is in their entry (``RowJob``). What concerns one of them
-alone does not concern the others: an id that has been seen is answered as it was, and rows that the store did not take
-because of another one go again, each by itself.
+Only plain rows are joined: they are learned whatever else is in their entry (``RowJob``). One row does not affect the
+others: a repeated id gets its first answer, and rows that the store rejected because of another row are sent again
+separately.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _ADDED = SegmentOut("added")
 
 
 def can_join(model: Model, segment: Segment) -> bool:
-    """Whether a request is one row that may share a segment with others, as the model stands now."""
+    """Whether a request is one row that may share a segment with others, in the model's present state."""
     return (
         isinstance(segment, Rows)
         and len(segment.X) == 1
@@ -39,14 +39,14 @@ def can_join(model: Model, segment: Segment) -> bool:
 
 
 def row_job(segment: Any, digests: Sequence[str], size: int, flops: float, reply: "asyncio.Future[Reply]") -> RowJob:
-    """The request of a row that can be joined."""
+    """A request whose row can be joined, as a ``RowJob``."""
     label = segment.y[0].item() if isinstance(segment.y, np.ndarray) else segment.y[0]
     identity, digest = segment.ids[0] if segment.ids else "", digests[0] if digests else ""
     return RowJob(segment.space, segment.X[0], label, identity, digest, size, flops, reply)
 
 
 class JoinedRows(Job, eq=False):
-    """Several requests of one row each, in the order of its rows; its size, work and reply are theirs."""
+    """Several requests of one row each, in row order; they keep their own sizes, work and replies."""
 
     members: Sequence[RowJob] = ()
 
@@ -56,10 +56,10 @@ class JoinedRows(Job, eq=False):
             job.reject(error)
 
     def sort(self, out: SegmentOut, now: Outcome | None) -> "Iterator[tuple[RowJob, SegmentOut, Outcome | None]]":
-        """What became of each request; one that is to be sent by itself is left out (``to_send_alone``).
+        """The result of each request, except those that must be sent again (``to_send_alone``).
 
         Args:
-            out: what became of the segment.
+            out: the result of the segment.
             now: the outcome of the rows that were learned now.
         """
         if len(self.members) == 1:
@@ -72,13 +72,13 @@ class JoinedRows(Job, eq=False):
                 continue
             if row in seen:
                 yield job, SegmentOut("seen", (), ((0, seen[row]),)), None
-            elif row in skip:  # seen, and forgotten meanwhile
+            elif row in skip:  # its id was seen, and has been forgotten meanwhile
                 yield job, _ADDED, None
             else:
                 yield job, SegmentOut(out.status), next(outcomes, now)
 
     def to_send_alone(self, out: SegmentOut) -> list[RowJob]:
-        """The requests that the store did not take because of others: no room for all, or one is in conflict."""
+        """The requests that the store rejected because of others: no room for all ids, or one conflicts."""
         if out.status == "added" or len(self.members) == 1:
             return []
         seen = {row for row, _ in out.seen}
@@ -89,12 +89,12 @@ class JoinedRows(Job, eq=False):
 
 
 def members_of(jobs: Sequence[Job]) -> list[Job | RowJob]:
-    """The requests of segments."""
+    """The requests in some segments."""
     return [one for job in jobs for one in (job.members if isinstance(job, JoinedRows) else (job,))]
 
 
 def joined(jobs: Sequence[Job | RowJob]) -> list[Job]:
-    """Requests as segments, in their order: neighbours that are plain rows of one kind share one."""
+    """Requests as segments, in order: neighbouring plain rows of one kind share a segment."""
     found: list[Job] = []
     run: list[RowJob] = []
     for job in jobs:
