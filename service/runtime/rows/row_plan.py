@@ -1,7 +1,7 @@
-"""The fast reading of plain rows: of their bodies, and what it takes of one model as it stands, prepared once.
+"""Reads plain rows fast: a strict decoder, and a plan per model that is prepared once for its present state.
 
-Most rows are plain: each feature is a number, none is missing, and the label is one that the model knows. Every other
-row is read by the model's ``RowValidator``, which also says what is wrong with one.
+Most rows are plain: each feature is a number, none is missing, and the model knows the label. The model's
+``RowValidator`` reads every other row, and says what is wrong with it.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,16 +15,16 @@ from core.model import Model, cost
 from service.runtime import threads
 
 OBJECT_BYTES, ROW_BYTES = 1000, 100
-"""What a waiting request takes beside its values, and what a row does: a label, perhaps an id."""
+"""Bytes of a waiting request besides its values; bytes of a row besides its values (a label, perhaps an id)."""
 WHOLE_MAX = 2**53
-"""Integers up to this one are floats without rounding; of larger ones some are none at all."""
+"""Integers up to this one convert to floats exactly; some larger ones do not."""
 
 
 Read = Callable[[Mapping[str, float]], tuple[float, ...] | None]
 
 
 def _nothing(_: Mapping[str, float]) -> None:
-    """Nothing is a plain row."""
+    """No row is plain."""
 
 
 class PlainFeedback(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -46,7 +46,7 @@ _OTHER = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def labelled(body: bytes) -> PlainFeedback | None:
-    """A labelled row; None: the body has another form, or repeats a name (it has a colon per name)."""
+    """Decode a labelled row; None: the body has another form, or repeats a name (it has one colon per name)."""
     try:
         found = _feedback(body)
     except _OTHER:
@@ -56,7 +56,7 @@ def labelled(body: bytes) -> PlainFeedback | None:
 
 
 def asked(body: bytes) -> PlainPredict | None:
-    """A row to predict; None as for ``labelled``."""
+    """Decode a row to predict; None: see ``labelled``."""
     try:
         found = _predict(body)
     except _OTHER:
@@ -65,17 +65,17 @@ def asked(body: bytes) -> PlainPredict | None:
 
 
 class RowPlan:
-    """How plain rows are read.
+    """How to read plain rows of a model in its present state.
 
     Args:
-        model: as it stands.
+        model: the model.
 
     Attributes:
-        space: the id of the feature space of feedback; "" where there is none.
+        space: the id of the feature space of feedback; "" if there is none.
         size: bytes of memory that a labelled row takes while it waits.
-        flops: floating-point operations of learning one.
-        to_learn, to_predict: the raw row (F,) of numbers by name; None: it is no plain one.
-        is_long: whether predicting one takes so long that a thread does it.
+        flops: floating-point operations of learning a row.
+        to_learn, to_predict: turn numbers by name into a raw row (F,); None: the row is not plain.
+        is_long: whether predicting a row takes so long that it needs a thread.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class RowPlan:
             self.size = OBJECT_BYTES + 16 * sent.raw_width + ROW_BYTES
 
     def is_of(self, model: Model) -> bool:
-        """Whether the model still stands as it did."""
+        """Whether the plan still fits the model."""
         own = model.own
         now = own.switching.now
         return (
@@ -129,7 +129,7 @@ class RowPlan:
         )
 
     def label(self, given: str | float | bool) -> Label | float | None:
-        """A label as the model learns it; None: not a plain row's label."""
+        """The label as the model learns it; None: the row is not plain."""
         label: Any = given
         if self._config.task == "regression":
             fits = type(label) is float or (type(label) is int and -WHOLE_MAX <= label <= WHOLE_MAX)

@@ -1,6 +1,4 @@
-"""What an append and the storing of answers ask of the store, and what they are told: arguments and replies of the
-scripts APPEND and RECORD.
-"""
+"""Arguments and replies of two scripts: APPEND adds an entry to a log, RECORD stores answers to ids."""
 
 import logging
 from collections.abc import Sequence
@@ -58,12 +56,12 @@ class SegmentIn(msgspec.Struct, frozen=True, gc=False):
     """One request's share of an entry.
 
     Attributes:
-        blob: its bytes, any.
+        blob: its bytes.
         ids: none, one for the whole segment, or one per row.
         digests: one per id, to detect another request under the same id; no colons.
         rows: number of rows in the blob.
-        pending: the tracked prediction that is settled by adding this segment, or None.
-        state: what the blob names, a state or the segment itself, whose pieces have been written; or None.
+        pending: the tracked prediction that this segment settles, or None.
+        state: the state or large segment that the blob names, whose pieces are already written; or None.
     """
 
     blob: bytes
@@ -75,7 +73,7 @@ class SegmentIn(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the segment, also where the blob only names it."""
+        """Bytes of the segment, even if the blob only names it."""
         named = None if self.state is None else name_of(self.blob)
         return len(self.blob) if named is None else named[1]
 
@@ -89,25 +87,25 @@ class SegmentIn(msgspec.Struct, frozen=True, gc=False):
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
-    """What a replica at ``version`` adds to a model's log.
+    """An entry that a replica at ``version`` adds to a model's log.
 
     Attributes:
         name: model.
         incarnation: the one the caller knows.
         version: v0, the caller's version.
         uid: uid of the entry that made v0; the incarnation for version 0.
-        writer: identifies the appending process; it has one append per model under way at most.
-        sequence: higher than in every earlier append of this writer; the same to repeat one whose answer got lost.
-        new_uid: uid for the entry, if it is made.
+        writer: identifies the appending process, which has at most one append per model under way.
+        sequence: higher than in every earlier append of this writer; the same to repeat one whose reply was lost.
+        new_uid: uid of the new entry, if it is made.
         segments: at least one, at most SEGMENTS_MAX.
         id_ttl_ms: how long ids are remembered.
-        id_cap: how many are remembered at most.
-        max_bytes: the most bytes of entries to return; what does not come with it is read on.
-        summary: of the model at ``version``, to be stored with the entry unless a later one is; empty: none.
-        listening: how many connections of this process certainly get the model's notices. If nobody else
-            listens, no notice is sent; -1 where the server cannot know all that listen.
-        state_version: of the code that appends.
-        size: bytes that its requests take in memory, which is more than ``nbytes``.
+        id_cap: how many ids are remembered at most.
+        max_bytes: the most bytes of entries to return; further ones are read separately.
+        summary: of the model at ``version``, stored unless the store has a later one; empty: none.
+        listening: how many connections of this process certainly get the model's notices. The server sends no notice
+            if there are no other listeners; -1 if it cannot know all of them.
+        state_version: of the appending code.
+        size: bytes of its requests in memory; more than ``nbytes``.
     """
 
     name: str
@@ -128,13 +126,13 @@ class Append(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def nbytes(self) -> int:
-        """About what it takes on its way: blobs, ids and digests."""
+        """Its approximate size on the wire: blobs, ids and digests."""
         return sum(len(own.blob) + 2 * sum(map(len, own.ids)) for own in self.segments)
 
 
 @dataclass(frozen=True, slots=True)
 class SeenId:
-    """An id that is remembered: which row it was, and what was answered, if that is known yet."""
+    """A remembered id: its row, and the answer if the store has it yet."""
 
     version: int
     ordinal: int
@@ -145,12 +143,12 @@ class SeenId:
 
 @dataclass(frozen=True, slots=True)
 class RememberedIds:
-    """The ids that a model remembers, told where there is no room for more.
+    """The ids that a model remembers; reported if there is no room for more.
 
     Attributes:
         count: how many.
-        first_due_ms: when the first of them leaves, by the server's clock; 0 where there are none.
-        wait_ms: how long that is from now; it is not compared.
+        first_due_ms: when the first of them expires, by the server's clock; 0 if there are none.
+        wait_ms: the time until then; it is not compared.
     """
 
     count: int
@@ -159,16 +157,16 @@ class RememberedIds:
 
 
 class SegmentOut(msgspec.Struct, frozen=True, gc=False):
-    """What became of a segment.
+    """The result of a segment.
 
     Attributes:
-        status: "added"; "seen": all its ids had been seen, or some of them with another digest (``seen`` then has just
-            these); "full": no room for its ids; "stateless": the pieces of the state it names are not all in the
-            store. Nothing of a segment that was not added is kept.
+        status: "added"; "seen": all its ids had been seen, or some of them with another digest (``seen`` then has only
+            these); "full": no room for its ids; "stateless": some pieces of the state it names are missing in the
+            store. The store keeps nothing of a segment that it did not add.
         skip: rows of an added segment that are not learned.
-        seen: (row, what is remembered) for every row that had been seen. In a retry a row of ``skip`` whose id has
-            been forgotten meanwhile is missing here.
-        remembered: of a segment that is "full": how many ids there are, and when the first leaves.
+        seen: (row, its record) for every row that had been seen. In a retry, a row of ``skip`` whose id has been
+            forgotten meanwhile is missing.
+        remembered: of a "full" segment: how many ids there are, and when the first expires.
     """
 
     status: Status
@@ -178,21 +176,21 @@ class SegmentOut(msgspec.Struct, frozen=True, gc=False):
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
-    """The result of an append; unless ``code`` is "ok" nothing was written and only the head is given ("gone": 1
-    where another incarnation has the name now, else 0).
+    """The result of an append. Unless ``code`` is "ok", nothing was written and only the head is set ("gone": 1 if
+    another incarnation has the name now, else 0).
 
     Attributes:
-        code: "gone", "ahead", "fork", "trimmed" and "fenced" are of join.lua and append.lua; "foreign": the log holds
-            an entry that is not ours, and whether anything was written is unknown; "other": code of another state
-            version has appended to the model.
+        code: join.lua and append.lua define "gone", "ahead", "fork", "trimmed" and "fenced"; "foreign": the log has an
+            entry that Onepass did not write, and whether anything was written now is unknown; "other": code of another
+            state version has appended to the model.
         head: the model's version now.
         head_uid: its uid.
-        made: version made by this append, or by the one it repeats; None where no segment was added.
-        time_ms: the time of that entry; 0 where there is none, or a retry found it trimmed.
+        made: the version made by this append, or by the one it repeats; None if no segment was added.
+        time_ms: the time of that entry; 0 if there is none, or if a retry found it trimmed.
         segments: one per segment of the request, in order.
-        entries: what others have appended after v0 and before ``made``.
-        complete: whether ``entries`` are all of these; if not, go on with ``read_after``.
-        safe: whether as many replicas as asked for have it, and all that was returned before it.
+        entries: entries that others have appended after v0 and before ``made``.
+        complete: whether ``entries`` has all of these; if not, continue with ``read_after``.
+        safe: whether the requested number of replicas has it, and everything returned before it.
     """
 
     code: Code
@@ -207,13 +205,13 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_seen(record: bytes) -> SeenId:
-    """A record of the seen HASH."""
+    """Decode a record of the hash of seen ids."""
     version, ordinal, row, digest, answer = record.split(b":", 4)
     return SeenId(int(version), int(ordinal), int(row), digest.decode(), answer or None)
 
 
 def append_call(request: Append) -> Call:
-    """The call of an append."""
+    """The script call of an append."""
     keys = cached_keys(request.name, request.incarnation)
     args: list[bytes | str | int] = [
         request.incarnation,
@@ -244,7 +242,7 @@ def _named(state: NamedState) -> str:
 
 
 def record_call(answers: Answers) -> Call:
-    """The call that stores answers."""
+    """The script call that stores answers."""
     keys = cached_keys(answers.name, answers.incarnation)
     args: list[bytes | str | int] = [answers.incarnation, answers.version, answers.uid]
     for seen_id, version, answer in answers.items:
@@ -253,12 +251,12 @@ def record_call(answers: Answers) -> Call:
 
 
 def recorded(result: Any) -> Unavailable | bool:
-    """Whether answers were stored, or why the store failed."""
+    """Whether answers were stored, or the store's error."""
     return failed(result) if isinstance(result, Exception) else bool(result[0] == b"ok")
 
 
 def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavailable:
-    """What became of an append."""
+    """The result of an append, or the store's error."""
     if isinstance(result, Exception):
         return failed(result)
     if isinstance(result, UnreplicatedResult):
@@ -271,12 +269,12 @@ def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavaila
         )
     try:
         return _appended(request, result)
-    except (IndexError, ValueError):  # it takes its own model down, not the pipeline
+    except (IndexError, ValueError):  # takes this model down, not the pipeline
         return Appended("foreign", result[1], result[2].decode())
 
 
 def failed(error: Exception) -> Unavailable:
-    """The error of one model among many; one that is not the store's is logged."""
+    """The error of one model among many; unexpected errors are logged."""
     if isinstance(error, Unavailable):
         return error
     _log.error("unexpected answer of the store: %s", error)
@@ -308,7 +306,7 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
 
 
 def remembered_ids(count: int, first_due_ms: int, now_ms: int) -> RememberedIds:
-    """The numbers of a script."""
+    """Remembered ids, from the numbers of a script."""
     return RememberedIds(count, first_due_ms, max(0, first_due_ms - now_ms))
 
 
