@@ -129,6 +129,10 @@ class Append(msgspec.Struct, frozen=True, gc=False):
         """Its approximate size on the wire: blobs, ids and digests."""
         return sum(len(own.blob) + 2 * sum(map(len, own.ids)) for own in self.segments)
 
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.segments) <= SEGMENTS_MAX:
+            raise ValueError(f"an append has 1 to {SEGMENTS_MAX} segments")
+
 
 @dataclass(frozen=True, slots=True)
 class SeenId:
