@@ -17,16 +17,16 @@ import numpy as np
 from core.contract import Floats
 
 ROWS_AT_ONCE = 2048
-"""A thread that reads a large table holds the interpreter for as long as so many rows take."""
+"""Rows converted at once; a thread holds the interpreter for that long."""
 _CELL, _FLOAT = np.dtype([("kind", "u1"), ("value", ">f8")]), 0xCB
 _UNREADABLE = (msgspec.MsgspecError, OverflowError, RecursionError, UnicodeEncodeError)
-"""No numbers; an integer of more than 64 bits; lists in lists; half a surrogate pair."""
+"""Raised for cells that are not numbers, integers of more than 64 bits, nested lists, half a surrogate pair."""
 _pack = msgspec.msgpack.Encoder().encode
 _rows = msgspec.json.Decoder(list[list[float]])
 
 
 def from_values(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
-    """Rows of finite numbers as (n, width); None where a row is longer or shorter, or holds anything else."""
+    """Rows of finite numbers as (n, width); None if a row has another length or anything else in it."""
     found: list[Floats] = []
     for begin in range(0, len(rows) if width else 0, ROWS_AT_ONCE):
         some = rows[begin : begin + ROWS_AT_ONCE]
@@ -38,7 +38,7 @@ def from_values(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
 
 
 def from_texts(rows: Sequence[Sequence[str]], width: int) -> Floats | None:
-    """Rows of CSV texts that are numbers as JSON writes them, as (n, width); None for any others."""
+    """Rows of CSV texts as (n, width) if all are numbers in JSON's notation; else None."""
     try:
         numbers = _rows.decode(f"[[{'],['.join(map(','.join, rows))}]]")
     except _UNREADABLE:
@@ -55,7 +55,7 @@ def _array(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
 
 
 def _packed(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
-    """Rows of finite floats alone as (n, width); None for others."""
+    """Rows of finite floats as (n, width); None if anything else is in them."""
     try:
         packed = _pack(rows)
     except _UNREADABLE:
@@ -69,5 +69,5 @@ def _packed(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
 
 
 def _header(length: int) -> int:
-    """The bytes of the header of an array of so many items."""
+    """Bytes of the header of a MessagePack array of ``length`` items."""
     return 1 if length < 16 else 3 if length < 65_536 else 5

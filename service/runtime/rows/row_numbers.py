@@ -1,4 +1,4 @@
-"""The numbers that come with rows: labels of a regression, discounts, weights; each checked as a column."""
+"""Numbers that accompany rows: labels of a regression, discounts, weights; each is checked as a column."""
 
 import math
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
 from service.runtime.rows.table import FieldPath, Table, listed
 
 DISCOUNT_MIN = 1e-3
-"""A smaller one would forget everything at one row; the kernels' own floor."""
+"""A smaller discount would forget everything at one row; the kernels have the same floor."""
 
 
 class _Factor(NamedTuple):
-    """A factor that rows may have: the flag of the algorithms that take it, which these are, and its range."""
+    """A factor that rows may have: the flag of the algorithms that take it, their names, and its range."""
 
     flag: str
     taken: str
@@ -62,7 +62,7 @@ def _one_by_one(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
 
 
 def factors(table: Table, config: Config, member: str) -> Floats | None:
-    """The discounts or weights of rows (n,), where the algorithm takes them; None where none were sent.
+    """The discounts or weights of rows (n,), if the algorithm takes them; None if none were sent.
 
     Raises:
         Invalid: the algorithm takes none, or a value out of range.

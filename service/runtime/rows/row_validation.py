@@ -1,4 +1,4 @@
-"""Validates what a client sent and makes rows of it that a model can learn or predict; changes no model.
+"""Validates a client's rows and converts them to rows that a model can learn or predict; changes no model.
 
 Where a model has no schema yet, the names of the first rows propose one; the log's order decides which proposal wins.
 """
@@ -27,7 +27,7 @@ Labels = list[Label] | Floats
 
 
 class RowValidator:
-    """Validates rows against one model as it is now; may be used in a thread while the model moves on.
+    """Validates rows against the present state of one model; may run in a thread while the model changes.
 
     Args:
         name: the model's.
@@ -52,7 +52,7 @@ class RowValidator:
         self.missing_allowed = self.config.missing != "error"
 
     def _reading(self, space: Space | None, passed_over: tuple[str, ...] = ()) -> Space | None:
-        """A space as the configuration says that its rows are read; other names may be passed over as well."""
+        """A space with the configuration's rules for reading rows; names in ``passed_over`` are ignored as well."""
         if not isinstance(space, Schema):
             return space
         return _read_by(space, (*self.config.ignore, *passed_over), self.config.unknown == "other")
@@ -60,7 +60,7 @@ class RowValidator:
     # ---------------------------------------------------------------- rows
 
     def prediction(self, table: Table) -> tuple[Space, Floats]:
-        """Rows to predict: the space they are read in, and their raw values (n, F).
+        """Rows to predict: their feature space, and their raw values (n, F).
 
         In an overlap the new names are passed over; by position the columns of both spaces are taken as well.
 
@@ -92,7 +92,7 @@ class RowValidator:
         return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights, outside=outside)
 
     def _in_overlap(self, table: Table) -> Space:
-        """The space that labelled rows of an overlap are read in: the old one where they hold none of the new names.
+        """The feature space of labelled rows in an overlap: the old one if they have none of the new names.
 
         Such rows come from clients that do not know of the change; the old model learns them, the mapping nothing.
 
@@ -126,7 +126,7 @@ class RowValidator:
         return Overlap(space.id, self._raw(space, table), ids)
 
     def rows_to_keep(self, space: Space, raw: Floats, table: Table) -> list[tuple[Space, Floats]]:
-        """Predicted rows as they are kept until their labels come: space and raw row (1, F) of each.
+        """Predicted rows in the form kept until their labels arrive: space and raw row (1, F) of each.
 
         In an overlap a row that holds every name of both spaces is kept in their union, so that it teaches what
         feedback of the union does; one whose new values do not fit, which a prediction passes over, in the old space.
@@ -153,7 +153,7 @@ class RowValidator:
         return RequestConflict(f"model {self.name} has no features yet: the first feedback row determines them")
 
     def _proposed(self, table: Table) -> Schema:
-        """The schema that the names and values of the first row propose."""
+        """The schema that the first row proposes by its names and values."""
         (names, field), ignored = table.first_names(), self.config.ignore
         if names is None:
             raise self._no_features()
@@ -184,7 +184,7 @@ class RowValidator:
             raise
 
     def _by_name(self, space: Schema, table: Table) -> Floats:
-        """Rows by name as a table of the model's features; what is wrong with one is told as of a single row."""
+        """Rows by name as a table of the model's features; errors name fields as for a single row."""
         try:
             return self._named(space, space.names, _cells(space, table.rows), texts=False)
         except Invalid:
@@ -199,7 +199,7 @@ class RowValidator:
         raise Invalid(*problems[:PROBLEMS_MAX])
 
     def _named(self, space: Schema, columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: bool) -> Floats:
-        """Rows whose columns are named: as one array where they are plain numbers, else cell by cell."""
+        """Rows with named columns: read as one array if they are plain numbers, else cell by cell."""
         numbers = None
         if space.numeric:
             read = number_tables.from_texts if texts else number_tables.from_values
@@ -209,7 +209,7 @@ class RowValidator:
         return space.block(columns, rows, self.missing_allowed, texts)
 
     def _columns(self, space: Schema, table: Table) -> Floats:
-        """The feature columns of an array; the old features stand first among those of both spaces."""
+        """The feature columns of an array; in an overlap, the old features come first."""
         labelled = int(table.labels is not None)
         wider = self._existing(self.union)
         if table.rows.shape[1] - labelled not in (space.raw_width, wider.raw_width):
@@ -239,14 +239,14 @@ class RowValidator:
         found = self.bare_labels(table)
         if self._retired and isinstance(found, list) and not tracked:
             gone = LabelSet(self._retired).find(found)
-            said = "is retired: PATCH add_labels brings it back"
-            refuse([Problem(table.path("label")(at), said) for at, one in enumerate(gone) if one >= 0])
+            retired = "is retired: PATCH add_labels brings it back"
+            refuse([Problem(table.path("label")(at), retired) for at, one in enumerate(gone) if one >= 0])
         if isinstance(found, list) and not self.known.knows(found):
             self._check_classes(found, table.path("label"), self.space or proposed)
         return found
 
     def bare_labels(self, table: Table) -> Labels:
-        """Labels by themselves, whatever classes the model has by now: what a repeated id is compared by.
+        """Labels regardless of the model's present classes: repeated ids are compared by them.
 
         Raises:
             Invalid: a label that no model of this configuration takes.
@@ -259,7 +259,7 @@ class RowValidator:
         return canonical_all(values, path)
 
     def labels_to_score(self, table: Table) -> Labels:
-        """Labels that predictions are compared with, which no class is made for.
+        """Labels to compare predictions with; they add no classes.
 
         Raises:
             Invalid: a label of the wrong type, or not among the declared ones.
@@ -270,7 +270,7 @@ class RowValidator:
         return found
 
     def outside(self, table: Table) -> "list[Label | None] | Floats | None":
-        """What a model outside predicted for each row, None or NaN: nothing; None where nothing was sent.
+        """The predictions of a model outside for each row, None or NaN if it has none; None if nothing was sent.
 
         Raises:
             Invalid: a value that no label can be; or an observer of numbers lacks one.
@@ -292,14 +292,14 @@ class RowValidator:
         return [said.get(at) for at in range(len(values))]
 
     def _label_in(self, text: str) -> object:
-        """The label that a text stands for: a declared one, else a number if it looks like one."""
+        """The label that a text means: a declared one, else a number if it looks like one."""
         for declared in (self.config.labels, None):
             with suppress(Invalid):
                 return from_texts([text], declared, str)[0]
         return text
 
     def _check_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:
-        """Refuse labels that are not declared, or could not all be classes of one model."""
+        """Refuse undeclared labels, and labels that cannot all be classes of one model."""
         declared = self.config.labels
         if declared is None:
             self._check_new_classes(found, path, space)
@@ -330,7 +330,7 @@ class RowValidator:
             self._admit(admission.of_classes(self._configs, space.width, len(trial), path(new[0])))
 
     def factors(self, table: Table) -> tuple[Floats | None, Floats | None]:
-        """Discounts and weights, each (n,), or None where none were sent; see ``row_numbers.factors``."""
+        """Discounts and weights, each (n,), or None if none were sent; see ``row_numbers.factors``."""
         discounts, weights = (row_numbers.factors(table, self.config, member) for member in ("discount", "weight"))
         return discounts, weights
 
@@ -341,7 +341,7 @@ def _read_by(schema: Schema, ignored: tuple[str, ...], others: bool) -> Schema:
 
 
 def _cells(space: Schema, rows: Sequence[dict[str, Any]]) -> list[Sequence[Any]]:
-    """Rows by name as the cells of the features, None for one that is absent.
+    """Rows by name as cells of the features, None for an absent one.
 
     Raises:
         Invalid: a name that is none of them.
@@ -369,7 +369,7 @@ def _projected(space: SparseSchema, table: Table) -> Floats:
 
 
 def _refuse_incomplete(union: Space, table: Table) -> None:
-    """In an overlap every name of both spaces has to be given, whatever may be missing otherwise.
+    """In an overlap every name of both spaces is required, even if values may be missing otherwise.
 
     A name that is absent comes from a client that does not know of the change; filling it would teach the mapping what
     is not so.

@@ -37,7 +37,7 @@ class SparseLine:
 
 
 def read_lines(text: str) -> Iterator[SparseLine]:
-    """The rows of a text, one after the other, their cells not looked at yet."""
+    """The rows of a text, one after the other; their cells are not parsed yet."""
     for at, raw in enumerate(text.split("\n"), 1):
         line = raw.partition("#")[0]
         cells = line.split()

@@ -1,4 +1,4 @@
-"""The rows of a request as they were read, whatever form they came in."""
+"""The rows of a request as they were read, in any format."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from service.errors import TooLarge
 FieldPath = Callable[[int], str]
 """How errors name one item of a list, from its index."""
 RowPlace = Callable[[int, str], str]
-"""How errors name a member of a row, from the row's index: ``rows[3].label``; the row itself where the member is ""."""
+"""How errors name a member of a row, from the row's index: ``rows[3].label``; the row itself if the member is ""."""
 
 
 def alone(_: int, member: str) -> str:
@@ -19,7 +19,7 @@ def alone(_: int, member: str) -> str:
 
 
 def listed(row: int, member: str) -> str:
-    """The place of a member of a row, where the members of all rows stand in a list: ``labels[3]``."""
+    """The place of a member of a row if the members of all rows are in one list: ``labels[3]``."""
     return f"{plural(member)}[{row}]"
 
 
@@ -66,13 +66,13 @@ class Table(NamedTuple):
         return partial(_swapped, self.place, member)
 
     def first_names(self) -> tuple[Sequence[str] | Mapping[str, Any] | None, str]:
-        """The names of the columns, or of the first row, None where it gives none; and how errors name them."""
+        """The names of the columns, or of the first row, None if it gives none; and how errors name them."""
         if self.by_name:
             return self.rows[0], self.place(0, "features")
         return self.columns, "header" if self.texts else "columns"
 
     def first_values(self) -> tuple[Sequence[Any] | None, Callable[[int, str], str]]:
-        """The values of the first row, None where it is none; and how errors name one, by its position and its name."""
+        """The values of the first row, None if it is not one; and how errors name one, by position and name."""
         first = self.rows[0]
         if self.by_name:
             return [*first.values()], lambda _, name: self.place(0, f"features.{name}")
