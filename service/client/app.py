@@ -8,14 +8,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import version
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from service.client.failures import Interrupted
@@ -49,37 +48,30 @@ LOOKS: dict[str, Any] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit status."""
     given = sys.argv[1:] if arguments is None else [*arguments]
-    said = " ".join(["onepass", *given[:1]]) if given and given[0] in COMMANDS else "onepass"
+    named = next((one for one in given if not one.startswith("-")), "")
+    shown = f"onepass {named}" if named in COMMANDS else "onepass"
     try:
         with _interruptible():
-            return get_command(_typer()).main(given, "onepass", standalone_mode=False) or 0
+            return get_command(_typer(named)).main(given, "onepass", standalone_mode=False) or 0
     except typer.TyperException as error:
-        usage = f"\n  {said} --help lists what there is" if hasattr(error, "ctx") else ""
-        print(f"{said}: {error.format_message()}{usage}", file=sys.stderr)
+        usage = f"\n  {shown} --help lists what there is" if hasattr(error, "ctx") else ""
+        print(f"{shown}: {error.format_message()}{usage}", file=sys.stderr)
         return error.exit_code
     except Interrupted as interrupted:
-        print(f"{said}: {interrupted}", file=sys.stderr)
+        print(f"{shown}: {interrupted}", file=sys.stderr)
         return 128 + interrupted.signal
 
 
-class Commands(TyperGroup):
-    """Loads a command's module when it is asked for: ``--help`` and clients start without the rest."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is named, in place of what stands for it in the help."""
-        name, _, rest = super().resolve_command(ctx, args)
-        module = import_module(f"service.client.{COMMANDS[str(name)][0]}")
-        app = typer.Typer(**LOOKS)
-        app.command(name, epilog=EPILOG)(_spread(getattr(module, "import_" if name == "import" else str(name))))
-        return name, get_command(app), rest
-
-
-def _typer() -> typer.Typer:
-    """The table as Typer's: the functions are those of the modules, loaded later."""
-    app = typer.Typer(cls=Commands, epilog=EPILOG, **LOOKS)
+def _typer(named: str) -> typer.Typer:
+    """The table of commands; only the one that is named is imported, so that it starts without what others need."""
+    app = typer.Typer(epilog=EPILOG, **LOOKS)
     app.callback()(_options)
-    for name, (_, summary) in COMMANDS.items():
-        app.command(name, help=summary)(lambda: None)
+    for name, (module, summary) in COMMANDS.items():
+        if name == named:
+            functions = import_module(f"service.client.{module}")
+            app.command(name, epilog=EPILOG)(_spread(getattr(functions, "import_" if name == "import" else name)))
+        else:
+            app.command(name, help=summary)(lambda: None)
     return app
 
 
@@ -96,24 +88,21 @@ def _options(
 
 
 def _spread(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """A function whose parameters that are dataclasses are given field by field, as Typer gives options."""
-    hints, own = get_type_hints(function, include_extras=True), signature(function).parameters
-    groups = {name: hints[name] for name in own if is_dataclass(hints[name])}
-    parameters: list[Parameter] = []
+    """Give Typer each field of a parameter that is a dataclass as an option of its own."""
+    own = signature(function).parameters
+    groups: dict[str, Any] = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
+    options: list[Parameter] = []
     for name, one in own.items():
-        given = signature(groups[name]).parameters if name in groups else {name: one}
-        types = get_type_hints(groups[name], include_extras=True) if name in groups else hints
-        parameters += [each.replace(kind=Parameter.KEYWORD_ONLY, annotation=types[at]) for at, each in given.items()]
+        options += signature(groups[name]).parameters.values() if name in groups else [one]
 
     def run(**given: Any) -> int | None:
         for name, kind in groups.items():
-            given[name] = kind(**{each: given.pop(each) for each in signature(kind).parameters})
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         status = function(**given)
         sys.stdout.flush()  # a reader that has gone is noticed here, and not when the interpreter ends
         return status
 
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]
     run.__doc__ = function.__doc__
     return run
 
