@@ -2,32 +2,33 @@
 
 import hashlib
 import json
-import re
 import secrets
 import sys
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, BadParameter, Option
+
+from service.client.options import matching
 
 SECRET_BYTES = 32
-FORMS = {
-    "NAME": (r"[A-Za-z0-9._@-]{1,64}", "letters, digits, '.', '_', '@' and '-', at most 64"),
-    "--scopes": (r"(read|learn|admin)(\+(read|learn|admin))*", "read, learn, admin, joined by +"),
-    "--models": (r"[A-Za-z0-9._*?\[\]+-]*", "patterns of model names, joined by +"),
-}
+key_name = matching(r"[A-Za-z0-9._@-]{1,64}", "at most 64 letters, digits, '.', '_', '@' and '-'")
+key_scopes = matching(r"(read|learn|admin)(\+(read|learn|admin))*", "read, learn, admin, or some of them joined by +")
+key_models = matching(r"[A-Za-z0-9._*?\[\]+-]*", "a pattern of model names, or several joined by +")
 
 
 def keys(
     *,
-    what: Annotated[Literal["new"], typer.Argument(help="What to do.")],  # noqa: ARG001  the one thing there is
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the key, for logs and errors.")],
-    scopes: Annotated[str, typer.Option(help="read, learn or admin, each of which includes those before it.")],
-    models: Annotated[str, typer.Option(help="Name patterns joined by +; default: every model.")] = "",
+    what: Annotated[Literal["new"], Argument(help="What to do.")],  # noqa: ARG001  the one thing there is
+    name: Annotated[str, Argument(metavar="NAME", callback=key_name, help="Of the key, for logs and errors.")],
+    scopes: Annotated[
+        str, Option(callback=key_scopes, help="read, learn or admin, each of which includes those before it.")
+    ],
+    models: Annotated[str, Option(callback=key_models, help="Name patterns joined by +; default: every model.")] = "",
     expires: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The last day, in UTC: 2027-01-31; default: never.")
+        datetime | None, Option(formats=["%Y-%m-%d"], help="The last day, in UTC: 2027-01-31; default: never.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print {secret, entry}.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print {secret, entry}.")] = False,
 ) -> None:
     """Make a secret for a key of the service.
 
@@ -36,11 +37,8 @@ def keys(
     its file again by itself. To replace a secret, add the entry of a new one under the same name, hand the secret out,
     then remove the old entry.
     """
-    for (option, (form, allowed)), text in zip(FORMS.items(), (name, scopes, models), strict=True):
-        if not re.fullmatch(form, text):
-            raise typer.BadParameter(f"takes {allowed}", param_hint=option)
     if expires is not None and expires.date() < (today := datetime.now(UTC).date()):
-        raise typer.BadParameter(f"takes a day that is not over; in UTC it is {today}", param_hint="--expires")
+        raise BadParameter(f"takes a day that is not over; in UTC it is {today}", param_hint="--expires")
     secret = secrets.token_urlsafe(SECRET_BYTES)
     digest = hashlib.sha256(secret.encode()).hexdigest()
     entry = ":".join([name, f"sha256${digest}", scopes, models, str(expires.date()) if expires else ""]).rstrip(":")

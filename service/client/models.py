@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Option, echo
 
 from service.client.display import ago, described, figure, lead, percent, shortened, spelt, table
 from service.client.options import Json, Name
@@ -18,12 +18,10 @@ DRIFTS, EXPERTS, FEATURES = 5, 6, 12
 
 def models(
     *,
-    sort: Annotated[
-        Literal["name", "rows", "updated", "worst"], typer.Option(help="worst: against the baseline.")
-    ] = "name",
-    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only names that contain this.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most models of a page.")] = 100,
-    cursor: Annotated[str | None, typer.Option(help="The next page, as the one before names it.")] = None,
+    sort: Annotated[Literal["name", "rows", "updated", "worst"], Option(help="worst: against the baseline.")] = "name",
+    search: Annotated[str | None, Option(metavar="TEXT", help="Only names that contain this.")] = None,
+    limit: Annotated[int, Option(min=1, max=1000, help="Most models of a page.")] = 100,
+    cursor: Annotated[str | None, Option(help="The next page, as the one before names it.")] = None,
     as_json: Json = False,
     service: Service,
 ) -> None:
@@ -33,7 +31,7 @@ def models(
         response = session.request("GET", "models", params={name: value for name, value in wanted.items() if value})
     page = response.json()
     if as_json:
-        typer.echo(response.content)
+        echo(response.content)
     elif not page["models"]:
         print("no models" if search is None else f"no model's name contains {search}")
     else:
@@ -73,7 +71,7 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
     with service.session() as session:
         response = session.request("GET", path_of(name))
         if as_json:
-            return typer.echo(response.content)
+            return echo(response.content)
         features = session.ask("GET", path_of(name, "features"))
         newest = {"order": "newest", "limit": DRIFTS}
         drifts = session.ask("GET", path_of(name, "drift"), params=newest)["events"]

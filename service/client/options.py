@@ -3,21 +3,29 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Argument, BadParameter, Option
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 FLAGS = {"class_costs": "--cost LABEL=COST", "missing": "--missing", "task": "--task"}
 """Fields of a configuration that are not parameters of an algorithm, and the flags that set them."""
 
 
-def model_name(text: str | None) -> str | None:
-    """A name that a model can have; ``BadParameter`` where it is none."""
-    if text is not None and NAME.fullmatch(text) is None:
-        raise typer.BadParameter(f"{text!r} is not a model name: {NAME.pattern}")
-    return text
+def matching(form: str, meant: str) -> Callable[[str | None], str | None]:
+    """A check of a text, if there is one, by a regular expression; ``BadParameter`` says what it is not."""
+
+    def checked(text: str | None) -> str | None:
+        if text is not None and re.fullmatch(form, text) is None:
+            raise BadParameter(f"{text!r} is not {meant}")
+        return text
+
+    return checked
+
+
+model_name = matching(NAME, f"a model name: {NAME}")
 
 
 def param_of(text: str) -> tuple[str, Any]:
@@ -28,9 +36,9 @@ def param_of(text: str) -> tuple[str, Any]:
     """
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
+        raise BadParameter(f"{text!r} is not NAME=VALUE")
     if name in FLAGS:
-        raise typer.BadParameter(f"{name} is no parameter: {FLAGS[name]} sets it")
+        raise BadParameter(f"{name} is no parameter: {FLAGS[name]} sets it")
     with suppress(ValueError):
         return name, json.loads(value, parse_constant=str)
     return name, value
@@ -42,23 +50,19 @@ def cost_of(text: str) -> tuple[str, float]:
     with suppress(ValueError):
         if equals and 0 < (cost := float(given)) < math.inf:
             return label, cost
-    raise typer.BadParameter(f"{text!r} is not LABEL=COST, such as fraud=20")
+    raise BadParameter(f"{text!r} is not LABEL=COST, such as fraud=20")
 
 
 Task = Literal["classification", "regression"]
 Missing = Literal["error", "zero", "mean"]
-Name = Annotated[str, typer.Argument(metavar="NAME", callback=model_name, help="Name of the model.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the API's document as it is.")]
-Yes = Annotated[bool, typer.Option("--yes", "--force", help="Do not ask, and replace what is there.")]
+Name = Annotated[str, Argument(metavar="NAME", callback=model_name, help="Name of the model.")]
+Json = Annotated[bool, Option("--json", help="Print the API's document as it is.")]
+Yes = Annotated[bool, Option("--yes", "--force", help="Do not ask, and replace what is there.")]
 Params = Annotated[
     list[Any] | None,
-    typer.Option(
-        "--param", metavar="NAME=VALUE", parser=param_of, help="Of the algorithm; repeatable. JSON, else text."
-    ),
+    Option("--param", metavar="NAME=VALUE", parser=param_of, help="Of the algorithm; repeatable. JSON, else text."),
 ]
 Costs = Annotated[
     list[Any] | None,
-    typer.Option(
-        "--cost", metavar="LABEL=COST", parser=cost_of, help="What missing a class costs, else 1; repeatable."
-    ),
+    Option("--cost", metavar="LABEL=COST", parser=cost_of, help="What missing a class costs, else 1; repeatable."),
 ]

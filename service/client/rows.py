@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
-import typer
+from typer import Argument, BadParameter, Option, echo
 
 from service.client.display import counted, described, spelt
 from service.client.failures import Failed, Misused
@@ -27,7 +27,7 @@ WORDS = {"true": True, "false": False, "null": None}
 def _value_of(text: str) -> tuple[str, str]:
     feature, equals, value = text.partition("=")
     if text != STDIN and not (feature and equals):
-        raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
+        raise BadParameter(f"{text!r} is not NAME=VALUE")
     return feature, value
 
 
@@ -35,7 +35,7 @@ def _features_of(text: str) -> list[Any]:
     parts = [each.rpartition(":") for each in text.split(",")]
     for _, colon, kind in parts:
         if colon and kind not in TYPES:
-            raise typer.BadParameter(f"{kind!r} is not a type: {', '.join(TYPES)}")
+            raise BadParameter(f"{kind!r} is not a type: {', '.join(TYPES)}")
     return [{"name": name, "type": kind} if colon and kind != "number" else name or kind for name, colon, kind in parts]
 
 
@@ -45,7 +45,7 @@ def _labels_of(text: str) -> list[Any]:
 
 Values = Annotated[
     list[Any] | None,
-    typer.Argument(
+    Argument(
         metavar="NAME=VALUE...", parser=_value_of, help="Features; empty: missing. Or -: the body as JSON from stdin."
     ),
 ]
@@ -54,20 +54,17 @@ Values = Annotated[
 def create(
     *,
     name: Name,
-    task: Annotated[Task | None, typer.Option(help="What to predict.")] = None,
-    algorithm: Annotated[str | None, typer.Option(metavar="ID", help="Default: auto.")] = None,
+    task: Annotated[Task | None, Option(help="What to predict.")] = None,
+    algorithm: Annotated[str | None, Option(metavar="ID", help="Default: auto.")] = None,
     param: Params = None,
     features: Annotated[
-        Any,
-        typer.Option(metavar="A,B:TYPE", parser=_features_of, help="Numbers, or TYPE boolean, categorical or time."),
+        Any, Option(metavar="A,B:TYPE", parser=_features_of, help="Numbers, or TYPE boolean, categorical or time.")
     ] = None,
-    labels: Annotated[
-        Any, typer.Option(metavar="A,B", parser=_labels_of, help="The classes, where they are known.")
-    ] = None,
+    labels: Annotated[Any, Option(metavar="A,B", parser=_labels_of, help="The classes, where they are known.")] = None,
     cost: Costs = None,
-    missing: Annotated[Missing | None, typer.Option(help="What a missing value becomes; default: error.")] = None,
+    missing: Annotated[Missing | None, Option(help="What a missing value becomes; default: error.")] = None,
     config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The whole body as JSON, - for stdin; other options change it.")
+        str | None, Option(metavar="FILE", help="The whole body as JSON, - for stdin; other options change it.")
     ] = None,
     as_json: Json = False,
     service: Service,
@@ -87,7 +84,7 @@ def create(
     with service.session() as session:
         response = session.request("PUT", path_of(name), json=body)
     if as_json:
-        typer.echo(response.content)
+        echo(response.content)
     else:
         made = response.json()["config"]
         done = "created" if response.status_code == httpx.codes.CREATED else "is there already, as asked"
@@ -96,9 +93,9 @@ def create(
 
 def delete(
     *,
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of models.")],
+    names: Annotated[list[str], Argument(metavar="NAME...", help="Names of models.")],
     yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print {deleted: [names]}.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print {deleted: [names]}.")] = False,
     service: Service,
 ) -> None:
     """Delete models, with their logs, snapshots and ids."""
@@ -130,10 +127,10 @@ def predict(
     *,
     name: Name,
     values: Values = None,
-    track: Annotated[bool, typer.Option("--track", help="Keep it for its label: prints a prediction id.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Say why.")] = False,
+    track: Annotated[bool, Option("--track", help="Keep it for its label: prints a prediction id.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Say why.")] = False,
     interval: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Regression: where that share of labels will be, e.g. 0.9.")
+        float | None, Option(metavar="SHARE", help="Regression: where that share of labels will be, e.g. 0.9.")
     ] = None,
     as_json: Json = False,
     service: Service,
@@ -151,14 +148,10 @@ def feedback(
     *,
     name: Name,
     values: Values = None,
-    label: Annotated[str | None, typer.Option(help="What was right.")] = None,
-    row_id: Annotated[
-        str | None, typer.Option("--id", help="Your own id of the row: sent again it is learned once.")
-    ] = None,
-    prediction_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="A tracked prediction, in place of values.")
-    ] = None,
-    weight: Annotated[float | None, typer.Option(help="How many times the row counts.")] = None,
+    label: Annotated[str | None, Option(help="What was right.")] = None,
+    row_id: Annotated[str | None, Option("--id", help="Your own id of the row: sent again it is learned once.")] = None,
+    prediction_id: Annotated[str | None, Option(metavar="ID", help="A tracked prediction, in place of values.")] = None,
+    weight: Annotated[float | None, Option(help="How many times the row counts.")] = None,
     as_json: Json = False,
     service: Service,
 ) -> None:
@@ -198,7 +191,7 @@ def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> N
     batch = isinstance(body, list) or (isinstance(body, dict) and bool({"columns", "rows"} & body.keys()))
     response = session.request("POST", path_of(name, verb, *(["batch"] if batch else [])), json=body)
     if as_json or batch:
-        typer.echo(response.content)
+        echo(response.content)
     else:
         print(described({own: value for own, value in response.json().items() if own not in HIDDEN}))
 

@@ -12,8 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-import typer
 from pydantic import SecretStr
+from typer import Option
 
 from service import logs, memory_limit
 from service.client import private, sources
@@ -34,29 +34,27 @@ def _flag(name: str) -> tuple[str, Any, None]:
     """A setting as an option; None: it is not given."""
     field = Settings.model_fields[name]
     if field.annotation is bool:
-        return name, Annotated[bool | None, typer.Option(help=field.description)], None
+        return name, Annotated[bool | None, Option(help=field.description)], None
     default = "" if str(field.default).strip("*") in ("", "None") else f" [{field.default}]"
     choices = get_args(field.annotation)
     metavar = next((METAVARS[one] for one in (field.annotation, *choices) if one in METAVARS), "TEXT")
     if get_origin(field.annotation) is Literal:
         metavar = "|".join(choices)
-    return name, Annotated[str | None, typer.Option(metavar=metavar, help=f"{field.description}{default}")], None
+    return name, Annotated[str | None, Option(metavar=metavar, help=f"{field.description}{default}")], None
 
 
 Flags = make_dataclass("Flags", [_flag(name) for name in Settings.model_fields])
 SettingsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--settings", metavar="FILE", help="Read settings from FILE: .toml (port = 8001), else ONEPASS_PORT=8001."
-    ),
+    Option("--settings", metavar="FILE", help="Read settings from FILE: .toml (port = 8001), else ONEPASS_PORT=8001."),
 ]
 
 
 def serve(
     *,
     file: SettingsFile = None,
-    fd: Annotated[int | None, typer.Option(metavar="N", help="Listen on this inherited socket.")] = None,
-    until_eof: Annotated[bool, typer.Option("--until-eof", help="Stop when standard input ends.")] = False,
+    fd: Annotated[int | None, Option(metavar="N", help="Listen on this inherited socket.")] = None,
+    until_eof: Annotated[bool, Option("--until-eof", help="Stop when standard input ends.")] = False,
     flags: Flags,  # type: ignore[valid-type]  # made of the settings
 ) -> int:
     """Run the service until it is told to stop.
@@ -95,7 +93,7 @@ def serve(
 def settings(
     *,
     file: SettingsFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print {variable: {value, default, meaning}}.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print {variable: {value, default, meaning}}.")] = False,
 ) -> None:
     """Print every setting, and refuse what onepass serve would refuse of them (exit status 2).
 

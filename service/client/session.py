@@ -12,7 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from uuid import uuid4
 
 import httpx
-import typer
+from typer import BadParameter, Option
 
 from service.client.display import shortened, suggested
 from service.client.failures import Failed
@@ -44,7 +44,7 @@ def service_url(text: str) -> str:
         parts = urlsplit(text)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return text.rstrip("/")
-    raise typer.BadParameter(f"{text!r} is not http://HOST[:PORT]")
+    raise BadParameter(f"{text!r} is not http://HOST[:PORT]")
 
 
 def default_port() -> int:
@@ -54,11 +54,11 @@ def default_port() -> int:
 
 
 def _url(default: str, variable: str | None = None) -> Any:
-    return typer.Option("--url", envvar=variable, metavar="URL", parser=service_url, help=f"Default: {default}.")
+    return Option("--url", envvar=variable, metavar="URL", parser=service_url, help=f"Default: {default}.")
 
 
 def _pem(variable: str, what: str) -> Any:
-    return typer.Option(envvar=variable, exists=True, dir_okay=False, metavar="FILE", help=f"PEM file of {what}.")
+    return Option(envvar=variable, exists=True, dir_okay=False, metavar="FILE", help=f"PEM file of {what}.")
 
 
 Url = Annotated[str | None, _url("port ONEPASS_PORT here", "ONEPASS_URL")]
@@ -69,7 +69,7 @@ class Service:
     """Which service a command is a client of: its address, the API key, files for https."""
 
     url: Url = None
-    key: Annotated[str | None, typer.Option(envvar="ONEPASS_API_KEY", metavar="SECRET", help="API key.")] = None
+    key: Annotated[str | None, Option(envvar="ONEPASS_API_KEY", metavar="SECRET", help="API key.")] = None
     ca: Annotated[Path | None, _pem("ONEPASS_CA", "authorities to trust")] = None
     client_cert: Annotated[Path | None, _pem("ONEPASS_CLIENT_CERT", "a certificate and its key")] = None
 

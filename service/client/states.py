@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import sys
 import tarfile
 import time
@@ -15,7 +16,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Annotated, Any
 
 import httpx
-import typer
+from typer import Argument, Option, echo
 
 from service.client.display import counted
 from service.client.failures import Failed, Misused
@@ -33,10 +34,10 @@ HEAD_BYTES_MAX = 100_000_000
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 """The service takes a while to compute the state of a large model, and to check one that comes."""
 
-Where = Annotated[list[str], typer.Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
-Everything = Annotated[bool, typer.Option("--all", help="The states of all models, as a tar; without NAME.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Of a tar: replace models of another state.")]
-Json = Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")]
+Where = Annotated[list[str], Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
+Everything = Annotated[bool, Option("--all", help="The states of all models, as a tar; without NAME.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Of a tar: replace models of another state.")]
+Json = Annotated[bool, Option("--json", help="Print what was done as JSON.")]
 
 
 def export(
@@ -179,7 +180,7 @@ def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_js
     response = _put(session, name, source)
     state, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
     line = f"{name} {done}: {counted(state['rows'])}, version {state['version']:,}"
-    typer.echo(response.content if as_json else line)
+    echo(response.content if as_json else line)
 
 
 def _put(session: Session, name: str, state: IO[bytes]) -> httpx.Response:
@@ -226,7 +227,7 @@ def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile
         for member in tar:
             name = member.name.removesuffix(SUFFIX)
             is_plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
-            if not is_plain or name == member.name or NAME.fullmatch(name) is None or name in found:
+            if not is_plain or name == member.name or re.fullmatch(NAME, name) is None or name in found:
                 raise Failed(
                     f"member {member.name!a} is not a plain file NAME{SUFFIX}, or is there twice; nothing is imported"
                 )

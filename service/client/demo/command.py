@@ -10,7 +10,7 @@ from itertools import count
 from typing import Annotated, TextIO
 
 import httpx
-import typer
+from typer import Option
 
 from service.client import private
 from service.client.demo.feeding import DemoModel, Fed, demo_models
@@ -28,10 +28,10 @@ LOOK_EVERY = 3
 
 def demo(
     *,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Of the page; default: ONEPASS_PORT.")] = None,
-    speed: Annotated[float, typer.Option(min=0.01, max=1000, help="So many times as many rows a second.")] = 1.0,
-    seconds: Annotated[float, typer.Option("--for", min=0, help="End after so many seconds.")] = math.inf,
-    as_json: Annotated[bool, typer.Option("--json", help="Print {seconds, model, event} for what happens.")] = False,
+    port: Annotated[int | None, Option(min=0, max=65535, help="Of the page; default: ONEPASS_PORT.")] = None,
+    speed: Annotated[float, Option(min=0.01, max=1000, help="So many times as many rows a second.")] = 1.0,
+    seconds: Annotated[float, Option("--for", min=0, help="End after so many seconds.")] = math.inf,
+    as_json: Annotated[bool, Option("--json", help="Print {seconds, model, event} for what happens.")] = False,
     service: Running,
 ) -> None:
     """Run a service with models that learn drifting streams, to look at. Ctrl-C ends it.

@@ -15,7 +15,7 @@ from typer import Argument, BadParameter, Option
 
 from service.client.display import counted
 from service.client.failures import Failed
-from service.client.options import Costs, Missing, Task, model_name
+from service.client.options import Costs, Missing, Task, matching, model_name
 from service.client.replay import chart
 from service.client.replay.chart import Curve
 from service.client.replay.columns import Written, described
@@ -37,17 +37,8 @@ def _plot(path: Path | None) -> Path | None:
     return path
 
 
-def separator(text: str | None) -> str | None:
-    """What stands between the cells of CSV; ``BadParameter`` where it cannot."""
-    if text is not None and len(text) != 1 and text != "tab":
-        raise BadParameter(f"{text!r} is neither one character nor tab")
-    return "\t" if text == "tab" else text
-
-
-def _date_format(text: str | None) -> str | None:
-    if text is not None and "%" not in text:
-        raise BadParameter(f"{text!r} is no form of dates such as %d/%m/%Y")
-    return text
+separator = matching(".|tab", "one character or tab")
+form_of_dates = matching(".*%.*", "a form of dates such as %d/%m/%Y")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +55,7 @@ class ReadOptions:
     decimal: Annotated[Literal[".", ","] | None, Option(help="In numbers; default: as the first rows tell.")] = None
     na: Annotated[str, Option(metavar="A,B", help="Cells that are missing values, besides empty ones and NA.")] = ""
     date_format: Annotated[
-        str | None, Option(metavar="FORMAT", callback=_date_format, help="Of dates, such as %d/%m/%Y %H:%M.")
+        str | None, Option(metavar="FORMAT", callback=form_of_dates, help="Of dates, such as %d/%m/%Y %H:%M.")
     ] = None
     served: Annotated[str | None, Option(metavar="COLUMN", help="What a model outside Onepass predicted.")] = None
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
@@ -84,7 +75,8 @@ class ReadOptions:
         apart = {self.label: "label"} | {name: use for name, use in others.items() if name is not None}
         dropped = [name for name in self.drop.split(",") if name]
         missing = frozenset(word for word in self.na.split(",") if word)
-        written = Written(self.sep, self.encoding, self.decimal, missing, self.date_format)
+        sep = "\t" if self.sep == "tab" else self.sep
+        written = Written(sep, self.encoding, self.decimal, missing, self.date_format)
         table = Table(self.file, apart, dropped, written)
         if self.skip_unlabelled:
             table.skip_unlabelled(self.label)

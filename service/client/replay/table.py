@@ -68,11 +68,7 @@ class Table:
     """
 
     def __init__(
-        self,
-        path: Path,
-        apart: Mapping[str, str],
-        drop: Sequence[str] = (),
-        written: Written = AS_FOUND,
+        self, path: Path, apart: Mapping[str, str], drop: Sequence[str] = (), written: Written = AS_FOUND
     ) -> None:
         self.name, self.form, self.skipped = "standard input" if path == STDIN else path.name, "Parquet", 0
         self._unit, self._label = "row", ""
