@@ -1,19 +1,20 @@
-"""``onepass export`` and ``import``: a model's state as a file, and the states of all models as a tar."""
+"""``onepass export`` and ``import``: a model's state as a file, and the states of all models as a tar.
+
+One state at a time is held in memory, and where it is compared a second one.
+"""
 
 import hashlib
+import io
 import json
 import os
 import re
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from itertools import chain
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, cast
 
 import httpx
 from typer import Argument, Option, echo
@@ -27,12 +28,11 @@ from service.client.session import Refused, Service, Session, path_of
 SUFFIX = ".safetensors"
 PAGE = 1000
 """Models that are listed at once."""
-PIECE_BYTES, IN_MEMORY = 2**20, 2**24
-"""Bytes of a state that are sent or read at once, and above which it waits on disk until it is whole."""
-HEAD_BYTES_MAX = 100_000_000
-"""Of a state, as core.state.envelope has it."""
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 """The service takes a while to compute the state of a large model, and to check one that comes."""
+OTHER_NAME = "import it under another name"
+"""What the service proposes where the configuration of a model differs."""
+FILE_TYPE = {"Content-Type": "application/octet-stream"}
 
 Where = Annotated[list[str], Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
 Everything = Annotated[bool, Option("--all", help="The states of all models, as a tar; without NAME.")]
@@ -53,16 +53,14 @@ def export(
     if not force and Path(file).is_file():
         raise Misused(f"{file} is there already; --force replaces it")
     with service.session() as session, _written(file) as out:
-        if name is None:
-            done = _export_all(session, out)
-        else:
-            with _state(session, name) as state:
-                done = {"name": name, "bytes": sum(map(out.write, state))}
+        done: dict[str, Any] = (
+            _export_all(session, out) if name is None else {"name": name, "bytes": out.write(_state(session, name))}
+        )
     what = name or counted(done["models"], "model")
     if file != "-":
         print(json.dumps({"file": file, **done}) if as_json else f"{what}: {done['bytes']:,} bytes in {file}")
-    if done.get("left_out"):
-        raise Failed("\n".join([f"{counted(len(done['left_out']), 'model')} left out", *_named(done["left_out"])]))
+    if left_out := done.get("left_out"):
+        raise Failed(_named(left_out, "left out"))
 
 
 def import_(
@@ -94,18 +92,19 @@ def _arguments(given: list[str]) -> tuple[str | None, str]:
     return model_name(given[0] if given[1:] else None), given[-1]
 
 
-def _named(models: list[dict[str, str]]) -> list[str]:
-    return [f"  {one['name']}: {one['detail']}" for one in models]
+def _named(models: list[dict[str, str]], became: str) -> str:
+    """How many models became that, and a line for each with the reason."""
+    return "\n  ".join(
+        [f"{counted(len(models), 'model')} {became}", *(f"{one['name']}: {one['detail']}" for one in models)]
+    )
 
 
-@contextmanager
-def _state(session: Session, name: str, **params: str) -> Iterator[Iterator[bytes]]:
-    """The state of a model in pieces."""
-    try:
-        with session.stream("GET", path_of(name, "state"), params=params, timeout=TIMEOUT) as response:
-            yield response.iter_bytes(PIECE_BYTES)
-    except httpx.TransportError as error:
-        raise session.unreachable(error) from None
+def _state(session: Session, name: str, **params: str) -> bytes:
+    return session.request("GET", path_of(name, "state"), params=params, timeout=TIMEOUT).content
+
+
+def _put(session: Session, name: str, state: bytes) -> httpx.Response:
+    return session.request("PUT", path_of(name, "state"), content=state, headers=FILE_TYPE, timeout=TIMEOUT)
 
 
 @contextmanager
@@ -136,13 +135,17 @@ def _export_all(session: Session, out: IO[bytes]) -> dict[str, Any]:
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
         for name in _listed(session):
             try:
-                size += _add(session, name, tar)
-                models += 1
+                state = _state(session, name)
             except Refused as refused:
                 if refused.status == httpx.codes.UNAUTHORIZED:
                     raise
                 if refused.status != httpx.codes.NOT_FOUND:  # else it was deleted since it was listed
                     left_out.append({"name": name, "detail": str(refused)})
+            else:
+                member = tarfile.TarInfo(f"{name}{SUFFIX}")
+                member.size, member.mtime = len(state), int(time.time())
+                tar.addfile(member, io.BytesIO(state))
+                models, size = models + 1, size + len(state)
     if only := session.ask("GET", "key")["models"]:
         print(f"this key sees {', '.join(only)} only; other models are not in the file", file=sys.stderr)
     return {"models": models, "bytes": size, "left_out": left_out}
@@ -158,18 +161,6 @@ def _listed(session: Session) -> Iterator[str]:
         cursor = {"cursor": page["next"]}
 
 
-def _add(session: Session, name: str, tar: tarfile.TarFile) -> int:
-    """Add a state once it is whole; its bytes."""
-    with SpooledTemporaryFile(IN_MEMORY) as state:
-        with _state(session, name) as arriving:
-            state.writelines(arriving)
-        member = tarfile.TarInfo(f"{name}{SUFFIX}")
-        member.size, member.mtime = state.tell(), int(time.time())
-        state.seek(0)
-        tar.addfile(member, state)
-    return member.size
-
-
 # ------------------------------------------------------------------------------------------------ import
 
 
@@ -177,19 +168,10 @@ def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_js
     model = session.found(name)
     if model is not None and model["rows"] and not yes:
         confirm(f"replace {name}", model["rows"])
-    response = _put(session, name, source)
+    response = _put(session, name, source.read())
     state, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
     line = f"{name} {done}: {counted(state['rows'])}, version {state['version']:,}"
     echo(response.content if as_json else line)
-
-
-def _put(session: Session, name: str, state: IO[bytes]) -> httpx.Response:
-    headers = {"Content-Type": "application/octet-stream"}
-    return session.request("PUT", path_of(name, "state"), content=_pieces(state), headers=headers, timeout=TIMEOUT)
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    return iter(lambda: file.read(PIECE_BYTES), b"")
 
 
 def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool, as_json: bool) -> None:
@@ -202,15 +184,15 @@ def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool,
     done: dict[str, list[Any]] = {"imported": [], "replaced": [], "skipped": [], "refused": []}
     try:
         for name, member in members.items():
-            became, what = _import_member(session, name, partial(tar.extractfile, member), overwrite)
-            done[became].append(what)
+            became, reason = _import_member(session, name, cast("IO[bytes]", tar.extractfile(member)).read(), overwrite)
+            done[became].append({"name": name, "detail": reason} if reason else name)
     finally:
         counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
         line = "{} imported, {:,} replaced, {:,} there already".format(counted(counts[0], "model"), *counts[1:])
         print(json.dumps(done) if as_json else line)
     told = [] if whole else [f"{file} is cut off or damaged after {counted(len(members), 'model')}"]
     if done["refused"]:
-        told += [f"{counted(len(done['refused']), 'model')} refused", *_named(done["refused"])]
+        told.append(_named(done["refused"], "refused"))
     if told:
         raise Failed("\n".join(told))
 
@@ -240,45 +222,40 @@ def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile
     return found, source.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
 
 
-def _import_member(session: Session, name: str, content: Callable[[], Any], overwrite: bool) -> tuple[str, Any]:
-    """Bring one model in; what became of it, and its name or why it is refused.
+def _import_member(session: Session, name: str, state: bytes, overwrite: bool) -> tuple[str, str]:
+    """Import one model of a tar; whether it is imported, replaced, skipped or refused, and why it is refused.
 
     Raises:
-        Failed: no other one can be brought in either.
+        Failed: no other one can be imported either.
     """
     try:
         model = session.found(name)
         if model is not None:
-            with _state(session, name, consistency="strong") as state:
-                known = state_digest(state)
-            if known is not None and known == state_digest(_pieces(content())):
-                return "skipped", name
+            known = state_digest(_state(session, name, consistency="strong"))
+            if known is not None and known == state_digest(state):
+                return "skipped", ""
         learned = model is not None and model["rows"] > 0
         if learned and not overwrite:
-            return "refused", {"name": name, "detail": "is here with another state; --overwrite replaces it"}
-        _put(session, name, content())
+            return "refused", "is here with another state; --overwrite replaces it"
+        _put(session, name, state)
     except Refused as refused:
         if refused.status == httpx.codes.UNAUTHORIZED:
             raise
-        other = f"take {name}{SUFFIX} out of the tar and import it under another name"
-        return "refused", {"name": name, "detail": str(refused).replace("import it under another name", other)}
-    return "replaced" if learned else "imported", name
+        return "refused", str(refused).replace(OTHER_NAME, f"take {name}{SUFFIX} out of the tar and {OTHER_NAME}")
+    return "replaced" if learned else "imported", ""
 
 
-def state_digest(state: Iterable[bytes]) -> str | None:
+def state_digest(state: bytes) -> str | None:
     """A digest of what a state predicts and learns by, which an import does not change; None: it is not a state.
 
     It leaves out what belongs to the model whose log it is of: where it was taken, the marks of its metrics (an import
     is one), its drift events, and which entry a challenger was begun by.
     """
-    arriving, begun, length = iter(state), bytearray(), 8
-    while len(begun) < length and (piece := next(arriving, b"")):
-        begun += piece
-        length = 8 + min(int.from_bytes(begun[:8], "little"), HEAD_BYTES_MAX)
+    length = 8 + int.from_bytes(state[:8], "little")
     try:
-        head = json.loads(begun[8:length])
+        head = json.loads(state[8:length])
         text = json.loads(head["__metadata__"].pop("onepass"))
-        told = [head, text["config"], text["format"], text["state"]]
+        kept = [head, text["config"], text["format"], text["state"]]
         for learner in (text["state"], *(one["state"] for one in text["state"].get("challengers", ()))):
             for name in ("born", "episodes", "outbox"):
                 learner.pop(name, None)
@@ -286,7 +263,6 @@ def state_digest(state: Iterable[bytes]) -> str | None:
                 learner["metrics"].pop(name, None)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    digest = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16)
-    for piece in chain([bytes(begun[length:])], arriving):
-        digest.update(piece)
+    digest = hashlib.blake2b(json.dumps(kept, sort_keys=True).encode())
+    digest.update(memoryview(state)[length:])
     return digest.hexdigest()

@@ -79,13 +79,13 @@ def test_tars_move_models_into_a_cluster_and_back(serve, pair, cluster, tmp_path
     _move(first, pair[0], tmp_path / "there.tar")
     assert 1 < len({cluster.primary(name).port for name in NAMES})
     for seed, name in enumerate(NAMES):
-        assert state_digest([first.state(name)]) == state_digest([pair[1].state(name)])
+        assert state_digest(first.state(name)) == state_digest(pair[1].state(name))
         Load(pair, rows(20, 10 + seed, f"{name}-later"), clients=2, model=name).run()
         assert 40 == pair[1].get(f"/models/{name}?consistency=strong")["rows"]
     _move(pair[1], last, tmp_path / "back.tar")
     for name in NAMES:
         assert 40 == last.get(f"/models/{name}")["rows"]
-        assert state_digest([pair[0].state(name)]) == state_digest([last.state(name)])
+        assert state_digest(pair[0].state(name)) == state_digest(last.state(name))
 
 
 def _move(source, target, file):

@@ -81,7 +81,7 @@ def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path,
     for service in pair:
         assert (200, True) == eventually((200, True), lambda service=service: _ready(service))
         assert count == eventually(count, lambda service=service: service.get("/models/m")["rows"])
-        assert state_digest([early if count == 30 else state]) == state_digest([service.state()])
+        assert state_digest(early if count == 30 else state) == state_digest(service.state())
     Load(pair, table[40:]).run()
     assert one.state() == other.state()
     assert count + 20 == one.get("/models/m")["rows"]

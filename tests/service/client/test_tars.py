@@ -67,7 +67,7 @@ def listed(url: str) -> list[str]:
 
 
 def digest(url: str, name: str) -> str | None:
-    return state_digest([httpx.get(f"{url}/models/{name}/state?consistency=strong").content])
+    return state_digest(httpx.get(f"{url}/models/{name}/state?consistency=strong").content)
 
 
 def brought(shell: Shell, file: Path, url: str, *flags: str) -> tuple[int, dict[str, Any], str]:
