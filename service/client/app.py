@@ -32,7 +32,7 @@ COMMANDS = {
     "delete": ("rows", "Delete models."),
     "replay": ("replay.commands", "Send a file through a model, row by row, and show how good it was."),
     "compare": ("replay.commands", "Send a file through several algorithms at once, and show the best."),
-    "evaluate": ("replay.evaluate", "Score a model on a file without learning it."),
+    "evaluate": ("replay.commands", "Score a model on a file without learning it."),
     "keys": ("keys", "Make a secret for a key of the service."),
     "settings": ("serving", "Print every setting: its value, its default, what it means."),
 }

@@ -63,24 +63,6 @@ DATES = Notation("time", "DD.MM.YYYY", lambda cell: _is_time(_year_first(cell)),
 STRING = Notation("string", "", bool)
 
 
-class Written(NamedTuple):
-    """How a file is written, as far as its reader is told; None is found out."""
-
-    sep: str | None = None  # between cells
-    encoding: str | None = None
-    decimal: str | None = None  # "." or ","
-    missing: frozenset[str] = frozenset()  # further cells that are missing values
-    dates: str | None = None  # the form of dates, as strptime has it
-
-    @property
-    def notations(self) -> list[tuple[Notation, ...]]:
-        """The notations of cells to try, by turns; the first that fits a column is taken."""
-        others = BOOLEAN, TIME, DATES if self.dates is None else _dates(self.dates)
-        if self.decimal is not None:
-            return [((NUMBER,) if self.decimal == "." else (COMMAS, NUMBER)) + others]
-        return [(NUMBER, COMMAS, *others), (COMMAS, NUMBER, *others)]
-
-
 def _dates(form: str) -> Notation:
     """Dates of a form."""
 
@@ -122,16 +104,23 @@ class Column(NamedTuple):
         return "classification" if whole and len(numbers) <= CLASSES_MAX else "regression"
 
 
-AS_FOUND = Written()
+def columns_of(
+    cells: Mapping[str, Sequence[str]], decimal: str | None = None, dates: str | None = None
+) -> dict[str, Column]:
+    """The columns of a file by their names; where one has decimal commas, points part thousands in all of them.
 
-
-def columns_of(cells: Mapping[str, Sequence[str]], written: Written = AS_FOUND) -> dict[str, Column]:
-    """The columns of a file by their names; where one has decimal commas, points part thousands in all of them."""
-    for known in written.notations:
-        found = {name: _column(name, own, known) for name, own in cells.items()}
+    Args:
+        cells: the first cells of each column.
+        decimal: "." or ","; None: as the cells tell.
+        dates: the form of dates, as strptime has it; None: as the cells tell.
+    """
+    others = (BOOLEAN, TIME, DATES if dates is None else _dates(dates))
+    if decimal is None:  # commas only where points alone do not do
+        found = {name: _column(name, own, (NUMBER, COMMAS, *others)) for name, own in cells.items()}
         if COMMAS not in (column.notation for column in found.values()):
-            break
-    return found
+            return found
+    numbers = (NUMBER,) if decimal == "." else (COMMAS, NUMBER)
+    return {name: _column(name, own, (*numbers, *others)) for name, own in cells.items()}
 
 
 def _column(name: str, cells: Sequence[str], known: Sequence[Notation]) -> Column:

@@ -1,4 +1,4 @@
-"""``onepass replay`` and ``compare``: a file through one model, or through several algorithms side by side."""
+"""``onepass replay``, ``compare`` and ``evaluate``: files through one model, or through several algorithms at once."""
 
 import csv
 import json
@@ -14,13 +14,13 @@ from typing import Annotated, Any
 from typer import BadParameter, Option
 
 from service.client import private
-from service.client.display import counted, spelt
+from service.client.display import counted, grid, spelt
 from service.client.failures import Failed
-from service.client.options import Params, param_of
+from service.client.options import Params, model_name, param_of
 from service.client.replay import chart, report
 from service.client.replay.file_pass import FileOptions, FilePass
 from service.client.replay.report import Entrant
-from service.client.replay.table import Batch
+from service.client.replay.table import Batch, ReadOptions, Table
 from service.client.session import Refused, Running, Service, Url, path_of
 
 PATIENCE_S = 60.0
@@ -28,6 +28,9 @@ PATIENCE_S = 60.0
 CONTENDERS_MAX = 32
 USUAL = "auto,dfop,dfop:scaling=robust:random_features=100,rls,dynamic_odm,vigo,vigow,fesl_c,ga2m"
 """What is compared where nothing is asked for: of each family those that differ most, as far as the task allows."""
+
+MEANS = ("accuracy", "log_loss", "mse", "mae", "bias")
+"""Metrics of several requests that their rows, those with a prediction, have a mean of."""
 
 
 def entrants_of(text: str) -> list[Entrant]:
@@ -64,7 +67,7 @@ def replay(
     column is written is told by its first cells: numbers, also with a decimal comma, true and false, times, dates, or
     strings (hashed categories). Without --url a private service on a temporary directory is started, and ended.
     """
-    entrant, table = Entrant(algorithm, algorithm, dict(param or ())), given.table(row_id)
+    entrant, table = Entrant(algorithm, algorithm, dict(param or ())), _table(given, row_id)
     sessions = private.session() if service.url is None else service.session(PATIENCE_S)
     with _noting(predictions, given.label) as note, sessions as session:
         there = session.found(given.model)
@@ -83,6 +86,15 @@ def replay(
         given.say(f"the figures are of all {counted(metrics['rows'])} that the model has learned")
     if given.as_json:
         print(json.dumps({**document, "model": given.model, "metrics": metrics}))
+
+
+def _table(given: FileOptions, row_id: str | None = None) -> Table:
+    """The file; ``Failed`` also where a chart of it cannot be drawn."""
+    if given.plot is not None:
+        chart.check()
+    table = Table(given, row_id)
+    given.say(str(table))
+    return table
 
 
 @contextmanager
@@ -130,7 +142,7 @@ def compare(
     rows as its challengers. It ends with the request that creates the best one, at the service of --url or ONEPASS_URL.
     """
     given = replace(given, plot=None if no_plot else given.plot or Path(f"compare-{given.model}.svg"))
-    table = given.table()
+    table = _table(given)
     with private.session(ONEPASS_CHALLENGERS_MAX=str(CONTENDERS_MAX)) as session:
         body = given.body(table, given.task)
         entrants = algorithms or usual(session.ask("GET", "algorithms")["algorithms"], body["task"])
@@ -206,3 +218,51 @@ def _curl(address: str, name: str, body: Mapping[str, Any]) -> str:
     key = ' -H "Authorization: Bearer $ONEPASS_API_KEY"' if os.environ.get("ONEPASS_API_KEY") else ""
     url = f"{address.removeprefix('http://')}/{path_of(name)}"
     return f"curl -X PUT {shlex.quote(url)}{key} --json {shlex.quote(json.dumps(body, ensure_ascii=False))}"
+
+
+def evaluate(
+    *,
+    given: ReadOptions,
+    model: Annotated[str, Option(metavar="NAME", callback=model_name, help="Of the model.")],
+    batch: Annotated[int, Option(min=1, max=100_000, help="Rows per request.")] = 10_000,
+    service: Service,
+) -> None:
+    """Score a model on a file, such as a holdout set, without learning it.
+
+    All rows are predicted by the model as it is. More rows than --batch are sent in several requests: metrics that are
+    no mean over rows, such as kappa, are left out then.
+    """
+    table = Table(given)
+    given.say(str(table))
+    with service.session() as session:
+        path, params = path_of(model, "evaluate"), given.queries
+        answers = [part.send(session, path, **params) for part in table.batches(batch, given.limit)]
+    found = {"model": model, **combined(answers)}
+    versions = " to ".join(map(str, dict.fromkeys((answers[0]["version"], answers[-1]["version"]))))
+    given.say(f"\n{model}, version {versions}: {counted(found['rows'])} scored, none learned")
+    shown = dict(found["metrics"])
+    shown |= {f"served {name}": value for name, value in shown.pop("served", {}).items()}
+    given.say(grid([(name, f"{value:.6g}") for name, value in shown.items() if value is not None]))
+    if given.as_json:
+        print(json.dumps(found))
+
+
+def combined(answers: Sequence[Any]) -> dict[str, Any]:
+    """The answers to the parts of a file as one; of several only the ``MEANS``, weighted by rows with a prediction."""
+    found = _combined([one["metrics"] for one in answers])
+    if "served" in answers[0]["metrics"]:
+        found["served"] = _combined([one["metrics"]["served"] for one in answers])
+    return {"rows": found["rows"], "metrics": found, "version": answers[-1]["version"]}
+
+
+def _combined(parts: Sequence[Any]) -> dict[str, Any]:
+    first = parts[0]
+    if len(parts) == 1:
+        return {**first}
+    found = {name: sum(one[name] for one in parts) for name in ("rows", "unscored") if name in first}
+    for name in (name for name in MEANS if name in first):
+        known = [one for one in parts if one[name] is not None]
+        sizes = [one["rows"] - one.get("unscored", 0) for one in known]
+        total = sum(size * one[name] for size, one in zip(sizes, known, strict=True))
+        found[name] = total / sum(sizes) if known else None
+    return found

@@ -3,30 +3,25 @@
 import csv
 import io
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import httpx
-from typer import Argument, BadParameter, Option
+from typer import BadParameter, Option
 
 from service.client.display import counted
 from service.client.failures import Failed
-from service.client.options import Costs, Missing, Task, matching, model_name
-from service.client.replay import chart
+from service.client.options import Costs, Missing, Task, model_name
 from service.client.replay.chart import Curve
-from service.client.replay.columns import Written, described
 from service.client.replay.report import COST, Entrant, compared, measure_of
-from service.client.replay.table import Batch, Table
+from service.client.replay.table import CSV_TYPE, Batch, ReadOptions, Table
 from service.client.session import Refused, Session, path_of
 
 LINE_EVERY_S = 2.0
 SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
 """Between two points of a curve of costs, of which the service keeps no history: rows at least, and as a factor."""
-CSV_TYPE = {"Content-Type": "text/csv; charset=utf-8"}
 PLOTS = (".svg", ".png")
 
 
@@ -35,53 +30,6 @@ def _plot(path: Path | None) -> Path | None:
     if path is not None and (path.suffix.lower() not in PLOTS or not path.absolute().parent.is_dir()):
         raise BadParameter(f"{str(path)!r} does not end in {' or '.join(PLOTS)}, or is in no directory that exists")
     return path
-
-
-separator = matching(".|tab", "one character or tab")
-form_of_dates = matching(".*%.*", "a form of dates such as %d/%m/%Y")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
-    """A file and how it is read."""
-
-    file: Annotated[Path, Argument(metavar="FILE", help="CSV with a header, also as gzip, or Parquet; -: stdin.")]
-    label: Annotated[str, Option(metavar="COLUMN", help="The column that holds the label.")]
-    drop: Annotated[str, Option(metavar="A,B", help="Columns to leave out.")] = ""
-    skip_unlabelled: Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a label.")] = False
-    limit: Annotated[int | None, Option(min=1, help="Stop after so many rows.")] = None
-    sep: Annotated[str | None, Option(callback=separator, help="Between cells: a character, or tab.")] = None
-    encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
-    decimal: Annotated[Literal[".", ","] | None, Option(help="In numbers; default: as the first rows tell.")] = None
-    na: Annotated[str, Option(metavar="A,B", help="Cells that are missing values, besides empty ones and NA.")] = ""
-    date_format: Annotated[
-        str | None, Option(metavar="FORMAT", callback=form_of_dates, help="Of dates, such as %d/%m/%Y %H:%M.")
-    ] = None
-    served: Annotated[str | None, Option(metavar="COLUMN", help="What a model outside Onepass predicted.")] = None
-    as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
-
-    def say(self, text: str) -> None:
-        """Print what people read."""
-        print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
-
-    @property
-    def queries(self) -> dict[str, str]:
-        """What requests say of the columns."""
-        return {"label": self.label} | ({} if self.served is None else {"served": self.served})
-
-    def table(self, row_id: str | None = None) -> Table:
-        """The file, with a column of ids if it has one; how it is read is printed."""
-        others = {row_id: "id", self.served: "served"}
-        apart = {self.label: "label"} | {name: use for name, use in others.items() if name is not None}
-        dropped = [name for name in self.drop.split(",") if name]
-        missing = frozenset(word for word in self.na.split(",") if word)
-        sep = "\t" if self.sep == "tab" else self.sep
-        written = Written(sep, self.encoding, self.decimal, missing, self.date_format)
-        table = Table(self.file, apart, dropped, written)
-        if self.skip_unlabelled:
-            table.skip_unlabelled(self.label)
-        self.say(f"{table.name}: {table.form}\n{described(table.columns, apart, dropped)}")
-        return table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +51,6 @@ class FileOptions(ReadOptions):
         """The name of the model: ``data/my stream.csv.gz`` makes ``my-stream``."""
         stem = self.file.name.removesuffix(".gz").removesuffix(".csv").removesuffix(".parquet")
         return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:64].rstrip("._-") or "replay"
-
-    def table(self, row_id: str | None = None) -> Table:
-        """As of ``ReadOptions``; ``Failed`` also where a chart cannot be drawn."""
-        if self.plot is not None:
-            chart.check()
-        return ReadOptions.table(self, row_id)
 
     def body(self, table: Table, task: str | None) -> dict[str, Any]:
         """What a configuration has of the file; how labels that are numbers are taken is printed."""
@@ -180,18 +122,12 @@ class FilePass:
 
     def _learned(self, batch: Batch) -> Any:
         params = self.given.queries | ({"id": self.row_id} if self.row_id else {})
-        path = path_of(self.given.model, "feedback", "batch")
         try:
-            return self.session.ask("POST", path, params=params, headers=CSV_TYPE, content=batch.body)
-        except Refused as refused:
-            last = batch.first + len(batch.lines) - 1
-            said = [f"rows {batch.first} to {last}: {refused.told(batch.located(refused.errors))}"]
-            if refused.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-                said.append("a smaller --batch may do")
+            return batch.send(self.session, path_of(self.given.model, "feedback", "batch"), **params)
+        except Failed as failed:
+            said = [str(failed)]
             if self.given.task is None and "is not a label" in said[0]:
                 said.append("where the label is a number: --task regression")
-            if not self.given.skip_unlabelled and any(not row[self.given.label].strip() for row in batch.rows):
-                said.append("rows without a label: --skip-unlabelled leaves them out")
             if self.rows:
                 said.append(f"{counted(self.rows)} before that: learned by model {self.given.model}")
             raise Failed("\n  ".join(said)) from None

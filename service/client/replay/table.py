@@ -12,13 +12,19 @@ import re
 import sys
 import zlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
+
+import httpx
+from typer import Argument, Option
 
 from service.client.display import shortened, spelt, suggested
 from service.client.failures import Failed
-from service.client.replay.columns import AS_FOUND, NAMES_SHOWN, Written, columns_of
+from service.client.options import matching
+from service.client.replay.columns import NAMES_SHOWN, columns_of, described
+from service.client.session import Refused, Session
 
 SAMPLE_ROWS, SAMPLE_BYTES = 1000, 2**20
 """The first rows tell what columns hold, the first bytes delimiter and encoding."""
@@ -26,10 +32,44 @@ STDIN = Path("-")
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CELL_SHOWN = 40
+CSV_TYPE = {"Content-Type": "text/csv; charset=utf-8"}
 _PLACE = re.compile(r"row (\d+)(?:, column (.*))?", re.DOTALL)
 
-Row = tuple[dict[str, Any], int]
-"""The cells by their columns, and the line of the file on which they end; of Parquet the number of the row."""
+Row = tuple[dict[str, Any], str]
+"""The cells by their columns, and where they end, such as "line 17"; of Parquet the number of the row."""
+
+
+separator = matching(".|tab", "one character or tab")
+form_of_dates = matching(".*%.*", "a form of dates such as %d/%m/%Y")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """A file and how it is read."""
+
+    file: Annotated[Path, Argument(metavar="FILE", help="CSV with a header, also as gzip, or Parquet; -: stdin.")]
+    label: Annotated[str, Option(metavar="COLUMN", help="The column that holds the label.")]
+    drop: Annotated[str, Option(metavar="A,B", help="Columns to leave out.")] = ""
+    skip_unlabelled: Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a label.")] = False
+    limit: Annotated[int | None, Option(min=1, help="Stop after so many rows.")] = None
+    sep: Annotated[str | None, Option(callback=separator, help="Between cells: a character, or tab.")] = None
+    encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
+    decimal: Annotated[Literal[".", ","] | None, Option(help="In numbers; default: as the first rows tell.")] = None
+    na: Annotated[str, Option(metavar="A,B", help="Cells that are missing values, besides empty ones and NA.")] = ""
+    date_format: Annotated[
+        str | None, Option(metavar="FORMAT", callback=form_of_dates, help="Of dates, such as %d/%m/%Y %H:%M.")
+    ] = None
+    served: Annotated[str | None, Option(metavar="COLUMN", help="What a model outside Onepass predicted.")] = None
+    as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
+
+    def say(self, text: str) -> None:
+        """Print what people read."""
+        print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
+
+    @property
+    def queries(self) -> dict[str, str]:
+        """What requests say of the columns."""
+        return {"label": self.label} | ({} if self.served is None else {"served": self.served})
 
 
 class Batch(NamedTuple):
@@ -39,6 +79,23 @@ class Batch(NamedTuple):
     lines: Sequence[str]  # where each row ends, such as "line 17"
     first: int  # number of the first row, from 1
     body: bytes  # header and rows as the service reads them, CSV in UTF-8
+
+    def send(self, session: Session, path: str, **params: str) -> Any:
+        """The answer of the service to these rows.
+
+        Raises:
+            Failed: it refuses some, which are named by their lines and cells, or it cannot be reached.
+        """
+        try:
+            return session.ask("POST", path, params=params, headers=CSV_TYPE, content=self.body)
+        except Refused as refused:
+            last = self.first + len(self.lines) - 1
+            said = [f"rows {self.first} to {last}: {refused.told(self.located(refused.errors))}"]
+            if refused.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+                said.append("a smaller --batch may do")
+            if not all(row[params["label"]].strip() for row in self.rows):
+                said.append("rows without a label: --skip-unlabelled leaves them out")
+            raise Failed("\n  ".join(said)) from None
 
     def located(self, errors: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Problems of the body by lines and cells of the file."""
@@ -54,35 +111,38 @@ class Batch(NamedTuple):
 
 
 class Table:
-    """A file with a header and rows.
+    """A file with a header and rows, which is read once.
 
-    Args:
-        path: the file; ``-`` is standard input.
-        apart: what columns are used for that are not features: "label", "id".
-        drop: columns that are left out.
-        written: how it is written. Where it says nothing, the header tells the separator, and the encoding is UTF-8,
-            UTF-16 with its mark, or else Windows-1252.
+    Where the options say nothing of it the header tells the separator, and the encoding is UTF-8, UTF-16 with its mark,
+    or else Windows-1252. A column of ids, if there is one, is no feature. ``skipped`` counts rows without a label.
 
-    ``form`` says how it is read; ``skipped`` counts rows without a label. ``Failed`` where it cannot be read, or has no
-    such columns.
+    Raises:
+        Failed: the file cannot be read, has no such columns, or no label in its first rows.
     """
 
-    def __init__(
-        self, path: Path, apart: Mapping[str, str], drop: Sequence[str] = (), written: Written = AS_FOUND
-    ) -> None:
-        self.name, self.form, self.skipped = "standard input" if path == STDIN else path.name, "Parquet", 0
-        self._unit, self._label = "row", ""
-        self._written = written
-        self._rows = self._readable(path)
+    def __init__(self, given: ReadOptions, row_id: str | None = None) -> None:
+        self.name = "standard input" if given.file == STDIN else given.file.name
+        self.form, self.skipped, self._given = "Parquet", 0, given
+        self._rows = self._readable(given.file)
         self._sample = [*islice(self._rows, SAMPLE_ROWS)]
         if not self._sample:
             raise Failed(f"{self.name} has no rows: a header line and at least one row are needed")
-        self._need(self._header, drop)
-        names = [name for name in self._header if name not in drop]
-        self._need(names, [*apart])
+        uses = {given.label: "label", row_id: "id", given.served: "served"}
+        self._apart = {name: use for name, use in uses.items() if name is not None}
+        self._dropped = [name for name in given.drop.split(",") if name]
+        self._need(self._header, self._dropped)
+        names = [name for name in self._header if name not in self._dropped]
+        self._need(names, [*self._apart])
         whole = [cells for cells, _ in self._sample if self._is_whole(cells)]
-        self.columns = columns_of({name: [cells[name] for cells in whole] for name in names}, written)
-        self.features = [column for name, column in self.columns.items() if name not in apart]
+        cells = {name: [row[name] for row in whole] for name in names}
+        self.columns = columns_of(cells, given.decimal, given.date_format)
+        self.features = [column for name, column in self.columns.items() if name not in self._apart]
+        if given.skip_unlabelled and not self.columns[given.label].given:
+            first = f"{len(self._sample):,}"
+            raise Failed(f"{self.name}: none of its first {first} rows has a label in column {given.label!r}")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.form}\n{described(self.columns, self._apart, self._dropped)}"
 
     def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
         for name in names:
@@ -90,12 +150,6 @@ class Table:
                 times, shown = "several columns" if name in columns else "no column", shortened(columns, NAMES_SHOWN)
                 meant = suggested(name, columns)
                 raise Failed(f"{self.name} has {times} {name!r}; its columns are {', '.join(shown)}{meant}")
-
-    def skip_unlabelled(self, label: str) -> None:
-        """Leave out rows without a label; ``Failed`` where none of the first rows has one."""
-        self._label = label
-        if not self.columns[label].given:
-            raise Failed(f"{self.name}: none of its first {len(self._sample):,} rows has a label in column {label!r}")
 
     def batches(self, size: int, limit: int | None = None) -> Iterator[Batch]:
         """The rows, ``size`` at a time and at most ``limit`` of them, read once, on demand; ``Failed`` at a bad one."""
@@ -106,19 +160,19 @@ class Table:
             writer.writeheader()
             plain = [(name, column.notation.plain) for name, column in self.columns.items()]
             writer.writerows({name: read(cells[name]) for name, read in plain} for cells, _ in some)
-            lines = [f"{self._unit} {line}" for _, line in some]
-            yield Batch([cells for cells, _ in some], lines, first, body.getvalue().encode())
+            yield Batch([cells for cells, _ in some], [place for _, place in some], first, body.getvalue().encode())
             first += len(some)
         self._rows.close()  # what is left of the file is not read
 
     def _whole(self) -> Iterator[Row]:
-        for cells, line in chain(self._sample, self._rows):
+        label = self._given.label
+        for cells, place in chain(self._sample, self._rows):
             if not self._is_whole(cells):
-                raise Failed(f"{self.name}, {self._unit} {line}: not {len(self._header)} cells, as the header has")
-            if self._label and self.columns[self._label].notation.is_gap(cells[self._label]):
+                raise Failed(f"{self.name}, {place}: not {len(self._header)} cells, as the header has")
+            if self._given.skip_unlabelled and self.columns[label].notation.is_gap(cells[label]):
                 self.skipped += 1
             else:
-                yield cells, line
+                yield cells, place
 
     def _is_whole(self, cells: Mapping[Any, Any]) -> bool:
         return None not in cells and None not in cells.values()  # csv puts None for what is missing or too much
@@ -126,11 +180,8 @@ class Table:
     def _readable(self, path: Path) -> Generator[Row]:
         try:
             with cast("io.BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb") as file:
-                if path != STDIN and file.peek(len(PARQUET)).startswith(PARQUET):
-                    yield from self._parquet(path)
-                    return
-                self._unit = "line"
-                yield from self._csv(file)
+                is_parquet = path != STDIN and file.peek(len(PARQUET)).startswith(PARQUET)
+                yield from self._parquet(path) if is_parquet else self._csv(file)
         except UnicodeError as error:
             raise Failed(f"{self.name} cannot be read: {error}; --encoding names another one, e.g. latin-1") from None
         except (OSError, EOFError, ValueError, zlib.error, csv.Error, LookupError) as error:
@@ -140,8 +191,9 @@ class Table:
         packed = file.peek(len(GZIP)).startswith(GZIP)
         buffered = io.BufferedReader(gzip.GzipFile(fileobj=file) if packed else file, SAMPLE_BYTES)
         head = buffered.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
-        encoding = self._written.encoding or _encoding(head)
-        sep, missing = self._written.sep or _delimiter(head.decode(encoding, "ignore")), self._written.missing
+        encoding = self._given.encoding or _encoding(head)
+        sep = "\t" if self._given.sep == "tab" else self._given.sep or _delimiter(head.decode(encoding, "ignore"))
+        missing = {word for word in self._given.na.split(",") if word}
         self.form = f"{DELIMITERS.get(sep, repr(sep))} between cells, {encoding.removesuffix('-sig')}"
         with io.TextIOWrapper(buffered, encoding, newline="") as text:
             reader = csv.DictReader(text, strict=True, delimiter=sep)
@@ -149,7 +201,7 @@ class Table:
             for cells in reader:
                 if missing:
                     cells = {name: "" if cell in missing else cell for name, cell in cells.items()}  # noqa: PLW2901
-                yield cells, reader.line_num
+                yield cells, f"line {reader.line_num}"
 
     def _parquet(self, path: Path) -> Iterator[Row]:
         """The rows as the texts of CSV: null as an empty cell, times as RFC 3339."""
@@ -165,7 +217,7 @@ class Table:
         in_us = pa.schema([*({one.name: one for one in schema} | {one.name: one for one in stamps}).values()])
         for batch in file.iter_batches(SAMPLE_ROWS, use_threads=False):
             for cells in batch.cast(in_us, safe=False).to_pylist():
-                yield {name: _text(value) for name, value in cells.items()}, next(number)
+                yield {name: _text(value) for name, value in cells.items()}, f"row {next(number)}"
 
 
 def _encoding(head: bytes) -> str:

@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from service.client.replay.evaluate import combined
+from service.client.replay.commands import combined
 from tests.service.client.fixtures import stream
 
 

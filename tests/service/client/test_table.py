@@ -5,12 +5,18 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from service.client.failures import Failed
-from service.client.replay.columns import CLASSES_MAX, Written, columns_of, described
-from service.client.replay.table import Batch, Table
+from service.client.replay.columns import CLASSES_MAX, columns_of, described
+from service.client.replay.table import Batch, ReadOptions, Table
+
+
+def read(file: Path, **options: Any) -> Table:
+    """A file whose label is y."""
+    return Table(ReadOptions(file=file, label="y", **options))
 
 
 def rows(table: Table) -> list[list[str]]:
@@ -80,7 +86,7 @@ def test_one_run_reads_a_german_file(tmp_path: Path) -> None:
     lines += [f"{at:02}.03.2025;1,{at};1.23{at % 10},50;1.000;Köln;ja" for at in range(1, 29)]
     lines += ["29.03.2025;NA;;950;Bonn;nein"]
     file.write_text("\n".join(lines), encoding="latin-1")
-    table = Table(file, {"y": "label"})
+    table = read(file)
     said = described(table.columns, {"y": "label"}, [])
     assert "semicolons between cells, cp1252" == table.form
     for words in ("time", "Datum (DD.MM.YYYY)", "Betrag (decimal comma)", "Größe (1), Betrag (1)", "string", "Ort"):
@@ -94,11 +100,11 @@ def test_what_cannot_be_found_out_is_told(tmp_path: Path) -> None:
     """Decimal commas of few rows, words for gaps, dates of another form; a file that is not so is read as strings."""
     file = tmp_path / "told.csv"
     file.write_text("day;x;n;y\n03/31/2025;1.234,5;-;1\n04/01/2025;2.000;7;0\n", encoding="latin-1")
-    table = Table(file, {"y": "label"}, (), Written(decimal=",", missing=frozenset({"-"}), dates="%m/%d/%Y"))
+    table = read(file, decimal=",", na="-", date_format="%m/%d/%Y")
     assert ["2025-03-31T00:00:00", "1234.5", "", "1"] == rows(table)[1]
     assert ["2025-04-01T00:00:00", "2000", "7", "0"] == rows(table)[2]
     assert "day (%m/%d/%Y)" in described(table.columns, {"y": "label"}, [])
-    other = Table(file, {"y": "label"}, (), Written(decimal="."))
+    other = read(file, decimal=".")
     assert ["string", "string", "string"] == [other.columns[name].notation.kind for name in ("day", "x", "n")]
 
 
@@ -125,7 +131,7 @@ def test_other_forms_of_csv(packed: bool, tmp_path: Path) -> None:
         lines = [["größe", "b", "y"], ["1", "früh", "2"]]
         content = "".join(f"{separator.join(line)}\n" for line in lines).encode(encoding)
         (file := tmp_path / "file.csv").write_bytes(gzip.compress(content) if packed else content)
-        table = Table(file, {"y": "label"})
+        table = read(file)
         assert (form, lines) == (table.form, rows(table))
 
 
@@ -149,7 +155,7 @@ def test_a_file_that_cannot_be_read(content: bytes, reason: str, tmp_path: Path)
     file = tmp_path / "broken.csv"
     file.write_bytes(content)
     with pytest.raises(Failed) as failed:
-        rows(Table(file, {"y": "label"}))
+        rows(read(file))
     assert reason in str(failed.value)
     assert 1 == len(str(failed.value).splitlines())
 
@@ -159,14 +165,14 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "some.parquet").write_bytes(b"PAR1 and more")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(Failed, match=r"pip install '\.\[parquet\]'"):
-        Table(tmp_path / "some.parquet", {"y": "label"})
+        read(tmp_path / "some.parquet")
 
 
 def test_quoted_cells_survive(tmp_path: Path) -> None:
     """Commas, quotes and line ends in a cell arrive as they are; lines are counted as an editor does."""
     file = tmp_path / "quoted.csv"
     file.write_bytes(b'\xef\xbb\xbfa,b,y\r\n"1;5","x ""y""\r\nz",0\r\n"",2,1\r\n')
-    (batch,) = Table(file, {"y": "label"}).batches(10)
+    (batch,) = read(file).batches(10)
     found = [*csv.reader(batch.body.decode().splitlines(keepends=True))]
     assert [["a", "b", "y"], ["1;5", 'x "y"\r\nz', "0"], ["", "2", "1"]] == found
     assert ["line 3", "line 4"] == batch.lines
@@ -177,13 +183,12 @@ def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "gaps.csv"
     for labels, left in ((["", "UP", " ", "NA"], ["UP", "NA"]), (["", "1.5", "nan", "NA", "2"], ["1.5", "2"])):
         file.write_text("x,y\n" + "".join(f"{at},{label}\n" for at, label in enumerate(labels)))
-        table = Table(file, {"y": "label"})
-        table.skip_unlabelled("y")
+        table = read(file, skip_unlabelled=True)
         assert left == [row[1] for row in rows(table)[1:]]
         assert len(labels) - len(left) == table.skipped
     file.write_text("x,y\n1,\n2,\n")
     with pytest.raises(Failed, match="none of its first 2 rows has a label in column 'y'"):
-        Table(file, {"y": "label"}).skip_unlabelled("y")
+        read(file, skip_unlabelled=True)
 
 
 def test_errors_are_told_by_lines_and_cells() -> None:
@@ -205,8 +210,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """Of a file of ten megabytes a batch is held, and the first rows: a process of its own tells its peak."""
     file = tmp_path / "long.csv"
     code = (
-        "import resource, sys; from pathlib import Path; from service.client.replay.table import Table; "
-        "table = Table(Path(sys.argv[1]), {'b': 'label'}); "
+        "import resource, sys; from pathlib import Path; from service.client.replay.table import ReadOptions, Table; "
+        "table = Table(ReadOptions(file=Path(sys.argv[1]), label='b')); "
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
         "rows = sum(len(batch.lines) for batch in table.batches(500)); "
         "print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
