@@ -51,22 +51,17 @@ def service(port: int = 0, **more: str) -> Iterator[str]:
                 raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
             yield found[0]
         finally:
-            _stop(child)
-
-
-def _stop(child: "subprocess.Popen[bytes]") -> None:
-    """Stop it and its store by closing its standard input; kill it after a timeout."""
-    try:
-        child.communicate(timeout=STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+            try:
+                child.communicate(timeout=STOP_TIMEOUT_S)  # closes its standard input
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
 
 
 @contextmanager
 def session(port: int = 0, **more: str) -> Iterator[Session]:
     """A session with a service of this kind."""
-    with service(port, **more) as url, Session(url, patience_s=PATIENCE_S, private=True) as own:
+    with service(port, **more) as url, Session(url, patience_s=PATIENCE_S, trust_env=False) as own:
         yield own
 
 

@@ -25,7 +25,7 @@ LISTED_MAX = 1000
 """Models among which one of a mistyped name is looked for."""
 ERRORS_SHOWN, ALLOWED_SHOWN = 5, 40
 MODEL_DOWN = "model-down"
-"""The problem behind a 503 that does not pass: one model is out of service."""
+"""The problem of a 503 that waiting does not cure: one model is out of service."""
 IN_FLAGS = (
     (
         'declare "missing": "mean" or "zero" to have missing values filled',
@@ -35,7 +35,7 @@ IN_FLAGS = (
     ('a label "" must be declared to be read from an empty cell', "--skip-unlabelled leaves such rows out"),
     ("GET /models lists them", "onepass models lists them"),
 )
-"""What the service says to clients that write JSON, and how a command does the same."""
+"""Advice of the service that is about JSON, and the option or command that does the same."""
 
 
 def service_url(text: str) -> str:
@@ -91,7 +91,7 @@ class Service:
         except OSError as error:
             reason = "is not PEM, or not all of it" if isinstance(error, ssl.SSLError) else error.strerror
             raise Failed(f"{at}: {reason}") from None
-        return Session(self.address, self.key, trusted, patience_s=patience_s)
+        return Session(self.address, self.key, patience_s=patience_s, verify=trusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,22 +148,13 @@ class Session(httpx.Client):
     Args:
         url: where it is.
         key: API key; without one no header is sent.
-        trusted: what an https service is trusted by; True: the usual authorities.
         patience_s: how long a request is repeated, a POST under an Idempotency-Key.
-        private: the service was started by this command: no proxy is used.
+        how: what else httpx is to know.
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        trusted: ssl.SSLContext | bool = True,
-        *,
-        patience_s: float = 0.0,
-        private: bool = False,
-    ) -> None:
+    def __init__(self, url: str, key: str | None = None, *, patience_s: float = 0.0, **how: Any) -> None:
         headers = {b"Authorization": f"Bearer {key}".encode()} if key else {}
-        super().__init__(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=not private, verify=trusted)
+        super().__init__(base_url=url, headers=headers, timeout=TIMEOUT_S, **how)
         self.url, self.patience_s, self._answered = url, patience_s, False
 
     def send(self, request: httpx.Request, **how: Any) -> httpx.Response:
