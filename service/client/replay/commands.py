@@ -117,14 +117,11 @@ def _noting(path: Path | None, label: str) -> Iterator[Callable[[Batch, Any, Any
             shares = [""] * len(said)
             if predicted and predicted["classes"] and not answer["duplicates"]:  # a repeated row is known by now
                 classes = [spelt(one) for one in predicted["classes"]]
-                shares = [_json(dict(zip(classes, row, strict=True))) for row in predicted["probabilities"]]
+                by_class = [dict(zip(classes, row, strict=True)) for row in predicted["probabilities"]]
+                shares = [json.dumps(one, ensure_ascii=False) for one in by_class]
             writer.writerows(zip(count(batch.first), labels, said, shares, answer["losses"]))
 
         yield note
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def compare(

@@ -86,7 +86,7 @@ class FilePass:
         began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         sampled = self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
-        asks = self.note is not None and self.task == "classification"  # probabilities are answered by predict alone
+        asks = self.note is not None and self.task == "classification"  # only predict answers with probabilities
         for batch in self.table.batches(1 if asks else size, self.given.limit):
             predicted = self._predicted(batch) if asks else None
             answer = self._learned(batch)
@@ -167,9 +167,7 @@ class FilePass:
 
 def _history(metrics: Mapping[str, Any], name: str, now: float | None) -> Curve:
     """One of the numbers of each point of the history, and that of now; errors on the rows of the baseline."""
-    names = [{"mse": "paired", "overall": "paired_overall"}.get(name, name), name]
+    paired = {"mse": "paired", "overall": "paired_overall"}.get(name, name)
     past = [point for point in metrics["history"] if point["row"] < metrics["rows"]]
-    points = [
-        (point["row"], next((point[each] for each in names if point.get(each) is not None), None)) for point in past
-    ]
-    return [*points, (metrics["rows"], now)]
+    values = [point.get(name) if point.get(paired) is None else point[paired] for point in past]
+    return [*zip([point["row"] for point in past], values, strict=True), (metrics["rows"], now)]

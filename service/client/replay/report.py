@@ -133,25 +133,24 @@ def cost_lines(costs: Scores | None) -> list[str]:
     """What misses cost a row, beside the label that would cost least as the answer to all; none of a model without."""
     if costs is None or costs["mean"] is None:
         return []
-    return [
-        f"cost a row: {costs['mean']:.4g}; {costs['constant']:.4g} with {spelt(costs['label'])} as the answer to all"
-    ]
+    constant = f"{costs['constant']:.4g} with {spelt(costs['label'])} as the answer to all"
+    return [f"cost a row: {costs['mean']:.4g}; {constant}"]
 
 
 def served_lines(metrics: Scores, task: str) -> list[str]:
     """The model outside beside the model, and which of them is better; none where it predicted no row."""
-    found, theirs = metrics.get("served"), metrics["baselines"].get("served")
-    if found is None or theirs is None or metrics["overall"].get(SCORE[task]) is None:
+    found, measure = metrics.get("served"), SCORE[task]
+    theirs, ours = metrics["baselines"].get("served"), metrics["overall"].get(measure)
+    if found is None or theirs is None or ours is None:
         return []
-    measure = SCORE[task]
-    said = f"your model {shown(measure, theirs[measure])}, Onepass {shown(measure, metrics['overall'][measure])}"
+    said = f"your model {shown(measure, theirs[measure])}"
     if not found["rows"]:
-        return [f"your model {shown(measure, theirs[measure])}"]
+        return [said]
+    said += f", Onepass {shown(measure, ours)}"
     sure = f"better with {found['difference']['confidence']:.0%} confidence"
     if found["better"] is None:
         return [f"{said}; neither is {sure}"]
-    who = "Onepass is" if found["better"] == "model" else "yours is"
-    return [f"{said}; {who} {sure} since row {found['since']:,}"]
+    return [f"{said}; {'Onepass' if found['better'] == 'model' else 'yours'} is {sure} since row {found['since']:,}"]
 
 
 def _rare(metrics: Scores) -> dict[str, Scores]:
@@ -201,11 +200,7 @@ def notes(entrants: Sequence[Entrant], task: str, costs: Mapping[str, float]) ->
 
 
 def _tied(entrants: Sequence[Entrant]) -> list[str]:
-    """Whose loss may be the best one's: differences are known to the model's own algorithm only."""
-    best, tied = entrants[0], []
-    for other in entrants[1:]:
-        known = [one.difference for one in (best, other) if one.difference is not None]
-        low, high = (known[0].get("low"), known[0].get("high")) if len(known) == 1 else (None, None)
-        if low is not None and high is not None and low <= 0 <= high:
-            tied.append(other.line)
-    return tied
+    """The entrants whose loss may be the best one's; differences are known to the model's own algorithm only."""
+    best = entrants[0].difference
+    pairs = [(one.line, one.difference or best) for one in entrants[1:] if None in (best, one.difference)]
+    return [line for line, found in pairs if found and found["low"] is not None and found["low"] <= 0 <= found["high"]]
