@@ -59,8 +59,7 @@ def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
     wanted = default_port() if port is None else port
     if wanted != (found := private.free_port(private.HOST, wanted)):
         print(f"Port {wanted} is taken, so the demo is on port {found}.", file=out)
-    said = "Starting a service for the demo (a minute, where its kernels are still to be compiled) ..."
-    print(said, file=out, flush=True)
+    print("Starting a service for the demo (a minute if kernels are still to be compiled) ...", file=out, flush=True)
     return private.session(found)
 
 
@@ -79,7 +78,7 @@ def _models(session: Session, models: Sequence[DemoModel], delete: bool) -> Iter
             try:
                 session.ask("PUT", path_of(model.name), json={**model.body, "tags": {"demo": "onepass"}})
             except Failed:
-                made.remove(model.name)
+                made.pop()
                 raise
             for name, body in model.challengers.items():
                 session.ask("PUT", path_of(model.name, "challengers", name), json=body)

@@ -65,7 +65,7 @@ class Fed:
         self._marks: list[dict[str, Any]] = []
 
     def step(self, now: float, look: bool) -> list[str]:
-        """Send what is due at a time; what there is to tell, after a look."""
+        """Send what is due at a time; with a look, what the service has marked since the last one."""
         self._began = now if self._began is None else self._began
         due = int((now - self._began) * self._rows_per_s) + 1 - self._sent
         number = max(0, min(due, int(BEHIND_S * self._rows_per_s) + 1, ROWS_MAX))
@@ -75,7 +75,10 @@ class Fed:
             self._label_later(rows)
         else:
             self._learn(rows)
-        return self._news() if look else []
+        if not look:
+            return []
+        known, self._marks = self._marks, self._ask("GET", "metrics")["marks"]
+        return [_told(mark) for mark in self._marks if mark not in known]
 
     def _learn(self, rows: Iterable[Row]) -> None:
         """Send rows of the same features in one request, and between two such the step of a change of features."""
@@ -98,12 +101,6 @@ class Fed:
             if len(self._awaited) > DELAY_ROWS:
                 known, label = self._awaited.popleft()
                 self._ask("POST", "feedback", json={"prediction_id": known, "label": label})
-
-    def _news(self) -> list[str]:
-        """What the service has marked since the last look."""
-        marks = self._ask("GET", "metrics")["marks"]
-        known, self._marks = self._marks, marks
-        return [_told(mark) for mark in marks if mark not in known]
 
     def _ask(self, method: str, *path: str, **request: Any) -> Any:
         return self._session.ask(method, path_of(self.model.name, *path), **request)
