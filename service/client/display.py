@@ -10,17 +10,17 @@ from itertools import zip_longest
 from typing import Any
 
 WIDE = 1000
-"""Columns where no terminal bounds them."""
+"""Width of output that does not go to a terminal."""
 NUMBERS = 20
-"""Most numbers below each other."""
+"""Most numbers listed below each other."""
 _NUMBER = re.compile(r"[-+<>]?\d")
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def table(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) -> str:
-    """Cells by their heads, a line for each row; what begins like a number is at the right.
+    """Lay out rows of cells under their heads; columns of numbers are aligned right.
 
-    There is at least one row. A narrow terminal goes without the columns of ``spare``, in this order.
+    There is at least one row. On a narrow terminal the columns of ``spare`` are dropped, in this order.
     """
     heads = dict.fromkeys(head for row in rows for head in row)
     columns = {head: [clean(row.get(head, "")) for row in rows] for head in heads}
@@ -33,7 +33,7 @@ def table(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) -> st
 
 
 def grid(lines: Iterable[Sequence[object]], right: Container[int] = ()) -> str:
-    """Lines of some cells each, below each other; the columns of ``right`` are numbers."""
+    """Lay out lines of cells in columns; those of ``right`` are aligned right."""
     padded = []
     for at, column in enumerate(zip_longest(*lines, fillvalue="")):
         cells = [*map(clean, column)]
@@ -43,7 +43,7 @@ def grid(lines: Iterable[Sequence[object]], right: Container[int] = ()) -> str:
 
 
 def described(document: Mapping[str, Any]) -> str:
-    """A JSON object: a line for each value, numbers by name from the largest on; lists of objects as tables."""
+    """Lay out a JSON object: a line per value, numbers by name from the largest down, lists of objects as tables."""
     lines: list[tuple[str, str]] = []
     tables: list[str] = []
     for name, value in document.items():
@@ -51,79 +51,79 @@ def described(document: Mapping[str, Any]) -> str:
         if isinstance(value, dict) and all(isinstance(each, int | float) for each in value.values()):
             by_size = sorted(value.items(), key=lambda one: -abs(one[1]))
             form = percent if name == "probabilities" else figure
-            said = shortened([f"{each} {form(size)}" for each, size in by_size], NUMBERS)
-            lines += zip([head, *[""] * len(said)], said, strict=False)
+            texts = shortened([f"{each} {form(size)}" for each, size in by_size], NUMBERS)
+            lines += zip([head, *[""] * len(texts)], texts, strict=False)
         elif isinstance(value, dict):
             tables.append(described(value))
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            cells = [{key.replace("_", " "): _said(each) for key, each in one.items()} for one in value]
+            cells = [{key.replace("_", " "): _as_text(each) for key, each in one.items()} for one in value]
             tables.append(f"{head}\n{table(cells)}")
         else:
-            lines.append((head, _said(value)))
+            lines.append((head, _as_text(value)))
     return "\n\n".join([grid(lines), *tables])
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_said, value))
+        return ", ".join(map(_as_text, value))
     if isinstance(value, dict):  # of probabilities, the largest first
         return ", ".join([f"{name} {percent(share)}" for name, share in sorted(value.items(), key=lambda one: -one[1])])
     return figure(value) if isinstance(value, float) else "-" if value is None else spelt(value)
 
 
 def width() -> int:
-    """Columns of the terminal; in a pipe or a file nothing is cut."""
+    """Width of the terminal; output to a pipe or a file is never cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
 
 
 def clean(value: object) -> str:
-    """A value as text, without what a terminal would obey."""
+    """A value as text, without control characters."""
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in str(value))
 
 
 def spelt(value: object) -> str:
-    """A label or category as text: true and false as JSON has them."""
+    """A label or category as text; true and false as in JSON."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def percent(share: float) -> str:
-    """A share in per cent; never 0 or 100 where it is only near."""
+    """A share in per cent, never rounded to 0 or 100."""
     if 0 < share < 0.0005:
         return "<0.1%"
     return ">99.9%" if 0.9995 <= share < 1 else f"{share:.1%}"
 
 
 def figure(value: float | None) -> str:
-    """Any other number; empty where there is none."""
+    """A number to four digits; empty for None."""
     return "" if value is None else f"{value:.4g}"
 
 
 def lead(difference: Mapping[str, Any], unit: float) -> str:
-    """A paired difference and its interval, such as ``+1.2 (+0.5 to +1.9)``; empty where no row has been compared."""
+    """A paired difference and its interval, such as ``+1.2 (+0.5 to +1.9)``; empty if no row was compared."""
     known = [difference[at] for at in ("mean", "low", "high") if difference.get(at) is not None]
     mean, *ends = [f"{unit * one + 0.0:+.3g}" for one in known] or [""]  # + 0.0: none is -0
     return f"{mean} ({' to '.join(ends if unit > 0 else ends[::-1])})" if ends else mean
 
 
 def ago(time: str) -> str:
-    """How long a time (RFC 3339) is past, in the largest unit."""
+    """How long ago a time (RFC 3339) was, in the largest unit."""
     seconds = int((datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds())
     return next((f"{seconds // size} {unit} ago" for size, unit in _UNITS if seconds >= size), "now")
 
 
 def counted(number: int, what: str = "row") -> str:
-    """So many rows, or other things."""
+    """A number of rows, or of something else, in words."""
     many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
     return f"{number:,} {what if number == 1 else many}"
 
 
 def shortened(texts: Sequence[str], most: int) -> list[str]:
-    """The first texts, and how many more there are."""
+    """The first texts, and the number of the others."""
     return [*texts] if len(texts) <= most else [*texts[:most], f"and {len(texts) - most:,} more"]
 
 
 def suggested(given: str, known: Iterable[str], prefix: str = "") -> str:
-    """``; did you mean load?`` where one of the known names is like a given one, else nothing."""
+    """``; did you mean load?`` if a known name is similar, else nothing."""
     by_letters = {name.lower(): name for name in known}
     near = get_close_matches(given.lower(), by_letters, 1)
     return f"; did you mean {prefix}{by_letters[near[0]]}?" if near else ""

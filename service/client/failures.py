@@ -11,17 +11,17 @@ import typer
 
 
 class Failed(typer.TyperException):
-    """The command cannot go on; the message is for people, its first line the reason."""
+    """The command cannot continue; the first line of the message is the reason."""
 
 
 class Misused(Failed):
-    """The command line cannot be, for a reason that no single option shows."""
+    """The arguments of a command contradict each other, or a setting is invalid."""
 
     exit_code = 2
 
 
 class Interrupted(SystemExit):
-    """A signal, by its number, ends the command; everything that it has begun ends with it."""
+    """A signal ends the command, and with it everything that the command started."""
 
     def __init__(self, number: int) -> None:
         super().__init__("interrupted")

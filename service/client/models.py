@@ -11,9 +11,9 @@ from service.client.replay.report import MEASURES, SCORE, cells, cost_lines
 from service.client.session import Service, path_of
 
 SPARE = ("updated", "algorithm", "rows/s", "phase", "challengers", "last drift", "baseline")
-"""What a narrow terminal goes without, in this order."""
+"""Columns that a narrow terminal drops, in this order."""
 DRIFTS, EXPERTS, FEATURES = 5, 6, 12
-"""How many of each are shown."""
+"""How many of each ``show`` lists."""
 
 
 def models(
@@ -41,7 +41,7 @@ def models(
 
 
 def _listed(model: Mapping[str, Any]) -> dict[str, object]:
-    """A model's line; the score is of the same rows as the baseline, and with class costs it is the cost."""
+    """A line of the list; score and baseline are of the same rows, and with class costs they are costs."""
     names = "paired_score" if model.get("paired_score") is not None else "score", "baseline"
     own, baseline = (score(model["task"], model[name]) for name in names)
     if model.get("mean_cost") is not None:
@@ -62,7 +62,7 @@ def _listed(model: Mapping[str, Any]) -> dict[str, object]:
 
 
 def score(task: str, value: float | None) -> str:
-    """An accuracy in per cent, or a mean squared error; empty where there is none yet."""
+    """An accuracy in per cent, or a mean squared error; empty for None."""
     return "" if value is None else percent(value) if task == "classification" else f"mse {value:.4g}"
 
 
@@ -101,7 +101,7 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
 
 
 def labels_of(model: Mapping[str, Any]) -> list[Any]:
-    """The labels of a model as GET shows it: the declared ones, else those seen."""
+    """The declared labels of a model as GET shows it, else those seen."""
     return list(model["config"].get("labels") or model["info"].get("labels") or ())
 
 
@@ -111,7 +111,7 @@ def _named(features: Sequence[Any]) -> list[str]:
 
 
 def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """A line for all rows, for the last ones, and for each baseline."""
+    """Lines for all rows, for the last ones, and for each baseline."""
     paired, window = metrics.get("paired"), metrics["window"]
     spans = {"all rows": metrics["overall"], f"last {window['rows']:,}": window}
     spans |= {} if paired is None else {"rows the baseline predicted": paired["overall"]}
@@ -120,7 +120,7 @@ def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _heaviest(experts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those of the greatest weight, and what all others have together."""
+    """The experts with the largest weights, and the total weight of the others."""
     by_weight = sorted(experts, key=lambda one: -one["weight"])
     rest = by_weight[EXPERTS:]
     others = {"expert": f"{len(rest)} more", "weight": sum(one["weight"] for one in rest)}

@@ -20,7 +20,7 @@ from service.client.session import Session
 HOST = "127.0.0.1"
 STOP_TIMEOUT_S, PATIENCE_S = 15.0, 5.0
 _NO_REASON = "Application startup failed. Exiting."
-"""What uvicorn says last, after the reason."""
+"""The last line of uvicorn's log; the reason is in the line before."""
 _SECRETS = ("REDIS_URL", "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET")
 _NOT_SHARED = (*_SECRETS, "RATE_PER_S", "HOST", "PORT", "ROOT_PATH", "FAILPOINT", "TLS_CERT", "TLS_KEY", "TLS_CA")
 """Settings of the operator's own service that a private one must not share."""
@@ -29,17 +29,17 @@ _OWN = {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_LOG_FORMAT": "console", "ONEPAS
 
 @contextmanager
 def service(port: int = 0, **more: str) -> Iterator[str]:
-    """Start a service with further settings, yield its URL, and stop it; ``Failed`` where it does not come up."""
+    """Start a service with additional settings, yield its URL, then stop it; ``Failed`` if it does not start."""
     hidden = {f"ONEPASS_{name}{end}" for name in _NOT_SHARED for end in ("", "_FILE")}
     settings = {name: value for name, value in os.environ.items() if name not in hidden} | _OWN
     with tempfile.TemporaryDirectory(prefix="onepass-") as place:
         log = Path(place) / "service.log"
-        with log.open("wb") as said:
+        with log.open("wb") as errors:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
                 [sys.executable, "-P", "-m", "service.client", "serve", "--port", str(port), "--until-eof"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=errors,
                 env=settings | {"ONEPASS_DATA_DIR": f"{place}/data"} | more,
                 cwd=place,  # where no settings file of the operator's is
                 start_new_session=True,  # Ctrl-C in the terminal ends the command, which ends the service
@@ -48,7 +48,7 @@ def service(port: int = 0, **more: str) -> Iterator[str]:
             found = re.search(r"http://\S+\d", child.stdout.readline().decode() if child.stdout else "")
             if found is None:
                 lines = [line for line in log.read_text(errors="replace").splitlines() if _NO_REASON not in line]
-                raise Failed("the private service did not start: " + (lines[-1] if lines else "it said nothing"))
+                raise Failed("the private service did not start: " + (lines[-1] if lines else "its log is empty"))
             yield found[0]
         finally:
             try:
@@ -60,13 +60,13 @@ def service(port: int = 0, **more: str) -> Iterator[str]:
 
 @contextmanager
 def session(port: int = 0, **more: str) -> Iterator[Session]:
-    """A session with a service of this kind."""
+    """Start a private service, and open a session with it."""
     with service(port, **more) as url, Session(url, patience_s=PATIENCE_S, trust_env=False) as own:
         yield own
 
 
 def free_port(host: str, port: int) -> int:
-    """A port of an address of this machine (else ``OSError``), or where another process listens there, a free one."""
+    """The given port of a local address, or a free one if it is taken; ``OSError`` if the address is not local."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with suppress(OSError), socket.create_server((host, port), family=family):
         return port

@@ -20,7 +20,7 @@ from service.client.session import Service, Session, path_of
 TYPES = ("number", "boolean", "categorical", "time")
 STDIN = "-"
 HIDDEN = ("incarnation", "durability")
-"""Of an answer, but for --json."""
+"""Fields of an answer that only --json prints."""
 WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -111,11 +111,11 @@ def delete(
 
 
 def confirm(action: str, rows: int) -> None:
-    """Ask before rows that a model has learned are lost by an action, such as "delete NAME".
+    """Ask before an action, such as "delete NAME", that loses rows a model has learned.
 
     Raises:
         Failed: the answer is no.
-        Misused: nobody is there to ask.
+        Misused: standard input is not a terminal.
     """
     if not sys.stdin.isatty():
         raise Misused(f"{action}: it has learned {counted(rows)}; --yes does it")
@@ -171,7 +171,7 @@ def feedback(
 
 
 def _stdin(values: list[Any] | None) -> Any:
-    """The body on standard input, where ``-`` asks for it; else None."""
+    """The body from standard input if the only value is ``-``, else None."""
     return _json(STDIN) if values == [_value_of(STDIN)] else None
 
 
@@ -200,7 +200,7 @@ def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> N
 
 
 def _row(session: Session, name: str, values: list[Any] | None) -> dict[str, Any]:
-    """The features of a row, as those in use, and in an overlap the next ones, are declared."""
+    """The features of a row, typed as the current features declare them, and in an overlap the next ones."""
     given: dict[str, str] = {}
     for feature, value in values or ():
         if feature in given:
@@ -211,10 +211,10 @@ def _row(session: Session, name: str, values: list[Any] | None) -> dict[str, Any
 
 
 def typed_row(declared: Iterable[Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """Typed values as the features are declared; what is not declared, or does not fit, is taken as JSON or text.
+    """Convert typed texts as the features declare; guess those that are undeclared or do not fit.
 
     Args:
-        declared: features as GET /models/{name}/features lists them; none where the first row declares them.
+        declared: features as GET /models/{name}/features lists them; empty until the first row declares them.
         given: texts by name.
     """
     known = {one if isinstance(one, str) else one["name"]: {} if isinstance(one, str) else one for one in declared}
@@ -231,7 +231,7 @@ def _value(feature: Mapping[str, Any], given: str) -> Any:
 
 
 def typed_label(task: str, labels: Iterable[Any], given: str) -> Any:
-    """A typed label: a number, one of the known labels by its text, or what it looks like, but no null or fraction."""
+    """Convert a typed label: a number, a known label by its text, or a guess that is neither null nor a fraction."""
     if task == "regression":
         return number(given)
     looks = guessed(given)
@@ -239,12 +239,12 @@ def typed_label(task: str, labels: Iterable[Any], given: str) -> Any:
 
 
 def guessed(given: str) -> Any:
-    """True, false, null and numbers as such, all else as text."""
+    """Guess a value: true, false, null or a number, else text."""
     return WORDS[given] if given in WORDS else number(given)
 
 
 def number(given: str) -> Any:
-    """A finite number where it is one, else the text."""
+    """A finite number if the text is one, else the text."""
     with suppress(ValueError):
         value = int(given) if given.isascii() and given.lstrip("+-").isdigit() else float(given)
         return value if math.isfinite(value) else given

@@ -1,4 +1,4 @@
-"""``onepass serve`` and ``settings``: the service until it is told to stop, and what it would be started with."""
+"""``onepass serve`` and ``settings``: the service until it is stopped, and the settings it would start with."""
 
 import json
 import logging
@@ -26,12 +26,12 @@ from service.settings_validation import validated
 logger = logging.getLogger(__name__)
 
 COLUMNS_MAX = 110
-"""Width of the table of settings, in a terminal that is wider."""
+"""Largest width of the table of settings."""
 METAVARS: dict[Any, str] = {int: "N", float: "X", Path: "PATH"}
 
 
 def _flag(name: str) -> tuple[str, Any, None]:
-    """A setting as an option; None: it is not given."""
+    """A setting as an option that is None unless given."""
     field = Settings.model_fields[name]
     if field.annotation is bool:
         return name, Annotated[bool | None, Option(help=field.description)], None
@@ -117,27 +117,27 @@ def settings(
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it; a secret is only said to be there."""
+    """A value for JSON; a secret is masked."""
     if isinstance(value, SecretStr):
         return "********" if value.get_secret_value() else ""
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
 def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
-    """A line for each setting, and its meaning below it."""
+    """List each setting on a line, with its meaning below."""
     cells = [(name, row["value"], row["default"]) for name, row in rows.items()]
     dashed = [["-" if cell in (None, "") else cell for cell in line] for line in cells]
     head, *lines = textwrap.dedent(grid([("SETTING", "VALUE", "DEFAULT"), *dashed])).splitlines()
     fill = textwrap.TextWrapper(min(width(), COLUMNS_MAX), initial_indent="    ", subsequent_indent="    ").fill
-    told = [f"{line}\n{fill(row['meaning'])}" for line, row in zip(lines, rows.values(), strict=True)]
-    return "\n".join([head, *told])
+    described = [f"{line}\n{fill(row['meaning'])}" for line, row in zip(lines, rows.values(), strict=True)]
+    return "\n".join([head, *described])
 
 
 def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:
-    """The settings, with the memory for models that a container's limit leaves where nobody has set it.
+    """Validate the settings, and fit an unset memory budget to the limit of the container.
 
     Raises:
-        Misused: the service would not start with them, as far as they tell.
+        Misused: the service would refuse to start with them.
     """
     given = "memory_budget_mb" in found.settings.model_fields_set
     try:
@@ -155,7 +155,7 @@ def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:
 
 
 def _refuse_taken(settings: Settings) -> None:
-    """Refuse a port on which another process listens, and name a free one."""
+    """Refuse a port that is taken, and name a free one."""
     try:
         free = private.free_port(settings.host, settings.port)
     except OSError:  # not an address of this machine, or a name: the server says what is wrong with it
@@ -168,24 +168,24 @@ def _refuse_taken(settings: Settings) -> None:
 
 
 def _compile_kernels() -> bool:
-    """Compile what is missing of core's kernels, in processes of their own, before anything is started."""
+    """Compile missing kernels in separate processes before anything starts."""
     from service.first_run import compiling, kernels  # noqa: PLC0415  the other commands start without core
 
     kernels.report_compilations(lambda *one: logger.warning("compiling while serving takes seconds: %s %s", *one))
     try:
-        said = kernels.kernels_at_hand()
-        if said is None:
+        ready = kernels.kernels_at_hand()
+        if ready is None:
             logger.info("once per installation: compiling kernels, 50 s on two idle cores")
             compiling.compile_missing()
     except (kernels.CannotCompile, OSError) as error:
         logger.error("%s", error)  # noqa: TRY400  the message says all
         return False
-    logger.info("%s", said or "kernels compiled")
+    logger.info("%s", ready or "kernels compiled")
     return True
 
 
 def _stop_at_eof() -> None:
-    """Wait for the end of standard input, then ask this process to stop."""
+    """Wait for the end of standard input, then terminate this process."""
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

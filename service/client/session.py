@@ -20,12 +20,12 @@ from service.client.failures import Failed
 PORT = 8000
 TIMEOUT_S = 60.0
 WAIT_S_MAX = 10.0
-"""Longest wait between two tries, whatever Retry-After says."""
+"""Longest wait before a retry, even if Retry-After is longer."""
 LISTED_MAX = 1000
-"""Models among which one of a mistyped name is looked for."""
+"""Most models listed to find the one that a mistyped name may mean."""
 ERRORS_SHOWN, ALLOWED_SHOWN = 5, 40
 MODEL_DOWN = "model-down"
-"""The problem of a 503 that waiting does not cure: one model is out of service."""
+"""The problem type of a 503 that is not worth retrying: the model is out of service."""
 IN_FLAGS = (
     (
         'declare "missing": "mean" or "zero" to have missing values filled',
@@ -35,11 +35,11 @@ IN_FLAGS = (
     ('a label "" must be declared to be read from an empty cell', "--skip-unlabelled leaves such rows out"),
     ("GET /models lists them", "onepass models lists them"),
 )
-"""Advice of the service that is about JSON, and the option or command that does the same."""
+"""Advice of the service for JSON clients, and the option or command to name instead."""
 
 
 def service_url(text: str) -> str:
-    """The address of a service, without a slash at its end; ``BadParameter`` where it is none."""
+    """The address of a service without a trailing slash; ``BadParameter`` if it is not a URL."""
     with suppress(ValueError):
         parts = urlsplit(text)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
@@ -48,7 +48,7 @@ def service_url(text: str) -> str:
 
 
 def default_port() -> int:
-    """The port that ``onepass serve`` takes: ONEPASS_PORT, unless Kubernetes has set it for a service of this name."""
+    """The port of ``onepass serve``: ONEPASS_PORT, unless Kubernetes set it to the address of a service."""
     port = os.environ.get("ONEPASS_PORT", "")
     return int(port) if port.isdecimal() and 0 < int(port) < 65536 else PORT
 
@@ -66,7 +66,7 @@ Url = Annotated[str | None, _url("port ONEPASS_PORT here", "ONEPASS_URL")]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Which service a command is a client of: its address, the API key, files for https."""
+    """The service that a command talks to: its address, the API key, files for https."""
 
     url: Url = None
     key: Annotated[str | None, Option(envvar="ONEPASS_API_KEY", metavar="SECRET", help="API key.")] = None
@@ -75,11 +75,11 @@ class Service:
 
     @property
     def address(self) -> str:
-        """Where it is: what was asked for, else this machine and the port of ``onepass serve``."""
+        """The given URL, else this machine and the port of ``onepass serve``."""
         return self.url or f"http://127.0.0.1:{default_port()}"
 
     def session(self, patience_s: float = 0.0) -> "Session":
-        """A session with it; ``Failed`` where a file for https cannot be used."""
+        """Open a session; ``Failed`` if a file for https is unusable."""
         trusted: ssl.SSLContext | bool = True
         at = f"--ca {self.ca}"
         try:
@@ -96,15 +96,15 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Running(Service):
-    """A service that is named on the command line; without --url the command starts one of its own."""
+    """A service named by --url; without it the command starts a private one."""
 
     url: Annotated[str | None, _url("a private service")] = None
 
 
 class Refused(Failed):
-    """The service refuses a request; a hint stands behind its sentence.
+    """The service refused a request; the hint follows its sentence.
 
-    ``errors`` are those of its problem document; ``passes`` is whether the same request may be taken later.
+    ``errors`` are those of the problem document; ``passes`` says whether a retry may succeed.
     """
 
     def __init__(self, response: httpx.Response, hint: str = "") -> None:
@@ -113,10 +113,10 @@ class Refused(Failed):
         self.errors = [one for one in self._document.get("errors") or () if isinstance(one, dict)]
         is_down = str(self._document.get("type")).rpartition("/")[2] == MODEL_DOWN
         self.passes = self.status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE) and not is_down
-        super().__init__(self.told(self.errors))
+        super().__init__(self.in_words(self.errors))
 
-    def told(self, errors: Sequence[Mapping[str, Any]]) -> str:
-        """The refusal in words: its sentence, a line for each field, the page that explains it."""
+    def in_words(self, errors: Sequence[Mapping[str, Any]]) -> str:
+        """Format the refusal: its sentence, a line per field, the page that explains it."""
         document = self._document
         if not document:
             return f"{self._url} answers HTTP {self.status}, and not like Onepass"
@@ -135,7 +135,7 @@ class Refused(Failed):
 
 
 def _line(error: Mapping[str, Any]) -> str:
-    """A field with its problem and what is allowed."""
+    """Format the problem of a field, and what is allowed."""
     allowed = error.get("allowed")
     if isinstance(allowed, list):
         allowed = ", ".join(shortened([str(one) for one in allowed], ALLOWED_SHOWN))
@@ -143,13 +143,13 @@ def _line(error: Mapping[str, Any]) -> str:
 
 
 class Session(httpx.Client):
-    """Requests to one service: answers that are no errors; with patience again while the service is not available.
+    """An HTTP client of one service that raises on errors, and retries while the service is unavailable.
 
     Args:
-        url: where it is.
+        url: address of the service.
         key: API key; without one no header is sent.
-        patience_s: how long a request is repeated, a POST under an Idempotency-Key.
-        how: what else httpx is to know.
+        patience_s: how long to retry a request; a POST is sent with an Idempotency-Key then.
+        how: further arguments of httpx.Client.
     """
 
     def __init__(self, url: str, key: str | None = None, *, patience_s: float = 0.0, **how: Any) -> None:
@@ -158,11 +158,11 @@ class Session(httpx.Client):
         self.url, self.patience_s, self._answered = url, patience_s, False
 
     def send(self, request: httpx.Request, **how: Any) -> httpx.Response:
-        """Send a request as httpx does.
+        """Send a request, with retries.
 
         Raises:
-            Refused: the service refuses.
-            Failed: it cannot be reached.
+            Refused: the service refused it.
+            Failed: the service is unreachable.
         """
         if request.method == "POST" and self.patience_s:
             request.headers.setdefault("Idempotency-Key", uuid4().hex)
@@ -184,14 +184,14 @@ class Session(httpx.Client):
             time.sleep(wait_s)
 
     def ask(self, method: str, path: str, **request: Any) -> Any:
-        """The JSON object that answers a request, whose further arguments are those of httpx; raises as ``send``."""
+        """Send a request with the arguments of httpx; return the JSON object of the answer. Raises like ``send``."""
         response = self.request(method, path, **request)
         if not (found := document_of(response)):
             raise Failed(f"{response.url} answers HTTP {response.status_code}, and not like Onepass")
         return found
 
     def found(self, name: str) -> Any:
-        """The model of this name; None: there is none."""
+        """The model of this name; None if there is none."""
         try:
             return self.ask("GET", path_of(name))
         except Refused as refused:
@@ -200,7 +200,7 @@ class Session(httpx.Client):
             return None
 
     def _meant(self, request: httpx.Request, response: httpx.Response) -> str:
-        """Of a name that no model has, the one that may have been meant."""
+        """Suggest the model that an unknown name may mean."""
         errors = document_of(response).get("errors") or ()
         if response.status_code != httpx.codes.NOT_FOUND or [one.get("field") for one in errors] != ["name"]:
             return ""
@@ -211,23 +211,23 @@ class Session(httpx.Client):
         return ""
 
     def unreachable(self, error: httpx.TransportError) -> Failed:
-        """What to do where there is no answer."""
-        said = str(error) or type(error).__name__
+        """Say why there is no answer, and what to do."""
+        reason = str(error) or type(error).__name__
         advice = "start it with onepass serve, or name another one with --url or ONEPASS_URL"
-        if "CERTIFICATE_VERIFY_FAILED" in said:
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
             advice = "--ca FILE or ONEPASS_CA names the authority of its certificate"
-        if "disconnected without" in said or "CERTIFICATE_REQUIRED" in said:
+        if "disconnected without" in reason or "CERTIFICATE_REQUIRED" in reason:
             advice = "with TLS --url begins with https://; where a certificate is asked for, --client-cert FILE is one"
-        return Failed(f"cannot reach {self.url}: {said}; {advice}")
+        return Failed(f"cannot reach {self.url}: {reason}; {advice}")
 
 
 def path_of(name: str, *parts: str) -> str:
-    """The path of a model, or of something below it."""
+    """The path of a model, or of a resource below it."""
     return "/".join(["models", *(quote(part, safe="") for part in (name, *parts))])
 
 
 def document_of(response: httpx.Response) -> dict[str, Any]:
-    """The JSON object of an answer; {} where it is something else, such as a proxy's page."""
+    """The JSON object of an answer; {} if it is anything else, such as the page of a proxy."""
     with suppress(ValueError):
         found = response.json()
         return found if isinstance(found, dict) else {}

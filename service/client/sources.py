@@ -18,11 +18,11 @@ from service.settings import Settings
 PREFIX = "ONEPASS_"
 FIELDS = Settings.model_fields
 SECRETS = {name for name, own in FIELDS.items() if SecretStr in (own.annotation, *get_args(own.annotation))}
-"""Settings whose value may be in a file that ONEPASS_NAME_FILE names."""
+"""Settings that ONEPASS_NAME_FILE may read from a file."""
 DOT_ENV = Path(".env")
-"""Read where the service starts, if it is there."""
+"""Read from the working directory if it exists."""
 NOT_SETTINGS = {f"{PREFIX}{name}" for name in ("FAILPOINT", "CA", "CLIENT_CERT", "API_KEY", "URL")}
-"""Variables of fault tests, and of the commands that are clients."""
+"""Variables for fault tests and for the client commands."""
 WORKERS = (
     "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "
     "name; unset ONEPASS_WORKERS"
@@ -30,15 +30,15 @@ WORKERS = (
 SEE = "; see onepass settings"
 _LINK = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 _LINK_NAME = re.compile(r"\w+_SERVICE_HOST|\w+_SERVICE_PORT(_\w+)?|\w+_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
-"""What Kubernetes sets in every container beside a service that is named onepass, or onepass-something."""
+"""Variables that Kubernetes sets in every container for a service named onepass or onepass-something."""
 
 
 Values = dict[str, tuple[Any, str | Path]]
-"""Values by setting, each with its origin: in words, or the file of a secret."""
+"""Values by setting, each with its origin: a text, or the path of a secret's file."""
 
 
 class Sourced(NamedTuple):
-    """The settings in force, and where they are from."""
+    """The effective settings, and their sources."""
 
     settings: Settings
     notes: list[str]  # a line for each name that is no setting
@@ -47,7 +47,7 @@ class Sourced(NamedTuple):
 
 
 def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str] = os.environ) -> Sourced:
-    """The settings in force, by flags, variables and files; ``Misused`` where one of them cannot be, or be read."""
+    """Merge flags, variables and files; ``Misused`` if a value is invalid or a file cannot be read."""
     found, notes, files = Values(), list[str](), list[Path]()
     if os.access(DOT_ENV, os.R_OK):  # not where the directory is one that others own
         files.append(DOT_ENV)
@@ -75,7 +75,7 @@ def _checked(found: Values) -> Settings:
 
 
 def _of_file(path: Path, notes: list[str]) -> Values:
-    """A settings file: ``.toml`` with lines ``name = value``, else lines ``ONEPASS_NAME=value``."""
+    """Read a settings file: ``.toml`` with lines ``name = value``, else lines ``ONEPASS_NAME=value``."""
     try:
         text = path.read_text()
         if path.suffix != ".toml":
@@ -90,7 +90,7 @@ def _of_file(path: Path, notes: list[str]) -> Values:
 
 
 def _of_variables(environment: Mapping[str, str | None], notes: list[str], at: str = "") -> Values:
-    """Variables of the environment or of a file, and those that name files of secrets."""
+    """Read variables of the environment or of a file, and the secrets in the files that some of them name."""
     given = {name.upper(): value or "" for name, value in sorted(environment.items())}
     if "ONEPASS_WORKERS" in given:  # never a setting, but setting it means expecting more than one process
         raise Misused(WORKERS)
@@ -119,7 +119,7 @@ def _of_variables(environment: Mapping[str, str | None], notes: list[str], at: s
 
 
 def _secret(name: str, path: Path, origin: str) -> str:
-    """A secret from a file, whose lines are the members of a list; keys stay as they are, with their comments."""
+    """Read a secret from a file, each line a member of a list; the text of keys is kept as it is, with comments."""
     try:
         text = text_of(path)
     except (OSError, ValueError) as error:

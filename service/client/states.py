@@ -27,11 +27,11 @@ from service.client.session import Refused, Service, Session, path_of
 
 SUFFIX = ".safetensors"
 PAGE = 1000
-"""Models that are listed at once."""
+"""Models per page of the list."""
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
-"""The service takes a while to compute the state of a large model, and to check one that comes."""
+"""Computing or checking the state of a large model takes the service a while."""
 OTHER_NAME = "import it under another name"
-"""What the service proposes where the configuration of a model differs."""
+"""The advice of the service when the configuration differs from that of the existing model."""
 FILE_TYPE = {"Content-Type": "application/octet-stream"}
 
 Where = Annotated[list[str], Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
@@ -93,7 +93,7 @@ def _arguments(given: list[str]) -> tuple[str | None, str]:
 
 
 def _named(models: list[dict[str, str]], became: str) -> str:
-    """How many models became that, and a line for each with the reason."""
+    """Say how many models were left out or refused, then the reason for each on a line."""
     return "\n  ".join(
         [f"{counted(len(models), 'model')} {became}", *(f"{one['name']}: {one['detail']}" for one in models)]
     )
@@ -109,7 +109,7 @@ def _put(session: Session, name: str, state: bytes) -> httpx.Response:
 
 @contextmanager
 def _written(name: str) -> Iterator[IO[bytes]]:
-    """A file that is there whole or not at all; ``-`` is standard output, and a device is written to as it is."""
+    """Open a file that appears only once it is complete; ``-`` is standard output, and a device is written directly."""
     target = Path(name)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     if name == "-":
@@ -130,7 +130,7 @@ def _written(name: str) -> Iterator[IO[bytes]]:
 
 
 def _export_all(session: Session, out: IO[bytes]) -> dict[str, Any]:
-    """Write a tar; a model that is out of service is left out, and named."""
+    """Write a tar of all models; list those that are out of service under ``left_out``."""
     models, size, left_out = 0, 0, list[dict[str, str]]()
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
         for name in _listed(session):
@@ -175,7 +175,7 @@ def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_js
 
 
 def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool, as_json: bool) -> None:
-    """Bring the models of a tar in; what became of each is told, however it ends."""
+    """Import the models of a tar, and print what became of each even if the import is interrupted."""
     try:
         tar = tarfile.open(fileobj=source, mode="r:")  # noqa: SIM115  closing the file is enough
     except tarfile.ReadError:
@@ -190,15 +190,15 @@ def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool,
         counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
         line = "{} imported, {:,} replaced, {:,} there already".format(counted(counts[0], "model"), *counts[1:])
         print(json.dumps(done) if as_json else line)
-    told = [] if whole else [f"{file} is cut off or damaged after {counted(len(members), 'model')}"]
+    problems = [] if whole else [f"{file} is cut off or damaged after {counted(len(members), 'model')}"]
     if done["refused"]:
-        told.append(_named(done["refused"], "refused"))
-    if told:
-        raise Failed("\n".join(told))
+        problems.append(_named(done["refused"], "refused"))
+    if problems:
+        raise Failed("\n".join(problems))
 
 
 def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile.TarInfo], bool]:
-    """The whole members of a tar by their models, and whether these are all of it.
+    """The complete members of a tar by model name, and whether the tar is complete.
 
     Raises:
         Failed: a member is not a model's state; nothing is to be imported then.
@@ -223,10 +223,13 @@ def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile
 
 
 def _import_member(session: Session, name: str, state: bytes, overwrite: bool) -> tuple[str, str]:
-    """Import one model of a tar; whether it is imported, replaced, skipped or refused, and why it is refused.
+    """Import one model of a tar.
+
+    Returns:
+        "imported", "replaced", "skipped" or "refused", and the reason if it was refused.
 
     Raises:
-        Failed: no other one can be imported either.
+        Failed: the other models would fail as well.
     """
     try:
         model = session.found(name)
@@ -246,10 +249,10 @@ def _import_member(session: Session, name: str, state: bytes, overwrite: bool) -
 
 
 def state_digest(state: bytes) -> str | None:
-    """A digest of what a state predicts and learns by, which an import does not change; None: it is not a state.
+    """A digest of everything in a state that affects predictions and learning; None if it is not a state.
 
-    It leaves out what belongs to the model whose log it is of: where it was taken, the marks of its metrics (an import
-    is one), its drift events, and which entry a challenger was begun by.
+    It leaves out what an import changes: the position in the log, the marks of the metrics (an import is one), drift
+    events, and the entry that started a challenger.
     """
     length = 8 + int.from_bytes(state[:8], "little")
     try:

@@ -19,11 +19,11 @@ from service.client.failures import Failed, Interrupted
 from service.client.session import Refused, Running, Session, default_port, path_of
 
 PATIENCE_S, LEAVE_S = 60.0, 2.0
-"""How long a request is repeated where the service does not answer, and the deletion of the models at the end."""
+"""How long to retry a request, and at the end the deletion of the models."""
 STEP_S, FASTEST_S = 1.0, 0.05
-"""Between two requests to a model: at most as often as the pages change, and with --speed."""
+"""Time between two requests to a model: usually the refresh interval of the pages, shorter with --speed."""
 LOOK_EVERY = 3
-"""Steps between two looks at what has happened to a model."""
+"""Steps between two looks at the marks of a model."""
 
 
 def demo(
@@ -55,7 +55,7 @@ def demo(
 
 
 def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
-    """A service of its own, on this port or a free one."""
+    """Start a private service on this port, or on a free one if it is taken."""
     wanted = default_port() if port is None else port
     if wanted != (found := private.free_port(private.HOST, wanted)):
         print(f"Port {wanted} is taken, so the demo is on port {found}.", file=out)
@@ -65,7 +65,7 @@ def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
 
 @contextmanager
 def _models(session: Session, models: Sequence[DemoModel], delete: bool) -> Iterator[None]:
-    """Make the models; at the end delete those that were made, where the service goes on without them."""
+    """Create the models; with ``delete``, delete those that were created at the end."""
     if taken := [model.name for model in models if session.found(model.name) is not None]:
         raise Failed(
             f"{session.url} has {', '.join(taken)} already, of a demo that runs or was killed; this deletes them:\n"
@@ -89,7 +89,7 @@ def _models(session: Session, models: Sequence[DemoModel], delete: bool) -> Iter
 
 
 def _delete(session: Session, names: Sequence[str]) -> None:
-    """Delete models; where the service is gone the first one tells, and the others are not tried."""
+    """Delete models; stop at the first one that fails, since the service is probably gone."""
     session.patience_s = LEAVE_S
     for at, name in enumerate(names):
         try:
@@ -105,8 +105,8 @@ def _introduce(url: str, models: Sequence[DemoModel], speed: float, out: TextIO)
     for model in models:
         times = [f"at {_clock(row / model.rows_per_s / speed)}" for row in model.at_rows]
         lines += [(model.name, model.shows), ("", model.look.format(*times))]
-    said = f"\nOpen {url}/ and watch:\n\n{grid(lines)}\n\nCtrl-C ends it. What happens is told here:\n"
-    print(said, file=out, flush=True)
+    text = f"\nOpen {url}/ and watch:\n\n{grid(lines)}\n\nCtrl-C ends it. What happens is told here:\n"
+    print(text, file=out, flush=True)
 
 
 def _clock(seconds: float) -> str:
@@ -114,7 +114,7 @@ def _clock(seconds: float) -> str:
 
 
 def _feed(fed: list[Fed], session: Session, speed: float, end_at: float, as_json: bool = False) -> None:
-    """Send to each model what is due, evenly over time; the models take turns."""
+    """Send each model the rows that are due; the models take turns, evenly over time."""
     began, step_s = time.monotonic(), max(FASTEST_S, STEP_S / max(1.0, speed)) / len(fed)
     for turn in count():
         now = time.monotonic()
@@ -122,13 +122,13 @@ def _feed(fed: list[Fed], session: Session, speed: float, end_at: float, as_json
             return
         one = fed[turn % len(fed)]
         try:
-            told = one.step(now, look=turn // len(fed) % LOOK_EVERY == 0)
+            news = one.step(now, look=turn // len(fed) % LOOK_EVERY == 0)
         except Failed:
             if session.found(one.model.name) is not None:
                 raise
             fed.remove(one)
-            told = ["was deleted by somebody else, and is fed no longer"]
-        for text in told:
+            news = ["was deleted by somebody else, and is fed no longer"]
+        for text in news:
             event = {"seconds": round(now - began, 3), "model": one.model.name, "event": text}
             line = f"{_clock(now - began):>6}  {one.model.name:<16}  {text}"
             print(json.dumps(event) if as_json else line, flush=True)

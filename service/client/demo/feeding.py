@@ -13,9 +13,9 @@ from service.client.demo.streams import Row
 from service.client.session import Session, path_of
 
 BEHIND_S, ROWS_MAX = 5, 500
-"""After a pause at most the rows of so many seconds are sent at once, and never more than ROWS_MAX."""
+"""After a pause at most the rows of BEHIND_S seconds are sent at once, and never more than ROWS_MAX."""
 DELAY_ROWS, LOST_EVERY = 25, 40
-"""A late label comes after so many later rows have been predicted, and one of so many never comes."""
+"""A late label arrives after DELAY_ROWS further predictions; one of LOST_EVERY never does."""
 DRIFTS = {
     "class_mean": "feature means have moved",
     "error_rate": "errors have risen",
@@ -29,9 +29,9 @@ SWITCHES = {
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """A model: what it is created with and learns at speed 1, and at which rows there is what to look for.
+    """A model of the demo: how it is created, the rows it learns at speed 1, and what to look for at which rows.
 
-    ``look`` has a ``{}`` for the time of each of ``at_rows``.
+    ``look`` has a ``{}`` for the time of each row of ``at_rows``.
     """
 
     name: str
@@ -54,7 +54,7 @@ def demo_models() -> list[DemoModel]:
 
 
 class Fed:
-    """A model that is fed."""
+    """A model, and what has been sent to it."""
 
     def __init__(self, session: Session, model: DemoModel, speed: float) -> None:
         self.model, self._session, self._rows_per_s = model, session, model.rows_per_s * speed
@@ -65,7 +65,7 @@ class Fed:
         self._marks: list[dict[str, Any]] = []
 
     def step(self, now: float, look: bool) -> list[str]:
-        """Send what is due at a time; with a look, what the service has marked since the last one."""
+        """Send the rows that are due; with ``look``, describe the marks that are new since the last look."""
         self._began = now if self._began is None else self._began
         due = int((now - self._began) * self._rows_per_s) + 1 - self._sent
         number = max(0, min(due, int(BEHIND_S * self._rows_per_s) + 1, ROWS_MAX))
@@ -78,10 +78,10 @@ class Fed:
         if not look:
             return []
         known, self._marks = self._marks, self._ask("GET", "metrics")["marks"]
-        return [_told(mark) for mark in self._marks if mark not in known]
+        return [_described(mark) for mark in self._marks if mark not in known]
 
     def _learn(self, rows: Iterable[Row]) -> None:
-        """Send rows of the same features in one request, and between two such the step of a change of features."""
+        """Send runs of rows with the same features, one request each, and between runs a step of the feature switch."""
         for names, some in groupby(rows, key=lambda row: [*row.features]):
             begun = {"action": "begin", "features": [name for name in names if name not in self._names]}
             if self._names and names != self._names:
@@ -92,7 +92,7 @@ class Fed:
             self._ask("POST", "feedback", "batch", json=body)
 
     def _label_later(self, rows: Iterable[Row]) -> None:
-        """Predict rows, and send the labels that have come meanwhile, by the ids of their predictions."""
+        """Predict rows, and send labels that have become due by the ids of their predictions."""
         for row in rows:
             answer = self._ask("POST", "predict", json={"features": row.features, "track": True})
             self._predicted += 1
@@ -106,7 +106,7 @@ class Fed:
         return self._session.ask(method, path_of(self.model.name, *path), **request)
 
 
-def _told(mark: Mapping[str, Any]) -> str:
+def _described(mark: Mapping[str, Any]) -> str:
     """A mark in words."""
     at = f" at row {mark['row']:,}"
     if mark["kind"] == "drift":

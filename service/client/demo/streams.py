@@ -15,24 +15,24 @@ from typing import Any, NamedTuple
 
 SEA_THETAS, SEA_STAGE_ROWS, SEA_NOISE = (5.0, 15.0, 7.0, 12.0), 700, 0.03
 DIMENSIONS, TURN, JUMP_ROWS = 5, math.tau / 6000, 1000
-"""Of the hyperplane: how far it turns in a row, and rows after which it jumps by a quarter of a turn."""
+"""Of the hyperplane: its turn per row, in radians, and the rows between two jumps by a quarter of a turn."""
 FRAUDS, PATTERN_ROWS = 0.04, 1500
 CARRIERS, ROLES_ROWS = ("north", "rail", "swift"), 600
 HIDDEN_WEIGHTS = (-3.0, 2.0, 1.0, -0.5)
-"""Of the quantities that each set of sensors shows, mixed in another way."""
+"""Weights of the hidden quantities, which each set of sensors shows in another mixture."""
 BEGIN_ROW, OVERLAP_ROWS, LIFE_ROWS = 300, 150, 1500
-"""Rows of the first sensors alone, of both, and of later ones alone."""
+"""Rows of the first sensors alone, of both sets, and of later sensors alone."""
 
 
 class Row(NamedTuple):
-    """Values by name, and what there is to learn."""
+    """A row of a stream and its label."""
 
     features: dict[str, Any]
     label: str | float
 
 
 def sea(seed: int) -> Iterator[Row]:
-    """Three numbers from 0 to 10, of which the third one says nothing; theta jumps every SEA_STAGE_ROWS rows."""
+    """Three numbers from 0 to 10, the third irrelevant; theta jumps every SEA_STAGE_ROWS rows."""
     rng = Random(seed)
     for number in count():
         theta = SEA_THETAS[number // SEA_STAGE_ROWS % len(SEA_THETAS)]
@@ -42,7 +42,7 @@ def sea(seed: int) -> Iterator[Row]:
 
 
 def hyperplane(seed: int) -> Iterator[Row]:
-    """Normal numbers; the boundary turns in the plane of the first two, and jumps every JUMP_ROWS rows."""
+    """Normal numbers; the boundary turns in the plane of the first two and jumps every JUMP_ROWS rows."""
     rng = Random(seed)
     for number in count():
         angle = number * TURN + number // JUMP_ROWS * math.tau / 4
@@ -57,7 +57,7 @@ def sensor_names(generation: int) -> list[str]:
 
 
 def sensors(seed: int) -> Iterator[Row]:
-    """A heat demand by sensors that are replaced: it depends on what all of them show, so what was learned holds."""
+    """A heat demand; its sensors are replaced, but all show the same quantities, so old knowledge stays valid."""
     rng = Random(seed)
     for generation in count():
         replaced = (generation, generation + 1)
@@ -96,7 +96,7 @@ def payments(seed: int) -> Iterator[Row]:
 
 
 def parcels(seed: int) -> Iterator[Row]:
-    """Late with far ways and the slow carrier, which is another one after ROLES_ROWS rows."""
+    """Late on long distances and with the slow carrier, which changes every ROLES_ROWS rows."""
     rng = Random(seed)
     for number in count():
         at, distance = rng.randrange(len(CARRIERS)), round(rng.uniform(5, 900))

@@ -10,17 +10,17 @@ from service.client.failures import Failed
 
 GREY, SIZE_INCHES, DPI, TITLE_CHARACTERS = "0.43", (10.0, 5.4), 160, 78
 LOG_FROM = 30.0
-"""Errors whose largest is this factor above the smallest are drawn on a logarithmic axis."""
+"""Ratio of the largest to the smallest error from which the axis is logarithmic."""
 WARM_UP = 0.02
-"""Share of the rows, at the beginning, that is ignored when the limits are chosen."""
+"""Share of the first rows that the limits of the axis ignore."""
 LABELS = {"accuracy": "prequential accuracy", "mse": "prequential squared error", "mean_cost": "mean cost of an answer"}
 
 Curve = Sequence[tuple[int, float | None]]
-"""Rows, and the score over the last rows then."""
+"""Points of a number of rows and the score over the last rows at that time."""
 
 
 def check() -> None:
-    """See that charts can be drawn; ``Failed`` where matplotlib is not installed."""
+    """``Failed`` if matplotlib is not installed."""
     try:
         import matplotlib as mpl  # noqa: F401, PLC0415  an extra
     except ImportError:
@@ -35,7 +35,7 @@ def write(
     known: Mapping[str, Curve],
     marks: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Draw and save; the suffix of the path, .svg or .png, decides the format.
+    """Draw a chart and save it; the suffix of the path, .svg or .png, decides the format.
 
     The title has a second line of smaller letters. Known curves are those of baselines; marks are a model's drifts and
     switches. ``Failed`` where the file cannot be written.

@@ -1,4 +1,4 @@
-"""How the columns of a file are written, told by their first cells: numbers, booleans, times or strings."""
+"""How the columns of a file are written, as their first cells show: numbers, booleans, times or strings."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from service.client.display import grid, shortened
 
 SHARE = 0.9
-"""A column is of a kind if so many of its cells are: a few odd ones are found then, and not learned as categories."""
+"""Share of cells that decides the kind of a column, so that a few odd cells are refused, not learned as categories."""
 CLASSES_MAX = 100
-"""Different whole numbers in the first rows up to which a label is a class: as many as a model learns."""
+"""Most distinct whole numbers in the first rows for a label to be a class: as many as a model learns."""
 ID_SHARE, ID_ROWS = 0.9, 20
-"""A column of strings looks like an id where so many cells differ, in so many rows or more."""
+"""A column of strings looks like an id if this share of its cells differ, in this many rows or more."""
 NAMES_SHOWN = 8
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"})
-"""Cells that are missing values where no string is expected, in any case."""
+"""Cells, in upper or lower case, that are missing values unless a string is expected."""
 _PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(.*)")
@@ -23,7 +23,7 @@ _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?", re.IGNORECASE)
 
 
 class Notation(NamedTuple):
-    """A way to write values: its kind, what is said of an unusual one, which cells fit, how the service reads them."""
+    """A way to write values: kind, words for an unusual one, which cells fit, and their form for the service."""
 
     kind: str
     words: str
@@ -31,12 +31,12 @@ class Notation(NamedTuple):
     plain: Callable[[str], str] = str
 
     def is_gap(self, cell: str) -> bool:
-        """Whether a cell is a missing value: words for it are strings where strings are expected."""
+        """Whether a cell is a missing value; in a column of strings a word such as NA is a string."""
         return not cell.strip() if self.kind == "string" else is_missing(cell)
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell is empty, or a word for it."""
+    """Whether a cell is empty or a word such as NA."""
     return cell.lower() in MISSING
 
 
@@ -81,7 +81,7 @@ def _dates(form: str) -> Notation:
 
 
 class Column(NamedTuple):
-    """A column of a file: how its values are written, its first cells that are not missing, how many others are."""
+    """A column of a file: notation, the first cells that are not missing, and the number of those that are."""
 
     name: str
     notation: Notation
@@ -96,7 +96,7 @@ class Column(NamedTuple):
 
     @property
     def task(self) -> str:
-        """What labels of this kind are: classes, or where they are any numbers, or very many, numbers to predict."""
+        """The task for labels of this kind: regression if they are fractions or very many numbers."""
         numbers = {self.notation.plain(cell) for cell in self.given}
         if self.notation.kind != "number" or not numbers:
             return "classification"
@@ -107,7 +107,7 @@ class Column(NamedTuple):
 def columns_of(
     cells: Mapping[str, Sequence[str]], decimal: str | None = None, dates: str | None = None
 ) -> dict[str, Column]:
-    """The columns of a file by their names; where one has decimal commas, points part thousands in all of them.
+    """The columns of a file by name; if one has decimal commas, points separate thousands in all of them.
 
     Args:
         cells: the first cells of each column.
@@ -124,7 +124,7 @@ def columns_of(
 
 
 def _column(name: str, cells: Sequence[str], known: Sequence[Notation]) -> Column:
-    """The notation is that of most cells that are not missing, and numbers where all are."""
+    """A column in the notation that fits nearly all cells that are not missing; numbers if all are missing."""
     some = [cell for cell in cells if not is_missing(cell)]
     notation = next((one for one in known if sum(map(bool, map(one.fits, some))) >= SHARE * len(some)), STRING)
     given = [cell for cell in cells if not notation.is_gap(cell)]
@@ -132,7 +132,7 @@ def _column(name: str, cells: Sequence[str], known: Sequence[Notation]) -> Colum
 
 
 def described(columns: Mapping[str, Column], apart: Mapping[str, str], dropped: Sequence[str]) -> str:
-    """How each column is read, those of one kind in a line; then gaps, and strings that nearly always differ."""
+    """Say how each column is read, a line per kind; then gaps, and strings that nearly always differ."""
     lines: dict[str, list[str]] = {}
     for column in columns.values():
         words = f" ({column.notation.words})" if column.notation.words else ""

@@ -24,17 +24,17 @@ from service.client.replay.table import Batch, ReadOptions, Table
 from service.client.session import Refused, Running, Service, Url, path_of
 
 PATIENCE_S = 60.0
-"""How long a batch is sent again to a service that is not available; it is learned once."""
+"""How long to retry a batch while the service is unavailable; it is learned once."""
 CONTENDERS_MAX = 32
 USUAL = "auto,dfop,dfop:scaling=robust:random_features=100,rls,dynamic_odm,vigo,vigow,fesl_c,ga2m"
-"""What is compared where nothing is asked for: of each family those that differ most, as far as the task allows."""
+"""The default of compare: of each family the algorithms that differ most, if they learn the task."""
 
 MEANS = ("accuracy", "log_loss", "mse", "mae", "bias")
-"""Metrics of several requests that their rows, those with a prediction, have a mean of."""
+"""Metrics that are means over the rows with a prediction, so that those of several requests can be combined."""
 
 
 def entrants_of(text: str) -> list[Entrant]:
-    """Algorithms with their parameters, each with a name of its own: ``dfop,dfop:forgetting_rate=0.01`` has dfop-2."""
+    """Parse algorithms with parameters, and name each: ``dfop,dfop:forgetting_rate=0.01`` are dfop and dfop-2."""
     found: list[Entrant] = []
     for each in text.split(","):
         algorithm, *params = each.split(":")
@@ -80,7 +80,7 @@ def replay(
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
         done = FilePass(session, given, table, body["task"], [entrant], row_id, note)
         done.run()
-    document = _told(done)
+    document = _reported(done)
     metrics = done.entrants[0].metrics
     if before or done.known:
         given.say(f"the figures are of all {counted(metrics['rows'])} that the model has learned")
@@ -89,7 +89,7 @@ def replay(
 
 
 def _table(given: FileOptions, row_id: str | None = None) -> Table:
-    """The file; ``Failed`` also where a chart of it cannot be drawn."""
+    """Open the file and print how it is read; ``Failed`` also if matplotlib is missing for a chart."""
     if given.plot is not None:
         chart.check()
     table = Table(given, row_id)
@@ -99,7 +99,7 @@ def _table(given: FileOptions, row_id: str | None = None) -> Table:
 
 @contextmanager
 def _noting(path: Path | None, label: str) -> Iterator[Callable[[Batch, Any, Any], None] | None]:
-    """Writes batches and their answers to a file as CSV; None: to none."""
+    """A function that writes batches and their answers to a CSV file; None without a path."""
     if path is None:
         yield None
         return
@@ -113,13 +113,13 @@ def _noting(path: Path | None, label: str) -> Iterator[Callable[[Batch, Any, Any
 
         def note(batch: Batch, answer: Any, predicted: Any) -> None:
             labels = [cells[label] for cells in batch.rows]
-            said = [None if one is None else spelt(one) for one in answer["predictions"]]
-            shares = [""] * len(said)
+            predictions = [None if one is None else spelt(one) for one in answer["predictions"]]
+            shares = [""] * len(predictions)
             if predicted and predicted["classes"] and not answer["duplicates"]:  # a repeated row is known by now
                 classes = [spelt(one) for one in predicted["classes"]]
                 by_class = [dict(zip(classes, row, strict=True)) for row in predicted["probabilities"]]
                 shares = [json.dumps(one, ensure_ascii=False) for one in by_class]
-            writer.writerows(zip(count(batch.first), labels, said, shares, answer["losses"]))
+            writer.writerows(zip(count(batch.first), labels, predictions, shares, answer["losses"]))
 
         yield note
 
@@ -154,7 +154,7 @@ def compare(
         features = session.ask("GET", path_of(given.model, "features"))["current"]
         labels = session.ask("GET", path_of(given.model))["info"].get("labels")
     done.entrants = report.ranked(done.entrants, body["task"])
-    document, best = _told(done), done.entrants[0]
+    document, best = _reported(done), done.entrants[0]
     # Features and labels are those of the file: with them declared a mistyped name or label is refused, not learned.
     create = best.body | body | {"features": features} | ({"labels": labels} if labels else {})
     request = _curl(Service(url).address, given.model, create)
@@ -168,13 +168,13 @@ def compare(
 
 
 def usual(catalogue: Sequence[Mapping[str, Any]], task: str) -> list[Entrant]:
-    """Of ``USUAL`` what learns the task and has the parameters."""
+    """The algorithms of ``USUAL`` that learn the task and know the parameters."""
     known = {entry["id"]: entry["params"]["properties"] for entry in catalogue if task in entry["tasks"]}
     return [one for one in entrants_of(USUAL) if one.algorithm in known and {*one.params} <= {*known[one.algorithm]}]
 
 
-def _told(done: FilePass) -> dict[str, Any]:
-    """Print the tables and what they mean, draw the chart; the same as a document."""
+def _reported(done: FilePass) -> dict[str, Any]:
+    """Print the tables with notes and draw the chart; return the same as a document."""
     given, table, task, entrants, metrics = done.given, done.table, done.task, done.entrants, done.entrants[0].metrics
     title = f"{table.name}: {given.label if entrants[1:] else entrants[0].line}"
     measure, warnings = report.measure_of(metrics, task), report.notes(entrants, task, dict(given.cost or ()))
@@ -211,7 +211,7 @@ def _told(done: FilePass) -> dict[str, Any]:
 
 
 def _curl(address: str, name: str, body: Mapping[str, Any]) -> str:
-    """The command that creates a model; the key, where the environment has one, is not told."""
+    """The curl command that creates a model; it refers to the key of the environment, if any, by its variable."""
     key = ' -H "Authorization: Bearer $ONEPASS_API_KEY"' if os.environ.get("ONEPASS_API_KEY") else ""
     url = f"{address.removeprefix('http://')}/{path_of(name)}"
     return f"curl -X PUT {shlex.quote(url)}{key} --json {shlex.quote(json.dumps(body, ensure_ascii=False))}"
@@ -245,7 +245,7 @@ def evaluate(
 
 
 def combined(answers: Sequence[Any]) -> dict[str, Any]:
-    """The answers to the parts of a file as one; of several only the ``MEANS``, weighted by rows with a prediction."""
+    """Combine the answers to the parts of a file; of several only ``MEANS``, weighted by rows with a prediction."""
     found = _combined([one["metrics"] for one in answers])
     if "served" in answers[0]["metrics"]:
         found["served"] = _combined([one["metrics"]["served"] for one in answers])

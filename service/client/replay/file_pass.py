@@ -1,4 +1,4 @@
-"""A file as commands are told of it, and its pass through a model: each row is predicted first, then learned."""
+"""A file as the options of a command describe it, and its pass through a model: each row is predicted, then learned."""
 
 import csv
 import io
@@ -21,12 +21,12 @@ from service.client.session import Refused, Session, path_of
 
 LINE_EVERY_S = 2.0
 SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
-"""Between two points of a curve of costs, of which the service keeps no history: rows at least, and as a factor."""
+"""Least rows, and growth of rows, between two points of a curve of costs: the service keeps no history of costs."""
 PLOTS = (".svg", ".png")
 
 
 def _plot(path: Path | None) -> Path | None:
-    """See before anything starts that a chart can be written."""
+    """Check that a chart can be written there, before anything starts."""
     if path is not None and (path.suffix.lower() not in PLOTS or not path.absolute().parent.is_dir()):
         raise BadParameter(f"{str(path)!r} does not end in {' or '.join(PLOTS)}, or is in no directory that exists")
     return path
@@ -34,7 +34,7 @@ def _plot(path: Path | None) -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions(ReadOptions):
-    """A file, how it is read, and the model that learns it."""
+    """A file, how to read it, and the model that learns it."""
 
     task: Annotated[Task | None, Option(help="Default: regression where labels are any numbers.")] = None
     name: Annotated[str | None, Option("--name", callback=model_name, help="Of the model; default: the file's.")] = None
@@ -53,7 +53,7 @@ class FileOptions(ReadOptions):
         return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:64].rstrip("._-") or "replay"
 
     def body(self, table: Table, task: str | None) -> dict[str, Any]:
-        """What a configuration has of the file; how labels that are numbers are taken is printed."""
+        """The file's part of a configuration; says whether labels that are numbers are classes."""
         label, costs = table.columns[self.label], dict(self.cost or ())
         taken = task or ("classification" if costs else label.task)
         if task is None and label.notation.kind == "number":
@@ -66,7 +66,7 @@ class FileOptions(ReadOptions):
 
 @dataclass(slots=True)
 class FilePass:
-    """A file on its way through a model: how it is sent, and what has been acknowledged."""
+    """A pass of a file through a model: how it is sent, and what has been acknowledged."""
 
     session: Session
     given: FileOptions
@@ -82,7 +82,7 @@ class FilePass:
     _costs: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
 
     def run(self) -> None:
-        """Send every row, then ask what each algorithm has reached; ``Failed`` names the lines that are refused."""
+        """Send every row, then get the metrics of each algorithm; ``Failed`` names the lines that were refused."""
         began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         sampled = self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
@@ -110,7 +110,7 @@ class FilePass:
         return f"{counted(self.rows)} in {self.seconds:.2f} s: {self.rows / max(self.seconds, 1e-9):,.0f} rows/s"
 
     def _predicted(self, batch: Batch) -> Any:
-        """What predict answers for rows that are about to be learned; None where it refuses them, as feedback will."""
+        """The predictions for rows before they are learned; None if they are refused, as feedback will refuse them."""
         apart = [name for name in (self.given.label, self.row_id, self.given.served) if name is not None]
         path, dropped = path_of(self.given.model, "predict", "batch"), io.StringIO()
         csv.writer(dropped, lineterminator="").writerow(apart)
@@ -125,15 +125,15 @@ class FilePass:
         try:
             return batch.send(self.session, path_of(self.given.model, "feedback", "batch"), **params)
         except Failed as failed:
-            said = [str(failed)]
-            if self.given.task is None and "is not a label" in said[0]:
-                said.append("where the label is a number: --task regression")
+            lines = [str(failed)]
+            if self.given.task is None and "is not a label" in lines[0]:
+                lines.append("where the label is a number: --task regression")
             if self.rows:
-                said.append(f"{counted(self.rows)} before that: learned by model {self.given.model}")
-            raise Failed("\n  ".join(said)) from None
+                lines.append(f"{counted(self.rows)} before that: learned by model {self.given.model}")
+            raise Failed("\n  ".join(lines)) from None
 
     def _reached(self) -> list[Entrant]:
-        """The algorithms with their metrics of now."""
+        """The algorithms with their current metrics."""
         path, params = path_of(self.given.model), {"min_version": self.version}
         metrics = self.session.ask("GET", f"{path}/metrics", params=params)
         found: dict[str, Any] = {self.entrants[0].name: {"metrics": metrics}}
@@ -144,7 +144,7 @@ class FilePass:
         return [one._replace(metrics=now["metrics"], difference=now.get("difference")) for one, now in reached]
 
     def curves(self) -> tuple[dict[str, Curve], dict[str, Curve]]:
-        """The scores over the last rows: of algorithms, and of baselines."""
+        """The scores over the last rows of algorithms and of baselines."""
         metrics, measure = self.entrants[0].metrics, measure_of(self.entrants[0].metrics, self.task)
         if measure == COST:
             first = self.entrants[0].name
@@ -166,7 +166,7 @@ class FilePass:
 
 
 def _history(metrics: Mapping[str, Any], name: str, now: float | None) -> Curve:
-    """One of the numbers of each point of the history, and that of now; errors on the rows of the baseline."""
+    """A number of each point of the history, then the current one; errors are of the rows of the baseline."""
     paired = {"mse": "paired", "overall": "paired_overall"}.get(name, name)
     past = [point for point in metrics["history"] if point["row"] < metrics["rows"]]
     values = [point.get(name) if point.get(paired) is None else point[paired] for point in past]

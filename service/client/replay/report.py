@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from service.client.display import lead, shortened, spelt, suggested, table
 
 CLASSES_SHOWN, CLASSES_NAMED, TIES_SHOWN = 10, 50, 5
-"""In the table of classes; in the metrics, which name no more; in the note on ties."""
+"""Most classes in the table, classes named in the metrics, and algorithms named in the note on ties."""
 RARE_SHARE, RECALL_LOW, COST_MAX = 0.2, 0.3, 1000
-"""Of the rows, below which a class is rare; of its rows, below which it is missed; a cost that is proposed."""
+"""Share of rows below which a class is rare, recall below which it counts as missed, largest proposed cost."""
 COST = "mean_cost"
 SCORE = {"classification": "accuracy", "regression": "mse"}
 MEASURES = {
@@ -18,13 +18,13 @@ MEASURES = {
     "regression": ("mse", "mae", "median_ae", "bias", "r2"),
 }
 SPARE = ("ece", "brier", "kappa temporal", "bias", "median ae", "kappa", "log loss")
-"""Measures that a narrow terminal goes without, in this order."""
+"""Measures that a narrow terminal drops, in this order."""
 
 Scores = Mapping[str, Any]
 
 
 class Entrant(NamedTuple):
-    """An algorithm with what it has reached; ``difference``: its paired loss to the model's own, which has none."""
+    """An algorithm and its results; ``difference`` is its paired loss to the model's own algorithm, which has none."""
 
     name: str
     algorithm: str
@@ -34,17 +34,17 @@ class Entrant(NamedTuple):
 
     @property
     def body(self) -> dict[str, Any]:
-        """What a configuration has of it."""
+        """Its part of a configuration."""
         return {"algorithm": self.algorithm} | ({"params": self.params} if self.params else {})
 
     @property
     def line(self) -> str:
-        """How ``--algorithms`` names it."""
+        """Its name as in ``--algorithms``."""
         values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.params.items()}
         return ":".join([self.algorithm, *(f"{name}={value}" for name, value in values.items())])
 
     def document(self, task: str) -> dict[str, Any]:
-        """What it has reached, for programs."""
+        """Its results as JSON."""
         reached, measure = _with_cost(self.metrics["overall"]), measure_of(self.metrics, task)
         shown = {name: reached.get(name) for name in (measure, *MEASURES[task])}
         return {"name": self.name, **self.body, **shown, "difference": self.difference, "metrics": self.metrics}
@@ -55,29 +55,29 @@ def _with_cost(scores: Scores) -> dict[str, Any]:
 
 
 def compared(metrics: Scores, span: str = "overall") -> dict[str, Any]:
-    """The scores of a span; errors of the rows that ``last_value`` predicted too, which the first is not one of."""
+    """The scores of a span; errors are of the rows that ``last_value`` predicted, so not of the first."""
     paired = (metrics.get("paired") or {}).get(span, {})
     return _with_cost(metrics[span]) | {each: paired[each] for each in ("mse", "mae") if paired.get(each) is not None}
 
 
 def measure_of(metrics: Scores, task: str) -> str:
-    """What models are ranked by: with costs of classes what an answer has cost, else accuracy or squared error."""
+    """What ranks models: the mean cost if classes have costs, else accuracy or squared error."""
     return COST if metrics["overall"].get("costs") else SCORE[task]
 
 
 def _loss(scores: Scores, measure: str) -> float:
-    """A score as what is to be small; what is undefined comes last."""
+    """A score as a loss; an undefined one is infinite."""
     value = scores.get(measure)
     return float("inf") if value is None else -value if measure == SCORE["classification"] else value
 
 
 def ranked(entrants: Sequence[Entrant], task: str) -> list[Entrant]:
-    """The best first."""
+    """Sort the best first."""
     return sorted(entrants, key=lambda one: _loss(compared(one.metrics), measure_of(one.metrics, task)))
 
 
 def _baselines(metrics: Scores) -> dict[str, Scores]:
-    """The baselines by their names; with costs also the one answer that would have cost least."""
+    """The baselines by name; with costs also the cheapest constant answer."""
     found = {name.replace("_", " "): scores for name, scores in metrics["baselines"].items()}
     if costs := metrics["overall"].get("costs"):
         found[f"always {spelt(costs['label'])}"] = {COST: costs["constant"]}
@@ -85,20 +85,20 @@ def _baselines(metrics: Scores) -> dict[str, Scores]:
 
 
 def shown(measure: str, value: float | None) -> str:
-    """A score as text: accuracies and recalls in per cent."""
+    """A score as text; accuracies and recalls in per cent."""
     if value is None:
         return "undefined"
     return f"{value:.2%}" if measure.endswith(("accuracy", "recall", "precision")) else f"{value:.5g}"
 
 
 def cells(name: str, found: Scores, measures: Iterable[str]) -> dict[str, str]:
-    """A line of a table of scores; a cell is empty where the measure is not known of such a one."""
+    """A line of a table of scores; a measure that the scores lack is empty."""
     known = {each: shown(each, found[each]) if each in found else "" for each in measures}
     return {"": name} | {each.replace("_", " "): text for each, text in known.items()}
 
 
 def scores(entrants: Sequence[Entrant], task: str) -> str:
-    """A line for each algorithm and baseline, the best first; of several algorithms also how far each is behind."""
+    """A table of algorithms and baselines, the best first; several algorithms show how far each is behind."""
     first = entrants[0].metrics
     measure, rarest = measure_of(first, task), next(iter(_rare(first)), None)
     measures = dict.fromkeys((measure, *MEASURES[task]))
@@ -117,7 +117,7 @@ def scores(entrants: Sequence[Entrant], task: str) -> str:
 
 
 def classes(metrics: Scores) -> str:
-    """Recall and precision of the classes, of many those of the lowest recall; empty for a regression."""
+    """A table of recall and precision per class, of many those with the lowest recall; empty for a regression."""
     found, head = [*(metrics["overall"].get("per_class") or {}).items()], "class"
     if len(found) > CLASSES_SHOWN:
         found.sort(key=lambda one: (one[1]["recall"] is None, one[1]["recall"]))
@@ -130,7 +130,7 @@ def classes(metrics: Scores) -> str:
 
 
 def cost_lines(costs: Scores | None) -> list[str]:
-    """What misses cost a row, beside the label that would cost least as the answer to all; none of a model without."""
+    """The mean cost of a row, and that of the cheapest constant answer; no line for a model without costs."""
     if costs is None or costs["mean"] is None:
         return []
     constant = f"{costs['constant']:.4g} with {spelt(costs['label'])} as the answer to all"
@@ -138,23 +138,23 @@ def cost_lines(costs: Scores | None) -> list[str]:
 
 
 def served_lines(metrics: Scores, task: str) -> list[str]:
-    """The model outside beside the model, and which of them is better; none where it predicted no row."""
+    """Compare the model with the one outside Onepass; no line if that one predicted no row."""
     found, measure = metrics.get("served"), SCORE[task]
     theirs, ours = metrics["baselines"].get("served"), metrics["overall"].get(measure)
     if found is None or theirs is None or ours is None:
         return []
-    said = f"your model {shown(measure, theirs[measure])}"
+    line = f"your model {shown(measure, theirs[measure])}"
     if not found["rows"]:
-        return [said]
-    said += f", Onepass {shown(measure, ours)}"
+        return [line]
+    line += f", Onepass {shown(measure, ours)}"
     sure = f"better with {found['difference']['confidence']:.0%} confidence"
     if found["better"] is None:
-        return [f"{said}; neither is {sure}"]
-    return [f"{said}; {'Onepass' if found['better'] == 'model' else 'yours'} is {sure} since row {found['since']:,}"]
+        return [f"{line}; neither is {sure}"]
+    return [f"{line}; {'Onepass' if found['better'] == 'model' else 'yours'} is {sure} since row {found['since']:,}"]
 
 
 def _rare(metrics: Scores) -> dict[str, Scores]:
-    """The classes of fewer than RARE_SHARE of the rows, the rarest first."""
+    """The classes with fewer than RARE_SHARE of the rows, the rarest first."""
     found = metrics["overall"].get("per_class") or {}
     total = sum(one["support"] for one in found.values())
     rare = [(name, one) for name, one in found.items() if 0 < one["support"] < RARE_SHARE * total]
@@ -162,7 +162,7 @@ def _rare(metrics: Scores) -> dict[str, Scores]:
 
 
 def not_beaten(metrics: Scores, task: str) -> list[str]:
-    """The baselines that are as good as a model, each with its score."""
+    """The baselines that are at least as good as a model, each with its score."""
     measure = measure_of(metrics, task)
     return [
         f"{name} ({measure.replace('_', ' ')} {shown(measure, found[measure])})"
@@ -174,13 +174,13 @@ def not_beaten(metrics: Scores, task: str) -> list[str]:
 
 
 def notes(entrants: Sequence[Entrant], task: str, costs: Mapping[str, float]) -> list[str]:
-    """What to know before the best algorithm is taken.
+    """Warnings about the best algorithm.
 
-    It is no better than an answer that needs no model, it misses a rare class, another one is as good; a cost that was
-    given is of a label that no row has.
+    It is no better than a baseline, it misses a rare class, it ties with another one; or a cost names a label that no
+    row has.
     """
     best, metrics = entrants[0], entrants[0].metrics
-    said = [f"{best.line} is no better than {baseline}" for baseline in not_beaten(metrics, task)]
+    warnings = [f"{best.line} is no better than {baseline}" for baseline in not_beaten(metrics, task)]
     found = metrics["overall"].get("per_class") or {}
     rows = sum(one["support"] for one in found.values())
     if measure_of(metrics, task) != COST:
@@ -188,19 +188,19 @@ def notes(entrants: Sequence[Entrant], task: str, costs: Mapping[str, float]) ->
             if (one["recall"] or 0) < RECALL_LOW:
                 cost = min(round((rows - one["support"]) / one["support"]), COST_MAX)
                 how = f"{shlex.join(['--cost', f'{name}={cost}'])} makes missing one {cost} times as dear"
-                said.append(f"{best.line} finds only {one['recall'] or 0:.1%} of the rows labelled `{name}`; {how}")
+                warnings.append(f"{best.line} finds only {one['recall'] or 0:.1%} of the rows labelled `{name}`; {how}")
         if tied := _tied(entrants):
             names = ", ".join(shortened(tied, TIES_SHOWN))
-            said.append(f"{best.line} is not distinguishable from {names}: the interval holds 0")
+            warnings.append(f"{best.line} is not distinguishable from {names}: the interval holds 0")
     seen = [name for name, one in found.items() if one["support"]]
     unknown = [name for name in costs if name not in seen] if len(found) <= CLASSES_NAMED else []
-    return said + [
+    return warnings + [
         f"no row is labelled `{name}`, so its cost has had no effect{suggested(name, seen)}" for name in unknown
     ]
 
 
 def _tied(entrants: Sequence[Entrant]) -> list[str]:
-    """The entrants whose loss may be the best one's; differences are known to the model's own algorithm only."""
+    """The entrants that the best one does not surely beat; only differences to the model's own algorithm are known."""
     best = entrants[0].difference
     pairs = [(one.line, one.difference or best) for one in entrants[1:] if None in (best, one.difference)]
     return [line for line, found in pairs if found and found["low"] is not None and found["low"] <= 0 <= found["high"]]

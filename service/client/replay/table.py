@@ -1,6 +1,6 @@
 """A file as rows of texts: CSV, plain or gzip, from a path or standard input; Parquet.
 
-Delimiter, encoding and how each column is written are told by the beginning of the file; the service gets numbers with
+The beginning of the file shows delimiter, encoding and how each column is written; the service gets numbers with
 a decimal point and times as RFC 3339, whatever the file has. No more rows are held than one batch and the first ones.
 """
 
@@ -27,7 +27,7 @@ from service.client.replay.columns import NAMES_SHOWN, columns_of, described
 from service.client.session import Refused, Session
 
 SAMPLE_ROWS, SAMPLE_BYTES = 1000, 2**20
-"""The first rows tell what columns hold, the first bytes delimiter and encoding."""
+"""How much of a file decides what columns hold (rows), and the delimiter and encoding (bytes)."""
 STDIN = Path("-")
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -36,7 +36,7 @@ CSV_TYPE = {"Content-Type": "text/csv; charset=utf-8"}
 _PLACE = re.compile(r"row (\d+)(?:, column (.*))?", re.DOTALL)
 
 Row = tuple[dict[str, Any], str]
-"""The cells by their columns, and where they end, such as "line 17"; of Parquet the number of the row."""
+"""Cells by column, and the line they end on, such as "line 17", or in Parquet "row 17"."""
 
 
 separator = matching(".|tab", "one character or tab")
@@ -45,7 +45,7 @@ form_of_dates = matching(".*%.*", "a form of dates such as %d/%m/%Y")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """A file and how it is read."""
+    """A file and how to read it."""
 
     file: Annotated[Path, Argument(metavar="FILE", help="CSV with a header, also as gzip, or Parquet; -: stdin.")]
     label: Annotated[str, Option(metavar="COLUMN", help="The column that holds the label.")]
@@ -63,17 +63,17 @@ class ReadOptions:
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
 
     def say(self, text: str) -> None:
-        """Print what people read."""
+        """Print a text for people."""
         print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
 
     @property
     def queries(self) -> dict[str, str]:
-        """What requests say of the columns."""
+        """Query parameters that name the columns of a request."""
         return {"label": self.label} | ({} if self.served is None else {"served": self.served})
 
 
 class Batch(NamedTuple):
-    """Some rows."""
+    """Rows of a file, and the same as a request body."""
 
     rows: Sequence[Mapping[str, str]]  # cells as the file has them
     lines: Sequence[str]  # where each row ends, such as "line 17"
@@ -81,24 +81,24 @@ class Batch(NamedTuple):
     body: bytes  # header and rows as the service reads them, CSV in UTF-8
 
     def send(self, session: Session, path: str, **params: str) -> Any:
-        """The answer of the service to these rows.
+        """Send the rows, and return the answer.
 
         Raises:
-            Failed: it refuses some, which are named by their lines and cells, or it cannot be reached.
+            Failed: the service refused some, named by lines and cells, or is unreachable.
         """
         try:
             return session.ask("POST", path, params=params, headers=CSV_TYPE, content=self.body)
         except Refused as refused:
             last = self.first + len(self.lines) - 1
-            said = [f"rows {self.first} to {last}: {refused.told(self.located(refused.errors))}"]
+            lines = [f"rows {self.first} to {last}: {refused.in_words(self.located(refused.errors))}"]
             if refused.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-                said.append("a smaller --batch may do")
+                lines.append("a smaller --batch may do")
             if not all(row[params["label"]].strip() for row in self.rows):
-                said.append("rows without a label: --skip-unlabelled leaves them out")
-            raise Failed("\n  ".join(said)) from None
+                lines.append("rows without a label: --skip-unlabelled leaves them out")
+            raise Failed("\n  ".join(lines)) from None
 
     def located(self, errors: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Problems of the body by lines and cells of the file."""
+        """Problems of the body, located by lines and cells of the file."""
         return [{**error, "field": _PLACE.sub(self._place, str(error.get("field")), count=1)} for error in errors]
 
     def _place(self, found: re.Match[str]) -> str:
@@ -113,8 +113,8 @@ class Batch(NamedTuple):
 class Table:
     """A file with a header and rows, which is read once.
 
-    Where the options say nothing of it the header tells the separator, and the encoding is UTF-8, UTF-16 with its mark,
-    or else Windows-1252. A column of ids, if there is one, is no feature. ``skipped`` counts rows without a label.
+    By default the separator is that of the header, and the encoding is UTF-8, UTF-16 if it has a byte order mark, or
+    else Windows-1252. A column of ids is not a feature. ``skipped`` counts rows without a label.
 
     Raises:
         Failed: the file cannot be read, has no such columns, or no label in its first rows.
@@ -152,7 +152,7 @@ class Table:
                 raise Failed(f"{self.name} has {times} {name!r}; its columns are {', '.join(shown)}{meant}")
 
     def batches(self, size: int, limit: int | None = None) -> Iterator[Batch]:
-        """The rows, ``size`` at a time and at most ``limit`` of them, read once, on demand; ``Failed`` at a bad one."""
+        """Read at most ``limit`` rows on demand, ``size`` at a time; ``Failed`` at one that is malformed."""
         rows, first = islice(self._whole(), limit), 1
         while some := [*islice(rows, size)]:
             body = io.StringIO(newline="")
@@ -204,7 +204,7 @@ class Table:
                 yield cells, f"line {reader.line_num}"
 
     def _parquet(self, path: Path) -> Iterator[Row]:
-        """The rows as the texts of CSV: null as an empty cell, times as RFC 3339."""
+        """Read rows as the texts of CSV: null as an empty cell, times as RFC 3339."""
         try:
             import pyarrow as pa  # noqa: PLC0415  an extra
             from pyarrow import parquet  # noqa: PLC0415
@@ -221,7 +221,7 @@ class Table:
 
 
 def _encoding(head: bytes) -> str:
-    """The encoding of a text by its beginning."""
+    """Guess the encoding of a text from its beginning."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     try:
@@ -232,7 +232,7 @@ def _encoding(head: bytes) -> str:
 
 
 def _delimiter(text: str) -> str:
-    """What parts the names of the header; in the rows a comma may be a decimal one."""
+    """Guess the separator from the header; in rows a comma may be a decimal one."""
     try:
         return csv.Sniffer().sniff(text.partition("\n")[0], "".join(DELIMITERS)).delimiter
     except csv.Error:
