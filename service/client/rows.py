@@ -93,17 +93,17 @@ def create(
 
 def delete(
     *,
-    names: Annotated[list[str], Argument(metavar="NAME...", help="Names of models.")],
+    names: Annotated[list[Any], Argument(metavar="NAME...", parser=model_name, help="Names of models.")],
     yes: Yes = False,
     as_json: Annotated[bool, Option("--json", help="Print {deleted: [names]}.")] = False,
     service: Service,
 ) -> None:
     """Delete models, with their logs, snapshots and ids."""
     with service.session() as session:
-        for name in map(model_name, names):
+        for name in names:
             if not yes:
-                confirm(f"delete {name}", session.ask("GET", path_of(str(name)))["rows"])
-            session.request("DELETE", path_of(str(name)))
+                confirm(f"delete {name}", session.ask("GET", path_of(name))["rows"])
+            session.request("DELETE", path_of(name))
             if not as_json:
                 print(f"{name} deleted")
     if as_json:

@@ -64,20 +64,15 @@ STRING = Notation("string", "", bool)
 
 
 def _dates(form: str) -> Notation:
-    """Dates of a form."""
+    """Dates of a form, as strptime has it."""
 
-    def fits(cell: str) -> bool:
+    def plain(cell: str) -> str:
         try:
-            return datetime.strptime(cell, form) is not None  # noqa: DTZ007  the service takes it as UTC
+            return datetime.strptime(cell, form).isoformat()  # noqa: DTZ007  the service takes it as UTC
         except ValueError:
-            return False
+            return cell
 
-    return Notation(
-        "time",
-        form,
-        fits,
-        lambda cell: datetime.strptime(cell, form).isoformat() if fits(cell) else cell,  # noqa: DTZ007
-    )
+    return Notation("time", form, lambda cell: _is_time(plain(cell)), plain)
 
 
 class Column(NamedTuple):
