@@ -41,6 +41,7 @@ REPLAY = ["replay", "some.csv", "--label", "y"]
         (["models", "--limit", "0"], "--limit"),
         (["create", "m", "--features", "a:colour"], "--features"),
         (["create", "-m"], "-m"),
+        (["delete", "m", "a/b", "--yes"], "a/b"),
         (["show", "m", "--url", "localhost:8000"], "--url"),
         (["show"], "NAME"),
         ([*REPLAY, "--param", "rate"], "--param"),

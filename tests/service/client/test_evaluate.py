@@ -55,6 +55,8 @@ def test_what_is_wrong_is_named_by_the_lines_of_the_file(shell, tmp_path, replay
     status, _, complaint = shell("evaluate", file, "--label", "y", "--model", "judge")
     assert 1 == status
     assert "line 3" in complaint
+    file.write_text("a,b,day,y\n0.1,0.2,mon,UP\n0.1,0.2,mon,\n")
+    assert "--skip-unlabelled leaves them out" in shell("evaluate", file, "--label", "y", "--model", "judge")[2]
     assert 1 == shell("evaluate", file, "--label", "y", "--model", "nobody-has-it")[0]
 
 
