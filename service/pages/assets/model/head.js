@@ -2,9 +2,9 @@
 // model is gone, out of service or not to be seen.
 
 import { root } from "../api.js";
+import { light, lightOf } from "../comparison.js";
 import { byId, fact, fill, h, patch } from "../dom.js";
 import { ago, number, when } from "../format.js";
-import { light, lightOf } from "../light.js";
 import { STATES } from "../poll.js";
 import { scoreOf } from "./words.js";
 

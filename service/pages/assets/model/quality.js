@@ -2,7 +2,6 @@
 // the coverage of intervals.
 
 import { bars } from "../charts/bars.js";
-import { confusionNumbers, confusionTable } from "../charts/confusion.js";
 import { Frame, more, named, scrolled, tableOf } from "../charts/frame.js";
 import { ReliabilityChart } from "../charts/reliability.js";
 import { byId, choice, fill, h, placedAt } from "../dom.js";
@@ -15,6 +14,8 @@ const SPANS =
     "Window: the last rows only. Fading: all rows, each counting a little less than the one after it. " +
     "All rows: since the model was created or reset.";
 const CLASSES_SHOWN = 50;
+const ROOMY_MAX = 8;
+const CORNER = "label \\ answer";
 const RELIABILITY =
     "How often predictions of about one probability were right; on the diagonal, probabilities are exact. " +
     "Rings have fewer than 10 rows, or less than 1 % of all.";
@@ -112,6 +113,35 @@ function classTable(all) {
 
 /** A number with a bar behind it, from 0 to 1. */
 const meter = (value) => placedAt(h("span.meter", share(value)), { "--share": `${100 * (value ?? 0)}%` });
+
+/** The matrix: a list per label, with a number per answer; the last one may be of all other classes. */
+function confusionTable({ labels, counts }) {
+    const names = namesOf(labels, counts);
+    const kind = `.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`;
+    const rows = counts.map((row, at) => rowOf(names[at], row, at));
+    return scrolled("Confusion", tableOf("Rows by label and prediction", [CORNER, ...names], rows, kind), ".tall");
+}
+
+function confusionNumbers({ labels, counts }) {
+    const names = namesOf(labels, counts);
+    const rows = counts.map((row, at) => [names[at], ...row]);
+    return { columns: [CORNER, ...names], rows, json: { labels, counts } };
+}
+
+const namesOf = (labels, counts) => counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
+
+function rowOf(name, counts, own) {
+    const all = counts.reduce((sum, value) => sum + value, 0);
+    const cell = (value, at) => {
+        const share = all ? value / all : 0;
+        const made = h(`td.heat${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".heat-none"}`,
+            h("span.heat-count", number(Math.round(value))),
+            h("span.heat-share", all ? share.toFixed(2) : "–"),
+        );
+        return placedAt(made, { "--share": `${Math.round(100 * share)}%` });
+    };
+    return [named(name), ...counts.map(cell)];
+}
 
 function errorParts({ name }) {
     let shown = {};

@@ -3,10 +3,9 @@
 
 import { root } from "../api.js";
 import { sparkline } from "../charts/bars.js";
-import { comparison, judged } from "../comparison.js";
+import { comparison, judged, light, lightOf } from "../comparison.js";
 import { h, patch } from "../dom.js";
 import { ago, figure, whole } from "../format.js";
-import { light, lightOf } from "../light.js";
 
 const DRIFTS = { class_mean: "feature means", error_rate: "error rate", unlabelled: "before labels" };
 const NONE = "–";

@@ -1,13 +1,13 @@
 // The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
 
-import { json } from "../api.js";
+import { json, root } from "../api.js";
+import { copyButton } from "../copy.js";
 import { byId, fill, h, patch } from "../dom.js";
 import { whole } from "../format.js";
-import { askForKey } from "../key.js";
+import { askForKey, key } from "../key.js";
 import { poll, STATES } from "../poll.js";
 import { whenRead } from "../shell.js";
 import { newModel } from "./create.js";
-import { calls, firstModel, notice, nothingFound } from "./empty.js";
 import { List, speedText } from "./list.js";
 
 const LIMIT = 50;
@@ -15,6 +15,14 @@ const SEARCH_MS = 250;
 const TICK_MS = 1000;
 const SORTS = ["worst", "name", "rows", "updated"];
 const DURABILITY = { always: "At every write", everysec: "Every second" };
+const TAUGHT = { features: { outside: 4.5, wind: 2.0 }, label: 61.5, id: "mon-1" };
+const CALLS = [
+    ["Create a model: it only needs a task", " -X PUT", "models/boiler", { task: "regression" }],
+    ["Teach it: each labelled row is predicted first, then learned", "", "models/boiler/feedback", TAUGHT],
+    ["Ask it", "", "models/boiler/predict", { features: { outside: 5.0, wind: 2.0 } }],
+];
+const THREE = "Three calls make the first one. It appears on this page as soon as it exists.";
+const DEMO = "A separate service, with models on streams that drift and change their features:";
 /** The service in a line of figures: what each says, and whether that is wrong. */
 const FIGURES = [
     ["Service", ({ ready }) => (ready ? "Ready" : "Not ready"), ({ ready }) => !ready],
@@ -116,6 +124,53 @@ function instead() {
     if (view.search) return nothingFound(view.search, () => go({ search: "" }));
     return firstModel().catch(problemNotice);
 }
+
+/** The three calls, for a service without models; what a key may do decides whether they are shown. */
+async function firstModel() {
+    const { scope, models } = await json("key");
+    const none = models.length ? "This key covers no models yet" : "No models yet";
+    if (scope !== "admin") return notice(none, mayNot(scope));
+    const card = (title, ...children) =>
+        h("div.card.first", h("header", h("h2", title)), h("div.inside.stack", children));
+    const installed = h("p.muted.small", "If installed by make: .venv/bin/onepass demo.");
+    return h("div.stack",
+        card(none, h("p", h("button.button.primary", { type: "button", on: { click: newModel } }, "New model")),
+            h("p.muted", THREE), callList()),
+        card("Or watch some models at work", h("p.muted", DEMO), code("onepass demo"), installed),
+    );
+}
+
+/** The same calls for a service that has models, or why they are not for this key. */
+async function calls() {
+    const { scope } = await json("key");
+    return scope === "admin" ? callList() : h("p.muted", mayNot(scope));
+}
+
+function mayNot(scope) {
+    const may = scope === "read" ? "read" : "read and teach";
+    return `This key may ${may}; creating models needs a key with the scope admin.`;
+}
+
+/** A card in place of the list. */
+function notice(title, ...children) {
+    return h("div.card.empty.stack", title && h("h2", title), children.map((own) => h("div", own)));
+}
+
+/** What is shown where no name contains what was searched for; `clear` ends the search. */
+function nothingFound(search, clear) {
+    const button = h("button.button", { type: "button", on: { click: clear } }, "Show all models");
+    return notice(null, `No model’s name contains “${search}”.`, button);
+}
+
+function callList() {
+    const secret = key() === null ? "" : ' -H "Authorization: Bearer $ONEPASS_API_KEY"';
+    const text = (method, path, body) =>
+        `curl${method} ${new URL(path, root)}${secret} \\\n  --json '${JSON.stringify(body)}'`;
+    return h("ol.calls", CALLS.map(([said, ...call]) => h("li.stack.tight", h("span", said), code(text(...call)))));
+}
+
+/** Text with a button that copies it. */
+const code = (text) => h("div.code", h("pre", { tabindex: "0" }, text), copyButton());
 
 async function showCalls() {
     if (byId("calls").open) fill(byId("calls-inside"), await calls().catch(problemNotice));
