@@ -32,13 +32,6 @@ const ours = ({ React: { createElement: element } }) => ({
     statePlugins: { spec: { wrapSelectors: { allowTryItOutFor } } },
 });
 
-function followTheme() {
-    const page = document.documentElement;
-    const apply = () => { page.classList.toggle("dark-mode", page.dataset.theme === "dark"); };
-    new MutationObserver(apply).observe(page, { attributes: true, attributeFilter: ["data-theme"] });
-    apply();
-}
-
 const NAMES = [
     ["textarea.body-param__text", () => "Body"],
     ["select.examples-select-element", () => "Example"],
@@ -56,7 +49,6 @@ function nameControls() {
     for (const code of place.querySelectorAll("pre.microlight:not([tabindex])")) code.tabIndex = 0;
 }
 
-followTheme();
 new MutationObserver(nameControls).observe(place, { childList: true, subtree: true });
 const ui = globalThis.SwaggerUIBundle({
     url: new URL(place.dataset.document, location.href).href,

@@ -3,45 +3,30 @@
 import { byId } from "./dom.js";
 
 const NAME = "onepass.key";
-const at = (id) => byId(`key-${id}`);
+const dialog = byId("key-dialog");
 let asking = null;
+
+byId("key-forget").addEventListener("click", () => dialog.close("forget"));
+byId("key-cancel").addEventListener("click", () => dialog.close());
 
 /** The key, or null where none was given. */
 export const key = () => sessionStorage.getItem(NAME);
 
-function keep(secret) {
-    if (secret === null) sessionStorage.removeItem(NAME);
-    else sessionStorage.setItem(NAME, secret);
-    document.dispatchEvent(new CustomEvent("onepass:key"));
-}
-
 /** Ask for a key, once for all who ask meanwhile; resolves to whether there is another key than before. */
 export function askForKey(reason) {
-    asking ??= open(reason).finally(() => { asking = null; });
+    asking ??= answered(reason).finally(() => { asking = null; });
     return asking;
 }
 
-function open(reason) {
-    at("reason").textContent = reason;
-    at("input").value = "";
-    at("forget").hidden = key() === null;
-    at("dialog").showModal();
-    at("input").focus();
-    return new Promise((resolve) => {
-        const over = new AbortController();
-        const on = (id, event, changed, secret = () => null) => {
-            const handler = (happened) => {
-                happened.preventDefault();
-                over.abort();
-                at("dialog").close();
-                if (changed) keep(secret());
-                resolve(changed);
-            };
-            at(id).addEventListener(event, handler, { signal: over.signal });
-        };
-        on("form", "submit", true, () => at("input").value.trim());
-        on("forget", "click", true);
-        on("cancel", "click", false);
-        on("dialog", "cancel", false);
-    });
+async function answered(reason) {
+    byId("key-reason").textContent = reason;
+    byId("key-input").value = "";
+    byId("key-forget").hidden = key() === null;
+    dialog.returnValue = ""; // as Escape leaves it
+    dialog.showModal();
+    await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
+    if (dialog.returnValue === "forget") sessionStorage.removeItem(NAME);
+    if (dialog.returnValue === "use") sessionStorage.setItem(NAME, byId("key-input").value.trim());
+    byId("key-button").hidden = key() === null;
+    return dialog.returnValue !== "";
 }

@@ -9,7 +9,7 @@
         } catch {
             // Storage is switched off: the system decides.
         }
-        document.documentElement.dataset.theme = chosen || (system.matches ? "dark" : "light");
+        document.documentElement.classList.toggle("dark-mode", chosen ? chosen === "dark" : system.matches);
     };
     apply();
     system.addEventListener("change", apply);

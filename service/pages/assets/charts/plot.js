@@ -66,7 +66,7 @@ export class Plot {
         const on = { keydown: (event) => this.key(event), blur: () => this.plot?.setCursor(AWAY) };
         this.element = h("div.chart-plot", { ...how, on }, this.box, this.empty);
         new ResizeObserver(() => this.fit()).observe(this.element);
-        const theme = { attributes: true, attributeFilter: ["data-theme"] };
+        const theme = { attributes: true, attributeFilter: ["class"] };
         new MutationObserver(() => this.plot?.redraw(false, true)).observe(document.documentElement, theme);
     }
 
