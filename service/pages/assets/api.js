@@ -61,7 +61,7 @@ export async function request(path, { method = "GET", body, text, query, headers
     for (;;) {
         const used = key();
         const all = { ...json, ...headers, ...(used !== null && { Authorization: `Bearer ${used}` }) };
-        const response = await reach(address(path, query), { ...sent, headers: all });
+        const response = await fetch(address(path, query), { ...sent, headers: all }).catch(unreached);
         if (response.ok || response.status === 304) return response;
         const reason = used === null ? "This service needs a key." : UNKNOWN;
         const again = response.status === 401 && (key() !== used || (await askForKey(reason)));
@@ -74,13 +74,9 @@ async function problemOf(response) {
     return new Problem(await response.json().then((said) => ({ ...said, status }), () => ({ status, title })));
 }
 
-async function reach(url, how) {
-    try {
-        return await fetch(url, how);
-    } catch (error) {
-        if (error.name === "AbortError") throw error;
-        throw new Problem({ status: 0, detail: "The service cannot be reached." });
-    }
+function unreached(error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem({ status: 0, detail: "The service cannot be reached." });
 }
 
 /** The JSON of an answer; null of an empty one. Arguments and errors are those of request. */

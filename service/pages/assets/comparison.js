@@ -50,32 +50,24 @@ function atLeast(part) {
     return percent(part, part < 0.1 || (part > 0.99 && part < 1) ? 1 : 0);
 }
 
-/** What there is to say of a model, as GET /models has it: the first of what holds. */
+const FRESH = number(FRESH_ROWS);
+/** What there is to say of a model: a colour, a word and a sentence of the first that holds. */
 const LIGHTS = [
     ["bad", "Down", "It is out of service and answers nothing.", ({ phase }) => phase === "down"],
     ["", "New", "It has learned too few rows to be judged.", ({ found }) => !found || found.part === null],
     ["bad", "Poor", "It makes larger errors than the best simple rule.", ({ found }) => found.kind === "bad"],
     ["warn", "Changing", "Its features are being replaced.", ({ phase }) => phase !== "steady"],
-    [
-        "warn", "Drift", `Its data changed within the last ${number(FRESH_ROWS)} rows.`,
-        ({ drift, rows }) => drift && rows - drift.row < FRESH_ROWS,
-    ],
+    ["warn", "Drift", `Its data changed within the last ${FRESH} rows.`, ({ since }) => since < FRESH_ROWS],
     ["warn", "No gain", "It is no better than the best simple rule.", ({ found }) => found.kind === ""],
     ["warn", "Outdone", "A challenger predicts better and can be promoted.", ({ ahead }) => ahead > 0],
-    [
-        "good", "Good", `It beats the best simple rule; no drift in the last ${number(FRESH_ROWS)} rows.`,
-        () => true,
-    ],
+    ["good", "Good", `It beats the best simple rule; no drift in the last ${FRESH} rows.`, () => true],
 ];
 
-export function lightOf(model) {
+/** The light of a model, as GET /models has it: a badge, and the sentence in an element of its own. */
+export function light(model, sentenceIn) {
     const found = comparison(...judged(model).errors, model.rows);
-    const [kind, word, sentence] = LIGHTS.find(([, , , holds]) => holds({ ...model, found }));
-    return { kind, word, sentence };
-}
-
-/** The light as a badge. */
-export function light({ kind, word, sentence }) {
-    const how = { title: sentence };
-    return h(`span.badge.light${kind && `.${kind}`}`, how, h("span.light-dot", { "aria-hidden": "true" }), word);
+    const since = model.drift ? model.rows - model.drift.row : Infinity;
+    const [kind, word, sentence] = LIGHTS.find(([, , , holds]) => holds({ ...model, found, since }));
+    const dot = h("span.dot", { "aria-hidden": "true" });
+    return [h(`span.badge.light${kind && `.${kind}`}`, { title: sentence }, dot, word), h(sentenceIn, sentence)];
 }

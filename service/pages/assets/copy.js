@@ -1,15 +1,12 @@
-// Text that can be copied: it stands before its button.
+// Calls that can be copied, and that name the service as it is reached from here.
 
-import { h } from "./dom.js";
+import { root } from "./api.js";
 
 const SAID_MS = 1500;
+const SHOWN = /(?:http:\/\/)?localhost:8000/g;
 
-/** A button that copies the text before it. */
-export function copyButton() {
-    const button = h("button.button.small.copy", { type: "button" }, "Copy");
-    copies(button);
-    return button;
-}
+/** The service's address as a call needs it: without the slash at its end. */
+const here = root.href.replace(/\/$/, "");
 
 /** Let a button copy the text before it, or select it: over plain HTTP only this machine's own address may copy. */
 export function copies(button) {
@@ -24,4 +21,15 @@ export function copies(button) {
         }
         setTimeout(() => { button.textContent = "Copy"; }, SAID_MS);
     });
+}
+
+/** Make the calls within an element work here; `header` comes before the body of each. */
+export function callable(element, header = "") {
+    for (const call of element.querySelectorAll(".code")) {
+        const [text, button] = [call.querySelector("code"), call.querySelector(".copy")];
+        text.textContent = text.textContent.replace(SHOWN, here).replace(" \\\n", `${header} \\\n`);
+        copies(button);
+        button.hidden = false;
+    }
+    return element;
 }

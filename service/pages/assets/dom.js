@@ -3,7 +3,8 @@
 /**
  * An HTML element: h("div.card.wide", { id: "one" }, "text", h("p", "more")). What follows the tag and its classes are
  * attributes, where it is an object, and children: text stays text, null and false are left out. `on` holds listeners
- * by event, `data` values of data-*; null leaves an attribute out.
+ * by event, `data` values of data-*, `style` properties, `tone` the name of a colour of onepass.css; null leaves an
+ * attribute out. A button sends no form unless its type says so.
  */
 export const h = (tag, ...given) => made(document.createElement(tag.split(".", 1)[0]), tag, given);
 
@@ -15,13 +16,13 @@ export function s(tag, ...given) {
 function made(element, tag, [given, ...children]) {
     const [, ...classes] = tag.split(".");
     if (classes.length) element.setAttribute("class", classes.join(" "));
+    if (element.localName === "button") element.type = "button";
     if (given && Object.getPrototypeOf(given) === Object.prototype) assign(element, given);
     else put(element, [given]);
     put(element, children);
     return element;
 }
 
-/** An element of the template. */
 export const byId = (id) => document.getElementById(id);
 
 /** Put something else into an element, which comes back. */
@@ -42,13 +43,33 @@ export function placedAt(element, styles) {
 /** A name and its value, of a dl. */
 export const fact = (name, value, title) => h("div", h("dt", name), h("dd", { title }, value));
 
+/** A part that is folded away under its title. */
+export const folded = (title, inside, how = {}) => h("details.folded", how, h("summary", title), inside);
+
+/** A line of text that is entered as it is. */
+export const textInput = (how) => h("input", { type: "text", autocomplete: "off", spellcheck: "false", ...how });
+
+/** A select of pairs of value and text. */
+export function select(options, picked, how = {}) {
+    const option = ([value, text]) => h("option", { value: String(value), selected: value === picked }, text);
+    return h("select", how, options.map(option));
+}
+
+/** Open a dialog below its title; it leaves the page when it is closed. */
+export function openDialog(title, ...inside) {
+    const how = { "aria-labelledby": "dialog-title", on: { close: () => dialog.remove() } };
+    const dialog = h("dialog", how, h("div.stack", h("h2", { id: "dialog-title" }, title), inside));
+    document.body.append(dialog);
+    dialog.showModal();
+    return dialog;
+}
+
 /** One of a few, as a group of buttons: pairs of key and label; `offer` shows others, and which of them is picked. */
 export function choice(name, options, onPick) {
     const element = h("div.choice", { role: "group", "aria-label": name });
     const offer = (list, picked) => {
-        const how = (key) => ({ type: "button", data: { key }, "aria-pressed": String(key === picked) });
-        const button = ([key, label]) => h("button", { ...how(key), on: { click: () => onPick(key) } }, label);
-        patch(element, list.map(button));
+        const pressed = (key) => ({ "aria-pressed": String(key === picked), on: { click: () => onPick(key) } });
+        patch(element, list.map(([key, label]) => h("button", { data: { key }, ...pressed(key) }, label)));
     };
     offer(options, options[0]?.[0]);
     return { element, offer };
@@ -102,18 +123,14 @@ function renew(own, node) {
 
 const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "indeterminate", "selected", "open"]);
 
-function assign(element, given) {
-    for (const [key, value] of Object.entries(given)) {
+function assign(element, { on = {}, data = {}, style = {}, tone, ...given }) {
+    for (const [event, listener] of Object.entries(on)) element.addEventListener(event, listener);
+    for (const [name, value] of Object.entries(data)) if (value !== undefined) element.dataset[name] = value;
+    placedAt(element, tone ? { ...style, "--tone": `var(--${tone})` } : style);
+    for (const [name, value] of Object.entries(given)) {
         if (value === null || value === undefined) continue;
-        if (key === "on") {
-            for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
-        } else if (key === "data") {
-            for (const [name, own] of Object.entries(value)) if (own !== undefined) element.dataset[name] = own;
-        } else if (PROPERTIES.has(key)) {
-            element[key] = value;
-        } else {
-            element.setAttribute(key, value);
-        }
+        if (PROPERTIES.has(name)) element[name] = value;
+        else element.setAttribute(name, value);
     }
 }
 

@@ -41,7 +41,6 @@ export const whole = (value) => (Number.isFinite(value) ? WHOLE.format(value) : 
 /** A count: "1,204"; from a hundred thousand on "120.4K". */
 export const count = (value) => (Math.abs(value) >= 1e5 ? SHORT.format(value) : whole(value));
 
-/** Rows with their noun. */
 export const rowsText = (rows) => `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
 
 /** A number to three or four figures, whatever its size: "0.0123", "12.3", "4,810", "3.1e+12". */
@@ -70,7 +69,6 @@ export function signed(value) {
     return `${value > 0 ? "+" : value < 0 ? "−" : ""}${number(Math.abs(value))}`;
 }
 
-/** Bytes. */
 export function bytes(size) {
     if (size < 1024) return `${size} B`;
     return size < 1024 * 1024 ? `${(size / 1024).toFixed(1)} KiB` : `${(size / 1024 / 1024).toFixed(1)} MiB`;

@@ -12,6 +12,9 @@ byId("key-cancel").addEventListener("click", () => dialog.close());
 /** The key, or null where none was given. */
 export const key = () => sessionStorage.getItem(NAME);
 
+/** The header of a call in a shell, which holds no secret; empty where no key is used. */
+export const keyHeader = () => (key() === null ? "" : ' -H "Authorization: Bearer $ONEPASS_API_KEY"');
+
 /** Ask for a key, once for all who ask meanwhile; resolves to whether there is another key than before. */
 export function askForKey(reason) {
     asking ??= answered(reason).finally(() => { asking = null; });

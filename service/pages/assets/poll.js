@@ -1,9 +1,9 @@
 // What changes, as it changes: looked at again and again while somebody looks at the page.
 
 import { Problem } from "./api.js";
+import { byId } from "./dom.js";
 
-/** What pages call the states of a poll. */
-export const STATES = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Ended" };
+const STATES = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Ended" };
 
 const POLL_MS = 2000;
 const PAUSE_MAX_MS = 15_000;
@@ -36,6 +36,12 @@ export async function poll(look, { every = POLL_MS, signal = new AbortController
         const ms = (failures ? longer : every) - (performance.now() - begun);
         await pause(document.hidden ? null : ms, signal);
     }
+}
+
+/** Show in the head of a page how its poll is doing. */
+export function showState(state) {
+    byId("live").dataset.state = state;
+    byId("live-text").textContent = STATES[state];
 }
 
 /** Wait for so long, or for as long as the page is hidden; less where it is shown, or the network goes or is back. */

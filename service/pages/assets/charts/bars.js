@@ -1,7 +1,7 @@
 // Horizontal bars with their names and values as an HTML list; marks as small as a word, for tables: the interval of a
 // difference, and the course of a score without axes.
 
-import { h, placedAt, s } from "../dom.js";
+import { h, s } from "../dom.js";
 import { number } from "../format.js";
 
 /**
@@ -21,39 +21,38 @@ export function bars(list, { most, label, kind = "" }) {
 
 function bar({ name, value, text, tone, faded, note, goal }, { full, signed, noted }) {
     const share = (value ?? 0) / full;
-    const filled = signed ? track(Math.min(0.5, 0.5 + share / 2), Math.abs(share) / 2, tone) : track(0, share, tone);
-    if (goal !== undefined) filled.append(placedAt(h("span.bars-goal"), { left: `${(100 * goal) / full}%` }));
+    const mark = goal !== undefined && h("span.bars-goal", { style: { left: `${(100 * goal) / full}%` } });
     return h(`li.bars-row${faded ? ".bars-faded" : ""}`,
         h("span.bars-name", { title: name }, name),
-        filled,
+        signed ? signedTrack(share, tone) : track(0, share, tone, mark),
         h("span.bars-value", text ?? number(value)),
-        noted ? h("span.bars-note", { title: note }, note) : null,
+        noted && h("span.bars-note", { title: note }, note),
     );
 }
 
 /** A filled part of a bar, from 0 to 1. */
-export function track(from, part, tone = "tone-1") {
-    const styles = { left: `${100 * from}%`, width: `${100 * Math.min(1, part)}%` };
-    return h("span.bars-track", { "aria-hidden": "true" }, placedAt(h(`span.bars-fill.${tone}`), styles));
+export function track(from, part, tone = "series-1", ...marks) {
+    const style = { left: `${100 * from}%`, width: `${100 * Math.min(1, part)}%` };
+    return h("span.bars-track", { "aria-hidden": "true" }, h("span.bars-fill", { tone, style }), marks);
 }
+
+/** A bar that is filled from its middle, as far as a share from -1 to 1 says. */
+export const signedTrack = (share, tone) => track(Math.min(0.5, 0.5 + share / 2), Math.abs(share) / 2, tone);
 
 /** An interval around zero, a line from low to high with a dot at the mean; the axis ends at `reach` on both sides. */
 export function intervalMark({ low, mean, high }, reach) {
     const known = mean !== null && low !== null && high !== null;
     const words = known ? `${number(mean)}, from ${number(low)} to ${number(high)}` : "not known yet";
-    const element = h("span.interval", { role: "img", "aria-label": words }, h("span.interval-zero"));
-    if (!known) return element;
-    const tone = low > 0 ? "tone-good" : high < 0 ? "tone-bad" : "tone-base";
-    const at = (value) => Math.min(100, Math.max(0, 50 + (50 * value) / reach));
-    element.append(
-        placedAt(h(`span.interval-span.${tone}`), { left: `${at(low)}%`, width: `${at(high) - at(low)}%` }),
-        placedAt(h(`span.interval-mean.${tone}`), { left: `${at(mean)}%` }),
+    const tone = low > 0 ? "good" : high < 0 ? "bad" : "muted";
+    const at = (value) => `${Math.min(100, Math.max(0, 50 + (50 * value) / reach))}%`;
+    return h("span.interval", { role: "img", "aria-label": words },
+        known && h("span.interval-span", { tone, style: { left: at(low), right: at(-high) } }),
+        known && h("span.interval-mean", { tone, style: { left: at(mean) } }),
     );
-    return element;
 }
 
 /** A sparkline of values in order, where null is a gap; `label` stands in its place. */
-export function sparkline(values, { width, height, label, tone }) {
+export function sparkline(values, { width, height, label, tone = "series-1" }) {
     const known = values.filter(Number.isFinite);
     const [low, high] = [Math.min(...known), Math.max(...known)];
     const x = (at) => (1 + (at * (width - 4)) / Math.max(1, values.length - 1)).toFixed(1);
@@ -63,6 +62,6 @@ export function sparkline(values, { width, height, label, tone }) {
     );
     const last = values.at(-1);
     const dot = Number.isFinite(last) ? s("circle.chart-dot", { cx: x(values.length - 1), cy: y(last), r: 2 }) : null;
-    const how = { role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height };
-    return s(`svg.spark.${tone}`, how, s("path.spark-line", { d: path.join("") }), dot);
+    const how = { role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height, tone };
+    return s("svg.spark", how, s("path.spark-line", { d: path.join("") }), dot);
 }

@@ -1,6 +1,6 @@
 // What stands around every chart: its title, the legend, and the numbers behind it as a table, CSV and JSON.
 
-import { h, patch } from "../dom.js";
+import { fill, h, patch } from "../dom.js";
 import { number } from "../format.js";
 
 /** A figure with a title, a place for the chart and its numbers one click away. */
@@ -13,15 +13,15 @@ export class Frame {
      */
     constructor({ title, note = "", file, numbers, plain = false, tools = [] }) {
         Object.assign(this, { title, file, numbers });
-        this.noteText = h("p.chart-note", { hidden: !note }, note);
-        this.body = h("div.chart-body");
+        this.noteText = h("p.chart-note.optional", note);
+        this.body = h("div");
         this.legend = h("div.chart-legend", { hidden: true });
         const region = { hidden: true, tabindex: "0", role: "region", "aria-label": `${title}, as a table` };
         this.table = h("div.chart-table", region);
         this.element = h("figure.chart",
             h(`figcaption.chart-head${tools.length ? ".chart-head-tools" : ""}`,
                 h(`h3.${plain ? "visually-hidden" : "chart-title"}`, title),
-                h("div.chart-actions", h("div.chart-tools", tools), this.downloads()),
+                h("div.chart-actions", h("div.chart-tools.optional", tools), this.downloads()),
                 this.noteText,
             ),
             this.legend,
@@ -31,26 +31,27 @@ export class Frame {
     }
 
     downloads() {
-        const tool = (label, click, more) => h("button.chart-tool", { type: "button", on: { click }, ...more }, label);
-        const as = (kind, write) => tool(kind, write, { "aria-label": `${this.title}: numbers as ${kind}` });
-        this.tableButton = tool("Table", () => this.toggleTable(), { "aria-expanded": "false" });
+        const tool = (label, how, click) => h("button.chart-tool", { ...how, on: { click } }, label);
+        const download = (kind, type, write) => {
+            const file = `${this.file}.${kind.toLowerCase()}`;
+            const save = () => saveAs(file, new Blob([write(this.numbers())], { type }));
+            return tool(kind, { "aria-label": `${this.title}: numbers as ${kind}` }, save);
+        };
+        const toggle = () => {
+            this.table.hidden = !this.table.hidden;
+            table.ariaExpanded = String(!this.table.hidden);
+            this.refreshTable();
+        };
+        const table = tool("Table", { "aria-expanded": "false" }, toggle);
         return h("div.chart-downloads", { role: "group", "aria-label": `${this.title}: numbers` },
-            this.tableButton,
-            as("CSV", () => save(`${this.file}.csv`, csv(this.numbers()), "text/csv")),
-            as("JSON", () => save(`${this.file}.json`, this.json(), "application/json")),
+            table,
+            download("CSV", "text/csv", csv),
+            download("JSON", "application/json", json),
         );
     }
 
-    json() {
-        const { columns, rows, json } = this.numbers();
-        const records = json ?? rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
-        return `${JSON.stringify(records, null, 1)}\n`;
-    }
-
-    /** Another sentence below the title. */
     note(note) {
-        if (this.noteText.textContent !== note) this.noteText.textContent = note;
-        this.noteText.hidden = !note;
+        fill(this.noteText, note);
     }
 
     /** Show something else in place of the chart; elements that are alike stay. */
@@ -59,17 +60,10 @@ export class Frame {
         this.refreshTable();
     }
 
-    toggleTable() {
-        this.table.hidden = !this.table.hidden;
-        this.tableButton.setAttribute("aria-expanded", String(!this.table.hidden));
-        this.refreshTable();
-    }
-
-    /** Write the table again, where it is open. */
     refreshTable() {
         if (this.table.hidden) return;
         const { columns, rows } = this.numbers();
-        patch(this.table, tableOf(this.title, columns, rows));
+        patch(this.table, tableOf(this.title, columns, rows, ".dense"));
     }
 }
 
@@ -77,7 +71,7 @@ export class Frame {
  * A table: a caption for those who do not see it, heads of columns (an empty one has no name), and rows, each made
  * already or a list of its cells or of what these hold; `kind`: classes behind dots.
  */
-export function tableOf(caption, heads, rows, kind = "") {
+function tableOf(caption, heads, rows, kind = "") {
     const ofNumbers = (cell) => typeof cell === "number" || Boolean(cell?.classList?.contains("num"));
     const numeric = heads.map((_, at) => rows.some((row) => ofNumbers((row.cells ?? row)[at])));
     const cell = (own, at) => (own instanceof Node ? own : h(numeric[at] ? "td.num" : "td", shown(own)));
@@ -89,9 +83,10 @@ export function tableOf(caption, heads, rows, kind = "") {
     );
 }
 
-/** A box in which a wide table scrolls: a region with a name, which can be reached by keyboard. */
-export function scrolled(label, table, kind = "") {
-    return h(`div.scroll${kind}`, { tabindex: "0", role: "region", "aria-label": label }, table);
+/** A table in a box in which it scrolls where it is wide: a region with a name, which can be reached by keyboard. */
+export function scrolledTable(caption, heads, rows, kind = "", box = "") {
+    const how = { tabindex: "0", role: "region", "aria-label": caption };
+    return h(`div.scroll${box}`, how, tableOf(caption, heads, rows, kind));
 }
 
 /** The head of a row: a name that is cut where it is long, and whole as its title. */
@@ -122,7 +117,11 @@ function csv({ columns, rows }) {
     return [columns, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
-const save = (name, text, type) => saveAs(name, new Blob([text], { type }));
+/** A record for each row, unless the numbers say what their JSON is. */
+function json({ columns, rows, json: own }) {
+    const records = own ?? rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
+    return `${JSON.stringify(records, null, 1)}\n`;
+}
 
 /** Let the browser save a file. */
 export function saveAs(name, blob) {

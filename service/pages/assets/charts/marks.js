@@ -2,9 +2,8 @@
 // apart. Labels never overlap: a mark finds room in one of two lanes, or joins its neighbour. Promotions have a lane of
 // their own, above all others.
 
-import { h, placedAt } from "../dom.js";
+import { h } from "../dom.js";
 
-/** The height of a lane. */
 export const LANE = 24;
 const LANES = 2;
 const GAP = 6;
@@ -56,8 +55,9 @@ export function chipButtons(chips, onPick) {
         const places = marks.map(({ x }) => x).join(" ");
         const data = { kind, rows: places, key: `${places} ${label} ${lane}` };
         const on = { click: () => onPick(marks, button) };
-        const how = { type: "button", data, "aria-label": `${label}, ${where}: show what happened`, on };
+        const style = { left, top: LANE * lane, width };
+        const how = { data, "aria-label": `${label}, ${where}: show what happened`, on, style };
         const button = h("button.chip", how, h("span.chip-dot", { "aria-hidden": "true" }), label);
-        return placedAt(button, { left, top: LANE * lane, width });
+        return button;
     });
 }

@@ -7,11 +7,11 @@ import { count, figure, number } from "../format.js";
 /** Colours of both themes are resolved by an element that has them. */
 const probe = document.body.appendChild(h("span", { hidden: true }));
 const AWAY = { left: -10, top: -10 };
+const PLAIN = { legend: { show: false }, cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } } };
 
-/** A colour of onepass.css: that of a name, or of a tone, "tone-1" to "tone-8" or "tone-base". */
+/** A colour of onepass.css, by its name: "series-1" to "series-8", "muted". */
 export function colour(name) {
-    const property = name === "tone-base" ? "muted" : name.replace("tone", "series");
-    probe.style.color = `var(--${property})`;
+    probe.style.color = `var(--${name})`;
     return getComputedStyle(probe).color;
 }
 
@@ -46,22 +46,25 @@ export function powersOfTen(_, splits) {
     return splits.filter(power).length > 1 ? splits.map((value) => (power(value) ? value : null)) : splits;
 }
 
+/** A piece of a line, before its name. */
+export const keyLine = ({ tone, stroke = "solid" }) =>
+    h(`span.key-line.key-${stroke}`, { tone, "aria-hidden": "true" });
+
 /** A line of the box of values: its key, name and value. */
-export function valueLine({ name, tone, dashed, reference }, value) {
+export function valueLine(line, value) {
     return h("div.crosshair-value",
-        h(`span.key-line.${tone}${reference ? ".key-reference" : dashed ? ".key-dashed" : ""}`),
-        h("span.crosshair-name", name),
+        keyLine(line),
+        h("span.crosshair-name", line.name),
         h("span.crosshair-number", typeof value === "string" ? value : number(value, 4)),
     );
 }
 
-/** The place of a plot. */
 export class Plot {
     /** `values`: what the box says of the point at an index; `square`: a width that is not exceeded, and the height. */
     constructor(title, { values, square }) {
         Object.assign(this, { values, square });
         this.box = h("div.crosshair-box", { hidden: true, "aria-live": "polite" });
-        this.empty = h("p.chart-empty", { hidden: true });
+        this.empty = h("p.chart-empty.optional");
         const how = { tabindex: "0", role: "group", "aria-label": `${title}: arrow keys show values` };
         const on = { keydown: (event) => this.key(event), blur: () => this.plot?.setCursor(AWAY) };
         this.element = h("div.chart-plot", { ...how, on }, this.box, this.empty);
@@ -79,34 +82,23 @@ export class Plot {
             this.plot?.destroy();
             this.plot = null;
         }
-        Object.assign(this, { form, options, data, height, said });
-        this.empty.textContent = empty;
-        this.empty.hidden = !empty;
+        const hooks = { ...options.hooks, setCursor: [(plot) => this.read(plot)] };
+        Object.assign(this, { form, options: { ...PLAIN, ...options, hooks }, data, height, said });
+        fill(this.empty, empty);
         this.plot?.setData(data);
         this.fit();
     }
 
-    /** Fill the width that there is. */
     fit() {
         const width = Math.min(this.element.clientWidth, this.square ?? Infinity);
         if (!width || !this.options) return;
         const height = this.square ? width : this.height;
-        if (!this.plot) this.plot = new globalThis.uPlot(this.whole({ width, height }), this.data, this.element);
+        const whole = () => ({ ...this.options, width, height });
+        if (!this.plot) this.plot = new globalThis.uPlot(whole(), this.data, this.element);
         else if (this.plot.width !== width || this.plot.height !== height) this.plot.setSize({ width, height });
         const { canvas } = this.plot.ctx;
         canvas.setAttribute("role", "img");
         canvas.setAttribute("aria-label", this.said);
-    }
-
-    whole(size) {
-        const { hooks = {}, ...options } = this.options;
-        return {
-            ...size,
-            legend: { show: false },
-            cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-            ...options,
-            hooks: { ...hooks, setCursor: [(plot) => this.read(plot)] },
-        };
     }
 
     key(event) {

@@ -10,26 +10,24 @@ const SIDE_MAX = 320;
 const [ROWS_LEAST, PART_LEAST] = [10, 0.01];
 const LEVELS = [0, 0.25, 0.5, 0.75, 1];
 
-/** A diagram of `reliability` of the metrics. */
-export class ReliabilityChart {
+export class ReliabilityChart extends Frame {
     constructor({ note, file }) {
+        super({ title: "Reliability", note, file, numbers: () => this.allNumbers() });
         this.bins = [];
-        this.frame = new Frame({ title: "Reliability", note, file, numbers: () => this.numbers() });
-        this.element = this.frame.element;
-        this.plot = new Plot("Reliability", { values: (at) => this.values(at), square: SIDE_MAX });
-        fill(this.frame.body, this.plot.element);
+        this.plot = new Plot(this.title, { values: (at) => this.values(at), square: SIDE_MAX });
+        fill(this.body, this.plot.element);
     }
 
     /** Show other bins, each with `mean`, `share` and `rows`, by their means, rising. */
     update(bins = []) {
+        const all = bins.reduce((sum, { rows }) => sum + rows, 0);
         this.bins = bins;
-        const all = this.bins.reduce((sum, { rows }) => sum + rows, 0);
-        this.telling = this.bins.filter(({ rows }) => rows >= ROWS_LEAST && rows >= PART_LEAST * all);
-        const xs = [0, ...this.bins.map(({ mean }) => mean), 1];
-        const line = this.bins.map((bin) => (this.telling.includes(bin) ? bin.share : undefined));
+        this.telling = new Set(bins.filter(({ rows }) => rows >= ROWS_LEAST && rows >= PART_LEAST * all));
+        const xs = [0, ...bins.map(({ mean }) => mean), 1];
+        const line = bins.map((bin) => (this.telling.has(bin) ? bin.share : undefined));
         const data = [xs, xs, [null, ...line, null]];
         this.plot.show({ form: "reliability", options: this.options(), data, said: this.description() });
-        this.frame.refreshTable();
+        this.refreshTable();
     }
 
     options() {
@@ -45,9 +43,9 @@ export class ReliabilityChart {
             series: [
                 {},
                 { stroke: () => colour("muted"), width: 1.25, dash: [1.5, 3.5], points },
-                { stroke: () => colour("tone-1"), width: 1.75, points },
+                { stroke: () => colour("series-1"), width: 1.75, points },
             ],
-            cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+            cursor: { y: false, drag: { x: false, y: false }, points },
             hooks: { draw: [(plot) => this.drawDots(plot)] },
         };
     }
@@ -58,44 +56,41 @@ export class ReliabilityChart {
         ctx.save();
         ctx.lineWidth = devicePixelRatio;
         for (const bin of this.bins) {
-            const telling = this.telling.includes(bin);
-            const [x, y] = [valToPos(bin.mean, "x", true), valToPos(bin.share, "y", true)];
-            ctx.strokeStyle = ctx.fillStyle = colour(telling ? "tone-1" : "muted");
+            const telling = this.telling.has(bin);
+            const x = valToPos(bin.mean, "x", true);
+            ctx.strokeStyle = ctx.fillStyle = colour(telling ? "series-1" : "muted");
             ctx.beginPath();
-            if (telling) {
-                ctx.moveTo(x, valToPos(bin.mean, "y", true));
-                ctx.lineTo(x, y);
-                ctx.stroke();
-            }
-            ctx.beginPath();
-            ctx.arc(x, y, devicePixelRatio * (telling ? 3 + 6 * Math.sqrt(bin.rows / most) : 2.5), 0, 2 * Math.PI);
+            if (telling) ctx.moveTo(x, valToPos(bin.mean, "y", true));
+            const radius = devicePixelRatio * (telling ? 3 + 6 * Math.sqrt(bin.rows / most) : 2.5);
+            ctx.arc(x, valToPos(bin.share, "y", true), radius, Math.PI / 2, 2.5 * Math.PI);
+            ctx.stroke();
             if (telling) ctx.fill();
-            else ctx.stroke();
         }
         ctx.restore();
     }
 
     values(at) {
         const bin = this.bins[at - 1];
-        if (!bin) return [h("div.crosshair-row", "the diagonal: promises hold")];
-        const line = (name, value, tone) => valueLine({ name, tone }, value);
-        const shown = [line("said", number(bin.mean), "tone-base"), line("right", number(bin.share), "tone-1")];
-        return [h("div.crosshair-row", rowsText(bin.rows)), shown];
+        if (!bin) return h("div.muted", "the diagonal: promises hold");
+        return [
+            h("div.muted", rowsText(bin.rows)),
+            valueLine({ name: "said", tone: "muted" }, number(bin.mean)),
+            valueLine({ name: "right", tone: "series-1" }, number(bin.share)),
+        ];
     }
 
     description() {
-        const { title } = this.frame;
-        if (!this.bins.length) return `${title}: no rows yet`;
-        if (!this.telling.length) return `${title}: too few rows yet`;
+        if (!this.bins.length) return `${this.title}: no rows yet`;
+        if (!this.telling.size) return `${this.title}: too few rows yet`;
         const gap = ({ mean, share }) => Math.abs(mean - share);
-        const far = this.telling.reduce((worst, bin) => (gap(bin) > gap(worst) ? bin : worst));
+        const [far] = [...this.telling].sort((one, other) => gap(other) - gap(one));
         return (
-            `${title}: ${this.telling.length} steps of probability; furthest from the diagonal ` +
+            `${this.title}: ${this.telling.size} steps of probability; furthest from the diagonal ` +
             `${number(far.mean)} predicted, ${number(far.share)} correct, of ${rowsText(far.rows)}`
         );
     }
 
-    numbers() {
+    allNumbers() {
         const rows = this.bins.map((own) => [own.mean, own.share, own.rows]);
         return { columns: ["mean probability", "share right", "rows"], rows, json: this.bins };
     }

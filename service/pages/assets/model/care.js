@@ -5,7 +5,10 @@ import { saveAs } from "../charts/frame.js";
 import { fill, h } from "../dom.js";
 import { actionButton, confirmed, needing, sayer, tell } from "./actions.js";
 
-const KEPT = "Configuration, features in use and ids stay. Restoring one of its snapshots brings it back.";
+const FORGOTTEN = [
+    "The model forgets every row it has learned; its metrics start again.",
+    "Configuration, features in use and ids stay. Restoring one of its snapshots brings it back.",
+];
 const GONE = "Its rows, metrics, snapshots and challengers go with it. Only an export brings them back.";
 
 export function care(model, place) {
@@ -16,10 +19,8 @@ export function care(model, place) {
         tell(said, "Saved. PUT /models/NAME/state, or onepass import, makes a model of it.");
     };
     const reset = async () => {
-        const text = ["The model forgets every row it has learned; its metrics start again.", KEPT];
-        if (!(await confirmed({ title: `Reset ${model.name}?`, text, action: "Reset" }))) return;
-        await json(model.path("reset"), { method: "POST" });
-        await model.refresh("model", "features", "challengers");
+        if (!(await confirmed({ title: `Reset ${model.name}?`, text: FORGOTTEN, action: "Reset" }))) return;
+        await model.change("reset", { method: "POST" }, "model", "features", "challengers");
         tell(said, "The model has forgotten what it had learned.");
     };
     const remove = async () => {

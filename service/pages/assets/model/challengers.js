@@ -2,39 +2,39 @@
 
 import { json } from "../api.js";
 import { intervalMark, sparkline } from "../charts/bars.js";
-import { Frame, numbersAt, scrolled, tableOf } from "../charts/frame.js";
+import { Frame, numbersAt, scrolledTable } from "../charts/frame.js";
 import { LineChart } from "../charts/line.js";
-import { fact, fill, h } from "../dom.js";
+import { fact, fill, folded, h, textInput } from "../dom.js";
 import { number, rowsText, signed } from "../format.js";
 import { acting, actionButton, actionForm, confirmed, needing, sayer, tell } from "./actions.js";
-import { answered, entered, entry, field } from "./fields.js";
+import { NAME, answered, entered, entry, field } from "./fields.js";
 import { SCORES, scoreOf } from "./words.js";
 
 const COMPARED = ["mean", "low", "high", "rows"].map((name) => `difference.${name}`);
 const COLUMNS = ["name", "config.algorithm", "rows", "since_version", ...COMPARED, "promote"];
-/** What a challenger may be called. */
-const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
+const AUTO = "Is promoted automatically once its interval is above zero";
+const NOTE = "Over the window, on the same rows.";
 /** Rows a challenger is compared on before it is promoted without force. */
 const ROWS_MIN = 200;
+const DELETED = [
+    "This deletes everything it has learned.",
+    "The service first writes a snapshot; restoring it brings back the whole model as it is now.",
+];
 
 export function challengers(model, place) {
     const said = sayer();
+    const file = `${model.name}-challengers`;
     const numbers = () => numbersAt(model.docs.challengers?.challengers ?? [], COLUMNS);
-    const frame = new Frame({ title: "Paired difference", file: `${model.name}-challengers`, numbers });
-    const chart = new LineChart({
-        title: "Score compared with the challengers",
-        note: "Over the window, on the same rows.",
-        file: `${model.name}-challengers-score`,
-        height: 220,
-    });
+    const frame = new Frame({ title: "Paired difference", file, numbers });
+    const title = "Score compared with the challengers";
+    const chart = new LineChart({ title, note: NOTE, file: `${file}-score`, height: 220 });
     const form = challengerForm(model, JSON.parse(place.dataset.schema));
     fill(place, said, frame.element, chart.element, needing("admin", form));
-    model.when(["challengers", "model", "metrics"], ({ challengers: shown, model: { config }, metrics }) => {
+    model.when(["challengers", "model"], ({ challengers: shown, model: { config }, metrics }) => {
         const [first] = shown.challengers;
         const key = scoreOf(config.task);
         frame.note(first ? noteOf(config, first.difference) : "");
-        const none = h("p.muted", "There are no challengers.");
-        frame.show(first ? table(model, shown, metrics, { key, said }) : none);
+        frame.show(first ? table(model, shown, key, said) : h("p.muted", "There are no challengers."));
         chart.element.hidden = !first;
         if (first) chart.update(linesOf(shown, key, metrics));
     });
@@ -52,96 +52,81 @@ function noteOf({ task, class_costs: costs }, { confidence }) {
 /** A confidence as it is said: 95 %, 97.5 %. */
 const percent = (confidence) => `${Number((100 * confidence).toFixed(2))} %`;
 
-function table(model, { champion, challengers: all }, metrics, { key, said }) {
-    const ends = all.flatMap(({ difference: { low, high } }) => [Math.abs(low ?? 0), Math.abs(high ?? 0)]);
-    const reach = Math.max(...ends, 1e-12);
-    const scores = (own, name, tone) => [
-        h("td.num", number(own.window[key]), h("span.sub", `${number(own.overall[key])} over all rows`)),
-        h("td", course(own, key, name, tone)),
-    ];
+/** How far the axis of intervals goes. */
+const reachOf = (all) => Math.max(1e-12, ...all.flatMap(({ low, high }) => [Math.abs(low ?? 0), Math.abs(high ?? 0)]));
+
+function table(model, { champion, challengers: all }, key, said) {
+    const { metrics } = model.docs;
+    const reach = reachOf(all.map(({ difference }) => difference));
+    const scores = ({ window, overall, history }, name, tone) => {
+        const label = `${SCORES[key]} of ${name} over rows`;
+        const course = sparkline(history.map((point) => point[key] ?? null), { label, width: 84, height: 26, tone });
+        const whole = h("span.sub", `${number(overall[key])} over all rows`);
+        return [h("td.num", number(window[key]), whole), h("td", course)];
+    };
+    const promotes = ({ promote }) =>
+        promote === "auto" && h("span.badge.accent", { title: AUTO }, "promotes itself");
     const within = ({ rows, low, high }) => (low === null ? rowsText(rows) : `${signed(low)} to ${signed(high)}`);
     const name = h("th", { scope: "row" }, h("span.unbroken", "This model"), h("span.sub", champion.algorithm));
-    const championRow = [name, metrics.rows, ...scores(metrics, "the model", "tone-1"), "", "", ""];
+    const championRow = [name, metrics.rows, ...scores(metrics, "the model", "series-1"), "", "", ""];
     const challengerRow = (own, at) =>
         h("tr", { data: { challenger: own.name, key: `${own.name} ${own.since_version}` } },
             h("th", { scope: "row" }, own.name, " ", promotes(own), h("span.sub", own.config.algorithm)),
             h("td.num", number(own.rows), h("span.sub", `since version ${number(own.since_version)}`)),
             scores(own.metrics, own.name, toneOf(at)),
             h("td.interval-cell", intervalMark(own.difference, reach)),
-            h("td.num.interval-text", signed(own.difference.mean), h("span.sub", within(own.difference))),
-            h("td", h("div.row.nowrap.needs-admin", promoteButton(model, own, said), deleteButton(model, own, said))),
+            h("td.num", signed(own.difference.mean), h("span.sub", within(own.difference))),
+            h("td", h("div.row.nowrap.needs-admin", buttons(model, own, said))),
         );
     const heads = ["Challenger", "Rows", SCORES[key], "Course", "Around zero", "Difference", ""];
     const caption = "Challengers and their paired difference to the model";
-    const rows = [championRow, ...all.map(challengerRow)];
-    return scrolled("Challengers", tableOf(caption, heads, rows, ".challengers"));
+    return scrolledTable(caption, heads, [championRow, ...all.map(challengerRow)], ".challengers");
 }
 
 /** The colour of a challenger, in its line and in its row. */
-const toneOf = (at) => `tone-${2 + (at % 7)}`;
+const toneOf = (at) => `series-${2 + (at % 7)}`;
 
-/** The window's score over rows, as small as a word. */
-function course(metrics, key, name, tone) {
-    const values = metrics.history.map((point) => point[key] ?? null);
-    return sparkline(values, { label: `${SCORES[key]} of ${name} over rows`, width: 84, height: 26, tone });
-}
-
-function promotes({ promote }) {
-    const title = "Is promoted automatically once its interval is above zero";
-    return promote === "auto" ? h("span.badge.accent", { title }, "promotes itself") : null;
-}
-
-function promoteButton(model, { name }, said) {
-    const action = async () => {
-        // The button outlives the document that it was drawn from.
+/** What can be done with a challenger; buttons outlive the document that they were drawn from. */
+function buttons(model, { name }, said) {
+    const path = `challengers/${encodeURIComponent(name)}`;
+    const promote = async () => {
         const own = model.docs.challengers.challengers.find((one) => one.name === name);
-        const { difference, config, rows } = own;
+        const { difference } = own;
         const force = name !== "previous" && (difference.rows < ROWS_MIN || !(difference.low > 0));
-        const learned = model.docs.model.info.learner_rows ?? model.docs.model.rows;
-        const then =
-            `${name} (${config.algorithm}) answers from then on; the present learner continues as the challenger ` +
-            '"previous". All differences restart from zero. The service first writes a snapshot.';
-        const basis = compared(name, { rows, learned, force }, difference);
-        const text = force ? [basis, unproven(name), then] : [basis, then];
-        const label = force ? "Promote anyway" : "Promote";
-        if (!(await confirmed({ title: `Promote ${name}?`, text, action: label, danger: force }))) return;
-        const body = force ? { force } : undefined;
-        await json(model.path(`challengers/${encodeURIComponent(name)}/promote`), { method: "POST", body });
-        await model.refresh("model", "challengers");
+        const question = { title: `Promote ${name}?`, text: promotion(own, model.docs.model, force), danger: force };
+        if (!(await confirmed({ ...question, action: force ? "Promote anyway" : "Promote" }))) return;
+        const how = { method: "POST", body: force ? { force } : undefined };
+        await model.change(`${path}/promote`, how, "model", "challengers");
     };
-    return actionButton("Promote", action, { kind: ".small", said, name: `Promote ${name}` });
+    const remove = async () => {
+        const question = { title: `Delete challenger ${name}?`, text: DELETED, action: "Delete" };
+        if (await confirmed(question)) await model.change(path, { method: "DELETE" }, "challengers");
+    };
+    return [
+        actionButton("Promote", promote, { kind: ".small", said, name: `Promote ${name}` }),
+        actionButton("Delete", remove, { kind: ".small.danger", said, name: `Delete challenger ${name}` }),
+    ];
 }
 
-/** Why a challenger is promoted by force only. */
-const unproven = (name) =>
-    h("p.notice.bad", `${name} is not proven to be better: that takes ${ROWS_MIN} rows and an interval above zero.`);
-
-/** What a promotion is decided by: the rows that both have learned, and the interval of their difference. */
-function compared(name, { rows: own, learned, force }, difference) {
+/** What a promotion does, and what it is decided by: the rows both have learned, the interval of their difference. */
+function promotion({ name, config, rows: own, difference }, { rows: all, info }, force) {
     const { rows, mean, low, high, confidence } = difference;
     const known = low !== null && high !== null;
     const said = known ? `${signed(mean)} (${signed(low)} to ${signed(high)})` : "not known yet";
-    const reach = Math.max(Math.abs(low ?? 0), Math.abs(high ?? 0), 1e-12);
-    return h("dl.facts.wide-facts",
-        fact(`Learned by ${name}`, rowsText(own)),
-        fact("Learned by the model", rowsText(learned)),
-        fact("Compared", rowsText(rows)),
-        fact(`Difference and its ${percent(confidence)} interval`, [
-            h(force ? "strong.bad" : "strong.good", said), known && intervalMark(difference, reach),
-        ]),
-    );
-}
-
-function deleteButton(model, { name }, said) {
-    const gone = "This deletes everything it has learned.";
-    const back = "The service first writes a snapshot; restoring it brings back the whole model as it is now.";
-    const action = async () => {
-        const question = { title: `Delete challenger ${name}?`, text: [gone, back], action: "Delete" };
-        if (!(await confirmed(question))) return;
-        await json(model.path(`challengers/${encodeURIComponent(name)}`), { method: "DELETE" });
-        await model.refresh("challengers");
-    };
-    return actionButton("Delete", action, { kind: ".small.danger", said, name: `Delete challenger ${name}` });
+    const unproven = `${name} is not proven to be better: that takes ${ROWS_MIN} rows and an interval above zero.`;
+    return [
+        h("dl.facts.wide-facts",
+            fact(`Learned by ${name}`, rowsText(own)),
+            fact("Learned by the model", rowsText(info.learner_rows ?? all)),
+            fact("Compared", rowsText(rows)),
+            fact(`Difference and its ${percent(confidence)} interval`, [
+                h(force ? "strong.bad" : "strong.good", said), known && intervalMark(difference, reachOf([difference])),
+            ]),
+        ),
+        force && h("p.notice.bad", unproven),
+        `${name} (${config.algorithm}) answers from then on; the present learner continues as the challenger ` +
+            '"previous". All differences restart from zero. The service first writes a snapshot.',
+    ];
 }
 
 function linesOf({ champion, challengers: all }, key, metrics) {
@@ -150,7 +135,7 @@ function linesOf({ champion, challengers: all }, key, metrics) {
     const line = ({ name, config, metrics: own }, at) => {
         return { key: name, name: named(name, config), tone: toneOf(at), dashed: at >= 7, points: points(own) };
     };
-    const own = { key: " model", name: named("The model", champion), tone: "tone-1", points: points(metrics) };
+    const own = { key: " model", name: named("The model", champion), tone: "series-1", points: points(metrics) };
     const series = [own, ...all.map(line)];
     const shares = key === "accuracy";
     const values = series.flatMap(({ points: one }) => one.map(([, value]) => value)).filter((value) => value > 0);
@@ -161,29 +146,25 @@ function linesOf({ champion, challengers: all }, key, metrics) {
 /** The form, folded away until it is asked for; the schema is of the body that it sends. */
 function challengerForm(model, { properties }) {
     const said = sayer();
-    const text = { type: "text", autocomplete: "off", spellcheck: "false" };
-    const name = h("input", { ...text, required: "", pattern: NAME, placeholder: "candidate" });
-    const place = h("div.stack");
-    let offered = [];
-    let entries = {};
+    const name = textInput({ required: "", pattern: NAME, placeholder: "candidate" });
+    const place = h("div.form-grid");
+    const submit = h("button.button.primary", { type: "submit" }, "Add challenger");
+    let [offered, entries] = [[], {}];
     /** Draw the fields, for an algorithm and its parameters. */
     const draw = (picked) => {
         const own = offered.find(({ id }) => id === picked) ?? offered[0];
         const algorithm = { ...properties.algorithm, enum: offered.map(({ id }) => id), description: own.summary };
-        const { description } = properties.params;
         entries = {
             algorithm: entry("algorithm", algorithm, { value: own.id }),
             promote: entry("promote", properties.promote),
-            params: entry("params", { ...own.params, description }),
+            params: entry("params", { ...own.params, description: properties.params.description }),
         };
         entries.algorithm.element.addEventListener("change", () => {
             draw(entries.algorithm.value());
             entries.algorithm.element.querySelector("select").focus();
         });
-        const shown = Object.values(entries).map(({ element }) => element);
-        fill(place, h("div.form-grid", field("Name", name, { path: "name" }), shown));
+        fill(place, field("Name", name, { path: "name" }), Object.values(entries).map(({ element }) => element));
     };
-    const submit = h("button.button.primary", { type: "submit" }, "Add challenger");
     const send = async () => {
         const body = entered(Object.entries(entries));
         const to = model.path(`challengers/${encodeURIComponent(name.value)}`);
@@ -193,14 +174,13 @@ function challengerForm(model, { properties }) {
         draw();
         await model.refresh("challengers");
     };
-    const form = actionForm(".stack", submit, send, said, place, said, h("div.row", submit));
-    const folded = h("details.folded", h("summary", "Add a challenger"), form);
     const offer = async () => {
         const { task, algorithm: own } = model.docs.model.config;
         const fine = ({ id, tasks }) => tasks.includes(task) && (id !== "sparse_dfop" || own === id);
         offered = (await json("algorithms")).algorithms.filter(fine);
         draw();
     };
-    folded.addEventListener("toggle", () => folded.open && !offered.length && acting(submit, offer, said));
-    return folded;
+    const form = actionForm(".stack", submit, send, said, place, said, h("div.row", submit));
+    const toggle = ({ target }) => target.open && !offered.length && acting(submit, offer, said);
+    return folded("Add a challenger", form, { on: { toggle } });
 }

@@ -1,6 +1,6 @@
 // The documents of one model as they are now, looked at every two seconds, and who is told when one of them changes.
 
-import { request } from "../api.js";
+import { json, request } from "../api.js";
 import { poll } from "../poll.js";
 
 /** Where each document is. */
@@ -21,12 +21,10 @@ const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m", "sparse_df
 const SPEED_MS = 10_000;
 const REDRAWN_MS = 10_000;
 
-/** A model and its documents. */
 export class ModelDocuments {
-    /** @param {string} name of the model */
+    /** `whole`: whether the last look has seen all that it wanted to. */
     constructor(name) {
-        const none = { docs: {}, texts: {}, tags: {}, listeners: [], looks: 0, speeds: [] };
-        Object.assign(this, none, { name, whole: false }); // whether the last look has seen all that it wanted to
+        Object.assign(this, { name, docs: {}, texts: {}, tags: {}, listeners: [], looks: 0, speeds: [], whole: false });
     }
 
     /** The address of what is below the model: "challengers/candidate". */
@@ -53,8 +51,7 @@ export class ModelDocuments {
 
     /** Look at what a new version may have changed, and at the rest now and then; at everything after a failure. */
     async look(signal) {
-        const how = { signal };
-        const changed = await this.read("model", how);
+        const changed = await this.read("model", { signal });
         const { phase, info } = this.docs.model;
         const space = JSON.stringify([phase, info.features]);
         const names = new Set([IN_TURN[this.looks++ % IN_TURN.length], changed ? "challengers" : "drift"]);
@@ -62,10 +59,10 @@ export class ModelDocuments {
         this.space = space;
         const wanted = (this.whole ? [...names] : Object.keys(BELOW).slice(1)).filter((name) => this.has(name));
         this.whole = false;
-        await Promise.all(wanted.map((name) => this.read(name, how)));
+        await Promise.all(wanted.map((name) => this.read(name, { signal })));
         const learners = [this.docs.model, ...this.docs.challengers.challengers];
         const marks = JSON.stringify(learners.map((own) => own.metrics.marks));
-        if (marks !== this.marks && !wanted.includes("drift")) await this.read("drift", how);
+        if (marks !== this.marks && !wanted.includes("drift")) await this.read("drift", { signal });
         this.marks = marks;
         this.whole = true;
     }
@@ -82,10 +79,16 @@ export class ModelDocuments {
         await Promise.all(names.map((name) => this.read(name)));
     }
 
+    /** Send something to what is below the model, then ask for the documents that it changes. */
+    async change(below, how, ...names) {
+        await json(this.path(below), how);
+        await this.refresh(...names);
+    }
+
     /** Ask for a document; whether it is another one than before. */
     async read(name, { signal } = {}) {
-        const known = this.tags[name] ? { "If-None-Match": this.tags[name] } : {};
-        const asked = request(this.path(BELOW[name]), { signal, headers: known });
+        const headers = this.tags[name] ? { "If-None-Match": this.tags[name] } : {};
+        const asked = request(this.path(BELOW[name]), { signal, headers });
         const answer = await asked.catch((error) => this.refused(name, error));
         if (!answer || answer.status === 304) return false;
         const data = await answer.json();
@@ -110,15 +113,13 @@ export class ModelDocuments {
             return;
         }
         this.docs[name] = data;
-        const news = [name];
         if (name === "model") {
             this.docs.metrics = data.metrics;
             if (!this.has("weights")) this.docs.weights = this.texts.weights = null;
             this.noteSpeed(data.rows);
-            news.push("metrics");
         }
         for (const { names, listener } of this.listeners) {
-            if (!names.some((own) => news.includes(own)) || !names.every((own) => own in this.docs)) continue;
+            if (!names.includes(name) || !names.every((own) => own in this.docs)) continue;
             try {
                 listener(this.docs);
             } catch (error) {
@@ -127,15 +128,16 @@ export class ModelDocuments {
         }
     }
 
-    noteSpeed(rows, now = performance.now()) {
+    noteSpeed(rows) {
+        const now = performance.now();
         if (this.speeds.at(-1)?.rows > rows) this.speeds = []; // a reset or a restore
         this.speeds.push({ rows, now });
         while (this.speeds.length > 2 && this.speeds[0].now < now - SPEED_MS) this.speeds.shift();
     }
 
     /** Rows per second, of the last ten seconds that the page has seen; null before there are two readings. */
-    speed(now = performance.now()) {
-        const [first, last] = [this.speeds[0], this.speeds.at(-1)];
+    speed() {
+        const [now, first, last] = [performance.now(), this.speeds[0], this.speeds.at(-1)];
         if (this.speeds.length < 2) return null;
         return now - last.now > SPEED_MS ? 0 : ((last.rows - first.rows) * 1000) / Math.max(500, now - first.now);
     }

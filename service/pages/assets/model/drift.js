@@ -1,8 +1,8 @@
 // Drift: one line for each drift, whoever of the model and its challengers found it, with what was found below it; and
 // what is behind the marks of a chart.
 
-import { Frame, more, numbersAt, scrolled, tableOf } from "../charts/frame.js";
-import { fact, fill, h } from "../dom.js";
+import { Frame, more, numbersAt, scrolledTable } from "../charts/frame.js";
+import { fact, fill, folded, h } from "../dom.js";
 import { ago, number, rowsText, when } from "../format.js";
 import { actionOf, eventSentence, markSentence } from "./words.js";
 
@@ -26,15 +26,13 @@ export function drift(model, place) {
         const none = watch ? "No drift detected." : "Drift detection is off: the configuration has no watch.";
         const contested = events.some(({ challenger }) => challenger !== null) ? CONTESTED : "";
         frame.note(events.length ? `Newest first.${contested}` : "");
-        const list = () => h("ol.events", { "aria-label": "Drift events, newest first" }, lines);
         frame.show(
-            events.length ? list() : h("p.muted", none),
+            lines.length ? h("ol.events", { "aria-label": "Drift events, newest first" }, lines) : h("p.muted", none),
             more(found.length - SHOWN_MAX, "older, in the table and the CSV."),
         );
     });
 }
 
-const textOf = (label) => (label === null ? null : String(label));
 const rowText = ({ row }) => row.toLocaleString("en");
 
 /**
@@ -76,9 +74,9 @@ function episodeLine(episode) {
                     eventSentence(lead),
                     " ",
                     lead.action !== "report" && h("span.badge.warn", lead.action),
-                    by && h("span.sub.event-by", by),
+                    by && h("span.sub", by),
                 ),
-                h("span.muted.event-time", { title: when(lead.time) }, ago(lead.time)),
+                h("span.muted.small.unbroken", { title: when(lead.time) }, ago(lead.time)),
             ),
             eventDetail(lead),
             others.map(otherDetail),
@@ -89,7 +87,7 @@ function episodeLine(episode) {
 /** What another learner has found of the same drift. */
 function otherDetail(event) {
     const said = `Detected by ${finder(event)} at row ${rowText(event)}: ${eventSentence(event)}`;
-    return h("details.folded", { data: { key: event.id } }, h("summary", said), eventDetail(event));
+    return folded(said, eventDetail(event), { data: { key: event.id } });
 }
 
 /** Everything an event tells beside what it found. */
@@ -101,51 +99,43 @@ function eventDetail(event) {
             fact("Compared", `${windows}; threshold ${number(event.epsilon_cut)}`),
             fact("Done", actionOf(event)),
         ),
-        event.features.length ? movedTable(event.features) : null,
-        event.alarm_count ? alarmList(event) : null,
+        event.features.length > 0 && movedTable(event.features),
+        event.alarm_count > 0 && alarmList(event),
     );
 }
 
 function movedTable(features) {
     const cells = ({ name, before, after }) => [name, before, after, after - before];
-    const rows = features.slice(0, DETAILS_MAX).map(cells);
     const heads = ["feature", "mean before", "mean after", "change"];
-    return scrolled("Features that moved", tableOf("Features that moved, largest change first", heads, rows));
+    const rows = features.slice(0, DETAILS_MAX).map(cells);
+    return scrolledTable("Features that moved, largest change first", heads, rows);
 }
 
 function alarmList({ alarm_count: count, alarms }) {
-    const cells = (own) => [own.row, own.kind, textOf(own.class), own.features[0]?.name ?? null];
+    const text = (label) => (label === null ? null : String(label));
+    const cells = (own) => [own.row, own.kind, text(own.class), own.features[0]?.name];
     const heads = ["row", "test", "class", "feature that moved most"];
-    const rest = count - alarms.length;
-    return h("details",
-        h("summary", `${count} later ${count === 1 ? "alarm" : "alarms"} of the same episode`),
-        scrolled("Later alarms", tableOf("Later alarms", heads, alarms.map(cells))),
-        rest > 0 ? h("p.muted.small", `${rest} more are not kept.`) : null,
-    );
+    const table = scrolledTable("Later alarms", heads, alarms.map(cells));
+    const title = `${count} later ${count === 1 ? "alarm" : "alarms"} of the same episode`;
+    return folded(title, [table, more(count - alarms.length, "more are not kept.")]);
 }
 
 /** Show what is behind marks below their chart; pressing the same button again hides it. */
 export function markDetails(place, marks, found, button) {
-    const { rows } = button.dataset;
-    const open = place.hidden || place.dataset.rows !== rows;
-    for (const own of button.parentElement.children) own.setAttribute("aria-expanded", String(open && own === button));
+    const open = button.getAttribute("aria-expanded") !== "true";
+    for (const own of button.parentElement?.children ?? []) own.ariaExpanded = String(open && own === button);
     place.hidden = !open;
-    place.dataset.rows = rows;
-    if (!open) return;
-    const click = () => {
-        place.hidden = true;
-        button.setAttribute("aria-expanded", "false");
+    const close = () => {
+        markDetails(place, marks, found, button);
         button.focus();
     };
-    const left = marks.length - DETAILS_MAX;
-    fill(
-        place,
+    fill(place,
         h("div.row",
             h("h3.grow", marks.length === 1 ? "What happened" : `${marks.length} marks`),
-            h("button.button.quiet.small", { type: "button", on: { click } }, "Close"),
+            h("button.button.quiet.small", { on: { click: close } }, "Close"),
         ),
         marks.slice(0, DETAILS_MAX).map((mark) => markDetail(mark, found)),
-        left > 0 ? h("p.muted", `${left} more are in the table of drift events.`) : null,
+        more(marks.length - DETAILS_MAX, "more are in the table of drift events."),
     );
 }
 
@@ -154,6 +144,6 @@ function markDetail(mark, found) {
     const event = mark.kind === "drift" ? found?.events.find(own) : null;
     return h("div.event", { data: { kind: mark.kind } },
         h("p", h("strong", `Row ${rowText(mark)}`), " ", markSentence(mark)),
-        event ? [h("p", eventSentence(event)), eventDetail(event)] : null,
+        event && [h("p", eventSentence(event)), eventDetail(event)],
     );
 }

@@ -3,8 +3,8 @@
 
 import { json } from "../api.js";
 import { bars, sparkline, track } from "../charts/bars.js";
-import { Frame, more, named, numbersAt, scrolled, tableOf } from "../charts/frame.js";
-import { fact, fill, h, patch } from "../dom.js";
+import { Frame, more, named, numbersAt, scrolledTable } from "../charts/frame.js";
+import { fact, fill, folded, h, patch } from "../dom.js";
 import { number, rowsText } from "../format.js";
 import { problemNotice } from "./actions.js";
 import { featureOf } from "./words.js";
@@ -21,94 +21,65 @@ const WEIGHTS =
 const SIGNS = ["=", "#", "."];
 
 export function features(model, place) {
-    const change = h("div.change", { hidden: true });
-    const rows = () => rowsOf(model.docs);
-    const numbers = () => numbersAt(rows(), COLUMNS);
+    const change = h("div.optional");
+    const numbers = () => numbersAt(rowsOf(model.docs), COLUMNS);
     const frame = new Frame({ title: "Features in use", plain: true, file: `${model.name}-features`, numbers });
     fill(place, change, frame.element, effects(model));
-    model.when(["features"], ({ features: shown }) => {
-        patch(change, changeOf(shown));
-        change.hidden = shown.phase === "steady";
-    });
-    model.when(["features", "model", "drift", "weights"], ({ model: { config }, weights }) => {
-        const none = config.algorithm === "sparse_dfop" ? ANY : UNKNOWN;
-        frame.note(rows().length ? noteOf(weights) : "");
-        frame.show(rows().length ? table(rows(), weights) : h("p.muted", none));
+    model.when(["features"], ({ features: shown }) => patch(change, shown.phase !== "steady" && changeOf(shown)));
+    model.when(["features", "model", "drift", "weights"], (docs) => {
+        const rows = rowsOf(docs);
+        const none = docs.model.config.algorithm === "sparse_dfop" ? ANY : UNKNOWN;
+        frame.note(rows.length && docs.weights ? noteOf(docs.weights) : "");
+        frame.show(rows.length ? table(rows, docs.weights) : h("p.muted", none));
     });
 }
 
 /** Which features matter, asked for when it is opened: the service takes up to a second to find out. */
 function effects(model) {
     const inside = h("div.stack");
-    const load = async () => {
-        if (!details.open) return;
-        try {
-            fill(inside, effectsShown(await json(model.path("effects"))));
-        } catch (error) {
-            fill(inside, problemNotice(error));
-        }
+    const toggle = async ({ target }) => {
+        if (target.open) fill(inside, await json(model.path("effects")).then(effectsShown).catch(problemNotice));
     };
-    const details = h("details.folded", { on: { toggle: load } }, h("summary", "Which features matter"), inside);
-    return details;
+    return folded("Which features matter", inside, { on: { toggle } });
 }
 
 function effectsShown({ features: list, rows, curves = {} }) {
     if (!rows) return h("p.muted", "No row has been learned yet.");
-    const what = `How far each feature moves the score, on average over ${rowsText(rows)}.`;
-    const shown = list.slice(0, EFFECTS_MAX).map(({ name, mean_abs: value }) => ({ name, value, tone: "tone-1" }));
-    const curve = (name) => {
+    const shown = list.slice(0, EFFECTS_MAX).map(({ name, mean_abs: value }) => ({ name, value }));
+    const curve = ({ name }) => {
         const values = Object.values(curves[name]?.values ?? {}).at(-1);
-        const how = { label: `Curve of ${name}`, width: 120, height: 30, tone: "tone-1" };
+        const how = { label: `Curve of ${name}`, width: 120, height: 30 };
         return values && h("li.row", h("span.grow", name), sparkline(values, how));
     };
-    const drawn = shown.map(({ name }) => curve(name)).filter(Boolean);
+    const drawn = shown.map(curve).filter(Boolean);
     return [
-        h("p.help", what),
+        h("p.help", `How far each feature moves the score, on average over ${rowsText(rows)}.`),
         bars(shown, { label: "Which features matter" }),
         more(list.length - EFFECTS_MAX, "more features"),
         drawn.length > 0 && [h("p.label", "What each adds, from low to high values"), h("ul.plain-list", drawn)],
     ];
 }
 
-function noteOf(weights) {
-    if (!weights) return "";
-    const { share } = weights;
+function noteOf({ share }) {
     return share === undefined ? WEIGHTS : `${WEIGHTS} They represent ${number(100 * share, 0)} % of the experts.`;
-}
-
-/** The largest |weight| by feature. */
-function importance(found, declared) {
-    const largest = new Map();
-    const names = new Set(declared.map(({ name }) => name));
-    const columns = Object.values(found?.weights ?? {}).flatMap((output) => Object.entries(output));
-    for (const [column, weight] of columns) {
-        const name = featureOfColumn(column, names);
-        if (name !== null) largest.set(name, Math.max(largest.get(name) ?? 0, Math.abs(weight)));
-    }
-    return largest;
-}
-
-function featureOfColumn(column, names) {
-    if (names.has(column)) return column;
-    for (const sign of SIGNS) {
-        for (let at = column.lastIndexOf(sign); at > 0; at = column.lastIndexOf(sign, at - 1)) {
-            const name = column.slice(0, at);
-            if (names.has(name)) return name;
-        }
-    }
-    return null;
 }
 
 function rowsOf({ features: shown, drift, weights: found }) {
     const declared = (shown?.current ?? []).map(featureOf);
-    const weights = importance(found, declared);
+    const names = declared.map(({ name }) => name).sort((one, other) => other.length - one.length);
+    /** The feature of a column: the longest name that it begins with. */
+    const whose = (column) =>
+        names.find((name) => column === name || SIGNS.some((sign) => column.startsWith(name + sign)));
+    const weights = new Map(); // the largest |weight| by feature
+    for (const [column, weight] of Object.values(found?.weights ?? {}).flatMap(Object.entries)) {
+        weights.set(whose(column), Math.max(weights.get(whose(column)) ?? 0, Math.abs(weight)));
+    }
     const moved = lastMoves(drift?.events ?? []);
     const rows = declared.map((own) => {
-        const mine = ({ name }) => name === own.name || SIGNS.some((sign) => name.startsWith(own.name + sign));
-        const moves = moved.filter(mine);
+        const moves = moved.filter(({ name }) => whose(name) === own.name);
         return { ...own, kind: kindText(own), weight: weights.get(own.name) ?? null, moves, moved: moves[0] };
     });
-    return weights.size ? rows.sort((one, other) => (other.weight ?? -1) - (one.weight ?? -1)) : rows;
+    return rows.sort((one, other) => (other.weight ?? -1) - (one.weight ?? -1));
 }
 
 /** What each column has done in the latest episodes of the model itself, newest first. */
@@ -132,9 +103,8 @@ function table(rows, found) {
         ...(found ? [h("td.weight-cell", weight(own.weight))] : []),
         h("td", own.moves.slice(0, 3).map((move) => moveText(own.name, move))),
     ];
-    const shown = rows.slice(0, SHOWN_MAX).map(cells);
     return [
-        scrolled("Features", tableOf("Features in use", heads, shown), ".tall"),
+        scrolledTable("Features in use", heads, rows.slice(0, SHOWN_MAX).map(cells), "", ".tall"),
         more(rows.length - SHOWN_MAX, "more, in the table and the CSV."),
     ];
 }
@@ -142,10 +112,9 @@ function table(rows, found) {
 function moveText(feature, { name, before, after, row }) {
     const part = name === feature ? null : h("span.muted", `${name.slice(feature.length)} `);
     const title = `At row ${row.toLocaleString("en")}`;
-    return h("span.move", { title }, part, `${number(before)} → ${number(after)}`);
+    return h("div.unbroken", { title }, part, `${number(before)} → ${number(after)}`);
 }
 
-/** The kind of a declared feature in words. */
 function kindText({ type, categories, buckets, min, max, outside }) {
     if (categories) {
         const some = categories.slice(0, 6).join(", ");
@@ -162,7 +131,7 @@ function changeOf({ phase, next, overlap_rows: rows, mapping_error: error }) {
     const overlap = "Overlap: rows carry both sets of features";
     const ensemble = "Ensemble: old and new learners predict together";
     const mapping = error === null ? "not known yet" : `${number(error)} (0 is perfect, 1 is no better than the mean)`;
-    return h("div.notice",
+    return h("div.notice.stack.tight",
         h("h3", "Change of features"),
         h("dl.facts",
             fact("Phase", phase === "overlap" ? overlap : ensemble),

@@ -1,15 +1,12 @@
 // Fields of forms, by the JSON schema of what they hold; and what the service says is wrong with them.
 
 import { json, wrong } from "../api.js";
-import { h } from "../dom.js";
-import { say } from "./actions.js";
+import { fill, h, select, textInput } from "../dom.js";
 
-/**
- * Something that is entered.
- *
- * @typedef {{element: HTMLElement, value: function(): *}} Entry
- *     `value`: as the API takes it, undefined where nothing is entered
- */
+// An entry has an `element`, and a `value()` as the API takes it: undefined where nothing is entered.
+
+/** What a model or a challenger may be called. */
+export const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 
 let controls = 0;
 
@@ -20,22 +17,20 @@ let controls = 0;
 export function field(label, control, { help, path } = {}) {
     controls += 1;
     const id = (control.id ||= `field-${controls}`);
-    const error = h("p.error", { id: `${id}-error`, hidden: true });
-    control.setAttribute("aria-describedby", [help ? `${id}-help` : null, error.id].filter(Boolean).join(" "));
-    const about = help ? h("p.help", { id: `${id}-help` }, help) : null;
+    control.setAttribute("aria-describedby", help ? `${id}-help ${id}-error` : `${id}-error`);
+    const about = help && h("p.help", { id: `${id}-help` }, help);
     const name = h("label", { for: id }, label);
     const named = control.type === "checkbox" ? h("div.check", control, name) : [name, control];
-    return refusable(h("div.field", { data: { path } }, named, about, error), control);
+    return refusable(h("div.field", { data: { path } }, named, about), control, { id: `${id}-error` });
 }
 
-/** Give an element with an `.error` the method `refuse(text)`; `control`: what is wrong, where it is one control. */
-export function refusable(element, control) {
+/** Give an element the method `refuse(text)`; `control`: what is wrong, where it is one control. */
+export function refusable(element, control, how = {}) {
+    const error = element.appendChild(h("p.error.optional", how));
     element.refuse = (text) => {
-        const error = element.querySelector(":scope > .error");
-        error.textContent = text ?? "";
-        error.hidden = !text;
-        if (text) control?.setAttribute("aria-invalid", "true");
-        else control?.removeAttribute("aria-invalid");
+        fill(error, text);
+        element.refused = Boolean(text);
+        if (control) control.ariaInvalid = text ? "true" : null;
     };
     return element;
 }
@@ -45,13 +40,14 @@ export function refusable(element, control) {
  * fits none of them; then there is no answer but null.
  */
 export async function answered(form, said, to, how) {
-    for (const own of form.querySelectorAll("[data-path]")) own.refuse(null);
+    const fields = [...form.querySelectorAll("[data-path]")];
+    for (const own of fields) own.refuse(null);
     try {
         return await json(to, how);
     } catch (error) {
         if (!error.errors?.length) throw error;
-        const left = refuseFields([...form.querySelectorAll("[data-path]")], error.errors);
-        if (left.length) say(said, h("div.notice.bad", left.map((line) => h("p", line))));
+        const left = refuseFields(fields, error.errors);
+        if (left.length) fill(said, h("div.notice.bad", left.map((line) => h("p", line))));
         return null;
     }
 }
@@ -59,19 +55,16 @@ export async function answered(form, said, to, how) {
 /** Show errors at their fields, by `data-path`, and give back lines for those that fit none. */
 function refuseFields(fields, errors) {
     const left = [];
-    const refused = new Set();
     for (const error of errors) {
         const path = error.field;
         const within = (own) => path === own || path.startsWith(`${own}.`) || path.startsWith(`${own}[`);
         const fitting = fields.filter(({ dataset }) => within(dataset.path));
         const [best] = fitting.sort((one, other) => other.dataset.path.length - one.dataset.path.length);
         const told = wrong(error);
-        best?.refuse(path === best.dataset.path ? told : `${path}: ${told}`);
-        if (best) refused.add(best);
+        if (best) best.refuse(path === best.dataset.path ? told : `${path}: ${told}`);
         else left.push(`${path}: ${told}`);
     }
-    const [first] = refused;
-    first?.querySelector("input, select, textarea")?.focus();
+    fields.find(({ refused }) => refused)?.querySelector("input, select, textarea")?.focus();
     return left;
 }
 
@@ -81,26 +74,24 @@ function refuseFields(fields, errors) {
  */
 export function scalar(schema, value, none) {
     const { enum: choices, type, format, anyOf, default: usual } = schema;
-    if (choices) return chosen(choices, value ?? usual, none);
+    if (choices) {
+        const options = choices.map((own, at) => [at, String(own)]);
+        const input = select(none ? [...options, ["", none]] : options, choices.indexOf(value ?? usual));
+        return { input, value: () => choices[input.value] };
+    }
     if (type === "boolean") {
         const input = h("input", { type: "checkbox", checked: value ?? usual ?? false });
         return { input, value: () => input.checked };
     }
     const ofNumbers = type === "number" || type === "integer";
     const kind = format === "date-time" ? "datetime-local" : ofNumbers ? "number" : "text";
-    const attributes = { type: kind, step: ofNumbers ? "any" : kind === "text" ? null : "1", autocomplete: "off" };
-    const input = h("input", { ...attributes, spellcheck: "false", value: value ?? "", placeholder: usual ?? "" });
+    const step = ofNumbers ? "any" : kind === "text" ? null : "1";
+    const input = textInput({ type: kind, step, value: value ?? "", placeholder: usual ?? "" });
     const read = (text) => {
         if (kind === "datetime-local") return new Date(text).toISOString();
         return ofNumbers || (anyOf && Number.isFinite(Number(text))) ? Number(text) : text;
     };
     return { input, value: () => (input.value === "" ? undefined : read(input.value)) };
-}
-
-function chosen(choices, value, none) {
-    const option = (own, at) => h("option", { value: String(at), selected: own === value }, String(own));
-    const input = h("select", choices.map(option), none && h("option", { value: "" }, none));
-    return { input, value: () => choices[input.value] };
 }
 
 /**
@@ -139,9 +130,9 @@ const about = ({ description }) => description?.split("`").map((part, at) => (at
 
 /** Fields that are one value, with a name of their own. */
 function group(path, schema, children, head = nameOf(path)) {
-    const help = schema.description ? h("p.help", about(schema)) : null;
-    const error = h("p.error", { role: "alert", hidden: true });
-    return refusable(h("fieldset.field-group", { data: { path } }, h("legend", head), help, children, error));
+    const help = schema.description && h("p.help", about(schema));
+    const element = h("fieldset.field-group", { data: { path } }, h("legend", head), help, children);
+    return refusable(element, null, { role: "alert" });
 }
 
 /** The object that entries are, by their names; what is left empty is left out. */
@@ -170,20 +161,18 @@ function whole(path, schema, { value = null, ...given }, labelOf) {
 /** An object of any names and texts. */
 function pairs(path, schema, value) {
     const list = h("div.stack.tight");
-    const input = (what, text) =>
-        h("input", { type: "text", value: text, placeholder: what, "aria-label": `${nameOf(path)}: ${what}` });
+    const input = (what, value) => textInput({ value, placeholder: what, "aria-label": `${nameOf(path)}: ${what}` });
     const add = (name = "", text = "") => {
         const remove = () => {
             row.remove();
             list.dispatchEvent(new Event("change", { bubbles: true }));
         };
-        const how = { type: "button", "aria-label": "Remove", on: { click: remove } };
-        const button = h("button.button.quiet.small", how, "×");
+        const button = h("button.button.quiet.small", { "aria-label": "Remove", on: { click: remove } }, "×");
         const row = h("div.pair-row", input("name", name), input("value", text), button);
         list.append(row);
     };
     for (const [name, text] of Object.entries(value)) add(name, text);
-    const button = h("button.button.small", { type: "button", on: { click: () => add() } }, "Add one");
+    const button = h("button.button.small", { on: { click: () => add() } }, "Add one");
     const rows = () => [...list.children].map((row) => [...row.querySelectorAll("input")].map((own) => own.value));
     const named = () => Object.fromEntries(rows().filter(([name]) => name !== ""));
     return { element: group(path, schema, [list, button]), value: named };

@@ -1,31 +1,26 @@
 // Predict and teach by hand: a row made from the schema, what the model says about it, and its true label.
 
 import { address, json } from "../api.js";
-import { fill, h } from "../dom.js";
+import { fill, folded, h, select, textInput } from "../dom.js";
 import { number, percent, whole } from "../format.js";
-import { key } from "../key.js";
+import { keyHeader } from "../key.js";
 import { actionButton, actionForm, needing, sayer, tell } from "./actions.js";
 import { answered, field, refusable, typed } from "./fields.js";
 import { predictionShown, valueOf } from "./prediction.js";
 import { RowForm } from "./row_form.js";
+import { labelsOf } from "./words.js";
 
 const BUTTONS_MAX = 12;
 const LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99];
 
-export function hand(model, place) {
-    const panel = new Hand(model);
-    fill(place, panel.element);
-    model.when(["features", "model"], ({ features, model: shown }) => panel.drawRow(features, shown));
-    model.when(["model"], ({ model: shown }) => panel.drawTeaching(shown));
-}
+export const hand = (model, place) => new Hand(model, place);
 
 class Hand {
-    constructor(model) {
+    constructor(model, place) {
         Object.assign(this, { model, form: new RowForm(), said: sayer(), last: null });
         this.shown = h("div", { "aria-live": "polite" });
         this.teaching = h("div.stack.tight");
-        const level = (own) => h("option", { value: String(own), selected: own === 0.9 }, percent(own, 0));
-        this.level = h("select", h("option", { value: "" }, "None"), LEVELS.map(level));
+        this.level = select([["", "None"], ...LEVELS.map((own) => [own, percent(own, 0)])], 0.9);
         this.levelField = field("Interval", this.level, { path: "interval" });
         this.track = h("input", { type: "checkbox" });
         this.call = h("pre", { tabindex: "0", role: "region", "aria-label": "The curl command" });
@@ -37,28 +32,24 @@ class Hand {
             h("label.check.needs-learn", this.track, "Keep it until its label arrives"),
             h("div.row", predict),
         );
-        asked.addEventListener("input", () => this.writeCall());
-        const toggle = () => this.writeCall();
-        const call = h("details.folded", { on: { toggle } }, h("summary", "As a curl call"), h("div.code", this.call));
+        const write = () => this.writeCall();
+        asked.addEventListener("input", write);
+        const call = folded("As a curl call", h("div.code", this.call), { on: { toggle: write } });
         this.element = h("div.stack", asked, this.said, this.shown, needing("learn", this.teaching), call);
+        fill(place, this.element);
+        model.when(["features", "model"], ({ features, model: shown }) => this.drawRow(features, shown));
+        model.when(["model"], ({ model: shown }) => this.drawTeaching(shown));
     }
 
-    drawRow(features, { config, rows }) {
+    async drawRow(features, { config, rows }) {
         this.form.draw(features, { sparse: config.algorithm === "sparse_dfop", needed: config.missing === "error" });
         const spaces = JSON.stringify([features.current, rows > 0]);
         if (spaces === this.spaces || !rows) return;
         this.spaces = spaces;
-        this.offerMeans();
-    }
-
-    /** Fill in the means of the features: a row with which a prediction makes sense. */
-    async offerMeans() {
-        try {
-            this.form.offer((await json(this.model.path("features"), { query: { means: true } })).means);
-            this.writeCall();
-        } catch (error) {
-            console.info(error.message); // the row is left as it is
-        }
+        // The means of the features make a row with which a prediction makes sense.
+        const found = await json(this.model.path("features"), { query: { means: true } }).catch(() => null);
+        if (found) this.form.offer(found.means);
+        this.writeCall();
     }
 
     async predict() {
@@ -89,49 +80,37 @@ class Hand {
         fill(this.shown, predictionShown(answer, before, this.interval()));
     }
 
-    drawTeaching({ config: { task, labels: declared }, info }) {
+    drawTeaching({ config, info }) {
+        const { task, labels: declared } = config;
+        const labels = labelsOf({ config, info });
         this.levelField.hidden = task !== "regression";
-        const all = [...(declared ?? []), ...(info.labels ?? [])];
-        const labels = [...new Map(all.map((own) => [String(own), own])).values()];
         const written = JSON.stringify([task, declared, labels]);
         if (written === this.written) return;
         this.written = written;
-        const parts = task === "regression" ? this.numberLabel() : this.classLabels(labels, Boolean(declared));
+        const figure = () => textInput({ type: "number", step: "any", required: "", "aria-label": "True label" });
+        const parts = task === "regression" ? this.labelForm(figure(), Number) : this.classLabels(labels, declared);
         fill(this.teaching, h("p.label", "Teach this row: its true label is"), parts);
     }
 
-    numberLabel() {
-        const input = h("input", { type: "number", step: "any", required: "", "aria-label": "True label" });
-        return this.labelForm(input, () => Number(input.value));
-    }
-
     classLabels(labels, declared) {
-        const known = labels.length <= BUTTONS_MAX ? this.labelButtons(labels) : this.labelChoice(labels);
-        if (declared) return known;
-        const placeholder = labels.length ? "another label" : "label";
-        const how = { type: "text", required: "", placeholder, "aria-label": "Another label", autocomplete: "off" };
-        const other = h("input", how);
-        return [known, this.labelForm(other, () => typed(other.value, labels))];
-    }
-
-    labelButtons(labels) {
         const button = (label) => {
             const how = { kind: ".label-button", said: this.said, name: `Teach: ${label}` };
             return actionButton(String(label), () => this.teach(label), how);
         };
-        return h("div.row.label-buttons", labels.map(button));
+        const options = labels.map((own, at) => [at, String(own)]);
+        const choice = () => this.labelForm(select(options, 0, { "aria-label": "True label" }), (at) => labels[at]);
+        const known = labels.length <= BUTTONS_MAX ? h("div.row", labels.map(button)) : choice();
+        if (declared) return known;
+        const placeholder = labels.length ? "another label" : "label";
+        const other = textInput({ required: "", placeholder, "aria-label": "Another label" });
+        return [known, this.labelForm(other, (text) => typed(text, labels))];
     }
 
-    labelChoice(labels) {
-        const options = labels.map((own, at) => h("option", { value: String(at) }, String(own)));
-        const select = h("select", { "aria-label": "True label" }, options);
-        return this.labelForm(select, () => labels[Number(select.value)]);
-    }
-
-    labelForm(control, value) {
+    /** A form of one control; `read` makes the label of its value. */
+    labelForm(control, read) {
         const submit = h("button.button", { type: "submit" }, "Teach");
-        const error = h("p.error", { hidden: true });
-        const form = actionForm(".label-form", submit, () => this.teach(value()), this.said, control, submit, error);
+        const teach = () => this.teach(read(control.value));
+        const form = actionForm(".row.label-form", submit, teach, this.said, control, submit);
         form.dataset.path = "label";
         return refusable(form, control);
     }
@@ -155,21 +134,16 @@ class Hand {
         const row = this.form.areaField.hidden ? this.form.fromControls() : this.form.area.value;
         const body = typeof row === "string" ? `{"features": ${row}}` : JSON.stringify({ features: row });
         const url = address(this.model.path("predict")).href;
-        const secret = key() === null ? "" : ' \\\n  -H "Authorization: Bearer $ONEPASS_API_KEY"';
-        this.call.textContent = `curl ${url}${secret} \\\n  --json '${body.replaceAll("'", "'\\''")}'`;
+        this.call.textContent = `curl ${url}${keyHeader()} \\\n  --json '${body.replaceAll("'", "'\\''")}'`;
     }
-}
-
-/** What nobody may have meant: a mistyped label becomes a class, which stays. */
-function newClasses(labels) {
-    const names = labels.map((label) => `“${String(label)}”`).join(", ");
-    return labels.length === 1 ? ` ${names} is a new class of this model.` : ` ${names} are new classes of this model.`;
 }
 
 function learned({ duplicate, mapped, new_labels: labels, learned: done, rows, prediction, loss }, task) {
     if (duplicate) return "This row was learned before; nothing has changed.";
     const by = mapped === false ? " with the old features only" : "";
-    const fresh = labels?.length ? newClasses(labels) : "";
+    // What nobody may have meant: a mistyped label becomes a class, which stays.
+    const classes = labels?.length === 1 ? "is a new class" : "are new classes";
+    const fresh = labels?.length ? ` ${labels.map((own) => `“${own}”`).join(", ")} ${classes} of this model.` : "";
     const state = done === false ? "Scored, not learned." : `Learned${by}, as row ${whole(rows)}.`;
     if (prediction === null) return `${state} No label was known before it.${fresh}`;
     const miss = task === "regression" ? ` (squared error ${number(loss)})` : loss ? ", wrong" : ", correct";

@@ -4,10 +4,11 @@
 import { bars } from "../charts/bars.js";
 import { Frame } from "../charts/frame.js";
 import { LineChart } from "../charts/line.js";
-import { byId, fact, fill, h } from "../dom.js";
+import { byId, fact, fill, folded, h } from "../dom.js";
 import { number, rowsText } from "../format.js";
 
 const LINES_MAX = 7;
+const TONES = Array.from({ length: LINES_MAX }, (_, at) => `series-${at + 1}`);
 const [HEIGHT, HEIGHT_MAX, ROW_HEIGHT] = [240, 400, 24];
 const GAUSSIANS_MAX = 8;
 const SAMPLES_MAX = 512;
@@ -34,8 +35,7 @@ const KINDS = [
         note:
             "Each expert's share in the predictions; a resting expert learns no rows until it is tried again. " +
             "Experts are scored by what they predict when the label arrives, the model by what it returned.",
-        members: ({ model: { info } }) =>
-            info.experts?.map(expertOf).sort((one, other) => other.value - one.value),
+        members: ({ model: { info } }) => info.experts?.map(expertOf).sort((one, other) => other.value - one.value),
     },
     {
         title: "Bank of forgetting rates",
@@ -55,9 +55,8 @@ export function learner(model, place) {
     const facts = h("dl.stats.small-stats");
     const shown = new Map();
     const members = h("div.stacked");
-    const details = h("details.folded", h("summary", "How its parts weigh"), facts, members);
-    details.open = matchMedia("(min-width: 761px)").matches; // on a phone it is long
-    fill(place, details);
+    const roomy = matchMedia("(min-width: 761px)").matches; // on a phone it is long
+    fill(place, folded("How its parts weigh", [facts, members], { open: roomy }));
     model.when(["model", "features"], (docs) => {
         for (const kind of KINDS) {
             const list = kind.members(docs) ?? [];
@@ -89,7 +88,7 @@ class Members {
         const file = `${model.name}-weights`;
         const rows = () => this.list.map(({ name, value }) => [name, value]);
         this.now = new Frame({ title, note, file, numbers: () => ({ columns: ["name", "weight"], rows: rows() }) });
-        this.course = new LineChart({ title: "Over time", note: SINCE, file: `${file}-over-rows`, height: HEIGHT });
+        this.course = new LineChart({ title: "Over time", note: SINCE, file: `${file}-over-rows` });
         this.element = h("div.pair", this.now.element, this.course.element);
         place.append(this.element);
     }
@@ -97,21 +96,22 @@ class Members {
     update(list, row) {
         this.element.hidden = !list.length;
         if (!list.length) return;
+        this.list = list;
         this.record(row, Object.fromEntries(list.map(({ name, value }) => [name, value])));
         const top = this.top();
-        const toneOf = (name) => this.tones.get(name) ?? "tone-base";
+        const toneOf = (name) => this.tones.get(name) ?? "muted";
         const text = (value) => (value > 0 && value < 0.0005 ? "<0.001" : value.toFixed(3));
         const shown = list.map((own) => ({ ...own, text: text(own.value), tone: toneOf(own.name) }));
-        this.list = list;
         this.now.show(bars(shown, { label: this.now.title }));
-        const points = (name) => this.samples.map(({ row: at, values }) => [at, values[name] ?? null]);
-        const series = top.map((name) => ({ key: name, name, tone: toneOf(name), points: points(name) }));
-        this.course.height = Math.min(HEIGHT_MAX, Math.max(HEIGHT, ROW_HEIGHT * list.length)); // as high as the bars
+        const points = (read) => this.samples.map(({ row: at, values }) => [at, read(values)]);
+        const line = (name) => ({ key: name, name, tone: toneOf(name), points: points((own) => own[name] ?? null) });
+        const series = top.map(line);
         const rest = list.length - top.length;
-        if (rest > 0) {
-            const name = rest === 1 ? "1 other" : `${rest} others`;
-            series.push({ key: " others", name, tone: "tone-base", dashed: true, points: this.others(top) });
-        }
+        const others = (values) => Object.entries(values).filter(([name]) => !top.includes(name));
+        const sum = (values) => others(values).reduce((all, [, value]) => all + value, 0);
+        const name = rest === 1 ? "1 other" : `${rest} others`;
+        if (rest > 0) series.push({ ...line(name), key: " others", stroke: "dashed", points: points(sum) });
+        this.course.height = Math.min(HEIGHT_MAX, Math.max(HEIGHT, ROW_HEIGHT * list.length)); // as high as the bars
         this.course.update({ series, bounds: [0, 1], zero: true, empty: "No rows learned yet" });
     }
 
@@ -128,22 +128,14 @@ class Members {
     /** The members that weigh or have weighed most, each with a colour that stays. */
     top() {
         const most = new Map();
-        for (const { values } of this.samples) {
-            for (const [name, value] of Object.entries(values)) most.set(name, Math.max(most.get(name) ?? 0, value));
+        for (const [name, value] of this.samples.flatMap(({ values }) => Object.entries(values))) {
+            most.set(name, Math.max(most.get(name) ?? 0, value));
         }
-        const sorted = [...most].sort(([, one], [, other]) => other - one);
-        const top = sorted.slice(0, LINES_MAX).map(([name]) => name);
+        const top = [...most.keys()].sort((one, other) => most.get(other) - most.get(one)).slice(0, LINES_MAX);
         for (const name of this.tones.keys()) if (!top.includes(name)) this.tones.delete(name);
-        const taken = [...this.tones.values()];
-        const all = Array.from({ length: LINES_MAX }, (_, at) => `tone-${at + 1}`);
-        const free = all.filter((tone) => !taken.includes(tone));
+        const taken = new Set(this.tones.values());
+        const free = TONES.filter((tone) => !taken.has(tone));
         for (const name of top) if (!this.tones.has(name)) this.tones.set(name, free.shift());
         return top.sort((one, other) => this.tones.get(one).localeCompare(this.tones.get(other)));
-    }
-
-    others(top) {
-        const rest = (values) => Object.keys(values).filter((name) => !top.includes(name));
-        const sum = (values) => rest(values).reduce((all, name) => all + values[name], 0);
-        return this.samples.map(({ row, values }) => [row, sum(values)]);
     }
 }

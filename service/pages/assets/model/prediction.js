@@ -2,7 +2,7 @@
 
 import { bars } from "../charts/bars.js";
 import { more } from "../charts/frame.js";
-import { fact, h } from "../dom.js";
+import { fact, folded, h } from "../dom.js";
 import { number, percent } from "../format.js";
 
 const SHOWN_MAX = 12;
@@ -13,8 +13,8 @@ export function predictionShown(answer, before, level) {
     return h("div.prediction",
         h("p.prediction-value", valueOf(prediction)),
         found ? probabilities(found, before?.probabilities) : numberFacts(answer, before, level),
-        id ? h("p.small", "Waiting for its label as ", h("code", id)) : null,
-        why ? h("details.folded", { open: true }, h("summary", "Why"), explanation(why, answer)) : null,
+        id && h("p.small", "Waiting for its label as ", h("code", id)),
+        why && folded("Why", h("div.stack.tight", explanation(why, answer)), { open: true }),
     );
 }
 
@@ -41,22 +41,26 @@ function numberFacts({ std = null, interval }, before, level) {
 }
 
 function explanation(found, answer) {
-    return [contributions(found, answer), found.experts && experts(found), found.densities && typicality(found)];
+    const odd = found.densities?.ambiguity?.typicality ?? null;
+    return [
+        contributions(found, answer),
+        odd !== null && h("p.help", `Typicality ${number(odd)}: near 0, the row is unlike all learned rows.`),
+        found.experts && experts(found.experts),
+    ];
 }
 
 function contributions({ base, features, sampled }, { prediction, probabilities: shares }) {
     const list = [...features].sort((one, other) => Math.abs(other.contribution) - Math.abs(one.contribution));
     const text = (value) => (value === null ? "" : ` = ${typeof value === "number" ? number(value) : value}`);
-    const bar = ({ name, value, contribution }) =>
-        ({ name: name + text(value), value: contribution, tone: contribution < 0 ? "tone-2" : "tone-1" });
-    const shown = list.slice(0, SHOWN_MAX).map(bar);
-    shown.push({ name: "(average row)", value: base, tone: base < 0 ? "tone-2" : "tone-1", faded: true });
+    const bar = (name, value, faded) => ({ name, value, tone: value < 0 ? "series-2" : "series-1", faded });
+    const shown = list.slice(0, SHOWN_MAX).map((own) => bar(own.name + text(own.value), own.contribution));
+    shown.push(bar("(average row)", base, true));
     const score = shares ? `log odds of ${valueOf(prediction)}` : "prediction";
     const what = `What each feature adds to the ${score}, compared with an average row${sampled ? "; sampled" : ""}.`;
     return [h("p.help", what), bars(shown, { label: what }), more(list.length - SHOWN_MAX, "more features")];
 }
 
-function experts({ experts: list }) {
+function experts(list) {
     const said = ({ prediction, probabilities: own }) => {
         if (!own) return valueOf(prediction);
         const [name, share] = Object.entries(own).sort(([, one], [, other]) => other - one)[0];
@@ -65,10 +69,5 @@ function experts({ experts: list }) {
     const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, SHOWN_MAX);
     const shown = sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) }));
     const label = "The experts' predictions, by weight.";
-    return h("details.folded", h("summary", label), bars(shown, { label, most: 1 }));
-}
-
-function typicality({ densities: { ambiguity } }) {
-    const odd = ambiguity?.typicality ?? null;
-    return odd !== null && h("p.help", `Typicality ${number(odd)}: near 0, the row is unlike all learned rows.`);
+    return folded(label, bars(shown, { label, most: 1 }));
 }

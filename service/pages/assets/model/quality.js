@@ -2,9 +2,9 @@
 // the coverage of intervals.
 
 import { bars } from "../charts/bars.js";
-import { Frame, more, named, scrolled, tableOf } from "../charts/frame.js";
+import { Frame, more, named, scrolledTable } from "../charts/frame.js";
 import { ReliabilityChart } from "../charts/reliability.js";
-import { byId, choice, fill, h, placedAt } from "../dom.js";
+import { byId, choice, fill, h } from "../dom.js";
 import { number, percent, share, signed } from "../format.js";
 import { what } from "../what.js";
 import { BASELINES, SCORES, termed } from "./words.js";
@@ -13,6 +13,7 @@ const VIEWS = [["window", "Window"], ["fading", "Fading"], ["overall", "All rows
 const SPANS =
     "Window: the last rows only. Fading: all rows, each counting a little less than the one after it. " +
     "All rows: since the model was created or reset.";
+const COVERAGE = "The share of labels inside the intervals predicted for them; it should equal the level.";
 const CLASSES_SHOWN = 50;
 const ROOMY_MAX = 8;
 const CORNER = "label \\ answer";
@@ -25,22 +26,22 @@ export function quality(model, place) {
     let parts = null;
     const views = choice("Rows", VIEWS, (key) => ((view = key), draw(model.docs)));
     fill(byId("quality-tools"), h("div.row", views.element, what("a window", SPANS)));
-    const numbers = () => scoreNumbers(model.docs.metrics);
-    const scores = new Frame({ title: "All scores", file: `${model.name}-scores`, numbers });
+    const scores = framed(model, "All scores", "scores", () => scoreNumbers(model.docs.metrics));
     const draw = ({ model: { config }, metrics }) => {
         views.offer(VIEWS, view);
         if (!parts) {
             parts = config.task === "classification" ? classParts(model) : errorParts(model);
-            const [left, right] = parts.columns;
-            fill(place, h("div.stacked", left, scores.element), h("div.stacked", right));
+            fill(place, h("div.stacked", parts.left, scores.element), h("div.stacked", parts.right));
         }
         parts.update(metrics[view]);
-        const { columns, rows } = numbers();
+        const { columns, rows } = scoreNumbers(metrics);
         const said = rows.map(([name, ...cells]) => [h("td", termed(name)), ...cells]);
-        scores.show(scrolled("All scores", tableOf("All scores", columns, said, ".dense")));
+        scores.show(scrolledTable("All scores", columns, said, ".dense"));
     };
-    model.when(["model", "metrics"], draw);
+    model.when(["model"], draw);
 }
+
+const framed = ({ name }, title, file, numbers, note) => new Frame({ title, note, file: `${name}-${file}`, numbers });
 
 function scoreNumbers(metrics) {
     const { baselines, paired } = metrics;
@@ -70,23 +71,20 @@ function scoreNumbers(metrics) {
     };
 }
 
-function classParts({ name }) {
-    let shown = null;
-    const frame = (title, file, numbers, note) => new Frame({ title, note, file: `${name}-${file}`, numbers });
-    const classes = frame("Classes", "classes", () => classNumbers(shown.per_class ?? {}));
-    const matrix = () => confusionNumbers(shown.confusion);
-    const confusion = frame("Confusion", "confusion", matrix, "Rows by label and prediction.");
-    const reliability = new ReliabilityChart({ note: RELIABILITY, file: `${name}-reliability` });
-    return {
-        columns: [[classes.element], [confusion.element, reliability.element]],
-        update(scores) {
-            shown = { confusion: { labels: [], counts: [] }, ...scores };
-            const { counts } = shown.confusion;
-            confusion.show(counts.length ? confusionTable(shown.confusion) : h("p.muted", "No rows yet"));
-            reliability.update(scores.reliability);
-            classes.show(classTable(Object.entries(scores.per_class ?? {})));
-        },
+function classParts(model) {
+    let shown = {};
+    const classes = framed(model, "Classes", "classes", () => classNumbers(shown.per_class ?? {}));
+    const matrix = () => confusionNumbers(shown.confusion ?? { labels: [], counts: [] });
+    const confusion = framed(model, "Confusion", "confusion", matrix, "Rows by label and prediction.");
+    const reliability = new ReliabilityChart({ note: RELIABILITY, file: `${model.name}-reliability` });
+    const update = (scores) => {
+        shown = scores;
+        const some = scores.confusion?.counts.length;
+        classes.show(classTable(Object.entries(scores.per_class ?? {})));
+        confusion.show(some ? confusionTable(scores.confusion) : h("p.muted", "No rows yet"));
+        reliability.update(scores.reliability);
     };
+    return { left: classes.element, right: [confusion.element, reliability.element], update };
 }
 
 function classNumbers(classes) {
@@ -98,6 +96,8 @@ function classNumbers(classes) {
 function classTable(all) {
     if (!all.length) return h("p.muted", "No classes yet");
     const whole = all.reduce((sum, [, own]) => sum + own.support, 0);
+    /** A number with a bar behind it, from 0 to 1. */
+    const meter = (value) => h("span.meter", { style: { "--share": `${100 * (value ?? 0)}%` } }, share(value));
     const rows = all.slice(0, CLASSES_SHOWN).map(([name, { support, precision, recall, f1 }]) => [
         named(name),
         Math.round(support),
@@ -106,64 +106,50 @@ function classTable(all) {
     ]);
     const heads = ["Class", "Rows", "Share", "Precision", "Recall", "F1"];
     return [
-        scrolled("Scores by class", tableOf("Scores by class", heads, rows, ".classes"), ".tall"),
+        scrolledTable("Scores by class", heads, rows, ".classes", ".tall"),
         more(all.length - CLASSES_SHOWN, "more, in the CSV."),
     ];
 }
 
-/** A number with a bar behind it, from 0 to 1. */
-const meter = (value) => placedAt(h("span.meter", share(value)), { "--share": `${100 * (value ?? 0)}%` });
-
-/** The matrix: a list per label, with a number per answer; the last one may be of all other classes. */
-function confusionTable({ labels, counts }) {
-    const names = namesOf(labels, counts);
-    const kind = `.confusion${names.length > ROOMY_MAX ? ".confusion-many" : ""}`;
-    const rows = counts.map((row, at) => rowOf(names[at], row, at));
-    return scrolled("Confusion", tableOf("Rows by label and prediction", [CORNER, ...names], rows, kind), ".tall");
+/** The matrix as a table: rows by label, columns by prediction, shaded by the share of the label's rows. */
+function confusionTable(confusion) {
+    const { columns, rows } = confusionNumbers(confusion);
+    const kind = `.confusion${rows.length > ROOMY_MAX ? ".confusion-many" : ""}`;
+    return scrolledTable("Rows by label and prediction", columns, rows.map(heatRow), kind, ".tall");
 }
 
+/** A list per label, with a number per prediction; the last one may be of all other classes. */
 function confusionNumbers({ labels, counts }) {
-    const names = namesOf(labels, counts);
+    const names = counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
     const rows = counts.map((row, at) => [names[at], ...row]);
     return { columns: [CORNER, ...names], rows, json: { labels, counts } };
 }
 
-const namesOf = (labels, counts) => counts.map((_, at) => (at < labels.length ? String(labels[at]) : "other"));
-
-function rowOf(name, counts, own) {
+function heatRow([name, ...counts], own) {
     const all = counts.reduce((sum, value) => sum + value, 0);
     const cell = (value, at) => {
         const share = all ? value / all : 0;
-        const made = h(`td.heat${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".heat-none"}`,
+        const kind = `${at === own ? ".heat-right" : ".heat-wrong"}${value ? "" : ".muted"}`;
+        return h(`td.heat${kind}`, { style: { "--share": `${Math.round(100 * share)}%` } },
             h("span.heat-count", number(Math.round(value))),
             h("span.heat-share", all ? share.toFixed(2) : "–"),
         );
-        return placedAt(made, { "--share": `${Math.round(100 * share)}%` });
     };
     return [named(name), ...counts.map(cell)];
 }
 
-function errorParts({ name }) {
+function errorParts(model) {
     let shown = {};
     const levels = () => Object.entries(shown).map(([level, covered]) => [Number(level), covered]);
-    const coverage = new Frame({
-        title: "Coverage of intervals",
-        note: "The share of labels inside the intervals predicted for them; it should equal the level.",
-        file: `${name}-coverage`,
-        numbers: () => ({ columns: ["level", "covered"], rows: levels(), json: shown }),
-    });
-    return {
-        columns: [[], [coverage.element]],
-        update(scores) {
-            shown = scores.coverage ?? {};
-            const known = levels().some(([, covered]) => covered !== null);
-            coverage.show(known ? coverageBars(levels()) : h("p.muted", "No interval has been scored yet"));
-        },
-    };
-}
-
-function coverageBars(levels) {
+    const numbers = () => ({ columns: ["level", "covered"], rows: levels(), json: shown });
+    const coverage = framed(model, "Coverage of intervals", "coverage", numbers, COVERAGE);
     const gap = (level, covered) => (covered === null ? "" : `(${covered === level ? "+0" : signed(covered - level)})`);
     const bar = ([goal, value]) => ({ name: percent(goal, 0), value, goal, note: gap(goal, value) });
-    return bars(levels.map(bar), { label: "Coverage by level", most: 1, kind: ".bars-levels" });
+    const update = (scores) => {
+        shown = scores.coverage ?? {};
+        const some = levels().some(([, covered]) => covered !== null);
+        const drawn = bars(levels().map(bar), { label: "Coverage by level", most: 1, kind: ".bars-levels" });
+        coverage.show(some ? drawn : h("p.muted", "No interval has been scored yet"));
+    };
+    return { left: [], right: coverage.element, update };
 }

@@ -1,7 +1,6 @@
 // What is kept of a model: tracked predictions that wait for labels, snapshots, and the latest entries of its log.
 
-import { json } from "../api.js";
-import { more, scrolled, tableOf } from "../charts/frame.js";
+import { more, scrolledTable } from "../charts/frame.js";
 import { fact, fill, h, patch } from "../dom.js";
 import { ago, bytes, clipped, number, rowsText, when } from "../format.js";
 import { actionButton, confirmed, needing, sayer } from "./actions.js";
@@ -10,19 +9,18 @@ const PENDING_SHOWN = 5;
 const ENTRIES_SHOWN = 6;
 
 export function pending(model, place) {
-    model.redrawn("pending", (shown) => patch(place, pendingFacts(shown), pendingList(shown)));
+    model.redrawn("pending", ({ pending: all, waiting, expired }) => {
+        const [first] = all.map(({ expires }) => expires).sort();
+        const facts = [
+            fact("Waiting", number(waiting)),
+            fact("Oldest expires", first ? ago(first) : "–", first && when(first)),
+            fact("Expired unlabelled", number(expired)),
+        ];
+        patch(place, h("dl.stats.small-stats", facts), pendingList(all, waiting));
+    });
 }
 
-function pendingFacts({ pending: all, waiting, expired }) {
-    const [first] = all.map(({ expires }) => expires).sort();
-    return h("dl.stats.small-stats",
-        fact("Waiting", number(waiting)),
-        fact("Oldest expires", first ? ago(first) : "–", first && when(first)),
-        fact("Expired unlabelled", number(expired)),
-    );
-}
-
-function pendingList({ pending: all, waiting }) {
+function pendingList(all, waiting) {
     const none = 'Predictions requested with "track": true wait here for their labels.';
     if (!all.length) return h("p.muted.small", none);
     const said = (value) => (typeof value === "number" ? number(value) : clipped(value ?? "–", 18));
@@ -37,10 +35,7 @@ function pendingList({ pending: all, waiting }) {
 export function snapshots(model, place) {
     const said = sayer();
     const list = h("div");
-    const take = async () => {
-        await json(model.path("snapshots"), { method: "POST" });
-        await model.refresh("snapshots");
-    };
+    const take = () => model.change("snapshots", { method: "POST" }, "snapshots");
     fill(place, list, said, needing("admin", actionButton("Take a snapshot", take, { kind: ".small", said })));
     model.redrawn("snapshots", ({ snapshots: kept }) => patch(list, snapshotList(model, kept, said)));
 }
@@ -59,30 +54,28 @@ function snapshotList(model, kept, said) {
 
 function restoreButton(model, { version, rows }, said) {
     const title = `Restore version ${version}`;
-    const action = async () => {
-        const text =
-            `The model gets the state, rows, metrics, configuration and challengers it had at version ${version} ` +
-            `(${rowsText(rows)}). It loses what it has learned since; the version continues.`;
+    const text =
+        `The model gets the state, rows, metrics, configuration and challengers it had at version ${version} ` +
+        `(${rowsText(rows)}). It loses what it has learned since; the version continues.`;
+    const restore = async () => {
         if (!(await confirmed({ title: `${title}?`, text, action: "Restore" }))) return;
-        await json(model.path("restore"), { method: "POST", body: { version } });
-        await model.refresh("model", "features", "challengers", "snapshots");
+        const how = { method: "POST", body: { version } };
+        await model.change("restore", how, "model", "features", "challengers", "snapshots");
     };
-    return actionButton("Restore", action, { kind: ".small.needs-admin", said, name: title });
+    return actionButton("Restore", restore, { kind: ".small.needs-admin", said, name: title });
 }
 
 export function log(model, place) {
-    model.redrawn("log", ({ entries }) => patch(place, latest(entries.slice(0, ENTRIES_SHOWN))));
-}
-
-function latest(entries) {
-    if (!entries.length) return h("p.muted.small", "No entries are kept.");
-    const cells = ({ version, kind, rows, time, writer }) => [
-        version,
-        h("td", { title: `Committed by the process ${writer}` }, kind, h("span.sub.mono", writer.slice(0, 8))),
-        rows,
-        h("td", { title: when(time) }, ago(time)),
-    ];
-    const heads = ["Version", "Kind", "Rows", "When"];
-    const table = tableOf("Latest entries of the log, newest first", heads, entries.map(cells), ".dense.log");
-    return scrolled("Latest entries", table);
+    model.redrawn("log", ({ entries }) => {
+        const cells = ({ version, kind, rows, time, writer }) => [
+            version,
+            h("td", { title: `Committed by the process ${writer}` }, kind, h("span.sub.mono", writer.slice(0, 8))),
+            rows,
+            h("td.unbroken", { title: when(time) }, ago(time)),
+        ];
+        const heads = ["Version", "Kind", "Rows", "When"];
+        const rows = entries.slice(0, ENTRIES_SHOWN).map(cells);
+        const table = () => scrolledTable("Latest entries of the log, newest first", heads, rows, ".dense.log");
+        patch(place, rows.length ? table() : h("p.muted.small", "No entries are kept."));
+    });
 }

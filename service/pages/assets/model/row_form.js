@@ -27,22 +27,22 @@ export class RowForm {
         const written = JSON.stringify([current, next, sparse, needed]);
         if (written === this.written) return;
         this.written = written;
+        const present = current.map(featureOf);
+        const names = new Set(present.map(({ name }) => name));
+        const further = (next ?? []).map(featureOf).filter(({ name }) => !names.has(name));
+        const all = [...present, ...further];
         const known = new Map(this.controls.map((own) => [own.declared, own]));
         const made = (feature) => {
             const must = needed && names.has(feature.name);
             return known.get(JSON.stringify([feature, must])) ?? control(feature, must);
         };
-        const present = current.map(featureOf);
-        const names = new Set(present.map(({ name }) => name));
-        const further = (next ?? []).map(featureOf).filter(({ name }) => !names.has(name));
-        const all = [...present, ...further];
         this.controls = all.length > CONTROLS_MAX ? [] : all.map(made);
-        const fields = this.controls.map((own) => own.element);
-        const divide = further.length && fields.length ? h("p.label", "New features, for learning the mapping") : null;
-        fill(this.fields, fields.slice(0, present.length), divide, fields.slice(present.length));
-        this.modes.element.hidden = !fields.length;
+        const elements = this.controls.map(({ element }) => element);
+        const own = elements.splice(0, present.length);
+        fill(this.fields, own, elements.length > 0 && h("p.label", "New features, for learning the mapping"), elements);
+        this.modes.element.hidden = !this.controls.length;
         if (this.area.value === this.offered) this.area.value = this.offered = example(present, sparse);
-        this.show(fields.length ? this.mode : "json");
+        this.show(this.controls.length ? this.mode : "json");
     }
 
     /** Fill in what is typical, the means of features by name, where nobody has entered anything yet. */

@@ -26,16 +26,16 @@ const SAID = {
     majority: "majority class predicts the most frequent label",
     last_value: "last value repeats the last label",
 };
-const BASE_TONES = ["tone-base", "tone-6"];
+const BASE_TONES = ["muted", "series-6"];
+const AXES = [["linear", "Linear"], ["log", "Log"]];
 const COSTS_SHOWN = 3;
 
 export function score(model, place) {
-    let [picked, log] = [null, null];
+    let [picked, scale] = [null, null];
     const now = h("div.score-now");
     const details = h("div.mark-details", { hidden: true });
     const which = choice("Score", [], (key) => ((picked = key), draw(model.docs)));
-    const axes = [["linear", "Linear"], ["log", "Log"]];
-    const axis = choice("Axis", axes, (key) => ((log = key === "log"), draw(model.docs)));
+    const axis = choice("Axis", AXES, (key) => ((scale = key), draw(model.docs)));
     const chart = new LineChart({
         title: "Score over rows",
         file: `${model.name}-score`,
@@ -47,15 +47,16 @@ export function score(model, place) {
         const histories = HISTORIES[config.task];
         // Accuracy is what a model with costs gives up: it is drawn where somebody asks for it.
         const found = histories.find(({ key }) => key === picked) ?? histories[metrics.window.costs ? 1 : 0];
+        const fitting = wide(metrics.history, found) ? "log" : "linear";
+        const shown = config.task === "regression" ? scale ?? fitting : "linear";
         which.offer(histories.map(({ key }) => [key, SCORES[key]]), found.key);
         axis.element.hidden = config.task === "classification";
-        const logarithmic = config.task === "regression" && (log ?? wide(metrics.history, found));
-        axis.offer(axes, logarithmic ? "log" : "linear");
-        chart.frame.note(noteOf(metrics, found));
-        chart.update({ ...shownOf(metrics, found, rows), log: logarithmic });
+        axis.offer(AXES, shown);
+        chart.note(noteOf(metrics, found));
+        chart.update({ ...shownOf(metrics, found, rows), log: shown === "log" });
     };
     fill(place, now, chart.element, details);
-    model.when(["model", "metrics"], (docs) => {
+    model.when(["model"], (docs) => {
         patch(now, scoreNow(docs.model.config, docs.metrics));
         draw(docs);
     });
@@ -67,9 +68,8 @@ const valueAt = (point, key, { paired = {} }) => point[paired[key]] ?? point[key
 /** Whether errors span so much that a linear axis would show the largest alone. */
 function wide(history, found) {
     const values = history.map((point) => valueAt(point, found.key, found)).filter((value) => value > 0);
-    if (values.length < 8) return false;
     values.sort((one, other) => one - other);
-    return values.at(-1) > 30 * values[Math.floor(values.length / 2)];
+    return values.length >= 8 && values.at(-1) > 30 * values[Math.floor(values.length / 2)];
 }
 
 function noteOf(metrics, { key, paired, baselines = [] }) {
@@ -82,86 +82,77 @@ function noteOf(metrics, { key, paired, baselines = [] }) {
     );
 }
 
-function shownOf(metrics, found, rows) {
+function shownOf({ history, history_every: every, window, ...metrics }, found, rows) {
     const { key, overall, baselines = [], bounds } = found;
-    const points = (own) => metrics.history.map((point) => [point.row, valueAt(point, own, found)]);
-    const line = (own, name, tone, dashed = false) => ({ key: own, name, tone, dashed, points: points(own) });
-    const drawn = overall ? baselines.filter((name) => metrics.history.some((point) => name in point)) : [];
-    const left = baselines.filter((name) => !drawn.includes(name));
-    return {
-        series: [
-            line(key, `Last ${rowsText(metrics.window.size)}`, "tone-1"),
-            ...(overall ? [line(overall, "All rows", "tone-2")] : []),
-            ...drawn.map((name, at) => line(name, BASELINES[name], BASE_TONES[at], true)),
-        ],
-        references: key === "kappa" ? [{ key: "chance", name: "Chance", y: 0 }] : levels(metrics, key, left, rows),
-        marks: metrics.marks.map((mark) => ({ x: mark.row, kind: mark.kind, label: markLabel(mark), mark })),
-        bounds,
-        least: bounds[1] === 1 ? 0.04 : 0,
-        empty: emptyText(rows, metrics.history_every),
-    };
-}
-
-/** What the chart says before its first point. */
-function emptyText(rows, every) {
-    if (rows >= every) return `The chart begins within ${rowsText(every)}`; // the metrics were set back
-    return rows ? `${rowsText(rows)}; the chart begins at row ${number(every)}` : "No rows yet";
-}
-
-/** Baselines without a history: their score of the window, over the rows of the window. */
-function levels({ window }, key, names, rows) {
+    const points = (own) => history.map((point) => [point.row, valueAt(point, own, found)]);
+    const line = (own, name, tone, stroke) => ({ key: own, name, tone, stroke, points: points(own) });
+    const drawn = overall ? baselines.filter((name) => history.some((point) => name in point)) : [];
+    // Baselines without a history: their score of the window, over the rows of the window.
     const known = window.rows ?? window.size;
-    return names.map((name) => ({
+    const level = (name) => ({
         key: `level ${name}`,
         name: `${BASELINES[name]}, last ${rowsText(known)}`,
         y: window.baselines?.[name]?.[key] ?? null,
         from: rows - known,
-    }));
+    });
+    const levels = baselines.filter((name) => !drawn.includes(name)).map(level);
+    const soon = `The chart begins within ${rowsText(every)}`; // the metrics were set back
+    const begins = rows >= every ? soon : `${rowsText(rows)}; the chart begins at row ${number(every)}`;
+    return {
+        series: [
+            line(key, `Last ${rowsText(window.size)}`, "series-1"),
+            ...(overall ? [line(overall, "All rows", "series-2")] : []),
+            ...drawn.map((name, at) => line(name, BASELINES[name], BASE_TONES[at], "dashed")),
+        ],
+        references: key === "kappa" ? [{ key: "chance", name: "Chance", y: 0 }] : levels,
+        marks: metrics.marks.map((mark) => ({ x: mark.row, kind: mark.kind, label: markLabel(mark), mark })),
+        bounds,
+        least: bounds[1] === 1 ? 0.04 : 0,
+        empty: rows ? begins : "No rows yet",
+    };
 }
 
 /** The score of the window, large, beside that of its baselines. */
 function scoreNow({ task, class_costs: costs }, { window, paired, served }) {
-    const { name, own, others, text, most, word, left = "" } = headline(task, window, paired?.window);
-    const list = [
-        { name: "This model", ...own, tone: "tone-1" },
-        ...others.map((one) => ({ ...one, tone: "tone-base" })),
-    ];
+    const found = headline(task, window, paired?.window);
+    const { name, own, others, text, most, left = "" } = found;
+    const bar = (one, at) => ({ ...one, text: text(one.value), tone: at ? "muted" : "series-1" });
+    const list = [{ name: "This model", value: own }, ...others].map(bar);
     const rows = window.rows ?? window.size;
-    const written = list.map((one) => ({ ...one, text: text(one.value) }));
+    const score = (key) => fact(termed(SCORES[key]), writtenAs(key)(window[key]));
     return [
         h("div.score-figure",
-            h("p.score-value", { id: "score-value" }, text(own.value)),
+            h("p.score-value", { id: "score-value" }, text(own)),
             h("p.muted", `${name}, last ${rowsText(rows)}${left}`),
-            besideBest(own, others, word, rows),
+            besideBest(found, rows),
             costsText(costs),
             servedText(served),
         ),
-        h("div.score-bars", bars(written, { label: `${name} beside baselines`, most })),
-        h("dl.score-more", further(task, window).map((key) => fact(termed(SCORES[key]), writtenAs(key)(window[key])))),
+        h("div", bars(list, { label: `${name} beside baselines`, most })),
+        h("dl.facts.score-more", further(task, window).map(score)),
     ];
 }
 
 /**
  * What the model is judged by over the rows of its window: what its answers cost where some classes cost more than
- * others, else accuracy, or squared error on the rows that the baseline predicted too; `error`: less is better, `left`:
- * what rows are left out.
+ * others, else accuracy, or squared error on the rows that the baseline predicted too; `most`: the best, where less is
+ * worse; `left`: what rows are left out.
  */
 function headline(task, { costs, baselines = {}, ...window }, paired) {
     if (costs) {
-        const always = { name: `Always “${costs.label}”`, value: costs.constant, error: costs.constant };
-        const own = { value: costs.mean, error: costs.mean };
-        return { name: "Cost per row", own, others: costs.label === null ? [] : [always], text: number, word: "cost" };
+        const always = { name: `Always “${costs.label}”`, value: costs.constant };
+        const others = costs.label === null ? [] : [always];
+        return { name: "Cost per row", own: costs.mean, others, text: number, word: "cost" };
     }
     const key = scoreOf(task);
-    const accuracy = key === "accuracy";
-    const judgedBy = (value = null) => ({ value, error: accuracy && value !== null ? 1 - value : value });
-    const baseline = ([name, one]) => ({ name: BASELINES[name] ?? name, ...judgedBy(one[key]) });
+    const baseline = ([name, one]) => ({ name: BASELINES[name] ?? name, value: one[key] ?? null });
     const others = Object.entries(baselines).map(baseline);
-    const shown = { name: SCORES[key], others, text: writtenAs(key), most: accuracy ? 1 : undefined, word: "error" };
-    if (!Number.isFinite(paired?.mse)) return { ...shown, own: judgedBy(window[key]) };
+    const most = key === "mse" ? undefined : 1;
+    const shown = { name: SCORES[key], others, text: writtenAs(key), word: "error", most };
+    if (!Number.isFinite(paired?.mse)) return { ...shown, own: window[key] ?? null };
     const without = window.rows - paired.rows;
     const left = without > 0 ? `, without ${number(without)} that the baseline could not predict` : "";
-    return { ...shown, own: judgedBy(paired.mse), left };
+    return { ...shown, own: paired.mse, left };
 }
 
 const writtenAs = (key) => (key.endsWith("accuracy") ? share : number);
@@ -172,10 +163,12 @@ function further(task, window) {
 }
 
 /** How the error stands to that of the best baseline, as the list of models says it. */
-function besideBest(own, others, word, rows) {
-    if (own.error === null) return h("span.badge", "no rows scored yet");
-    const [best] = others.filter(({ error }) => error !== null).sort((one, other) => one.error - other.error);
-    const found = comparison(own.error, best?.error, rows);
+function besideBest({ own, others, most, word }, rows) {
+    if (own === null) return h("span.badge", "no rows scored yet");
+    const error = (value) => (most ? most - value : value);
+    const known = others.filter(({ value }) => value !== null);
+    const [best] = known.sort((one, other) => error(one.value) - error(other.value));
+    const found = comparison(error(own), best && error(best.value), rows);
     if (!found) return h("span.badge", "no baseline yet");
     if (found.part === null) return h("span.badge", found.text);
     const name = best.name.replace(/^[A-Z]/, (letter) => letter.toLowerCase());

@@ -53,14 +53,15 @@ export const BASELINES = {
     no_change: "No change", majority: "Majority class", last_value: "Last value", served: "Your model",
 };
 
-/** The score that a task is judged by. */
+/** The labels of a model, declared or learned, each once. */
+export function labelsOf({ config, info }) {
+    const all = [...(config.labels ?? []), ...(info.labels ?? [])];
+    return [...new Map(all.map((label) => [String(label), label])).values()];
+}
+
 export const scoreOf = (task) => (task === "classification" ? "accuracy" : "mse");
 
-const ACTIONS = {
-    report: "reported",
-    reset: "the learner was reset",
-    forget: "the learner forgot most of its past",
-};
+const ACTIONS = { report: "reported", reset: "the learner was reset", forget: "the learner forgot most of its past" };
 const STEPS = { begin: "begun", complete: "complete", abort: "aborted" };
 const TESTS = { class_mean: "Feature means moved", error_rate: "Errors became more frequent" };
 
@@ -72,8 +73,7 @@ export function markLabel(mark) {
 }
 
 const SENTENCES = {
-    drift: ({ test, label, action }) =>
-        `${TESTS[test] ?? test}${inClass(label)}; ${ACTIONS[action] ?? action}.`,
+    drift: ({ test, label, action }) => `${TESTS[test] ?? test}${inClass(label)}; ${ACTIONS[action] ?? action}.`,
     switch: ({ action }) => `A change of features was ${STEPS[action] ?? action}.`,
     reset: () => "The model was reset to its first state.",
     promotion: ({ by, challenger, algorithm }) => {
@@ -104,7 +104,6 @@ export function eventSentence(event) {
 
 const inClass = (label) => (label === null || label === undefined ? "" : ` in class ${label}`);
 
-/** What was done upon an event. */
 export function actionOf(event) {
     const done = ACTIONS[event.action] ?? event.action;
     return event.held_back ? `${done}; held back by the cooldown` : done;

@@ -1,31 +1,28 @@
 // A new model: its name and its task, and perhaps a file that it learns first.
 
-import { address, json, request } from "../api.js";
-import { fill, h } from "../dom.js";
+import { address, request } from "../api.js";
+import { fill, h, openDialog, select, textInput } from "../dom.js";
 import { whole } from "../format.js";
 import { actionForm, sayer, tell } from "../model/actions.js";
-import { answered, field } from "../model/fields.js";
+import { NAME, answered, field } from "../model/fields.js";
 
 const PART_BYTES = 1_000_000;
 const TASKS = [["classification", "Classes: one of several labels"], ["regression", "Numbers"]];
-const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
-const select = (options) => h("select", options.map(([value, text]) => h("option", { value }, text)));
 
 /** Ask for a new model in a dialog, create it, and go to its page. */
 export function newModel() {
     const said = sayer();
-    const name = h("input", { type: "text", required: "", pattern: NAME, autocomplete: "off", spellcheck: "false" });
-    const task = select(TASKS);
+    const name = textInput({ required: "", pattern: NAME });
+    const task = select(TASKS, "classification", { on: { change: () => show() } });
     const labels = h("textarea.short", { spellcheck: "false", placeholder: "one per line" });
-    const file = h("input", { type: "file", accept: ".csv,text/csv" });
+    const file = h("input", { type: "file", accept: ".csv,text/csv", on: { change: () => read() } });
     const column = h("select");
     const help = "Letters, digits, dots, dashes and underscores.";
     const labelsField = field("Labels", labels, { path: "labels", help: "Leave empty to take them from the rows." });
     const columnField = field("Column of the label", column, { path: "label" });
     const submit = h("button.button.primary", { type: "submit" }, "Create");
-    const cancel = h("button.button", { type: "button", on: { click: () => dialog.remove() } }, "Cancel");
     let table = null;
-    const shown = () => {
+    const show = () => {
         labelsField.hidden = task.value === "regression";
         columnField.hidden = table === null;
     };
@@ -33,7 +30,7 @@ export function newModel() {
         table = file.files.length ? tableOf(await file.files[0].text()) : null;
         fill(column, (table?.names ?? []).map((own) => h("option", { value: own }, own)));
         column.selectedIndex = column.options.length - 1;
-        shown();
+        show();
     };
     const create = async () => {
         const given = labels.value.split("\n").map((line) => line.trim()).filter(Boolean);
@@ -52,15 +49,10 @@ export function newModel() {
         field("Learn a file first (optional)", file, { help: "CSV in UTF-8 with a header." }),
         columnField,
         said,
-        h("div.row.end", cancel, submit),
+        h("div.row.end", h("button.button", { on: { click: () => dialog.close() } }, "Cancel"), submit),
     );
-    const dialog = h("dialog", { "aria-labelledby": "create-title", on: { close: () => dialog.remove() } },
-        h("div.stack", h("h2", { id: "create-title" }, "New model"), form));
-    task.addEventListener("change", shown);
-    file.addEventListener("change", read);
-    shown();
-    document.body.append(dialog);
-    dialog.showModal();
+    const dialog = openDialog("New model", form);
+    show();
 }
 
 /** A CSV file: its header, the names in it, what stands between cells, and its lines. */

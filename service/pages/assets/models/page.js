@@ -1,11 +1,11 @@
 // The page of all models. Which of them are shown stands in the address: it can be kept, shared and gone back to.
 
-import { json, root } from "../api.js";
-import { copyButton } from "../copy.js";
-import { byId, fill, h, patch } from "../dom.js";
+import { json } from "../api.js";
+import { callable } from "../copy.js";
+import { byId, choice, fill, h, patch } from "../dom.js";
 import { whole } from "../format.js";
-import { askForKey, key } from "../key.js";
-import { poll, STATES } from "../poll.js";
+import { askForKey, keyHeader } from "../key.js";
+import { poll, showState } from "../poll.js";
 import { whenRead } from "../shell.js";
 import { newModel } from "./create.js";
 import { List, speedText } from "./list.js";
@@ -13,16 +13,9 @@ import { List, speedText } from "./list.js";
 const LIMIT = 50;
 const SEARCH_MS = 250;
 const TICK_MS = 1000;
-const SORTS = ["worst", "name", "rows", "updated"];
+const SORTS = [["worst", "Worst first"], ["name", "Name"], ["rows", "Most rows"], ["updated", "Latest"]];
+const WORST = "worst";
 const DURABILITY = { always: "At every write", everysec: "Every second" };
-const TAUGHT = { features: { outside: 4.5, wind: 2.0 }, label: 61.5, id: "mon-1" };
-const CALLS = [
-    ["Create a model: it only needs a task", " -X PUT", "models/boiler", { task: "regression" }],
-    ["Teach it: each labelled row is predicted first, then learned", "", "models/boiler/feedback", TAUGHT],
-    ["Ask it", "", "models/boiler/predict", { features: { outside: 5.0, wind: 2.0 } }],
-];
-const THREE = "Three calls make the first one. It appears on this page as soon as it exists.";
-const DEMO = "A separate service, with models on streams that drift and change their features:";
 /** The service in a line of figures: what each says, and whether that is wrong. */
 const FIGURES = [
     ["Service", ({ ready }) => (ready ? "Ready" : "Not ready"), ({ ready }) => !ready],
@@ -33,6 +26,7 @@ const FIGURES = [
 ];
 
 const list = new List(byId("rows"));
+const order = choice("Order", SORTS, (sort) => go({ sort }));
 let view = viewOf(location);
 let following = new AbortController();
 let sorted = false;
@@ -44,14 +38,14 @@ const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 /** What the address asks for; cursors of the pages before this one are known to those who came by them. */
 function viewOf({ search }) {
     const query = new URLSearchParams(search);
-    const [sort] = SORTS.filter((own) => own === query.get("sort"));
+    const [sort] = SORTS.find(([own]) => own === query.get("sort")) ?? SORTS[0];
     const before = history.state?.before ?? [];
-    return { sort: sort ?? SORTS[0], search: query.get("search") ?? "", cursor: query.get("cursor"), before };
+    return { sort, search: query.get("search") ?? "", cursor: query.get("cursor"), before };
 }
 
 function addressOf({ sort, search, cursor }) {
     const url = new URL(location.href);
-    const shown = Object.entries({ sort: sort === SORTS[0] ? "" : sort, search, cursor }).filter(([, own]) => own);
+    const shown = Object.entries({ sort: sort === WORST ? "" : sort, search, cursor }).filter(([, own]) => own);
     url.search = new URLSearchParams(shown);
     return url;
 }
@@ -60,6 +54,7 @@ function addressOf({ sort, search, cursor }) {
 function go(changes, { replace = false } = {}) {
     view = { ...view, cursor: null, before: [], ...changes };
     history[replace ? "replaceState" : "pushState"]({ before: view.before }, "", addressOf(view));
+    if (changes.before) scrollTo({ top: 0 }); // another page of the list
     show();
 }
 
@@ -67,9 +62,7 @@ function show() {
     following.abort();
     following = new AbortController();
     sorted = false;
-    for (const button of byId("order").children) {
-        button.setAttribute("aria-pressed", String(button.dataset.sort === view.sort));
-    }
+    order.offer(SORTS, view.sort);
     if (byId("search").value.trim() !== view.search) byId("search").value = view.search;
     const query = { sort: view.sort, limit: LIMIT, search: view.search || null, cursor: view.cursor, totals: true };
     const look = async (signal) => {
@@ -78,20 +71,16 @@ function show() {
         showService({ models: page.total, rows_per_s: page.rows_per_s });
         await showModels(page);
     };
-    poll(look, { signal: following.signal, onState: showState });
-}
-
-/** Whether the key in use may create models. */
-async function showCreate() {
-    const { scope } = await json("key").catch(() => ({}));
-    byId("create").hidden = scope !== "admin";
+    poll(look, { signal: following.signal, onState: showStateAndProblem });
 }
 
 async function showModels(page) {
-    if (models === null) showCreate();
+    if (models === null) json("key").then(({ scope }) => { byId("create").hidden = scope !== "admin"; }, () => {});
     models = page.models;
     const none = models.length === 0;
-    say(list.update(models, !sorted || (view.sort === SORTS[0] && !beingRead())));
+    const news = list.update(models, !sorted || (view.sort === WORST && !beingRead()));
+    const told = `${news.slice(0, 3).join("; ")}${news.length > 3 ? "; and more" : ""}`;
+    if (told) byId("said").textContent = told; // to screen readers: not every number that has moved
     sorted = true;
     byId("list").hidden = byId("calls").hidden = none;
     byId("costs").hidden = !models.some((model) => Number.isFinite(model.mean_cost));
@@ -121,29 +110,22 @@ async function showEmpty(none) {
 /** What stands in place of a list without models. */
 function instead() {
     if (view.cursor) return notice(null, "This page of the list has no models any more.");
-    if (view.search) return nothingFound(view.search, () => go({ search: "" }));
-    return firstModel().catch(problemNotice);
+    if (!view.search) return firstModel().catch(problemNotice);
+    const button = h("button.button", { on: { click: () => go({ search: "" }) } }, "Show all models");
+    return notice(null, `No model’s name contains “${view.search}”.`, button);
 }
+
+const copyOf = (id) => callable(byId(id).content.cloneNode(true), keyHeader());
 
 /** The three calls, for a service without models; what a key may do decides whether they are shown. */
 async function firstModel() {
     const { scope, models } = await json("key");
     const none = models.length ? "This key covers no models yet" : "No models yet";
     if (scope !== "admin") return notice(none, mayNot(scope));
-    const card = (title, ...children) =>
-        h("div.card.first", h("header", h("h2", title)), h("div.inside.stack", children));
-    const installed = h("p.muted.small", "If installed by make: .venv/bin/onepass demo.");
-    return h("div.stack",
-        card(none, h("p", h("button.button.primary", { type: "button", on: { click: newModel } }, "New model")),
-            h("p.muted", THREE), callList()),
-        card("Or watch some models at work", h("p.muted", DEMO), code("onepass demo"), installed),
-    );
-}
-
-/** The same calls for a service that has models, or why they are not for this key. */
-async function calls() {
-    const { scope } = await json("key");
-    return scope === "admin" ? callList() : h("p.muted", mayNot(scope));
+    const shown = copyOf("first-model");
+    shown.querySelector("h2").textContent = none;
+    shown.querySelector(".primary").addEventListener("click", newModel);
+    return shown;
 }
 
 function mayNot(scope) {
@@ -156,30 +138,16 @@ function notice(title, ...children) {
     return h("div.card.empty.stack", title && h("h2", title), children.map((own) => h("div", own)));
 }
 
-/** What is shown where no name contains what was searched for; `clear` ends the search. */
-function nothingFound(search, clear) {
-    const button = h("button.button", { type: "button", on: { click: clear } }, "Show all models");
-    return notice(null, `No model’s name contains “${search}”.`, button);
-}
-
-function callList() {
-    const secret = key() === null ? "" : ' -H "Authorization: Bearer $ONEPASS_API_KEY"';
-    const text = (method, path, body) =>
-        `curl${method} ${new URL(path, root)}${secret} \\\n  --json '${JSON.stringify(body)}'`;
-    return h("ol.calls", CALLS.map(([said, ...call]) => h("li.stack.tight", h("span", said), code(text(...call)))));
-}
-
-/** Text with a button that copies it. */
-const code = (text) => h("div.code", h("pre", { tabindex: "0" }, text), copyButton());
-
+/** The same calls for a service that has models, or why they are not for this key. */
 async function showCalls() {
-    if (byId("calls").open) fill(byId("calls-inside"), await calls().catch(problemNotice));
+    if (!byId("calls").open) return;
+    const shown = ({ scope }) => (scope === "admin" ? copyOf("three-calls") : h("p.muted", mayNot(scope)));
+    fill(byId("calls-inside"), await json("key").then(shown).catch(problemNotice));
 }
 
 function showService(found) {
     service = { ...service, ...found };
-    const figure = ([name, text, wrong]) =>
-        h("div", h("dt", name), h(wrong(service) ? "dd.bad" : "dd", text(service)));
+    const figure = ([name, text, wrong]) => h("div", h("dt", name), h(wrong(service) ? "dd.bad" : "dd", text(service)));
     if ("ready" in service) patch(byId("health"), FIGURES.map(figure));
     showCount();
 }
@@ -193,14 +161,10 @@ function showCount() {
     byId("range").textContent = some && all !== undefined && !view.search ? `${some} of ${whole(all)}` : some;
 }
 
-function showState(state, problem) {
-    byId("live").dataset.state = state;
-    byId("live-text").textContent = STATES[state];
-    const said = problem ? `${state}: ${problem.message}` : "";
-    if (said !== byId("problem").dataset.said && (state !== "reconnecting" || problem)) {
-        byId("problem").dataset.said = said; // an alert is read out whenever it is filled
-        fill(byId("problem"), problem && problemNotice(problem, state));
-    }
+function showStateAndProblem(state, problem) {
+    showState(state);
+    if (state === "reconnecting" && !problem) return;
+    patch(byId("problem"), problem && problemNotice(problem, state)); // read out where it changes
 }
 
 /** What is wrong; while it is tried again what was shown last stays, and may be old. */
@@ -210,45 +174,33 @@ function problemNotice(problem, state) {
     const click = () => askForKey("This service needs a key.").then((given) => given && show());
     return h(`div.notice.row.${state === "reconnecting" ? "warn" : "bad"}`,
         h("span.grow", lines.map((line) => h("p", line))),
-        keyless && h("button.button.small", { type: "button", on: { click } }, "Enter a key"),
+        keyless && h("button.button.small", { on: { click } }, "Enter a key"),
     );
 }
 
-/** To screen readers: what has happened, not every number that has moved. */
-function say(news) {
-    if (news.length) byId("said").textContent = news.slice(0, 3).join("; ") + (news.length > 3 ? "; and more" : "");
-}
+const on = (id, event, listener) => byId(id).addEventListener(event, listener);
+let typing;
+on("search", "input", ({ target }) => {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+        const search = target.value.trim();
+        if (search !== view.search) go({ search }, { replace: view.search !== "" });
+    }, SEARCH_MS);
+});
+on("again", "click", () => {
+    list.update(models, true);
+    byId("again").hidden = true;
+});
+on("calls", "toggle", showCalls);
+on("create", "click", newModel);
+on("next", "click", ({ target }) => go({ cursor: target.dataset.cursor, before: [...view.before, view.cursor] }));
+on("previous", "click", () => go({ cursor: view.before.at(-1) ?? null, before: view.before.slice(0, -1) }));
+addEventListener("popstate", () => {
+    view = viewOf(location);
+    show();
+});
+setInterval(() => document.hidden || list.draw(), TICK_MS);
 
-function listen() {
-    const on = (id, event, listener) => byId(id).addEventListener(event, listener);
-    const turn = (cursor, before) => {
-        go({ cursor, before });
-        scrollTo({ top: 0 });
-    };
-    let typing;
-    on("search", "input", ({ target }) => {
-        clearTimeout(typing);
-        typing = setTimeout(() => {
-            const search = target.value.trim();
-            if (search !== view.search) go({ search }, { replace: view.search !== "" });
-        }, SEARCH_MS);
-    });
-    on("order", "click", ({ target }) => target.dataset.sort && go({ sort: target.dataset.sort }));
-    on("again", "click", () => {
-        list.sort();
-        byId("again").hidden = true;
-    });
-    on("calls", "toggle", showCalls);
-    on("create", "click", newModel);
-    on("next", "click", ({ target }) => turn(target.dataset.cursor, [...view.before, view.cursor]));
-    on("previous", "click", () => turn(view.before.at(-1) ?? null, view.before.slice(0, -1)));
-    addEventListener("popstate", () => {
-        view = viewOf(location);
-        show();
-    });
-    setInterval(() => document.hidden || list.draw(), TICK_MS);
-}
-
-listen();
+byId("order").replaceWith(order.element);
 whenRead(showService);
 show();
