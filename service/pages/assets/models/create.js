@@ -1,6 +1,6 @@
 // A new model: its name and its task, and perhaps a file that it learns first.
 
-import { address, request } from "../api.js";
+import { address, json } from "../api.js";
 import { fill, h, openDialog, select, textInput } from "../dom.js";
 import { whole } from "../format.js";
 import { actionForm, sayer, tell } from "../model/actions.js";
@@ -8,6 +8,8 @@ import { NAME, answered, field } from "../model/fields.js";
 
 const PART_BYTES = 1_000_000;
 const TASKS = [["classification", "Classes: one of several labels"], ["regression", "Numbers"]];
+/** A line of a CSV file; a quoted cell may go on in the next line. */
+const RECORD = /(?:"[^"]*"|[^\r\n])+/g;
 
 /** Ask for a new model in a dialog, create it, and go to its page. */
 export function newModel() {
@@ -55,33 +57,21 @@ export function newModel() {
     show();
 }
 
-/** A CSV file: its header, the names in it, what stands between cells, and its lines. */
+/** A CSV file: its header, the names in it, what stands between cells, its rows and how many make a part to send. */
 function tableOf(text) {
-    const [header, ...lines] = text.replace(/^\uFEFF/, "").split(/\r?\n/);
+    const [header, ...rows] = text.replace(/^\uFEFF/, "").match(RECORD) ?? [""];
     const counts = [",", ";", "\t", "|"].map((own) => [header.split(own).length, own]);
     const [[, delimiter]] = counts.sort(([one], [other]) => other - one);
     const names = header.split(delimiter).map((own) => own.replace(/^"(.*)"$/, "$1"));
-    return { header, names, delimiter, lines: lines.filter((line) => line !== "") };
+    return { header, names, delimiter, rows, part: Math.ceil((PART_BYTES * rows.length) / text.length) };
 }
 
-/** Send the rows in parts; a quoted cell may go on in the next line. */
-async function teach(path, { header, delimiter, lines }, label, said) {
+async function teach(path, { header, delimiter, rows, part }, label, said) {
     const query = { label, delimiter: delimiter === "\t" ? "tab" : delimiter };
-    const headers = { "Content-Type": "text/csv" };
-    let part = [];
-    let size = 0;
-    let quoted = false;
-    let rows = 0;
-    for (const [at, line] of lines.entries()) {
-        part.push(line);
-        size += line.length;
-        quoted = quoted !== ((line.split('"').length - 1) % 2 === 1);
-        if (quoted || (size < PART_BYTES && at < lines.length - 1)) continue;
-        const text = [header, ...part, ""].join("\n");
-        const sent = await request(`${path}/feedback/batch`, { method: "POST", text, query, headers });
-        ({ rows } = await sent.json());
-        tell(said, `${whole(rows)} rows learned`);
-        part = [];
-        size = 0;
+    const how = { method: "POST", query, headers: { "Content-Type": "text/csv" } };
+    for (let at = 0; at < rows.length; at += part) {
+        const text = [header, ...rows.slice(at, at + part), ""].join("\n");
+        const { rows: learned } = await json(`${path}/feedback/batch`, { ...how, text });
+        tell(said, `${whole(learned)} rows learned`);
     }
 }
