@@ -5,7 +5,7 @@ import { fill, h, patch, placedAt } from "../dom.js";
 import { count, number } from "../format.js";
 import { Frame } from "./frame.js";
 import { LANE, chipButtons, placed } from "./marks.js";
-import { Plot, axis, colour, keyLine, powersOfTen, tickTexts, valueLine } from "./plot.js";
+import { Plot, axis, colour, keyLine, tickTexts, valueLine } from "./plot.js";
 
 /** The axis is made for all points but the first few, whose scores are of a handful of rows; lines end there. */
 const [EARLY_SHARE, EARLY_POINTS] = [0.03, 30];
@@ -76,7 +76,7 @@ export class LineChart extends Frame {
             scales: { x, y: { distr: log ? 3 : 1, range: () => this.range() } },
             axes: [
                 axis({ size: 28, space: 80, grid: { show: false }, border, values: rows }),
-                axis({ size: 46, space: 32, values: tickTexts, filter: log ? powersOfTen : undefined }),
+                axis({ size: 46, space: 32, values: tickTexts }),
             ],
             series: [{}, ...this.lines.map((own) => this.line(own))],
             hooks: { ready: [(plot) => plot.under.append(this.markLines)], draw: [(plot) => this.drawMarks(plot)] },

@@ -15,15 +15,14 @@ export function colour(name) {
     return getComputedStyle(probe).color;
 }
 
-/** An axis as all plots have it; `given` is uPlot's, but for a filter that is of the grid as well. */
-export function axis({ filter = (_, splits) => splits, ...given }) {
+/** An axis as all plots have it; `given` is uPlot's. */
+export function axis(given) {
     const sans = getComputedStyle(document.body).fontFamily;
     return {
         font: `11.5px ${sans}`,
         labelFont: `11.5px ${sans}`,
         stroke: () => colour("muted"),
-        grid: { stroke: () => colour("line"), width: 1, filter },
-        filter,
+        grid: { stroke: () => colour("line"), width: 1 },
         ticks: { show: false },
         ...given,
     };
@@ -38,12 +37,6 @@ export function tickTexts(_, splits, __, ___, step) {
         const text = value.toFixed(digits);
         return Number(text) === value ? text : figure(value);
     });
-}
-
-/** Of the ticks of a log axis the powers of ten, where there are two or more of them. */
-export function powersOfTen(_, splits) {
-    const power = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
-    return splits.filter(power).length > 1 ? splits.map((value) => (power(value) ? value : null)) : splits;
 }
 
 /** A piece of a line, before its name. */
