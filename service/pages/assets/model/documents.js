@@ -14,8 +14,8 @@ const BELOW = {
     log: "log?limit=6",
     weights: "weights",
 };
-/** Those that a version does not tell of, one in each look; drift also where the marks say that there is a new one. */
-const IN_TURN = ["pending", "drift", "weights", "log", "drift", "weights", "snapshots", "drift"];
+/** Those that a version does not tell of, or that are large: one in each look. */
+const IN_TURN = ["pending", "weights", "log", "snapshots"];
 /** Algorithms that have no weights to show; of others that have none the service says so. */
 const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m", "sparse_dfop"]);
 const SPEED_MS = 10_000;
@@ -54,16 +54,13 @@ export class ModelDocuments {
         const changed = await this.read("model", { signal });
         const { phase, info } = this.docs.model;
         const space = JSON.stringify([phase, info.features]);
-        const names = new Set([IN_TURN[this.looks++ % IN_TURN.length], changed ? "challengers" : "drift"]);
-        if (changed && (phase !== "steady" || space !== this.space)) names.add("features");
+        const names = ["drift", IN_TURN[this.looks++ % IN_TURN.length]];
+        if (changed) names.push("challengers");
+        if (changed && (phase !== "steady" || space !== this.space)) names.push("features");
         this.space = space;
-        const wanted = (this.whole ? [...names] : Object.keys(BELOW).slice(1)).filter((name) => this.has(name));
+        const wanted = (this.whole ? names : Object.keys(BELOW).slice(1)).filter((name) => this.has(name));
         this.whole = false;
         await Promise.all(wanted.map((name) => this.read(name, { signal })));
-        const learners = [this.docs.model, ...this.docs.challengers.challengers];
-        const marks = JSON.stringify(learners.map((own) => own.metrics.marks));
-        if (marks !== this.marks && !wanted.includes("drift")) await this.read("drift", { signal });
-        this.marks = marks;
         this.whole = true;
     }
 
