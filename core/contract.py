@@ -119,9 +119,7 @@ class Alarm(NamedTuple):
     kind: str  # which test: "class_mean" or "error_rate"
     row: int  # the row that completed the window, as an index within the block just learned
     cls: int  # class index; 0 for regression, which has one class
-    columns: tuple[
-        int, ...
-    ]  # encoded columns whose means differ, largest first, at most ALARM_COLUMNS_MAX (class_mean)
+    columns: tuple[int, ...]  # encoded columns that moved, largest change first, at most ALARM_COLUMNS_MAX (class_mean)
     before: tuple[float, ...]  # their means in the past window; for error_rate the one error rate
     after: tuple[float, ...]  # the same in the recent window
     epsilon: float  # the difference at which the test fires (class_mean: in ranges of the column)

@@ -7,23 +7,14 @@ that clients never see the scale.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import (
-    Alarm,
-    Explaining,
-    Floats,
-    Forgetful,
-    Header,
-    Learner,
-    Prediction,
-    Transferable,
-    Weights,
-)
+from core.contract import Alarm, Explaining, Floats, Forgetful, Header, Learner, Prediction, Transferable, Weights
 from core.features.scaling import Scaler
 from core.learners.posterior import Shown, View
 from core.state.envelope import Nested
@@ -42,33 +33,21 @@ class SpaceExpert(Nested):
         columns: names of the d columns that the learner is built for.
         ranges: (2, d) their declared ends, NaN if not declared.
         input_mapping: recovers the columns from rows of another space; None if rows have them.
-        shared: an expert of the same columns, whose scaler and learner it shares; None: it has new ones. An algorithm
-            without scaling has no scaler.
 
     Attributes:
+        scaler: None for an algorithm without scaling.
         reader: the parts that encode rows, by their names in a state, if the expert's state is that of a space's model.
     """
 
     def __init__(
-        self,
-        config: Config,
-        columns: Sequence[str],
-        ranges: Floats,
-        input_mapping: FeatureRecovery | None = None,
-        shared: "SpaceExpert | None" = None,
+        self, config: Config, columns: Sequence[str], ranges: Floats, input_mapping: FeatureRecovery | None = None
     ) -> None:
         self._config = config
         scaling = config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
         self.input_mapping, self.reader = input_mapping, dict[str, Any]()
-        self.scaler: Scaler | None = None
-        self.learner: Learner
-        if shared is not None:
-            self.scaler, self.learner = shared.scaler, shared.learner
-            return
-        if scaling != "none":
-            self.scaler = Scaler(scaling, width, ranges)
+        self.scaler = None if scaling == "none" else Scaler(scaling, width, ranges)
         self.learner = self._new_learner()
 
     def _new_learner(self) -> Learner:
@@ -87,7 +66,9 @@ class SpaceExpert(Nested):
 
     def with_input_mapping(self, input_mapping: FeatureRecovery) -> "SpaceExpert":
         """An expert that shares scaler and learner and reads rows of another space."""
-        return SpaceExpert(self._config, self.columns, self.ranges, input_mapping, self)
+        found = copy(self)
+        found.input_mapping, found.reader = input_mapping, {}
+        return found
 
     def to_own_columns(self, X: Floats) -> Floats:
         """Encoded rows X (n, D) as the expert's own columns (n, d)."""
@@ -158,9 +139,8 @@ class SpaceExpert(Nested):
         return {"compressed": True, **found} if sparse else found
 
     def start_at(self, weights: Weights) -> None:
-        """Start from a linear model of the expert's own columns, before scaling, if the learner can."""
-        if not isinstance(self.learner, Transferable):
-            return
+        """Start from a linear model of the expert's own columns, before scaling; the learner is ``Transferable``."""
+        assert isinstance(self.learner, Transferable)
         if self.scaler is not None:
             centre, spread = self.scaler.affine()
             with np.errstate(over="ignore", invalid="ignore"):
@@ -207,10 +187,6 @@ class SpaceExpert(Nested):
         """Reset the step-size schedule after a completed switch."""
         if isinstance(self.learner, Transferable):
             self.learner.restart()
-
-    def info(self) -> Header:
-        """A summary of the learner for people."""
-        return self.learner.info()
 
     def classes_differ(self, classes: int) -> bool:
         """Whether the learner's number of classes differs."""

@@ -39,14 +39,7 @@ from numpy.typing import NDArray
 
 from core.contract import ROWS_IN, Floats, Header, Ints, Weights
 from core.state.layout import NOT_NEGATIVE, Array, Layout, counts
-from core.switching.feature_recovery import (
-    ENTRY_MAX,
-    INPUT_MAX,
-    OUTPUT_MAX,
-    ROWS_MIN,
-    FeatureRecovery,
-    rows_kept,
-)
+from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, ROWS_MIN, FeatureRecovery, rows_kept
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10

@@ -156,9 +156,8 @@ class OverlapPeriod(Nested):
         former, new = self.old.merge(), self.new
         recovery = self.recovery.only(former.columns)
         names = _names(former, new, recovery)
-        new.join(
-            former, recovery, self.feedback_schema, names, _initial_weights(names, recovery, self.trial), first_row
-        )
+        weights = _initial_weights(names, recovery, self.trial)
+        new.join(former, recovery, self.feedback_schema, names, weights, first_row)
         new.begin(classes)
         return new
 

@@ -290,11 +290,8 @@ class SpaceModel(Nested):
             return self
         kept, shares = self.likeliest, dict(zip(self.experts, self.mixture.weights.tolist(), strict=True))
         if self._averages and len(shares) > 1:
-            kept, weights = (
-                self.experts[max((name for name in shares if name != "recovered"), key=shares.__getitem__)],
-                self.weights(),
-            )
-            if weights is not None:  # there are none before the first class
+            kept = self.experts[max((name for name in shares if name != "recovered"), key=shares.__getitem__)]
+            if (weights := self.weights()) is not None:  # there are none before the first class
                 kept.start_at(weights)
         return SpaceModel(self.config, self.schema, kept, self.encoder, self.lags, self.sample)
 
@@ -344,30 +341,31 @@ class SpaceModel(Nested):
         """
         if self.mixture is None:
             return self.own.weights()
-        found = [expert.weights() for expert in self.experts.values()]
-        models = [weights for weights in found if weights is not None]
+        models = self._linear_models
         if not models:
             return None
-        a = self.mixture.weights
-        if len(models) < len(found):
-            a = a[[weights is not None for weights in found]]
+        a = np.array([share for share, _ in models])
+        if len(models) < len(self.experts):
             a = a / a.sum() if a.sum() > 0.0 else np.full(len(models), 1.0 / len(models))
-        return Weights(
-            sum(share * model.coefficients for share, model in zip(a, models, strict=True)),
-            sum(share * model.bias for share, model in zip(a, models, strict=True)),
-        )
+        weighed = [(share, model) for share, (_, model) in zip(a, models, strict=True)]
+        coefficients, bias = (sum(share * model[part] for share, model in weighed) for part in range(2))
+        return Weights(coefficients, bias)
 
     @property
     def linear_share(self) -> float | None:
         """The weight, from 0 to 1, of the experts whose linear models ``weights`` averages; None of a single expert."""
-        if self.mixture is None:
-            return None
+        return None if self.mixture is None else min(1.0, sum([share for share, _ in self._linear_models], 0.0))
+
+    @property
+    def _linear_models(self) -> list[tuple[float, Weights]]:
+        """The experts' linear models, each with its weight."""
+        assert self.mixture is not None
         weighed = zip(self.mixture.weights.tolist(), self.experts.values(), strict=True)
-        return min(1.0, sum([share for share, expert in weighed if expert.weights() is not None], 0.0))
+        return [(share, model) for share, expert in weighed if (model := expert.weights()) is not None]
 
     def info(self) -> Header:
         """The likeliest expert's summary for people."""
-        return self.likeliest.info()
+        return self.likeliest.learner.info()
 
     def classes_differ(self, classes: int) -> bool:
         """Whether the number of classes of one of the learners differs."""
