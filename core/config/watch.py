@@ -9,23 +9,17 @@ one that holds other keys only runs all of them. Null and {} run none.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from core.drift.detector import WatchTest as WatchTest
 from core.drift.outbox import OnDrift
 from core.learners.algorithm import Algorithm
 from core.problems import Checked, Invalid, Param, suggestion
 
 KINDS = ("class_mean", "error_rate")
 ROWS_MAX = 1_000_000_000
-DELTA = Param(
-    "delta", "number", 0.05, "Bound on the chance of a false alarm. Default: 0.05.", minimum=0.0, maximum=1.0,
-    exclusive_minimum=True, exclusive_maximum=True,
-)  # fmt: skip
-BATCH_SIZE = Param(
-    "batch_size", "integer", 200, "Rows of a class in a recent window. Default: 200.", minimum=2, maximum=10_000
-)
 EPISODE_ROWS = Param(
     "episode_rows", "integer", 1000,
     "Alarms within this many rows after an event's first one join it. Default: 1000.", minimum=0, maximum=ROWS_MAX,
@@ -38,14 +32,6 @@ UNLABELLED = Param(
     "unlabelled", "boolean", False, "Whether to test features and predictions of tracked rows before their labels "
     "arrive. The events have kind `unlabelled` and may be repeated or lost. Default: false.",
 )  # fmt: skip
-
-
-class WatchTest(Checked):
-    """The settings of a drift test."""
-
-    strange: ClassVar[str] = "is not a setting of a test"
-    delta: Annotated[float, DELTA] = DELTA.default
-    batch_size: Annotated[int, BATCH_SIZE] = BATCH_SIZE.default
 
 
 def _object(given: object) -> object:

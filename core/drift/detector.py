@@ -54,12 +54,13 @@ Deviations from the paper
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from core.contract import ALARM_COLUMNS_MAX, Alarm, Floats, Ints
 from core.drift import kernels as at
+from core.problems import Checked, Param
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout
 
 WINDOWS = 4.0
@@ -68,19 +69,24 @@ OBJECT_BYTES = 900
 """Memory of the objects around the arrays."""
 
 
-class WindowSettings(Protocol):
-    """The settings of one test."""
-
-    @property
-    def delta(self) -> float:
-        """Bound on the chance of a false alarm."""
-
-    @property
-    def batch_size(self) -> int:
-        """Rows of a class in a recent window."""
+DELTA = Param(
+    "delta", "number", 0.05, "Bound on the chance of a false alarm. Default: 0.05.", minimum=0.0, maximum=1.0,
+    exclusive_minimum=True, exclusive_maximum=True,
+)  # fmt: skip
+BATCH_SIZE = Param(
+    "batch_size", "integer", 200, "Rows of a class in a recent window. Default: 200.", minimum=2, maximum=10_000
+)
 
 
-Tests = Mapping[str, WindowSettings]
+class WatchTest(Checked):
+    """The settings of a drift test."""
+
+    strange: ClassVar[str] = "is not a setting of a test"
+    delta: Annotated[float, DELTA] = DELTA.default
+    batch_size: Annotated[int, BATCH_SIZE] = BATCH_SIZE.default
+
+
+Tests = Mapping[str, WatchTest]
 """The tests that run, "class_mean" and "error_rate"; empty if the model has no drift tests."""
 
 
@@ -103,7 +109,7 @@ class DriftDetector(Holder):
                 "classes",
                 at.COUNTERS,
                 within=NOT_NEGATIVE,
-                places=dict.fromkeys((at.PAST, at.RECENT, at.COUNT, at.PARTIAL), WHOLE),
+                places={(at.PAST, at.RECENT, at.COUNT, at.PARTIAL): WHOLE},
                 ordered=[(place, at.WRONG) for place in range(at.SUMS, at.COUNTERS)],
                 at="counters",
             ),

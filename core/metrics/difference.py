@@ -79,10 +79,7 @@ class PairedDifference(Holder):
             "scalars": Array(
                 _SCALARS,
                 within=1e301,
-                places={
-                    **dict.fromkeys((_ROWS, _LABELS), WHOLE),
-                    **dict.fromkeys((_SQUARES, _VAR, *range(_BATCHES + 1, _GAIN, 2)), NOT_NEGATIVE),
-                },
+                places={(_ROWS, _LABELS): WHOLE, (_SQUARES, _VAR, *range(_BATCHES + 1, _GAIN, 2)): NOT_NEGATIVE},
             )
         }
     )

@@ -212,8 +212,8 @@ class Intervals(Holder):
                 LEVEL_COLUMNS,
                 places={
                     SHIFT: Range(-SHIFT_MAX, SHIFT_MAX),
-                    **dict.fromkeys((OFFERED, COVERED), WHOLE),
-                    **dict.fromkeys((FADING_OFFERED, FADING_COVERED), NOT_NEGATIVE),
+                    (OFFERED, COVERED): WHOLE,
+                    (FADING_OFFERED, FADING_COVERED): NOT_NEGATIVE,
                 },
                 ordered=[(COVERED, OFFERED), (FADING_COVERED, FADING_OFFERED)],
             ),

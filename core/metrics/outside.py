@@ -37,9 +37,9 @@ class _Losses(Holder):
             "scalars": Array(
                 _SCALARS,
                 places={
-                    **dict.fromkeys((ROWS, SCORED, SINCE), WHOLE),
+                    (ROWS, SCORED, SINCE): WHOLE,
                     AHEAD: Range(-1.0, 1.0, whole=True),
-                    **dict.fromkeys((FADED, *range(SUMS, _SCALARS)), NOT_NEGATIVE),
+                    (FADED, *range(SUMS, _SCALARS)): NOT_NEGATIVE,
                 },
             ),
             "ring": Array("ring", 2, within=Range(0.0, undefined=True)),

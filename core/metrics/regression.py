@@ -216,7 +216,7 @@ class RegressionMetrics(PrequentialMetrics):
                 SCALARS,
                 places={
                     ROWS: WHOLE,
-                    **dict.fromkeys((VAR, F_DEV), NOT_NEGATIVE),
+                    (VAR, F_DEV): NOT_NEGATIVE,
                     WEIGHT: Range(1.0),
                     OCTAVE: Range(0.0, OCTAVES, whole=True),
                 },
@@ -224,18 +224,14 @@ class RegressionMetrics(PrequentialMetrics):
             "series": Array(
                 3,
                 SERIES_COLUMNS,
-                places={
-                    SERIES_ROWS: WHOLE,
-                    **dict.fromkeys((SQUARE, SIZE), NOT_NEGATIVE),
-                    **dict.fromkeys(range(SERIES_FADING, SERIES_FADING + ERROR), NOT_NEGATIVE),
-                },
+                places={SERIES_ROWS: WHOLE, (SQUARE, SIZE, *range(SERIES_FADING, SERIES_FADING + ERROR)): NOT_NEGATIVE},
             ),
             "errors": Array(2, "bins", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
             "ring": Array(
                 "ring",
                 RING,
                 within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
-                places=dict.fromkeys((0, 1), Range(-ERROR_MAX, ERROR_MAX)),
+                places={(0, 1): Range(-ERROR_MAX, ERROR_MAX)},
             ),
             "history": history_of(POINT),
         }
@@ -257,14 +253,10 @@ class RegressionMetrics(PrequentialMetrics):
         n = len(truth)
         if len(predicted) != n or (len(baselines) and len(baselines) != n):
             raise ValueError("predictions and truth do not go together")
-        arrays = self.arrays(n)
-        done = absorb_rows(predicted, truth, baselines, *arrays, self.fading)
-        if done == _NO_ROOM:
+        while (done := absorb_rows(predicted, truth, baselines, *(arrays := self.arrays(n)), self.fading)) == _NO_ROOM:
             with np.errstate(over="ignore"):
                 sizes = np.abs(predicted - truth)
             self.errors, self.scalars[OCTAVE] = covering(self.errors, int(self.scalars[OCTAVE]), sizes)
-            arrays = self.arrays(n)
-            done = absorb_rows(predicted, truth, baselines, *arrays, self.fading)
         if done != DONE:
             raise ValueError("a number is not finite")
         self.counted(arrays, n)

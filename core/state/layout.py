@@ -76,7 +76,7 @@ class Array:
     Args:
         shape: sizes, or names of sizes.
         within: the range of all its numbers; a number b is short for Range(-b, b).
-        places: ranges of some places along ``axis``, on top of ``within``.
+        places: ranges of some places along ``axis``, or of several (a tuple), on top of ``within``.
         axis: 0 or -1, where ``places`` and ``ordered`` count.
         ordered: pairs of places; the first is never larger than the second.
         at: the holder's attribute, by default the array's name in the state.
@@ -86,14 +86,16 @@ class Array:
         self,
         *shape: int | str,
         within: Range | float = FINITE,
-        places: Mapping[int, Range] | None = None,
+        places: Mapping[Any, Range] | None = None,
         axis: int = -1,
         ordered: Sequence[tuple[int, int]] = (),
         at: str = "",
     ) -> None:
         self.shape, self.at = shape, at
         self._within = within if isinstance(within, Range) else Range(-within, within)
-        self._places, self._axis, self._ordered = dict(places or {}), axis, tuple(ordered)
+        self._axis, self._ordered = axis, tuple(ordered)
+        several = {at if isinstance(at, tuple) else (at,): held for at, held in (places or {}).items()}
+        self._places = {place: held for at, held in several.items() for place in at}
 
     def stored(self, sizes: Mapping[str, int]) -> tuple[int | str, ...]:
         """The shape in a state; names without a size remain."""
@@ -159,9 +161,7 @@ class Triangle(Array):
         """The triangles, as copies."""
         upper = np.triu(np.ones(array.shape[-2:], dtype=bool))
         packed = np.empty((*array.shape[:-2], np.count_nonzero(upper)))
-        for at in np.ndindex(
-            packed.shape[:-1]
-        ):  # one by one: indices for many at once would take more memory than the matrices
+        for at in np.ndindex(packed.shape[:-1]):  # at once, the indices would take more memory than the matrices
             packed[at] = array[at][upper]
         return packed
 
