@@ -35,25 +35,17 @@ _NONE_RETURNED, _NO_LABELS = np.empty((0, 0)), np.empty(0)
 def _write(X: Floats, i: int, known: bool, features: Floats, labels: Floats, Z: Floats) -> None:
     """Row i of Z: that of X, then the features and the labels of the rows before it."""
     D = X.shape[1]
-    at = D
-    for j in range(D):
-        Z[i, j] = X[i, j]
+    Z[i, :D] = X[i]
     for row in range(features.shape[0]):
-        for j in range(D):
-            Z[i, at] = features[row, j] if known else X[i, j]
-            at += 1
-    for row in range(labels.shape[0]):
-        for j in range(labels.shape[1]):
-            Z[i, at] = labels[row, j]
-            at += 1
+        Z[i, D * (row + 1) : D * (row + 2)] = features[row] if known else X[i]
+    Z[i, D + features.size :] = labels.ravel()
 
 
 @njit(cache=True, nogil=True)
 def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Floats, labels: Floats) -> None:
     """Add row i of X with its label to the history; the first one fills it."""
     for row in range(features.shape[0] - 1, -1, -1):
-        for j in range(X.shape[1]):
-            features[row, j] = features[row - 1, j] if known and row > 0 else X[i, j]
+        features[row] = features[row - 1] if known and row > 0 else X[i]
     for row in range(labels.shape[0] - 1, -1, -1):
         for j in range(labels.shape[1]):
             own = (1.0 if y == j else 0.0) if classes else y

@@ -157,12 +157,12 @@ def _next_row(X: Floats, i: int, rate: float, winsor: float, moments: Floats, ne
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _standardise(X: Floats, i: int, moments: Floats, limit: float, Z: Floats) -> None:
+def _standardise(X: Floats, i: int, moments: Floats, low: float, high: float, Z: Floats) -> None:
     """Z_i = clip((x - m) / s), 0 where s = 0."""
     for j in range(X.shape[1]):
         m, s = moments[0, j], moments[1, j]
         z = (_within(X[i, j], VALUE_MAX) - m) / s
-        Z[i, j] = _within(z, limit) if s > 0.0 else 0.0
+        Z[i, j] = min(max(z, low), high) if s > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -179,14 +179,6 @@ def _wider_row(X: Floats, i: int, t: int, declared: Floats, moments: Floats, new
             elif x - low > span:
                 span = x - low
         newer[0, j], newer[1, j] = low, span
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _place(X: Floats, i: int, moments: Floats, Z: Floats) -> None:
-    """Z_i = clip((x - m) / s) within 0 and 1, 0 where s = 0."""
-    for j in range(X.shape[1]):
-        z = (_within(X[i, j], VALUE_MAX) - moments[0, j]) / moments[1, j]
-        Z[i, j] = min(max(z, 0.0), 1.0) if moments[1, j] > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -207,15 +199,13 @@ def _newer(X: Floats, i: int, t: int, kind: int, moments: Floats, buffer: Floats
 def _scale_rows(X: Floats, rows: int, kind: int, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
     """Absorb each row, then scale it; without ``absorb``, scale each as if it were the only next row."""
     robust = kind == _IS_ROBUST
-    limit = _LIMIT_ROBUST if robust else _LIMIT
+    high = 1.0 if kind == _IS_MINMAX else _LIMIT_ROBUST if robust else _LIMIT
+    low = 0.0 if kind == _IS_MINMAX else -high
     newer = moments if absorb else np.empty(moments.shape)
     for i in range(X.shape[0]):
         t = rows + (i if absorb else 0) + 1
         _newer(X, i, t, kind, moments, buffer, newer)
-        if kind == _IS_MINMAX:
-            _place(X, i, newer, Z)
-        else:
-            _standardise(X, i, newer, limit, Z)
+        _standardise(X, i, newer, low, high, Z)
         if absorb and robust and t < START_ROWS:
             for j in range(X.shape[1]):
                 buffer[t - 1, j] = _within(X[i, j], VALUE_MAX)
