@@ -58,9 +58,7 @@ _DENSE: dict[str, tuple[str, object]] = {
 def _text(value: object, field: str = "", longest: int = DESCRIPTION_MAX) -> str:
     if not isinstance(value, str) or len(value) > longest:
         raise Invalid.of(field, "is not a string, or is too long", f"a string of at most {longest} characters")
-    if any(
-        "\ud800" <= character <= "\udfff" for character in value
-    ):  # half a surrogate pair, which UTF-8 cannot encode
+    if any("\ud800" <= character <= "\udfff" for character in value):  # half a surrogate pair, which no UTF-8 holds
         raise Invalid.of(field, "is not valid Unicode", "a string")
     return value
 

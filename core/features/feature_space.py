@@ -21,32 +21,32 @@ from core.features.labels import LabelSet, distinct
 from core.features.schema import Schema
 from core.problems import LISTED_MAX, Invalid, Problem, refuse
 
+_OTHER_TYPE = (
+    "is of another type in the space in force: a kept name keeps it, and its buckets, since a row holds one value for "
+    "it; declare another name"
+)
 
-def parse_next(raw: object, current: Schema, field: str = "features") -> tuple[Feature, ...]:
+
+def parse_next(raw: object, current: Schema) -> tuple[Feature, ...]:
     """Read the features of the space that follows the current one.
 
     Raises:
         Invalid: as ``parse_features``; the features in force, and no others; a kept name of another type; both spaces
             together give too many columns, or two of one name.
     """
-    features = parse_features(raw, field)
-    if {feature.name for feature in features} == set(current.names) and _same(features, current.features):
-        raise Invalid.of(field, "has exactly the features in use: nothing changes")
+    features, own = parse_features(raw), dict(zip(current.names, current.features, strict=True))
+    if {feature.name for feature in features} == {*own} and _same(features, current.features):
+        raise Invalid.of("features", "has exactly the features in use: nothing changes")
     problems = [
-        Problem(
-            f"{field}[{i}]",
-            "is of another type in the space in force: a kept name keeps it, and its buckets, since a row holds one "
-            "value for it; declare another name",
-            current.features[current.index[feature.name]].to_json(),
-        )
+        Problem(f"features[{i}]", _OTHER_TYPE, own[feature.name].to_json())
         for i, feature in enumerate(features)
-        if feature.name in current.index and not _one_value(feature, current.features[current.index[feature.name]])
+        if feature.name in own and not _one_value(feature, own[feature.name])
     ]
     refuse(problems)
     try:
-        parse_features([feature.to_json() for feature in _joined(current, features)], field)
+        parse_features([feature.to_json() for feature in _joined(current, features)])
     except Invalid as refused:
-        raise Invalid.of(field, "cannot be sent together with the features in use: " + str(refused)) from None
+        raise Invalid.of("features", "cannot be sent together with the features in use: " + str(refused)) from None
     return features
 
 

@@ -38,18 +38,6 @@ from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_
 
 PAPER_SCALE = 1.0 / math.sqrt(10.0)
 """The scale that gives exp(-|x - x'|^2 / 20) for distances in units of h = 1."""
-LAYOUT = Layout(
-    {
-        "stored": Array("stored", "columns"),
-        "errors": Array(2, "targets", within=NOT_NEGATIVE),
-        "mean": Array("targets"),
-        "Z": Array("kept", "sources"),
-        "A": Array("kept", "targets"),
-        "centre": Array("columns"),
-        "scale": Array("sources", within=NOT_NEGATIVE),
-        "ridge": RIDGE_ARRAY,
-    }
-)
 
 
 @njit(f"void({ROWS_IN}, f8[:,::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)
@@ -83,7 +71,18 @@ class KernelMapping(FeatureRecovery):
     """
 
     kind = "kernel"
-    layout = LAYOUT
+    layout = Layout(
+        {
+            "stored": Array("stored", "columns"),
+            "errors": Array(2, "targets", within=NOT_NEGATIVE),
+            "mean": Array("targets"),
+            "Z": Array("kept", "sources"),
+            "A": Array("kept", "targets"),
+            "centre": Array("columns"),
+            "scale": Array("sources", within=NOT_NEGATIVE),
+            "ridge": RIDGE_ARRAY,
+        }
+    )
     kept_max = STORED_MAX
 
     def __init__(self, sources: Sequence[str], targets: Sequence[str], paper: bool = False) -> None:

@@ -53,13 +53,6 @@ SPAN_ROWS = 20.0
 _ERROR_RATE = 0.01
 _ERROR_MIN, _LOSS_MAX, _LABEL_MAX = 1e-300, 1e300, 1e299
 _NO_DRAWS = np.empty(0)
-LAYOUT = Layout(
-    {
-        "weights": Shares("experts"),
-        "losses": Array("experts", within=NOT_NEGATIVE),
-        "tally": Array(4, places={0: WHOLE, 1: NOT_NEGATIVE}, ordered=[(2, 3)], at="counters"),
-    }
-)
 
 
 @njit(cache=True, nogil=True)
@@ -167,7 +160,13 @@ class Mixture(Holder):
         counters (4,)  rows t, D, least and largest label
     """
 
-    layout = LAYOUT
+    layout = Layout(
+        {
+            "weights": Shares("experts"),
+            "losses": Array("experts", within=NOT_NEGATIVE),
+            "tally": Array(4, places={0: WHOLE, 1: NOT_NEGATIVE}, ordered=[(2, 3)], at="counters"),
+        }
+    )
     counts: Mapping[str, int] = {"first_row": ROWS_MAX}
 
     def __init__(self, weights: Floats, first_row: int, selects: bool, horizon: int | None, seed: int) -> None:
