@@ -155,9 +155,8 @@ class OverlapPeriod(Nested):
         self.recovery.freeze()
         former, new = self.old.merge(), self.new
         recovery = self.recovery.only(former.columns)
-        names = _names(former, new, recovery)
-        weights = _initial_weights(names, recovery, self.trial)
-        new.join(former, recovery, self.feedback_schema, names, weights, first_row)
+        weights = _initial_weights(_names(former, new, recovery), recovery, self.trial)
+        new.join(former, recovery, self.feedback_schema, weights, first_row)
         new.begin(classes)
         return new
 
@@ -198,11 +197,11 @@ def _names(former: SpaceModel, new: SpaceModel, recovery: FeatureRecovery) -> tu
     return ("recovered", "new", "carried") if carries else ("recovered", "new")
 
 
-def _initial_weights(names: Sequence[str], recovery: FeatureRecovery, trial: "TrialMixture") -> Floats:
-    """The first weights of the experts of these names, (E,)."""
+def _initial_weights(names: Sequence[str], recovery: FeatureRecovery, trial: "TrialMixture") -> dict[str, float]:
+    """The first weights of the experts of these names."""
     E = len(names)
     if E == 1:
-        return np.ones(1)
+        return {"new": 1.0}
     if recovery.paper:
         share = POOR_SHARE_MAX if recovery.count < ROWS_ENOUGH else 1.0 - 1.0 / E
     elif not trial.taught and recovery.ready:
@@ -211,7 +210,7 @@ def _initial_weights(names: Sequence[str], recovery: FeatureRecovery, trial: "Tr
         b_r, b_n = trial.weights
         share = (E - 1) * b_r / ((E - 1) * b_r + b_n)
         share = min(share, POOR_SHARE_MAX) if recovery.problem is not None else share
-    return np.array([1.0 - share if name == "new" else share / (E - 1) for name in names])
+    return {name: 1.0 - share if name == "new" else share / (E - 1) for name in names}
 
 
 def _part(columns: Sequence[NDArray[Any] | None], at: slice) -> list[Any]:

@@ -22,6 +22,7 @@ Which one will be kept is unknown during the overlap, so the recovery learns the
 after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
 """
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -38,7 +39,6 @@ from core.switching.expert import PerRow, SpaceExpert
 from core.switching.feature_recovery import FeatureRecovery
 
 if TYPE_CHECKING:
-    from core.features.lags import LagColumns
     from core.switching.mixture import Mixture
 
 
@@ -49,14 +49,13 @@ class SpaceModel(Nested):
         config: the model's configuration.
         schema: the feature space.
         expert: the one that learns its rows, where there is one already; None: a new one of the space's columns.
-        encoder: of the space, where there is one already.
-        lags: likewise, of models that have lag columns.
-        sample: likewise, of its encoded rows; rows of any names have none.
 
     Attributes:
+        lags: of models that have lag columns.
+        sample: of its encoded rows; rows of any names have none.
         row_columns: names of the columns D of its rows: encoded columns, then lag columns, of models that have some.
         row_ranges: (2, D) their declared ends, NaN where there are none.
-        own: the expert it was built with.
+        own: the expert of the space itself.
         experts: all of them by name; ``own`` is "new".
         mixture: the experts' weights; None in a steady phase, and so are
         former: the model of the space before,
@@ -66,64 +65,48 @@ class SpaceModel(Nested):
 
     next_schema: Schema | None = None
 
-    def __init__(
-        self,
-        config: Config,
-        schema: Space,
-        expert: SpaceExpert | None = None,
-        encoder: Encoder | None = None,
-        lags: "LagColumns | None" = None,
-        sample: RowSample | None = None,
-    ) -> None:
+    def __init__(self, config: Config, schema: Space, expert: SpaceExpert | None = None) -> None:
         self.config, self.schema, self.feedback_schema = config, schema, schema
         self.row_columns, self.row_ranges = row_columns(config, schema), _row_ranges(config, schema)
-        self.encoder = encoder or Encoder(schema, config.missing)
-        self.lags = lags
-        if config.lags and lags is None:
+        self.encoder, self.lags = Encoder(schema, config.missing), None
+        if config.lags:
             from core.features.lags import LagColumns  # noqa: PLC0415  its kernels are loaded later, see core.model
 
             self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
-        self.own = expert or SpaceExpert(config, self.row_columns, self.row_ranges)
-        self.sample = sample
-        if sample is None and self.row_columns:
-            self.sample = RowSample(config.seed, len(self.row_columns))
+        self.sample = RowSample(config.seed, len(self.row_columns)) if self.row_columns else None
+        self._rely_on(expert or SpaceExpert(config, self.row_columns, self.row_ranges))
+
+    def _rely_on(self, expert: SpaceExpert) -> None:
+        """Have a single expert, whose state includes what encodes its rows."""
         reader = {"encoder": self.encoder, "lags": self.lags, "sample": self.sample}
-        self.own.reader = {name: part for name, part in reader.items() if part is not None}
-        self.experts = {"new": self.own}
+        expert.reader = {name: part for name, part in reader.items() if part is not None}
+        self.own, self.experts = expert, {"new": expert}
         self.mixture: "Mixture | None" = None
         self.former: "SpaceModel | None" = None
         self.recovery: FeatureRecovery | None = None
         self.union: Schema | None = None
 
     def join(
-        self,
-        former: "SpaceModel",
-        recovery: FeatureRecovery,
-        union: Schema,
-        names: tuple[str, ...],
-        weights: Floats | None = None,
-        first_row: int = 0,
+        self, former: "SpaceModel", recovery: FeatureRecovery, union: Schema, weights: dict[str, float], first_row: int
     ) -> None:
         """Become one of several experts.
 
         ``former`` is the steady model of the space before, ``recovery`` that of its columns, frozen, ``union`` the
-        space that rows of the overlap came in. ``names``: which experts there are, in order: "new", and maybe
-        "recovered" before and "carried" after it. They begin with weights (E,), or equal ones, at a row of the absolute
-        number ``first_row``.
+        space that rows of the overlap came in. ``weights``: of the experts at first, in their order: "new", and maybe
+        "recovered" before and "carried" after it. The next row has the absolute number ``first_row``.
         """
         from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
         config, self.former, self.recovery, self.union = self.config, former, recovery, union
         made = {"new": self.own}
-        if "recovered" in names:
+        if "recovered" in weights:
             made["recovered"] = former.own.with_input_mapping(recovery)
-        if "carried" in names:
+        if "carried" in weights:
             made["carried"] = SpaceExpert(config, self.row_columns, self.row_ranges)
-        self.experts = {name: made[name] for name in names}
+        self.experts = {name: made[name] for name in weights}
         horizon = config.params.get("horizon") if recovery.paper else None
-        if weights is None:
-            weights = np.full(len(names), 1.0 / len(names))
-        self.mixture = Mixture(weights, first_row, config.algorithm.selects, horizon, config.seed)
+        first = np.array([*weights.values()])
+        self.mixture = Mixture(first, first_row, config.algorithm.selects, horizon, config.seed)
 
     def begin(self, classes: int) -> None:
         """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values.
@@ -293,7 +276,9 @@ class SpaceModel(Nested):
             kept = self.experts[max((name for name in shares if name != "recovered"), key=shares.__getitem__)]
             if (weights := self.weights()) is not None:  # there are none before the first class
                 kept.start_at(weights)
-        return SpaceModel(self.config, self.schema, kept, self.encoder, self.lags, self.sample)
+        found = copy(self)
+        found._rely_on(kept)  # noqa: SLF001 - of the same class
+        return found
 
     # ---------------------------------------------------------------- further categories
 

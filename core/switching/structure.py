@@ -91,7 +91,7 @@ def _build_in_force(config: Config, described: Header, first: bool) -> SpaceMode
     recovery = _build_mapping(new.row_columns, described["front"])
     if recovery.targets != old.columns:
         raise ValueError("what is recovered is not what the old model reads")
-    new.join(old, recovery, union(_dense(old), features), names)
+    new.join(old, recovery, union(_dense(old), features), dict.fromkeys(names, 1.0 / len(names)), 0)
     return new
 
 
@@ -144,7 +144,7 @@ def _pairs(ranges: Floats) -> list[Any]:
 
 
 def _ranges(described: Sequence[Any], columns: int) -> Floats:
-    ends = np.array([[np.nan if end is None else end for end in pair] for pair in described], dtype=np.float64)
+    ends = np.array(described, dtype=np.float64)  # None is NaN
     if ends.shape != (columns, 2) or np.isinf(ends).any():
         raise ValueError("no such ranges")
     return np.ascontiguousarray(ends.T)
