@@ -11,21 +11,19 @@ A holder of state (a learner, a scaler, a mixture ...) declares its arrays by th
 Dimensions are numbers or names; ``at`` is the holder's attribute if it differs from the array's name. Then
 
     LAYOUT.to_arrays(self)                  copies, triangles packed: what ``to_arrays`` returns
-    LAYOUT.load(self, arrays, m=2, D=5)     checks all arrays, then sets the attributes: all of them or none
-    LAYOUT.load(self, arrays, check, D=5)   the same; ``check`` refuses arrays that are inconsistent
-    LAYOUT.read(arrays, m=2, D=5)           without setting: {attribute: array}, for a holder that keeps a NamedTuple
+    LAYOUT.read(arrays, m=2, D=5)           checks all arrays: {attribute: array}, what ``load_arrays`` sets
     LAYOUT.held_bytes(self)                 bytes of the arrays a holder has
     LAYOUT.bytes(m=2, D=5)                  bytes they would have, before anything is built
 
 A name without a given size is free: any size, but the same in all arrays (triangles need a given or earlier one).
 ``LAYOUT.without("stored")`` leaves out arrays that do not always exist. All arrays are float64 and C-contiguous. A
-number outside the ``Range`` of its array is refused; without a range, NaN and infinity are. The holder checks
-conditions between arrays. A ``Holder`` also saves counts. ``tests/core/state/hostile.py`` breaks every array in every
-way.
+number outside the ``Range`` of its array is refused; without a range, NaN and infinity are. A ``Holder`` saves and
+loads its layout's arrays and its counts, and checks conditions between them. ``tests/core/state/hostile.py`` breaks
+every array in every way.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -66,8 +64,6 @@ Counts = Mapping[str, int]
 """Counts of a state by name, or the largest value of each."""
 Selection = tuple[Any, ...]
 """An index into an array in the form of the state."""
-Check = Callable[[dict[str, Floats]], None]
-"""Refuses inconsistent arrays, by attribute."""
 
 
 class Array:
@@ -210,21 +206,8 @@ class Layout:
         """Copies of a holder's arrays in the form of the state."""
         return {name: array.pack(getattr(holder, self._attributes[name])) for name, array in self.arrays.items()}
 
-    def load(
-        self, holder: object, arrays: Mapping[str, NDArray[Any]], check: Check | None = None, **sizes: int
-    ) -> None:
-        """Check a state, with the sizes of the named dimensions, and set the holder's arrays.
-
-        ``check`` refuses inconsistent arrays, by attribute. A ``ValueError`` leaves the holder unchanged.
-        """
-        found = self.read(arrays, **sizes)
-        if check is not None:
-            check(found)
-        for attribute, array in found.items():
-            setattr(holder, attribute, array)
-
     def read(self, arrays: Mapping[str, NDArray[Any]], **sizes: int) -> dict[str, Floats]:
-        """The checked arrays of a state as copies in the form of the holder, by attribute.
+        """The checked arrays of a state with these sizes, as copies in the form of the holder, by attribute.
 
         Raises:
             ValueError: names, types, shapes or numbers differ from the declaration.
@@ -309,9 +292,10 @@ class Holder:
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
         """Load a state from ``to_arrays``; a ``ValueError`` leaves the holder unchanged."""
         found = dict(zip(self.counts, counts(header, **self.counts), strict=True))
-        self.layout.load(self, arrays, lambda held: self._check(held, found), **self._sizes(found))
-        for name, count in found.items():
-            setattr(self, name, count)
+        held = self.layout.read(arrays, **self._sizes(found))
+        self._check(held, found)
+        for name, value in (*held.items(), *found.items()):
+            setattr(self, name, value)
 
     def _sizes(self, _found: Counts) -> Counts:
         """The sizes of the layout for these counts; by default all are free."""

@@ -9,7 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as numpy_arrays
 from numpy.testing import assert_array_equal
 
-from core.state.layout import NOT_NEGATIVE, POSITIVE, WHOLE, Array, Layout, Range, Shares, Symmetric, Triangle, counts
+from core.state.layout import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    WHOLE,
+    Array,
+    Holder,
+    Layout,
+    Range,
+    Shares,
+    Symmetric,
+    Triangle,
+    counts,
+)
 from tests.core.state.hostile import hostile
 
 LAYOUT = Layout(
@@ -37,11 +49,16 @@ def holder():
     )  # fmt: skip
 
 
+def held(sizes):
+    """A ``Holder`` of LAYOUT that has no arrays yet."""
+    return type("Held", (Holder,), {"layout": LAYOUT, "_sizes": lambda _self, _found: sizes})()
+
+
 def test_a_saved_state_is_loaded_bit_for_bit():
     """All attributes come back; what was given away and what was loaded are copies."""
-    one, other = holder(), SimpleNamespace()
+    one, other = holder(), held(SIZES)
     arrays = LAYOUT.to_arrays(one)
-    LAYOUT.load(other, arrays, **SIZES)
+    other.load_arrays(arrays, {})
     for array in arrays.values():
         array.fill(0.0)
     for name, array in vars(holder()).items():
@@ -79,10 +96,10 @@ def test_no_triangle_has_this_shape(kind, shape):
 @pytest.mark.parametrize("sizes", [SIZES, {**SIZES, "K": 2, "n": 3}])
 def test_every_break_of_a_declaration_is_refused(sizes):
     """Names, types, shapes and numbers; the holder stays as it was."""
-    arrays, other, tried = LAYOUT.to_arrays(holder()), SimpleNamespace(), 0
+    arrays, other, tried = LAYOUT.to_arrays(holder()), held(sizes), 0
     for what, broken in hostile(LAYOUT, arrays, **sizes):
         try:
-            LAYOUT.load(other, broken, **sizes)
+            other.load_arrays(broken, {})
         except ValueError:
             tried += 1
         else:
