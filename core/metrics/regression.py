@@ -293,9 +293,8 @@ class RegressionMetrics(PrequentialMetrics):
     def _spans(self) -> dict[str, NumberSpan]:
         rows, weights, s = self.series[:, SERIES_ROWS], self.series[:, SERIES_FADING], self.scalars
         means = np.where(rows[:, None] > 0.0, self.series[:, SQUARE:SERIES_FADING], math.nan)
-        overall = NumberSpan(
-            means, means[MODEL, 2], s[VAR], median(self.errors[0], int(s[OCTAVE])), int(rows[BASELINE])
-        )
+        middle = median(self.errors[0], int(s[OCTAVE]))
+        overall = NumberSpan(means, means[MODEL, 2], s[VAR], middle, int(rows[BASELINE]))
 
         errors, truth, _ = self.ring[: min(self.rows, self.window)].T
         means = window_means(self.ring, len(errors))

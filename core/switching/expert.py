@@ -76,7 +76,7 @@ class SpaceExpert(Nested):
 
     def predict_encoded(self, X: Floats) -> Prediction:
         """Predict encoded rows X (n, D); changes nothing."""
-        return self.predict_from_columns(self.to_own_columns(X))
+        return self.predict_from_columns(X if self.input_mapping is None else self.input_mapping.recover(X))
 
     def predict_from_columns(self, Y: Floats) -> Prediction:
         """Predict rows given as ``columns`` (n, d); changes nothing."""
@@ -98,10 +98,6 @@ class SpaceExpert(Nested):
         self.learner.add_class()
         self.learner.learn(Z, truth, discounts, weights)
         return predictions
-
-    def add_class(self) -> None:
-        """Add a class without learning a row of it now."""
-        self.learner.add_class()
 
     def weights(self) -> Weights | None:
         """The current linear model over the rows' encoded columns (D), before scaling, or None."""

@@ -116,7 +116,7 @@ class SpaceModel(Nested):
         if (carried := self.experts.get("carried")) is not None:
             weights = self.experts["recovered"].weights()
             for _ in range(classes):
-                carried.add_class()
+                carried.learner.add_class()
             if carried.scaler is not None and self.own.scaler is not None:
                 carried.scaler.load_arrays(*self.own.scaler.to_arrays())
             assert weights is not None
@@ -206,7 +206,7 @@ class SpaceModel(Nested):
         """One more class for every expert but the recovered one, whose learner is that of the model before."""
         for name, expert in self.experts.items():
             if name != "recovered":
-                expert.add_class()
+                expert.learner.add_class()
 
     def reset_learner(self, classes: int) -> None:
         """Reset every learner to its first state."""
