@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from core.drift.detector import WatchTest as WatchTest
+from core.drift.detector import WatchTest
 from core.drift.outbox import OnDrift
 from core.learners.algorithm import Algorithm
 from core.problems import Checked, Invalid, Param, suggestion

@@ -12,9 +12,8 @@ are tested.
 import numpy as np
 from msgspec.structs import replace
 
-from core.config.watch import WatchTest
 from core.contract import Floats
-from core.drift.detector import DriftDetector
+from core.drift.detector import DriftDetector, WatchTest
 from core.drift.outbox import Drift, Episodes, of_alarm
 from core.entry import ServedPrediction
 from core.features import Schema

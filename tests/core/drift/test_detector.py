@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from core.config.watch import WatchTest as Settings
 from core.drift.detector import DriftDetector, detector_bytes
+from core.drift.detector import WatchTest as Settings
 from core.state.envelope import dump
 from tests.core.drift.drift_oracle import Oracle
 

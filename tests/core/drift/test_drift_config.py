@@ -3,7 +3,7 @@
 import pytest
 
 from core.config import Config
-from core.config.watch import WatchTest as Settings
+from core.drift.detector import WatchTest as Settings
 from core.problems import Invalid
 
 LEAST = {"algorithm": "dfop", "task": "classification"}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.config.watch import WatchTest as Settings
 from core.contract import Spec
+from core.drift.detector import WatchTest as Settings
 from core.learners.catalogue import find
 from core.model import Model
 from tests.core.model.test_drift_response import alarms, learn

@@ -8,9 +8,8 @@ import pytest
 from msgspec.structs import astuple
 
 from core.config import Config
-from core.config.watch import WatchTest
 from core.contract import Prediction
-from core.drift.detector import DriftDetector
+from core.drift.detector import DriftDetector, WatchTest
 from core.features.encoder import Encoder
 from core.features.labels import LabelSet
 from core.features.lags import LagColumns
