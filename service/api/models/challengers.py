@@ -14,9 +14,9 @@ from service.api.http.etag import NOT_MODIFIED
 from service.api.http.root_path import route_path
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import conditional, json_of
+from service.api.models.documents import conditional, encode, json_of, shown
 from service.api.models.metric_schemas import Metrics
-from service.api.models.models import Model, ReadModel, RequestBody, sent_as, shown
+from service.api.models.models import Model, ReadModel, RequestBody, sent_as
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rows.idempotency import Plan, after, commit_change
 from service.api.schemas import Incarnation, RowsLearned, Version
@@ -139,7 +139,7 @@ async def put_challenger(
 
     replica = await _commit(ctx, name, request, key, plan, await request.body())
     async with replica.held():
-        return json_of(documents.challenger(replica.model, challenger), 200 if known else 201)
+        return json_of(encode(changes.challenger_shown(replica.model, challenger)), 200 if known else 201)
 
 
 @deletion.delete(

@@ -5,7 +5,7 @@ event loop. The schemas next to the routes describe these documents.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,20 +20,20 @@ from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
 
-T = TypeVar("T")
 FEATURE_BYTES = 100
 """Assumed cost of one feature in a document, in bytes of a body."""
 LEARNER_BYTES = 50_000
 """Assumed cost of a learner's metrics, in bytes of a body: they are bounded, about a millisecond."""
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
+def _listed(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be part of a document")
 
 
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+encode = msgspec.json.Encoder(enc_hook=_listed).encode
+"""The JSON of a document, of arrays as lists."""
 
 
 def json_of(document: bytes, status: int = 200) -> Response:
@@ -41,26 +41,36 @@ def json_of(document: bytes, status: int = 200) -> Response:
     return Response(document, status, media_type=JSON)
 
 
-async def of_model(replica: Replica, make: Callable[[Replica], T]) -> T:
-    """Documents of a model, built while it is held still; large ones in a thread.
+async def shown(replica: Replica, status: int = 200) -> Response:
+    """The document of a model that GET returns.
 
     Raises:
         ModelDown: it is out of service.
     """
     async with replica.held():
-        return await in_thread_if_large(_size(replica.model), make, replica)
+        return json_of(await in_thread_if_large(_size(replica.model), model, replica), status)
 
 
-async def conditional(request: Request, replica: Replica, make: Callable[[Replica], bytes]) -> Response:
+async def conditional(
+    request: Request, replica: Replica, make: Callable[[Replica], bytes], size: int | None = None
+) -> Response:
     """The answer with a document of a model, or 304 for a client that has the present version.
 
+    Args:
+        request: a GET.
+        replica: the model, which is held still while the document is made.
+        make: makes the document, in a thread if it is large.
+        size: its assumed cost, in bytes of a body; None: that of metrics and features.
+
     Raises:
-        ModelDown: it is out of service.
+        ModelDown: the model is out of service.
+        Exception: as ``make``.
     """
     if (same := not_modified(request, replica)) is not None:
         return same
-    tag, document = await of_model(replica, lambda held: (tag_of(held), make(held)))
-    return tagged(json_of(document), tag)
+    async with replica.held():
+        size = _size(replica.model) if size is None else size
+        return tagged(json_of(await in_thread_if_large(size, make, replica)), tag_of(replica))
 
 
 def columns_of(model: Model) -> int:
@@ -76,7 +86,7 @@ def _size(model: Model) -> int:
 def model(replica: Replica) -> bytes:
     """``GET /models/{name}``."""
     model = replica.model
-    return _encode(
+    return encode(
         {
             "name": replica.name,
             "incarnation": replica.incarnation,
@@ -96,14 +106,14 @@ def metrics(replica: Replica) -> bytes:
     """``GET /models/{name}/metrics``."""
     model = replica.model
     unknown = read.unknown_categories(model)
-    more = {"learner": read.learner_info(model.own), "unknown": unknown, **_stamp(replica)}
-    return _encode({**read.metrics_report(model), **more})
+    more = {"learner": read.learner_info(model.own), "unknown": unknown, **stamp(replica)}
+    return encode({**read.metrics_report(model), **more})
 
 
 def features(replica: Replica, *, means: bool = False) -> bytes:
     """``GET /models/{name}/features``; ``means`` adds the means of the features."""
     known = {"means": read.feature_means(replica.model.own)} if means else {}
-    return _encode({**changes.feature_state(replica.model), **known, **_stamp(replica)})
+    return encode({**changes.feature_state(replica.model), **known, **stamp(replica)})
 
 
 def challenger_list(replica: Replica) -> bytes:
@@ -111,13 +121,9 @@ def challenger_list(replica: Replica) -> bytes:
     model = replica.model
     champion = {"algorithm": model.config.algorithm_id, "score": read.summary(model).score}
     found = [changes.challenger_shown(model, name) for name in model.challengers]
-    return _encode({"champion": champion, "challengers": found, **_stamp(replica)})
+    return encode({"champion": champion, "challengers": found, **stamp(replica)})
 
 
-def challenger(model: Model, name: str) -> bytes:
-    """One challenger in that list."""
-    return _encode(changes.challenger_shown(model, name))
-
-
-def _stamp(replica: Replica) -> dict[str, Any]:
+def stamp(replica: Replica) -> dict[str, Any]:
+    """The version and incarnation that a document shows."""
     return {"version": replica.version, "incarnation": replica.incarnation}

@@ -2,10 +2,8 @@
 
 import asyncio
 from contextlib import ExitStack
-from functools import partial
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.requests import Request
@@ -18,9 +16,8 @@ from core.numerics.shapley import EVALUATIONS_MAX
 from service.api.http.context import Ctx
 from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
 from service.api.http.route import READ, Route
-from service.api.models.documents import json_of
+from service.api.models.documents import encode, json_of, stamp
 from service.api.models.models import ReadModel
-from service.api.models.posterior import listed
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict
 from service.runtime import threads
@@ -63,12 +60,11 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
             if (same := not_modified(request, replica)) is not None:
                 return same
             _refuse_without_effects(replica)
-            model, tag = replica.model, tag_of(replica)
-            shown = {"version": replica.version, "incarnation": replica.incarnation}
+            model, tag, shown = replica.model, tag_of(replica), stamp(replica)
             stack.enter_context(ctx.engine.state_budget.held(2 * model.nbytes))
             state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
         # of a copy: the model goes on learning meanwhile
-        return tagged(json_of(await asyncio.to_thread(partial(_document, state, shown))), tag)
+        return tagged(json_of(await asyncio.to_thread(_document, state, shown)), tag)
 
 
 def _refuse_without_effects(replica: Replica) -> None:
@@ -92,7 +88,4 @@ def _document(state: bytes, shown: dict[str, Any]) -> bytes:
         held = read.posterior(model)
         if "curves" in held:
             document["curves"] = held["curves"]
-    return _encode({**document, **shown})
-
-
-_encode = msgspec.json.Encoder(enc_hook=listed).encode
+    return encode({**document, **shown})

@@ -17,7 +17,7 @@ from service.api.http.context import Ctx, Fresh, IdempotencyKey, ModelName
 from service.api.http.etag import NOT_MODIFIED, tagged
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import FEATURE_BYTES, columns_of, conditional, json_of, of_model
+from service.api.models.documents import FEATURE_BYTES, columns_of, conditional, shown
 from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rows.idempotency import after, commit_change
@@ -115,15 +115,6 @@ async def show_model(request: Request, replica: ReadModel) -> Response:
     in use.
     """
     return await conditional(request, replica, documents.model)
-
-
-async def shown(replica: Replica, status: int = 200) -> Response:
-    """The document of a model that GET returns.
-
-    Raises:
-        ModelDown: it is out of service.
-    """
-    return json_of(await of_model(replica, documents.model), status)
 
 
 @router.get(

@@ -1,10 +1,8 @@
 """GET /models/{name}/posterior: what a learner holds, as matrices and numbers by column name."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
-import numpy as np
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
@@ -15,14 +13,13 @@ from core.learners.posterior import count_numbers
 from core.model import read
 from core.problems import Invalid, Problem
 from service.api.http.context import Text
-from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
+from service.api.http.etag import NOT_MODIFIED
 from service.api.http.route import READ, Route
-from service.api.models.documents import json_of
+from service.api.models.documents import conditional, encode, stamp
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict, TooLarge
 from service.runtime.replicas.replica import Replica
-from service.runtime.threads import in_thread_if_large
 
 router = APIRouter(route_class=Route, tags=["models"])
 NUMBERS_MAX = 1_000_000
@@ -59,14 +56,8 @@ async def show_posterior(
     Numbers are in the learner's terms: with `scaling`, over scaled columns. After a change of features, other families
     have `experts`, too. 409 before the first row has determined the features; 413 if it is more than a million numbers.
     """
-    async with replica.held():
-        if (same := not_modified(request, replica)) is not None:
-            return same
-        if replica.model.config.algorithm.observes:
-            raise RequestConflict("an observer learns nothing: it has no posterior")
-        names = _chosen(replica, features)
-        make = partial(_document, replica, names, diagonal)
-        return tagged(json_of(await in_thread_if_large(replica.model.nbytes, make)), tag_of(replica))
+    make = partial(_document, features=features, diagonal=diagonal)
+    return await conditional(request, replica, make, replica.model.nbytes)
 
 
 def _chosen(replica: Replica, given: str | None) -> list[str] | None:
@@ -85,20 +76,12 @@ def _chosen(replica: Replica, given: str | None) -> list[str] | None:
     return names
 
 
-def _document(replica: Replica, features: list[str] | None, diagonal: bool) -> bytes:
-    found = read.posterior(replica.model, features, diagonal=diagonal)
+def _document(replica: Replica, features: str | None, diagonal: bool) -> bytes:
+    if replica.model.config.algorithm.observes:
+        raise RequestConflict("an observer learns nothing: it has no posterior")
+    found = read.posterior(replica.model, _chosen(replica, features), diagonal=diagonal)
     if (numbers := count_numbers(found)) > NUMBERS_MAX:
         detail = f"the posterior has {numbers} numbers, of which an answer may have {NUMBERS_MAX}"
         fewer = [("features", "only the columns of these"), ("diagonal", "true: without numbers off the diagonal")]
         raise TooLarge(detail, [Problem(name, "would make it smaller", remedy) for name, remedy in fewer])
-    return _encode({**found, "version": replica.version, "incarnation": replica.incarnation})
-
-
-def listed(value: Any) -> Any:
-    """Arrays as lists, for an encoder."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} cannot be part of a document")
-
-
-_encode = msgspec.json.Encoder(enc_hook=listed).encode
+    return encode({**found, **stamp(replica)})

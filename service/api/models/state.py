@@ -18,7 +18,8 @@ from service.api.http import bodies
 from service.api.http.context import NAME, Ctx, IdempotencyKey, ModelName, iso
 from service.api.http.headers import LINES
 from service.api.http.route import ADMIN, READ, Route
-from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel, shown
+from service.api.models.documents import shown
+from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel
 from service.api.openapi.examples import COPY, RESTORE
 from service.api.rows.large_answers import STATE, state_file
 from service.api.schemas import Incarnation, RowsLearned, Time, Version
