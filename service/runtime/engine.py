@@ -15,7 +15,7 @@ from service.runtime.commit.answerer import Answerer
 from service.runtime.commit.committer import CommitLimits, Committer
 from service.runtime.commit.shared import Shared
 from service.runtime.lists import Listing
-from service.runtime.replicas.follower import Follower, LostModels
+from service.runtime.replicas.follower import Follower
 from service.runtime.replicas.loader import Loader, Store
 from service.runtime.replicas.log_reader import LogReader
 from service.runtime.replicas.model_cache import ModelCache
@@ -112,9 +112,7 @@ class Engine:
             keep=bounds.snapshots_kept,
             least_bytes=bounds.snapshot_min_bytes,
         )
-        self.lost = LostModels(self.models, store.catalog, self.stats)
-        self.models.vanished = self.lost.vanished
-        self.reader = LogReader(store.log, self.loader, self.stats, self.lost.vanished)
+        self.reader = LogReader(store.log, self.loader, self.stats, self.models)
         self.answerer = Answerer(store.log, self.loader.load, self.stats, failpoint)
         self.notices = AppendNotices(store.connection, writer)
         shared = Shared(
@@ -133,7 +131,7 @@ class Engine:
         )
         self.models.attach = lambda replica: Actor(replica, shared)
         self.listing = Listing(store.catalog, self.models)
-        self.follower = Follower(self.models, self.lost, self.notices, store.log)
+        self.follower = Follower(self.models, self.notices, store.log)
         self._meter = RowMeter()
         self.durability = "unknown"
         self.eviction_ok: bool | None = None

@@ -185,7 +185,7 @@ async def test_a_lost_model_whose_name_is_taken_is_dropped(start, store_url, cap
     api, other = await start(), await start()
     path = await api.learnt(rows=2)
     name = path.removeprefix("/models/")
-    api.engine.follower._lost.vanished = _nothing
+    api.engine.follower._look = _nothing
     await _ask(store_url, ("UNLINK", ModelKeys(name, "").meta))
     assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
     with caplog.at_level(logging.ERROR):
@@ -197,14 +197,14 @@ async def test_a_lost_model_whose_name_is_taken_is_dropped(start, store_url, cap
 
 
 async def _nothing(_):
-    """In place of what the sweep finds."""
+    """In place of a look at the heads."""
 
 
 async def test_a_loss_that_an_append_finds_is_answered_as_one(start, store_url):
     """Before any look at the heads: the row gets 503, and the model is kept."""
     api = await start()
     path = await api.learnt(rows=2)
-    api.engine.follower._lost.vanished = _nothing
+    api.engine.follower._look = _nothing
     await _ask(store_url, ("UNLINK", ModelKeys(path.removeprefix("/models/"), "").meta))
     assert "model-lost" in problem(await api.ask("POST", f"{path}/feedback", json=_row(5)), 503)["type"]
     assert 2 == (await api.get(path))["rows"]

@@ -4,90 +4,20 @@ Notices wait a few milliseconds before they are acted upon: the next append of a
 returns what others have added, and then nothing is left to read. The sweep compares the heads of all loaded models, a
 bounded number at a time. It finds what a lost notice, a broken connection or a failover has left: entries not read, a
 name that was deleted or given to another model, and a log whose tail is gone.
-
-Deleting leaves a mark in the store. A model that is gone without one is lost: the store came back empty, or older than
-the model. What is held of it in memory is then kept: it predicts and learns nothing, until the store has the model
-again or somebody deletes it.
 """
 
 import asyncio
 import logging
 from collections.abc import Sequence
 
-from service.errors import ModelLost, OnepassError, Recreated, StoreDown, Unavailable, no_model
+from service.errors import OnepassError, StoreDown, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import Replica
-from service.runtime.stats import Stats
-from service.store.catalog import Catalog
 from service.store.log.append_notices import AppendNotice, AppendNotices
 from service.store.log.log import Head, Log
 
 logger = logging.getLogger(__name__)
-
-
-class LostModels:
-    """Tells lost models from deleted ones.
-
-    Args:
-        models: the loaded models.
-        catalog: asked what was deleted.
-        stats: counters.
-    """
-
-    def __init__(self, models: ModelCache, catalog: Catalog, stats: Stats) -> None:
-        self._models, self._catalog, self._stats = models, catalog, stats
-
-    async def vanished(self, found: Sequence[tuple[Replica, bool]]) -> list[OnepassError]:
-        """Deal with replicas whose models are not in the store, in one round trip; the errors for their requests.
-
-        Args:
-            found: the replicas, and whether the name of each belongs to another model now.
-
-        Raises:
-            StoreDown: it cannot be known.
-        """
-        marks = await self._catalog.deleted([(replica.name, replica.incarnation) for replica, _ in found])
-        return [self._judged(*own, deleted) for own, deleted in zip(found, marks, strict=True)]
-
-    def _judged(self, replica: Replica, others: bool, deleted: bool) -> OnepassError:
-        if deleted or others:
-            self._forget(replica, deleted)
-            name = replica.name
-            return Recreated(f"model {name} was created again: send the request again") if others else no_model(name)
-        error = ModelLost(replica.name)
-        if not replica.lost and not replica.gone and self._models.keep_lost(replica):
-            self._stats.lost_models += 1
-            replica.progress.refuse(error)
-            logger.error(
-                "the store has lost model %s (incarnation %s, version %d), which was not deleted; it stays in "
-                "memory and predicts, but does not learn until the store is restored or the model is deleted",
-                replica.name,
-                replica.incarnation,
-                replica.version,
-            )
-        return error
-
-    def _forget(self, replica: Replica, deleted: bool) -> None:
-        if deleted:
-            logger.info("model %s was deleted elsewhere", replica.name)
-        elif not replica.gone:
-            self._stats.lost_models += 1
-            logger.error(
-                "the store has lost model %s (incarnation %s, version %d), and another model has its name now: it is "
-                "dropped",
-                replica.name,
-                replica.incarnation,
-                replica.version,
-            )
-        self._models.forget(replica)
-
-    def found(self, replica: Replica) -> None:
-        """A lost model is in the store again."""
-        if replica.lost:
-            self._models.release(replica)
-            logger.warning("model %s is in the store again", replica.name)
-
 
 GATHER_S = 0.005
 """How long a notice waits for the replica's own next append, which may make it superfluous."""
@@ -107,13 +37,12 @@ class Follower:
 
     Args:
         models: the loaded models.
-        lost: told of models that are not in the store.
         notices: notices of appends.
         log: asked for heads.
     """
 
-    def __init__(self, models: ModelCache, lost: LostModels, notices: AppendNotices, log: Log) -> None:
-        self._models, self._lost, self._notices, self._log = models, lost, notices, log
+    def __init__(self, models: ModelCache, notices: AppendNotices, log: Log) -> None:
+        self._models, self._notices, self._log = models, notices, log
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
@@ -235,7 +164,7 @@ class Follower:
                 for replica, head in zip(replicas, heads, strict=True)
                 if head is None or head.incarnation != replica.incarnation
             ]
-            await self._lost.vanished(vanished)
+            await self._models.vanished(vanished)
         except StoreDown:
             return
         for replica, then, head in zip(replicas, before, heads, strict=True):
@@ -245,7 +174,7 @@ class Follower:
     def _compare(self, replica: Replica, then: tuple[int, str, int], head: Head) -> None:
         """``then`` was read before the head was asked for: the head cannot be behind it."""
         version, uid, known = then
-        self._lost.found(replica)
+        self._models.found(replica)
         if head.snapshot is not None:
             replica.drop_answers(head.snapshot)
         if head.version > version:

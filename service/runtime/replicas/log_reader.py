@@ -2,10 +2,11 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
 from service.runtime.replicas.loader import ENTRIES_MAX, Loader
+from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import PATH_MAX, Replica
 from service.runtime.stats import Stats
 from service.store.log.appends import SOON_BYTES_MAX
@@ -15,9 +16,6 @@ from service.store.states.states import StateLost
 
 logger = logging.getLogger(__name__)
 
-Vanished = Callable[[Sequence[tuple[Replica, bool]]], Awaitable[list[OnepassError]]]
-"""See ``LostModels.vanished``."""
-
 
 class LogReader:
     """Brings replicas to the heads of their logs.
@@ -26,14 +24,14 @@ class LogReader:
         log: the store's logs.
         loader: reloads a replica whose log was rewritten or trimmed.
         stats: counters.
-        vanished: finds out whether a model that is not there was deleted or lost.
+        models: the loaded models.
 
     Attributes:
         tail_lost_at: when the loss of a log's tail was last detected, seconds since the epoch.
     """
 
-    def __init__(self, log: Log, loader: Loader, stats: Stats, vanished: Vanished) -> None:
-        self._log, self._loader, self._stats, self._vanished = log, loader, stats, vanished
+    def __init__(self, log: Log, loader: Loader, stats: Stats, models: ModelCache) -> None:
+        self._log, self._loader, self._stats, self._models = log, loader, stats, models
         self.tail_lost_at = 0.0
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
@@ -103,7 +101,7 @@ class LogReader:
             others: 1 where the name belongs to a new model now.
         """
         try:
-            (error,) = await self._vanished([(replica, bool(others))])
+            (error,) = await self._models.vanished([(replica, bool(others))])
         except Unavailable as unknown:
             return unknown
         return error

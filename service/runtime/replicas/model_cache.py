@@ -1,4 +1,9 @@
-"""The models in memory: loaded on demand, evicted least recently used first under a budget, or once others use them."""
+"""The models in memory: loaded on demand, evicted least recently used first under a budget, or once others use them.
+
+Deleting leaves a mark in the store. A model that is gone without one is lost: the store came back empty, or older than
+the model. What is held of it in memory is then kept: it predicts and learns nothing, until the store has the model
+again or somebody deletes it.
+"""
 
 import asyncio
 import logging
@@ -26,6 +31,7 @@ DOWN_S = 2.0
 """How long a model that could not be loaded is refused before it is tried again."""
 FIELDS_SHOWN = 8
 """Of those that differ, in a sentence."""
+LOST = "the store has lost model %s (incarnation %s, version %d), %s"
 LOADS_MAX = 4
 """Models loaded from the store at the same time; each takes memory that the budget does not know yet."""
 
@@ -43,7 +49,6 @@ class ModelCache:
     Attributes:
         ledger: the memory in use.
         attach: gives a loaded replica its inbox.
-        vanished: finds out whether a model that is not in the store was deleted or lost (``LostModels.vanished``).
         came, left: called with the name of each model that is loaded, and of each that is dropped.
         on_alarm, publish: called with a model that has alarms to publish, and publishes every alarm of one; None where
             there is no publisher. With one a snapshot is written only after the alarms up to its version are published,
@@ -59,12 +64,10 @@ class ModelCache:
         self.on_alarm: Callable[[Replica], None] | None = None
         self.publish: Callable[[Replica], Awaitable[None]] | None = None
         self.summaries = SummaryWriter(store.catalog)
-        self._lost: dict[str, Replica] = {}
         self._down: dict[str, tuple[str, float]] = {}  # models that could not be loaded: why, and until when to say so
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
         self.attach: Callable[[Replica], object]
-        self.vanished: Callable[[Sequence[tuple[Replica, bool]]], Awaitable[list[OnepassError]]]
         self.came: Callable[[str], None]
         self.left: Callable[[str], None]
 
@@ -86,19 +89,7 @@ class ModelCache:
     @property
     def lost(self) -> list[Replica]:
         """Those of them that the store has lost."""
-        return [*self._lost.values()]
-
-    def keep_lost(self, replica: Replica) -> bool:
-        """Keep a model in memory that the store has lost; False where it has left memory already."""
-        if self._loaded.get(replica.name) is not replica:
-            return False
-        self._lost[replica.name], replica.lost = replica, True
-        return True
-
-    def release(self, replica: Replica) -> None:
-        """A lost model is in the store again."""
-        self._lost.pop(replica.name, None)
-        replica.lost = False
+        return [replica for replica in self._loaded.values() if replica.lost]
 
     def peek(self, name: str) -> Replica | None:
         """A model, if it is in memory; does not count as use."""
@@ -257,6 +248,47 @@ class ModelCache:
             if isinstance(error, ModelLost):
                 raise error
 
+    async def vanished(self, found: Sequence[tuple[Replica, bool]]) -> list[OnepassError]:
+        """Drop replicas whose models were deleted, keep those that are lost; the errors for their requests.
+
+        Args:
+            found: replicas whose models are not in the store, and whether the name of each belongs to another one now.
+
+        Raises:
+            StoreDown: it cannot be known.
+        """
+        marks = await self._store.catalog.deleted([(replica.name, replica.incarnation) for replica, _ in found])
+        return [self._judged(*own, deleted) for own, deleted in zip(found, marks, strict=True)]
+
+    def _judged(self, replica: Replica, others: bool, deleted: bool) -> OnepassError:
+        name, known = replica.name, (replica.name, replica.incarnation, replica.version)
+        if deleted or others:
+            if deleted:
+                logger.info("model %s was deleted elsewhere", name)
+            elif not replica.gone:
+                self._stats.lost_models += 1
+                logger.error(LOST, *known, "and another model has its name now: it is dropped")
+            self.forget(replica)
+            return Recreated(f"model {name} was created again: send the request again") if others else no_model(name)
+        error = ModelLost(name)
+        if not (replica.lost or replica.gone) and self._loaded.get(name) is replica:
+            replica.lost = True
+            self._stats.lost_models += 1
+            replica.progress.refuse(error)
+            logger.error(
+                LOST,
+                *known,
+                "which was not deleted; it stays in memory and predicts, but does not learn until the store is "
+                "restored or the model is deleted",
+            )
+        return error
+
+    def found(self, replica: Replica) -> None:
+        """The store has a model, which may have been lost."""
+        if replica.lost:
+            replica.lost = False
+            logger.warning("model %s is in the store again", replica.name)
+
     def admit(self, demand: Demand) -> None:
         """Refuse what would make the state of a model larger than the limit, before anything is allocated.
 
@@ -298,7 +330,6 @@ class ModelCache:
     def _drop(self, name: str) -> None:
         replica = self._loaded.pop(name, None)
         if replica is not None:
-            self.release(replica)
             replica.ledger = None
             self.summaries.detach(replica)
             self.left(name)
