@@ -3,7 +3,6 @@
 A batch may run in a thread that holds the model. It counts what came of it, and makes the answers to be kept.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate, chain
 from typing import Any
@@ -66,37 +65,7 @@ class Applied(Struct):
                     self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, outcome)]
 
 
-class Batch(ABC):
-    """What a replica applies in one go.
-
-    Attributes:
-        first: the version of its first entry.
-        inner: version and uid of every entry but the last.
-        version, uid, time_ms: of its last entry.
-        size: its bytes on the log.
-        own: whether requests of this process wait for the answers.
-    """
-
-    __slots__ = ("first", "inner", "own", "size", "time_ms", "uid", "version")
-
-    first: int
-    version: int
-    uid: str
-    time_ms: int
-    size: int
-    own: bool
-    inner: Sequence[tuple[int, str]]
-
-    @abstractmethod
-    def flops(self, model: Model) -> float:
-        """Floating-point operations that applying it takes."""
-
-    @abstractmethod
-    def apply(self, model: Model) -> Applied:
-        """Apply it. Where that raises, the batch as text says which entry, or entries, it was at."""
-
-
-class SingleEntry(Batch):
+class SingleEntry:
     """One entry.
 
     Args:
@@ -106,12 +75,12 @@ class SingleEntry(Batch):
         own: whether requests of this process wait for the answers to its segments.
     """
 
-    __slots__ = ("entry",)
+    __slots__ = ("entry", "first", "inner", "own", "size", "time_ms", "uid", "version")
 
     def __init__(self, entry: Entry, uid: str, size: int, *, own: bool = False) -> None:
         self.entry, self.uid, self.size, self.own = entry, uid, size, own
         self.first = self.version = entry.version
-        self.time_ms, self.inner = entry.time_ms, ()
+        self.time_ms, self.inner = entry.time_ms, tuple[tuple[int, str], ...]()
 
     def flops(self, model: Model) -> float:
         """See ``core.model.cost.flops_to_apply``."""
@@ -127,14 +96,14 @@ class SingleEntry(Batch):
         return f"entry {self.version}"
 
 
-class MergedEntries(Batch):
+class MergedEntries:
     """Neighbouring entries of plain rows, applied as one block as far as that gives the bits of one by one.
 
     Args:
         run: the entries, more than one, of one kind.
     """
 
-    __slots__ = ("_at", "_merged", "_run")
+    __slots__ = ("_at", "_merged", "_run", "first", "inner", "own", "size", "time_ms", "uid", "version")
 
     def __init__(self, run: Sequence[DecodedEntry]) -> None:
         self._run, self._merged, self._at = run, _merged(run), 0
@@ -164,6 +133,15 @@ class MergedEntries(Batch):
 
     def __str__(self) -> str:
         return f"one of the entries {self.first + self._at} to {self.version}"
+
+
+Batch = SingleEntry | MergedEntries
+"""What a replica applies in one go.
+
+``first`` is the version of its first entry; ``version``, ``uid`` and ``time_ms`` are those of its last; ``inner``: version
+and uid of all but the last; ``size``: its bytes on the log; ``own``: whether requests of this process wait for the
+answers. As text it says at which entry, or entries, ``apply`` raised.
+"""
 
 
 def _merged(run: Sequence[DecodedEntry]) -> MergedRows:
