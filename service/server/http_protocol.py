@@ -5,10 +5,12 @@
     a connection that has sent nothing        HEAD_S                             closed
     a body                                    ``progress``                       408, closed
     an answer that is not taken               ``progress``                       cut off
-    requests that wait                        ``pipelining``                     closed behind the last answer
+    requests that wait                        WAITING_MAX                        closed behind the last answer
     connections                               ``Gate``                           503 with Retry-After, closed
 
-The parser itself has no bound: it collects header lines, and the parts of one, for as long as they come.
+The parser itself has no bound: it collects header lines, and the parts of one, for as long as they come. And uvicorn
+queues as many pipelined requests as one read of the socket holds, and then reads on: here nothing is read while a
+request waits behind the one in work.
 """
 
 import asyncio
@@ -19,20 +21,21 @@ from time import monotonic
 from typing import Any, cast
 
 from starlette.responses import Response
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.api.http import headers
 from service.api.http.headers import NOSNIFF
 from service.api.http.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.burst import Burst, Held
-from service.server.pipelining import LINGER_S, BoundedPipeline
 from service.server.progress import STALL_S, Progress
 
 logger = logging.getLogger(__name__)
 # Called for every request, where super() costs as much as they do.
 _on_body, _on_message_begin = HttpToolsProtocol.on_body, HttpToolsProtocol.on_message_begin
 _data_received, _on_headers_complete = HttpToolsProtocol.data_received, HttpToolsProtocol.on_headers_complete
+_on_response_complete = HttpToolsProtocol.on_response_complete
 
 HEAD_BYTES_MAX = 65_536
 """Of names and values together; also of what comes without any progress (one endless line, extensions of a chunk)."""
@@ -41,6 +44,10 @@ PIECE_BYTES = 16_384
 """What the parser is given at once: the bounds of a head are looked at in between."""
 HEAD_S = 10.0
 """From the first byte of a head (or from connecting) to its last."""
+WAITING_MAX = 16
+"""Requests that wait behind the one in work; with one more neither it nor what follows is read."""
+LINGER_S = 1.0
+"""How long a refused connection is read on, unheeded: closed with bytes unread, its client would lose the answer."""
 REFUSED_OPEN_MAX = 32
 """Excess connections that still get a 503; further ones are closed immediately."""
 WARN_S = 10.0
@@ -97,13 +104,29 @@ def bounded(gate: Gate) -> type[asyncio.Protocol]:
     return type("BoundedProtocol", (_Bounded,), {"gate": gate})
 
 
-class _Bounded(BoundedPipeline):
+class _Flow(FlowControl):
+    """Reading stays paused while requests wait, also where the endpoint in work would have more of its client."""
+
+    waiting: Any = ()
+
+    def resume_reading(self) -> None:
+        if self.read_paused and not self.waiting and not self._transport.is_closing():
+            super().resume_reading()
+
+
+class _Bounded(HttpToolsProtocol):
     """One connection.
 
     The parser's callbacks raise what is wrong; the parser stops, and uvicorn asks ``send_400_response`` for the answer.
+
+    Attributes:
+        deaf: nothing that still comes is to be parsed.
+        in_work: the request that is answered, where others wait behind it.
     """
 
     gate: Gate
+    deaf = False
+    in_work: RequestResponseCycle
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -115,7 +138,10 @@ class _Bounded(BoundedPipeline):
     # ---------------------------------------------------------------- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(cast("asyncio.Transport", Held(transport, self.gate.burst(self.loop), self.loop)))
+        held = cast("asyncio.Transport", Held(transport, self.gate.burst(self.loop), self.loop))
+        super().connection_made(held)
+        self.flow = _Flow(held)
+        self.flow.waiting = self.pipeline
         self._body = Progress(self.loop, lambda: self._body_bytes, self._body_stalled)
         self._answer = Progress(self.loop, lambda: -transport.get_write_buffer_size(), self._answer_stalled)
         if self.gate.hopeless(len(self.connections)):
@@ -128,6 +154,8 @@ class _Bounded(BoundedPipeline):
         self._in_time()
         self._body.end()
         self._answer.end()
+        if self.pipeline:  # uvicorn tells the last request
+            self._tell_gone(self.in_work)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -168,7 +196,12 @@ class _Bounded(BoundedPipeline):
 
     def on_message_begin(self) -> None:
         if self._answering:
-            self.check_room()
+            if not self.pipeline:
+                self.in_work = self.cycle
+            elif len(self.pipeline) >= WAITING_MAX:
+                self.deaf, self.cycle.keep_alive = True, False  # closed behind the last request that was read
+                cast("Held", self.transport).linger(LINGER_S)
+                raise OverflowError("the maximum number of requests is waiting")
         _on_message_begin(self)
         self._in_head, self._stale_bytes = True, 0
 
@@ -195,6 +228,14 @@ class _Bounded(BoundedPipeline):
         self._stale_bytes = 0
         self._body_bytes += len(body)
         _on_body(self, body)
+
+    def on_response_complete(self) -> None:
+        """Begin the next request; read on behind the last."""
+        if self.pipeline:
+            self.in_work = self.pipeline[-1][0]
+        _on_response_complete(self)
+        if self.flow.read_paused:
+            self.flow.resume_reading()
 
     # ---------------------------------------------------------------- what makes no progress
 
@@ -234,8 +275,7 @@ class _Bounded(BoundedPipeline):
             if self._in_head or not self.cycle.more_body:  # a later request is what is wrong
                 self.cycle.keep_alive = False  # uvicorn closes after the answer
                 return
-            self.cycle.disconnected = True  # its own body is: the endpoint finds its client gone
-            self.cycle.message_event.set()
+            self._tell_gone(self.cycle)  # its own body is
             if self.cycle.response_started:
                 self.transport.close()
                 return
@@ -244,6 +284,12 @@ class _Bounded(BoundedPipeline):
         writer.write(_bytes(answer))
         writer.linger(LINGER_S)
         writer.close()
+
+    @staticmethod
+    def _tell_gone(request: RequestResponseCycle) -> None:
+        """Its endpoint finds the client gone."""
+        request.disconnected = True
+        request.message_event.set()
 
     def _close_after(self, seconds: float) -> None:
         self._late = self.loop.call_later(seconds, self._too_late)

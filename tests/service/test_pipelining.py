@@ -10,7 +10,7 @@ import psutil
 import pytest
 from starlette.responses import StreamingResponse
 
-from service.server.pipelining import WAITING_MAX
+from service.server.http_protocol import WAITING_MAX
 from tests.service.client.test_serving import serving
 from tests.service.local_server import LocalServer, running
 from tests.service.test_http_protocol import GET, echo, read_answer, status
