@@ -33,6 +33,9 @@ DurabilityShown = Annotated[
     str, Field(examples=["everysec"], description="When the store writes to disk: always, everysec, none.")
 ]
 Time = Annotated[str, Field(examples=["2026-01-31T12:00:00.000Z"], json_schema_extra={"format": "date-time"})]
+Following = Annotated[
+    str | None, Field(examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last.")
+]
 Predictable = Annotated[Label | float | None, Field(examples=["UP"], description="Null while no label is known.")]
 Loss = Annotated[float | None, Field(examples=[0.0], description="0 or 1, or the squared error; null: not scored.")]
 Probability = Annotated[float, Field(gt=0, lt=1)]
@@ -42,9 +45,6 @@ _ANY_LABEL = WithJsonSchema({"anyOf": _LABEL_KINDS})
 _ANY_VALUE = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}, {"type": "null"}]})
 _WEIGHT = {"type": "number", "minimum": WEIGHT_MIN, "maximum": WEIGHT_MAX}
 _ANY_WEIGHT = WithJsonSchema({"anyOf": [_WEIGHT, {"type": "null"}]})
-_ANY_LEVEL = WithJsonSchema(
-    {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": LEVEL_MAX}, {"type": "null"}]}
-)
 _DISCOUNT = {"type": "number", "minimum": DISCOUNT_MIN, "maximum": 1}
 _ANY_DISCOUNT = WithJsonSchema({"anyOf": [_DISCOUNT, {"type": "null"}]})
 TrueLabel = Annotated[Any, _ANY_LABEL]
@@ -64,10 +64,12 @@ Values = Annotated[
 ]
 ColumnNames = Annotated[list[Name], Field(min_length=1, description="The name of every column.")]
 Data = Annotated[list[list[Value]], Field(min_length=1, description="The rows: a value for every column.")]
+RowLabel = Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
 LabelList = Annotated[list[TrueLabel], Field(min_length=1, description="One per row.")]
+_LEVEL = {"type": "number", "exclusiveMinimum": 0, "maximum": LEVEL_MAX}
 Level = Annotated[
     Any,
-    _ANY_LEVEL,
+    WithJsonSchema({"anyOf": [_LEVEL, {"type": "null"}]}),
     Field(description="Regression: add intervals that cover this share of the labels."),
 ]
 ToTrack = Annotated[
@@ -87,6 +89,7 @@ LowAndHigh = Annotated[
 Ids = Annotated[
     list[ClientId] | None, Field(description="Your own id of each row; a row sent again within a day is learned once.")
 ]
+RowId = Annotated[ClientId | None, Field(description="Your own id of this row; give one to all rows or to none.")]
 Discounts = Annotated[
     list[Annotated[Any, WithJsonSchema(_DISCOUNT)]] | None,
     Field(description="One per row; only for algorithms that take them."),
@@ -138,7 +141,7 @@ class PredictRow(Body, forbid_unknown_fields=True):
 class FeedbackRow(Body, forbid_unknown_fields=True):
     """One labelled row: either its features, or the id of a tracked prediction."""
 
-    label: Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
+    label: RowLabel
     features: Annotated[dict[str, Value] | None, Field(description="As in predict; omit with prediction_id.")] = None
     prediction_id: Annotated[
         ClientId | None, Field(description="The id of a tracked prediction; omit with features.")
@@ -174,6 +177,9 @@ Mapped = Annotated[
         "model learned it; the mapping from new to old features did not."
     ),
 ]
+
+
+BatchScores = Annotated[dict[str, int | float | None], Field(examples=[{"accuracy": 0.5}])]
 
 
 class Learnt(Body, omit_defaults=True):
@@ -231,10 +237,8 @@ class FeedbackRecord(Body, forbid_unknown_fields=True):
     """One labelled row of several."""
 
     features: Values
-    label: Annotated[TrueLabel, Field(description="A string, integer or boolean; a number for regression.")]
-    id: Annotated[ClientId | None, Field(description="Your own id of this row; give one to all rows or to none.")] = (
-        None
-    )
+    label: RowLabel
+    id: RowId = None
     discount: Annotated[
         Any, _ANY_DISCOUNT, Field(description="Factor on the weight of all earlier rows; for all rows or for none.")
     ] = None
@@ -328,9 +332,7 @@ class LearntBatch(Body, omit_defaults=True):
     losses: Annotated[list[Loss], Field(examples=[[0.0, 1.0]])]
     version: Version
     rows: RowsLearned
-    metrics: Annotated[
-        dict[str, int | float | None], Field(description="Scores over this batch.", examples=[{"accuracy": 0.5}])
-    ]
+    metrics: Annotated[BatchScores, Field(description="Scores over this batch.")]
     duplicate: Annotated[bool, Field(examples=[False], description="All ids of the batch were sent before.")]
     duplicates: Annotated[int, Field(ge=0, examples=[0], description="Number of rows whose ids were sent before.")]
     learned: bool
@@ -344,9 +346,7 @@ class Evaluated(Body):
     """Scores on rows that were not learned."""
 
     rows: Annotated[int, Field(ge=1, examples=[2], description="Number of rows of this request.")]
-    metrics: Annotated[
-        dict[str, int | float | None], Field(description="Scores over these rows.", examples=[{"accuracy": 0.5}])
-    ]
+    metrics: Annotated[BatchScores, Field(description="Scores over these rows.")]
     version: Version
     incarnation: Incarnation
 
@@ -358,9 +358,7 @@ class OverlapRecord(Body, forbid_unknown_fields=True):
     """One row of several, with both sets of features."""
 
     features: Annotated[dict[str, Value], Field(description="A value for every old and new name.")]
-    id: Annotated[ClientId | None, Field(description="Your own id of this row; give one to all rows or to none.")] = (
-        None
-    )
+    id: RowId = None
 
 
 class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):

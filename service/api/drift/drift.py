@@ -28,7 +28,7 @@ from service.api.http.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Ctx, Pa
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
-from service.api.schemas import Incarnation, Time, Version
+from service.api.schemas import Following, Incarnation, Time, Version
 from service.errors import Forbidden, no_model
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
@@ -107,9 +107,7 @@ class DriftList(BaseModel):
     """Drift events of all models, in the order in which they became known."""
 
     events: list[DriftEvent]
-    next: str | None = Field(
-        examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last."
-    )
+    next: Following
 
 
 class ModelDriftList(DriftList):

@@ -13,7 +13,7 @@ from service.api.http.context import NAME, Caller, Ctx, Paging, iso, no_cursor
 from service.api.http.keys import Key
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route
-from service.api.schemas import Body, Time
+from service.api.schemas import Body, Following, Time
 from service.runtime.lists import ListPosition, Order
 from service.store.catalog import Listed, Wanted
 
@@ -83,10 +83,7 @@ class ModelList(Body, omit_defaults=True):
     """A page of models."""
 
     models: list[ModelSummary]
-    next: Annotated[
-        str | None,
-        Field(examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last."),
-    ]
+    next: Following
     age_s: Annotated[
         float | None,
         Field(examples=[1.25], description="Age of the table used for sorting; absent when sorted by name."),

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 from service.api.http.context import WHOLE_MAX, Ctx, Paging, iso, no_cursor, whole
 from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
-from service.api.schemas import Incarnation, Predictable, Time, Version
+from service.api.schemas import Following, Incarnation, Predictable, Time, Version
 from service.store.log import codec
 from service.store.log.log_page import read_back
 
@@ -37,9 +37,7 @@ class LogPage(BaseModel):
     """Entries of the log, newest first."""
 
     entries: list[LogEntry]
-    next: str | None = Field(
-        examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last."
-    )
+    next: Following
     incarnation: Incarnation
 
 
@@ -79,9 +77,7 @@ class PendingList(BaseModel):
 
     pending: list[PendingEntry]
     expired: int = Field(ge=0, examples=[0], description="Number of predictions that expired without a label.")
-    next: str | None = Field(
-        examples=[None], description="Pass it as `cursor` to get the next page; null: this is the last."
-    )
+    next: Following
     waiting: int = Field(ge=0, examples=[1], description="Number of waiting predictions, on all pages.")
     incarnation: Incarnation
 
