@@ -5,7 +5,7 @@ Every answer has the request's id, its model and headers for browsers, and every
 """
 
 import re
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -53,6 +53,7 @@ ROUTES = tuple(route for router in ROUTERS for route in router.routes if isinsta
 
 HOT = re.compile(rf"/models/({NAME.pattern})/((?:predict|feedback)(?:/batch)?|evaluate)")
 _PREFIX = "/models/{name}/"
+HeaderLine = tuple[bytes, bytes]
 ROW_ROUTES: dict[str, RowRoute] = {
     route.path.removeprefix(_PREFIX): route for route in ROUTES if isinstance(route, RowRoute)
 }
@@ -107,71 +108,42 @@ async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def with_headers(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Let an app answer a request."""
+    """Let an app answer a request. HEAD is answered as GET, but cut after the headers, even if it would never end."""
     headers.begin_request(scope)
     OWNER.set(None)  # the key of this request, once it is known
-    started = perf_counter()
+    started, status = perf_counter(), 0
     head = scope["method"] == "HEAD"
     asked = {**scope, "method": "GET"} if head else scope
-    answer = _Head(receive, send, asked) if head else _Answer(receive, send, asked)
+
+    async def received() -> Message:
+        return {"type": "http.disconnect"} if head and status else await receive()
+
+    async def answer(message: MutableMapping[str, Any]) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+            await send({**message, "headers": _complete(asked, message["headers"])})
+            if head:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        elif not head:
+            await send(message)
+
     try:
-        await app(asked, answer.receive, answer.send)
+        await app(asked, received, answer)
     finally:
         route = asked.get("route")
-        logged = isinstance(route, RowRoute) or access_log.is_quiet(getattr(route, "path", None), answer.status)
+        logged = isinstance(route, RowRoute) or access_log.is_quiet(getattr(route, "path", None), status)
         if access_log.on and not logged:
-            access_log.write(scope, answer.status, perf_counter() - started)
+            access_log.write(scope, status, perf_counter() - started)
 
 
-class _Answer:
-    """Adds the missing headers to an answer.
-
-    Args:
-        receive, send: to and from the client.
-        scope: of the request; once it has a route, with the model it is of.
-
-    Attributes:
-        status: of the answer; 0 before it begins.
-    """
-
-    def __init__(self, receive: Receive, send: Send, scope: Scope) -> None:
-        self._receive, self._send, self._scope = receive, send, scope
-        self.status = 0
-
-    async def receive(self) -> Message:
-        """The next message of the client."""
-        return await self._receive()
-
-    async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Send a message on, the first one with all headers."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            given = message["headers"]
-            names = {name for name, _ in given}
-            own = (headers.REQUEST_ID, self._scope[headers.ID])
-            more = [header for header in (own, *_model_of(self._scope), *ALWAYS, *PAGES) if header[0] not in names]
-            message = {**message, "headers": [*given, *more]}
-        await self._send(message)
-
-
-class _Head(_Answer):
-    """The answer to HEAD: that of GET, cut after its headers, even if it would never end."""
-
-    async def receive(self) -> Message:
-        """The next message; once the headers are sent, the client counts as disconnected."""
-        return {"type": "http.disconnect"} if self.status else await self._receive()
-
-    async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Send the headers on, and an end."""
-        if message["type"] == "http.response.start":
-            await super().send(message)
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _model_of(scope: Scope) -> list[tuple[bytes, bytes]]:
-    """The header that names the model, on routes of one; invalid names are not repeated."""
+def _complete(scope: Scope, given: Sequence[HeaderLine]) -> list[HeaderLine]:
+    """The headers of an answer with those it lacks; the model is named on routes of one, if its name is valid."""
     name = scope.get("path_params", {}).get("name", "")
-    return [(MODEL, name.encode())] if NAME.fullmatch(name) else []
+    model = [(MODEL, name.encode())] if NAME.fullmatch(name) else []
+    names = {name for name, _ in given}
+    more = [(headers.REQUEST_ID, scope[headers.ID]), *model, *ALWAYS, *PAGES]
+    return [*given, *(header for header in more if header[0] not in names)]
 
 
 def install(app: FastAPI) -> None:
