@@ -47,15 +47,9 @@ from service.runtime.sweeper import Sweeper
 from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
 from service.settings import Settings
 from service.settings_validation import validated
-from service.store.catalog import Catalog
 from service.store.drift.drift import KEPT, DriftStream
-from service.store.due_labels import DueLabels
-from service.store.expiry import Expiry
 from service.store.log.appends import SOON_BYTES_MAX
-from service.store.log.log import Log
 from service.store.redis.connection import Connection
-from service.store.states.snapshots import Snapshots
-from service.store.states.states import States
 from service.store_keeper import StoreKeeper
 
 logger = logging.getLogger(__name__)
@@ -144,9 +138,8 @@ def attach(
     metrics_models: int = 0,
 ) -> None:
     """Give the app its collaborators; the engine, not started yet, gets companions."""
-    store = engine.store
-    engine.companions["labels due"] = LabelsDueLearner(engine, DueLabels(store.connection)).run
-    engine.companions["sweeper"] = Sweeper(store.catalog, Expiry(store.connection), engine.stats).run
+    engine.companions["labels due"] = LabelsDueLearner(engine).run
+    engine.companions["sweeper"] = Sweeper(engine.store.connection, engine.stats).run
     guard = guard or Guard()
     budget = BodyBudget(engine.bounds.bodies_bytes_max, lambda scope: OWNER.get() or guard.client(scope))
     watched = (monitor.stream, monitor.unlabelled, monitor.broadcast)
@@ -227,9 +220,9 @@ def build(
         single_threaded()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX, "onepass"))
-        private = None if given else _private_store(settings)
-        url = given or ""
-        if private is not None:
+        private, url = None, given or ""
+        if not given:
+            private = EmbeddedStore(settings.data_dir, settings.durability, socket_dir=settings.socket_dir)
             try:
                 url = await asyncio.to_thread(private.start)
             except CannotStart as error:
@@ -281,14 +274,9 @@ def _spans() -> Any:
     return tracing.provider()
 
 
-def _private_store(settings: Settings) -> EmbeddedStore:
-    return EmbeddedStore(settings.data_dir, settings.durability, socket_dir=settings.socket_dir)
-
-
 def store(url: str, timeout_s: float) -> Store:
     """The parts of the store behind one connection pool."""
-    connection = Connection(url, timeout_s)
-    return Store(connection, Log(connection), Catalog(connection), Snapshots(connection), States(connection))
+    return Store(Connection(url, timeout_s))
 
 
 def drift_monitor(

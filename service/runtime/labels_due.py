@@ -34,15 +34,10 @@ _PAST = 1
 
 
 class LabelsDueLearner:
-    """Learns due labels of all models of one store.
+    """Learns due labels of all models of one store."""
 
-    Args:
-        engine: has the models.
-        due: says which labels are due.
-    """
-
-    def __init__(self, engine: Engine, due: DueLabels) -> None:
-        self._engine, self._due = engine, due
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._due = engine, DueLabels(engine.store.connection)
 
     async def run(self) -> None:
         """Look for ever; the supervisor restarts it should it die."""

@@ -12,7 +12,8 @@ from service.errors import Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.stats import Stats
 from service.store.catalog import Catalog
-from service.store.expiry import Expiry, Swept
+from service.store.expiry import Swept, sweep
+from service.store.redis.connection import Connection
 
 logger = logging.getLogger(__name__)
 
@@ -35,16 +36,10 @@ BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0
 
 
 class Sweeper:
-    """Sweeps the models of one store.
+    """Sweeps the models of one store."""
 
-    Args:
-        catalog: lists them.
-        expiry: sweeps them.
-        stats: counters.
-    """
-
-    def __init__(self, catalog: Catalog, expiry: Expiry, stats: Stats) -> None:
-        self._catalog, self._expiry, self._stats = catalog, expiry, stats
+    def __init__(self, connection: Connection, stats: Stats) -> None:
+        self._connection, self._catalog, self._stats = connection, Catalog(connection), stats
 
     async def run(self) -> None:
         """Walk for ever; the supervisor restarts it should it die."""
@@ -72,7 +67,7 @@ class Sweeper:
     async def _visit(self, models: Sequence[tuple[str, str]]) -> None:
         """Remove what is past its time, in bounded pieces."""
         for _ in range(VISIT_MAX):
-            results = await self._expiry.sweep(models, MOST)
+            results = await sweep(self._connection, models, MOST)
             swept = [(model, each) for model, each in zip(models, results, strict=True) if isinstance(each, Swept)]
             self._stats.swept += sum(each.ids + each.predictions for _, each in swept)
             models = [model for model, each in swept if each.more]

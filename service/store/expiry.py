@@ -1,8 +1,8 @@
 """Expiry without traffic: what is past its time leaves the store also where nobody appends.
 
 Every append with ids, every new tracked prediction and every label of one sweeps some of its model's. The rest is for
-``Expiry.sweep``, which each process calls for all models in turn: for one that has nothing past its time that is a look
-at two keys.
+``sweep``, which each process calls for all models in turn: for one that has nothing past its time that is a look at two
+keys.
 """
 
 from collections.abc import Sequence
@@ -30,26 +30,17 @@ class Swept(NamedTuple):
     more: bool
 
 
-class Expiry:
-    """Removes what is past its time."""
+async def sweep(connection: Connection, models: Sequence[tuple[str, str]], most: int) -> list[Swept | Unavailable]:
+    """Remove ids and tracked predictions past their time, at most so many of each kind and model, in one round trip.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    async def sweep(self, models: Sequence[tuple[str, str]], most: int) -> list[Swept | Unavailable]:
-        """Remove ids and tracked predictions past their time, in one round trip.
-
-        Args:
-            models: names and incarnations; of one that is gone nothing is removed.
-            most: of each kind and model.
-        """
-        calls = []
-        for name, incarnation in models:
-            keys = ModelKeys(name, incarnation)
-            own = (keys.meta, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due)
-            calls.append(Call(EXPIRE, own, (incarnation, most)))
-        results = await self._connection.run(calls) if calls else []
-        return [
-            failed(found) if isinstance(found, Exception) else Swept(found[0], found[1], most in found)
-            for found in results
-        ]
+    ``models`` are names and incarnations; of one that is gone nothing is removed.
+    """
+    calls = []
+    for name, incarnation in models:
+        keys = ModelKeys(name, incarnation)
+        own = (keys.meta, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due)
+        calls.append(Call(EXPIRE, own, (incarnation, most)))
+    return [
+        failed(found) if isinstance(found, Exception) else Swept(found[0], found[1], most in found)
+        for found in await connection.run(calls)
+    ]

@@ -9,7 +9,7 @@ from service.runtime import sweeper
 from service.runtime.stats import Stats
 from service.runtime.sweeper import Sweeper
 from service.store.catalog import Catalog
-from service.store.expiry import Expiry, Swept
+from service.store.expiry import Swept, sweep
 from service.store.pending import Pending
 from service.store.redis.connection import Connection
 from tests.service.store_fixtures import INCARNATION, Model, many, one
@@ -33,10 +33,10 @@ async def test_what_is_past_its_time_is_removed_in_pieces(model):
     await _past(model, 3000)
     await model.connection.ask(*[("ZADD", model.keys.pending_due, 1, f"p{k}") for k in range(5)])
     await model.connection.ask(*[("HSET", model.keys.pending, f"p{k}", "x") for k in range(5)])
-    left, expiry = (await model.shape())[1] - 1, Expiry(model.connection)
-    assert [Swept(2, 2, True)] == await expiry.sweep([M], 2)
-    assert [Swept(min(left - 2, 10_000), 3, False)] == await expiry.sweep([M], 10_000)
-    assert [Swept(0, 0, False)] == await expiry.sweep([M], 10_000)
+    left = (await model.shape())[1] - 1
+    assert [Swept(2, 2, True)] == await sweep(model.connection, [M], 2)
+    assert [Swept(min(left - 2, 10_000), 3, False)] == await sweep(model.connection, [M], 10_000)
+    assert [Swept(0, 0, False)] == await sweep(model.connection, [M], 10_000)
     assert (2, 1, 1, 1, 1) == await model.shape()
     assert 5 == (await Catalog(model.connection).read("m")).expired
 
@@ -45,8 +45,8 @@ async def test_of_a_model_that_is_gone_nothing_is_removed(model):
     """Nor of one that was created anew under its name."""
     await _past(model, 10)
     before = await model.contents()
-    assert [Swept(0, 0, False)] * 2 == await Expiry(model.connection).sweep([("m", "inc0"), ("n", INCARNATION)], 10)
-    assert [] == await Expiry(model.connection).sweep([], 10)
+    assert [Swept(0, 0, False)] * 2 == await sweep(model.connection, [("m", "inc0"), ("n", INCARNATION)], 10)
+    assert [] == await sweep(model.connection, [], 10)
     assert before == await model.contents()
 
 
@@ -59,7 +59,7 @@ async def _until(done, within_s: float = 20.0) -> None:
 
 def _sweeper(connection: Connection) -> tuple[Sweeper, Stats]:
     stats = Stats()
-    return Sweeper(Catalog(connection), Expiry(connection), stats), stats
+    return Sweeper(connection, stats), stats
 
 
 @pytest.fixture

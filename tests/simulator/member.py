@@ -12,12 +12,8 @@ from service.runtime.engine import Bounds, Engine
 from service.runtime.replicas import named_states
 from service.runtime.replicas.loader import Store
 from service.runtime.replicas.replica import Replica, Reply
-from service.store.catalog import Catalog
 from service.store.drift.drift import DriftStream
-from service.store.log.log import Log
 from service.store.redis.connection import Call
-from service.store.states.snapshots import Snapshots
-from service.store.states.states import States
 from tests.simulator.network import Way, World
 
 EVENTS_MAX = 10_000
@@ -61,7 +57,7 @@ class Member:
         self.way = Way(world, lambda call, reply: heard(self, call, reply))
         made: Any = self.way
         self.deaths = _Deaths()
-        self.engine = Engine(Store(made, Log(made), Catalog(made), Snapshots(made), States(made)), bounds)
+        self.engine = Engine(Store(made), bounds)
         self.engine._dead = self.deaths
         if publishes:
             stream = DriftStream(made, made, kept=EVENTS_MAX, wait_s=1.0)

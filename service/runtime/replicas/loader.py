@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from core.config import Config
 from core.model import STATE_VERSION, Model, cost, save
@@ -43,15 +42,12 @@ class _Replaced(Exception):
     """The snapshots or the log changed while they were being read."""
 
 
-@dataclass(frozen=True, slots=True)
 class Store:
-    """The parts of the store that the runtime uses together."""
+    """The parts of the store that the runtime uses together, behind one connection."""
 
-    connection: Connection
-    log: Log
-    catalog: Catalog
-    snapshots: Snapshots
-    states: States
+    def __init__(self, connection: Connection) -> None:
+        self.connection, self.log, self.catalog = connection, Log(connection), Catalog(connection)
+        self.snapshots, self.states = Snapshots(connection), States(connection)
 
 
 class Loader:
