@@ -167,12 +167,7 @@ def refused(app: routes.App, status: int) -> None:
 
 
 class Grace:
-    """What is left of the time a stop may take; requests, snapshots and the rest share it.
-
-    Args:
-        seconds: the whole of it.
-        clock: in seconds.
-    """
+    """What is left of the time a stop may take; requests, snapshots and the rest share it."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self._seconds, self._clock = seconds, clock

@@ -10,10 +10,7 @@ GIT_S = 2.0
 
 
 def build_commit(given: str) -> str | None:
-    """The commit.
-
-    Args:
-        given: what the build has noted; it counts.
+    """The commit; what the build has noted counts.
 
     Returns:
         That, else the commit that is checked out here; None where this is no checkout, or git does not answer.

@@ -22,12 +22,7 @@ STEADY_S = 10.0
 
 
 class StoreKeeper:
-    """Keeps one private store alive.
-
-    Args:
-        store: started already.
-        stats: restarts are counted there.
-    """
+    """Keeps one private store alive, which is started already."""
 
     def __init__(self, store: EmbeddedStore, stats: Stats) -> None:
         self._store, self._stats = store, stats

@@ -27,13 +27,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 async def csv_answer(document: bytes, rows: Callable[[Any], Iterable[Row]], name: str) -> Response:
-    """A document as a table.
-
-    Args:
-        document: the document as JSON.
-        rows: its table: the names of the columns, then the rows.
-        name: the name of the file.
-    """
+    """A JSON document as a table in a file of that name; ``rows`` gives the names of the columns, then the rows."""
     text, following = await in_thread_if_large(len(document), _table, document, rows)
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     if following is not None:

@@ -112,11 +112,7 @@ def _outside(scores: OutsideScores, regression: bool) -> dict[str, float]:
 
 
 class ModelSeries:
-    """Collects for one process; one scrape at a time.
-
-    Args:
-        pending: the tracked predictions of all models.
-    """
+    """Collects for one process; one scrape at a time."""
 
     def __init__(self, pending: Pending) -> None:
         self._pending = pending

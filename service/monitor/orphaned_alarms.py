@@ -24,12 +24,7 @@ PAGE = 500
 
 
 class OrphanedAlarms:
-    """The search for them.
-
-    Args:
-        engine: whose store.
-        publish: publishes what a replica's outbox holds.
-    """
+    """The search for alarms that were left unpublished; ``publish`` publishes what a replica's outbox holds."""
 
     def __init__(self, engine: Engine, publish: Callable[[Replica], Awaitable[None]]) -> None:
         self._engine, self._publish = engine, publish

@@ -30,11 +30,6 @@ BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0
 class Publisher:
     """Publishes for the replicas of one process.
 
-    Args:
-        engine: whose models.
-        stream: where to.
-        failpoint: called at named points; fault tests crash there.
-
     Attributes:
         published: events by kind that this process was the first to publish.
     """

@@ -30,12 +30,7 @@ class TagMetrics:
         self._gained: dict[Tag, Gain] = {}
 
     async def collect(self, replicas: Sequence[Replica], gains: Mapping[str, Gain]) -> list[Metric]:
-        """The metrics as they are now.
-
-        Args:
-            replicas: all that are loaded.
-            gains: of each of them by name, since the last time.
-        """
+        """The metrics of all loaded models as they are now; ``gains`` is what each has gained since the last time."""
         sums = await _sums(replicas, gains)
         shown = sorted(sorted(sums, key=lambda tag: (-sums[tag]["tag_models"], tag))[:TAGS_SHOWN])
         for tag in shown:

@@ -38,9 +38,6 @@ Found = tuple[str, str, int, int, bytes]
 class Unlabelled:
     """The watches of one process.
 
-    Args:
-        stream: where what they find is put.
-
     Attributes:
         published: events that this process has put there.
     """

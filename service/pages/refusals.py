@@ -16,12 +16,7 @@ KEPT = ("allow",)
 
 
 def shown(request: Request, answer: Response) -> Response:
-    """A refusal as the client reads it: a page for a browser, where it is a problem.
-
-    Args:
-        request: of no route, or of a page.
-        answer: the refusal as everybody else reads it.
-    """
+    """The refusal of no route, or of a page, as the client reads it: a page for a browser, where it is a problem."""
     answer.headers["Vary"] = "Accept"
     if not _reads_pages(request) or answer.headers.get("content-type") != PROBLEM:
         return answer

@@ -57,11 +57,7 @@ class EventSubscription:
 
 
 class Broadcast:
-    """The reader and its followers.
-
-    Args:
-        stream: what is read.
-    """
+    """The reader and its followers."""
 
     def __init__(self, stream: "DriftStream") -> None:
         self._stream = stream

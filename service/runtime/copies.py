@@ -18,11 +18,7 @@ from service.store.summaries import encode_first
 async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Replica:
     """Copy a model as it stands: its state and its configuration, neither ids, tracked predictions nor alarms.
 
-    Args:
-        engine: where both are.
-        replica: the model.
-        name: of the copy.
-        key: the Idempotency-Key of the request; with the same one, a copy that is there already is this one.
+    A copy that is there already, by a request with the same Idempotency-Key, is this one.
 
     Raises:
         RequestConflict: the name is taken.

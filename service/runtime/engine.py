@@ -162,11 +162,7 @@ class Engine:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """Answer what is queued, write snapshots, end the tasks.
-
-        Args:
-            grace_s: bound of it; the setting where nothing has used any of that yet.
-        """
+        """Answer what is queued, write snapshots, end the tasks, in ``grace_s``, by default that of the bounds."""
         try:
             async with asyncio.timeout(self.bounds.grace_s if grace_s is None else grace_s):
                 if not self.committer.store_down:

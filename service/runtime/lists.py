@@ -74,8 +74,7 @@ class ListPosition(NamedTuple):
 class SummaryTable:
     """All models as they were read one after the other, in the order of their names.
 
-    Args:
-        began: when the first of them was read, by the loop's clock.
+    ``began`` is when the first of them was read, by the loop's clock.
 
     Attributes:
         models: the models.
@@ -108,12 +107,7 @@ class SummaryTable:
 
 
 class Listing:
-    """The models of the store, in any order. Its methods raise Unavailable where the store did not answer, or cannot.
-
-    Args:
-        catalog: has all models and their summaries.
-        models: those in memory.
-    """
+    """The models of the store, in any order; methods raise Unavailable where the store did not answer, or cannot."""
 
     def __init__(self, catalog: Catalog, models: ModelCache) -> None:
         self._catalog, self._models = catalog, models
@@ -123,10 +117,7 @@ class Listing:
     async def by_name(self, limit: int, after: str | None, wanted: Wanted | None) -> tuple[list[Listed], str | None]:
         """A page in the order of names, as the store has it now, and the name to go on after.
 
-        Args:
-            limit: most models of it.
-            after: a name.
-            wanted: which models are listed; None: all.
+        At most ``limit`` models, of those ``wanted`` (None: of all), after the name ``after`` (None: from the first).
         """
         models, following = await self._catalog.summaries(limit, after, wanted)
         found = {model.name: self._present(model) for model in models}

@@ -72,8 +72,7 @@ async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object)
 async def load_algorithm(config: Mapping[str, Any]) -> None:
     """Import what models with the algorithm of a configuration need, in a thread, unless that has been done.
 
-    Args:
-        config: the configuration as plain values; what is wrong with it is found by who reads it.
+    What is wrong with the configuration is found by who reads it.
     """
     algorithm = every().get(str(config.get("algorithm", DEFAULT)))
     if algorithm is not None and not algorithm.loaded:

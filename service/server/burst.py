@@ -13,11 +13,7 @@ HELD_BYTES_MAX = 65_536
 
 
 class Burst:
-    """The connections of a loop that hold something.
-
-    Args:
-        loop: theirs.
-    """
+    """The connections of a loop that hold something."""
 
     __slots__ = ("_holding", "_loop")
 
@@ -37,13 +33,7 @@ class Burst:
 
 
 class Held:
-    """A transport that holds what is written until the end of the loop's turn.
-
-    Args:
-        transport: the connection's; everything but writing and closing is its own.
-        burst: writes what is held.
-        loop: the connection's.
-    """
+    """A transport that holds what is written until the end of the loop's turn, when ``burst`` writes it."""
 
     __slots__ = ("_burst", "_held", "_linger_s", "_loop", "_transport", "is_closing")
 

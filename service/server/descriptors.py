@@ -28,11 +28,6 @@ def raise_limit() -> int:
 
 
 def for_clients(limit: int, wanted: int) -> int:
-    """How many connections clients may have open.
-
-    Args:
-        limit: descriptors of this process.
-        wanted: the setting; the result is less where ``limit`` does not allow as many.
-    """
+    """How many connections clients may have open: as ``wanted``, fewer where descriptors do not allow as many."""
     reserved = max(RESERVED_MIN, limit // RESERVED_SHARE)
     return max(CLIENTS_MIN, min(wanted, limit - reserved))

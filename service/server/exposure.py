@@ -25,12 +25,7 @@ def host_of(descriptor: int) -> str:
 
 
 def refuse_open(host: str, keys: bool, insecure: bool) -> None:
-    """Refuse to listen for everybody where everybody may do everything.
-
-    Args:
-        host: address to listen on.
-        keys: whether requests need one.
-        insecure: ``ONEPASS_INSECURE``.
+    """Refuse to listen for everybody where everybody may do everything, unless ``ONEPASS_INSECURE`` is set.
 
     Raises:
         ValueError: it would be so.

@@ -96,11 +96,7 @@ class Gate:
 
 
 def bounded(gate: Gate) -> type[asyncio.Protocol]:
-    """The protocol class for uvicorn; it makes one instance for each connection.
-
-    Args:
-        gate: how many there may be.
-    """
+    """The protocol class for uvicorn, one instance for each connection; the gate says how many there may be."""
     return type("BoundedProtocol", (_Bounded,), {"gate": gate})
 
 

@@ -99,13 +99,9 @@ class Catalog:
         self._connection = connection
 
     async def create(self, name: str, incarnation: str, config: bytes, summary: bytes = b"") -> Existing:
-        """Create a model, unless the name is taken.
+        """Create a model with an incarnation of its own, unless the name is taken.
 
-        Args:
-            name: of the model.
-            incarnation: used for this one model only.
-            config: its configuration.
-            summary: its first record, as ``summaries.encode_first`` makes it.
+        ``summary`` is its first record, as ``summaries.encode_first`` makes it.
         """
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("ZADD", INDEX, 0, keys.member()))
@@ -207,13 +203,7 @@ class Catalog:
     async def summaries(
         self, limit: int, after: str | None = None, wanted: Wanted | None = None
     ) -> tuple[list[Listed], str | None]:
-        """The same with what is stored of each model; nothing else of it is read.
-
-        Args:
-            limit: most models of the answer.
-            after: a name; the models after it.
-            wanted: whether a model of some name is to be listed; None: all of them.
-        """
+        """The same of models that are ``wanted``, with what is stored of each; nothing else of it is read."""
         found, following = await self._page(limit, after, wanted)
         listed: list[Listed] = []
         for name, incarnation, record, _ in found:

@@ -87,13 +87,8 @@ async def events(
 ) -> AsyncIterator[bytes]:
     """The events for a client until its subscription ends: first those it missed, then new ones.
 
-    Args:
-        stream: the stream to read.
-        subscription: signals new entries.
-        wanted: whether the client gets the events of a model.
-        newest: the stream's newest position.
-        after: the position to resume after; None: ``newest``.
-        limited: whether the key covers only some models, and so must not learn how many events others have.
+    They are resumed after a position, None: after the ``newest``. A key that is ``limited`` to some models must not
+    learn how many events others have.
     """
     if after is None or (after.time_ms > time() * 1000 + SKEW_MS if limited else after > newest):
         after = newest  # new events begin here; a limited key does not see this position
@@ -158,10 +153,8 @@ class EventStream(StreamingResponse):
 
     FastAPI's own support for event generators cannot disconnect a client that does not read.
 
-    Args:
-        body: the events.
-        over: set when the stream has to end; the body then has little time to write its last event.
-        leave: called at the end.
+    ``over`` is set when the stream has to end: the body then has little time to write its last event. ``leave`` is
+    called at the end.
     """
 
     media_type = "text/event-stream"

@@ -140,11 +140,7 @@ _fresh_enough, FRESHNESS = validate_call(fresh_enough), ("min_version", "consist
 
 
 async def fresh_by_query(request: Request, *others: str) -> Freshness:
-    """``fresh_enough`` for a request that FastAPI does not read.
-
-    Args:
-        request: the request.
-        others: further query parameters that it may have.
+    """``fresh_enough`` for a request that FastAPI does not read; it may also have the queries ``others``.
 
     Raises:
         Invalid, RequestValidationError: naming the query parameter.

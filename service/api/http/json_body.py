@@ -110,11 +110,9 @@ def nested_more_than(body: bytes, most: int) -> bool:
 
 
 def refuse_repeated(body: bytes, names: int) -> None:
-    """Refuse a JSON body with a repeated name in one object.
+    """Refuse valid JSON with a repeated name in one object.
 
-    Args:
-        body: valid JSON.
-        names: the number of distinct names it has, over all objects; a body with more is parsed again.
+    ``names`` is the number of distinct names it has, over all objects: a body with more is parsed again.
     """
     if body.count(b":") == names or json_pieces.count(body, b":") == names:
         return
@@ -276,24 +274,17 @@ _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
 def unknown(field: str, given: str, known: Sequence[str], suggest: bool = True) -> Problem:
     """The problem of a field that a request does not have.
 
-    Args:
-        field: its path.
-        given: its name.
-        known: the fields that the request may have in this place.
-        suggest: whether to suggest a similar one.
+    ``field`` is the path of the field, ``given`` its name; ``known`` are the fields that the request may have in this
+    place, of which a similar one may be suggested.
     """
     meant = suggestion(given, known) if suggest else ""
     return Problem(field[:PATH_MAX], f"{UNKNOWN_FIELD}{meant}", [*known] or None)
 
 
 def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
-    """The error for a body with an unknown field.
+    """The error for a body with an unknown field, which should have the type ``shape``.
 
-    Args:
-        body: it.
-        shape: the type that it should have.
-        path: path of the object with the field, as msgspec gives it: ``$.rows[...]``; "" for the body itself.
-        name: name of the field.
+    ``path`` is that of the object with the field, as msgspec gives it: ``$.rows[...]``; "" for the body itself.
     """
     fields = () if path else msgspec.structs.fields(shape)
     known = [own.encode_name for own in fields]

@@ -202,12 +202,7 @@ WORDS = {
 
 
 def invalid(errors: Sequence[Any], shape: Any = None) -> Invalid:
-    """Turn pydantic's errors into ``Invalid``.
-
-    Args:
-        errors: as FastAPI passes them.
-        shape: the model of the body; None: its fields are not listed.
-    """
+    """Turn pydantic's errors into ``Invalid``; with the ``shape`` of the body, unknown fields list those it has."""
     return Invalid(*(_translated(error, getattr(shape, "model_fields", {})) for error in errors[:PROBLEMS_MAX]))
 
 
@@ -273,9 +268,7 @@ def disconnected() -> Response:
 def install_handlers(app: Starlette, shown: Callable[[Request, Response], Response]) -> None:
     """Answer unknown routes and methods, pages' errors and unexpected errors like every other error.
 
-    Args:
-        app: the application.
-        shown: adapts an answer that comes from no route of the API to the client of the request.
+    ``shown`` adapts an answer that comes from no route of the API to the client of the request.
     """
 
     async def of_no_route(request: Request, error: Exception) -> Response:

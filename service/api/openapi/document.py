@@ -97,13 +97,7 @@ STREAM_NOTE = "A stream, so use `curl -N`: *Try it out* waits for the end of an 
 
 
 def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, Any]:
-    """The document.
-
-    Args:
-        app: the application, with its routes installed.
-        routes: the routes to document.
-        keys: whether the service requires keys.
-    """
+    """The document of an app with its routes installed; ``keys``: the service requires keys."""
     found = get_openapi(
         title=app.title,
         version=app.version,

@@ -13,12 +13,9 @@ OutsidePredictions = Sequence[Any] | Floats | None
 
 
 def metrics_of(predicted: Sequence[Any], truth: Any, p_true: Sequence[float] | Floats) -> Header:
-    """The metrics of n rows.
+    """The metrics of n rows: of labels, None for no prediction, or of numbers, whose ``truth`` is an array.
 
-    Args:
-        predicted: labels, None for no prediction; or numbers.
-        truth: the labels, a list; or numbers, an array.
-        p_true: the probability of each true label, NaN if unknown; not read for numbers.
+    ``p_true`` is the probability of each true label, NaN if unknown; it is not read for numbers.
     """
     if isinstance(truth, np.ndarray):
         return regression_batch(np.array(predicted, dtype=np.float64), truth)

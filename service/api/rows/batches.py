@@ -51,12 +51,7 @@ async def read_batch(
 async def identity_of_batch(request: Request, body: bytes, table: Table, prefix: str, *before: bytes) -> Identity:
     """The identity of a batch, by which a retry is recognised.
 
-    Args:
-        request: the request.
-        body: of it.
-        table: its rows.
-        prefix: of the ids of these rows.
-        before: what its Idempotency-Key covers besides the query and the body.
+    ``prefix`` is that of the ids of its rows; an Idempotency-Key covers ``before``, the query and the body.
 
     Raises:
         Invalid, TooLarge: as ``identity_of``.

@@ -35,11 +35,7 @@ Plan = Callable[[Model, tuple[str, ...]], Segment | None]
 async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[RowValidator], T]) -> T:
     """Validate rows against the model; once more if they are refused and the replica was behind the log.
 
-    Args:
-        ctx: the handler's.
-        replica: the model.
-        size: bytes of the body; rows of large ones are read in a thread.
-        read: reads them.
+    Rows of large bodies, of ``size`` bytes, are read in a thread.
 
     Raises:
         Invalid, Conflict: as ``read``.
@@ -63,12 +59,8 @@ async def commit_change(
 ) -> tuple[Replica, Reply | None]:
     """Commit a change of a model, after a snapshot if it removes a learner, or give its first answer again.
 
-    Args:
-        ctx: the handler's.
-        name: of the model.
-        identity: the identity of the request, by which a retry is recognised.
-        plan: makes the entry from the model at the log's head and the ids; None: nothing changes.
-        size_of: its cost, in bytes of a body.
+    ``plan`` makes the entry from the model at the log's head and the ids, None if nothing changes; ``size_of`` is its
+    cost, in bytes of a body.
 
     Returns:
         The model, and the answer; None if nothing changes.

@@ -11,12 +11,7 @@ ALLOWED = f"a number > 0 and <= {LEVEL_MAX}"
 
 
 def level_of(given: object, task: str, text: str | None = None) -> float | None:
-    """The requested level; None: no intervals.
-
-    Args:
-        given: the value in the body.
-        task: of the model.
-        text: the value in the query of a batch.
+    """The level that the body or, as ``text``, the query of a batch asks for; None: no intervals.
 
     Raises:
         Invalid: for the field, also if both have a level.

@@ -30,10 +30,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encoded(answer: msgspec.Struct) -> list[bytes]:
-    """The JSON of an answer, in parts; omits fields that are None if the struct omits defaults.
+    """The JSON of an answer whose long fields are lists, or arrays of finite numbers, in parts.
 
-    Args:
-        answer: a struct whose long fields are lists, or arrays of finite numbers.
+    Omits fields that are None if the struct omits defaults.
     """
     found = [b"{"]
     omitted = _defaults(answer) if answer.__struct_config__.omit_defaults else {}
@@ -93,26 +92,16 @@ def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def state_file(state: Buffer, headers: Mapping[str, str], sent: Callable[[], None]) -> Response:
-    """The answer that carries a whole state.
-
-    Args:
-        state: its bytes.
-        headers: of the answer.
-        sent: called when the state is no longer held, whether it was sent or not.
-    """
+    """The answer that carries a whole state; ``sent`` is called when it is no longer held, sent or not."""
     view = memoryview(state)
     pieces = (bytes(view[at : at + PIECE_BYTES]) for at in range(0, len(view), PIECE_BYTES))
     return InParts(pieces, len(view), STATE, headers, sent)
 
 
 class InParts(Response):
-    """An answer in parts with a known length, sent as fast as the client reads.
+    """An answer in parts of ``size`` bytes together, sent as fast as the client reads.
 
-    Args:
-        parts: its bytes.
-        size: their number.
-        media_type, headers: of the answer.
-        sent: called when no part is needed any more, whether it was sent or not.
+    ``sent`` is called when no part is needed any more, whether it was sent or not.
     """
 
     def __init__(

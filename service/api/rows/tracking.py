@@ -36,11 +36,7 @@ ROW_BYTES = 512
 
 
 def is_tracked(given: bool | None, text: str | None) -> bool:
-    """Whether the rows of a batch are kept.
-
-    Args:
-        given: the value in the body.
-        text: the value in the query.
+    """Whether the rows of a batch are kept, as the body or, as ``text``, the query says.
 
     Raises:
         Invalid: for the field, also if both have a value.
@@ -113,11 +109,7 @@ def tracks(
 async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice], list[Track]]) -> list[str]:
     """Keep rows, all or none of them; returns their prediction ids.
 
-    Args:
-        ctx: the handler's.
-        replica: the model.
-        rows: how many there are.
-        make: makes what is kept of some of them; in a thread if that is much.
+    ``make`` makes what is kept of some of them; in a thread if that is much.
 
     Raises:
         NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: why none is kept.

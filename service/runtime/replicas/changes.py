@@ -29,11 +29,7 @@ Admit = Callable[[Demand], None]
 def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
     """The change as a segment of the log; None where the model has these values already and nobody gave an id.
 
-    Args:
-        model: the model as it stands.
-        admit: asked whether it would fit.
-        asked: new values by field, as they were sent.
-        ids: what the request is remembered by.
+    ``asked`` are new values by field, as they were sent; ``admit`` is asked whether the model would fit.
 
     Raises:
         Invalid: naming each field that cannot be changed, or is wrong.
@@ -63,13 +59,8 @@ def challenge(
 ) -> Challenge | None:
     """A challenger to be put beside a model; None where it is there already and nobody gave an id.
 
-    Args:
-        model: the model as it stands.
-        admit: asked whether the model would fit with it.
-        name: what it is to be called.
-        asked: the body, as it was sent.
-        most: how many challengers a model may have.
-        ids: what the request is remembered by.
+    ``asked`` is the body, as it was sent; ``admit`` is asked whether the model would fit with it; ``most`` is how many
+    challengers a model may have.
 
     Raises:
         Invalid: naming the field that is wrong.
@@ -167,13 +158,8 @@ def switch(
 ) -> Switch:
     """A step in a change of features, without its id.
 
-    Args:
-        model: the model as it stands.
-        admit: asked whether the model would fit.
-        action: what is asked for.
-        features: the new space as it was sent, or None.
-        mapping: "linear", "kernel", or None: what the model's parameters say, else linear.
-        force: whether a change may be completed with few overlap rows.
+    Without ``mapping``, the model's parameters say which, else it is linear; ``admit`` is asked whether the model would
+    fit; ``force`` completes a change with few overlap rows.
 
     Raises:
         Invalid: naming the field.

@@ -33,13 +33,7 @@ AGAIN_S_MAX = 5.0
 
 
 class Follower:
-    """Reads on for the replicas of one process.
-
-    Args:
-        models: the loaded models.
-        notices: notices of appends.
-        log: asked for heads.
-    """
+    """Reads on for the replicas of one process."""
 
     def __init__(self, models: ModelCache, notices: AppendNotices, log: Log) -> None:
         self._models, self._notices, self._log = models, notices, log

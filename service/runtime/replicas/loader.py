@@ -51,22 +51,13 @@ class Store:
 
 
 class Loader:
-    """Loads and reloads replicas.
-
-    Args:
-        store: where models are kept.
-        stats: counters.
-    """
+    """Loads and reloads replicas."""
 
     def __init__(self, store: Store, stats: Stats) -> None:
         self._store, self._stats = store, stats
 
     async def load(self, name: str, from_before: int | None = None) -> Replica:
-        """A replica at the head of its log.
-
-        Args:
-            name: the model.
-            from_before: rebuild at least from this version on, however far back the snapshot for that.
+        """A replica at the head of its log; with ``from_before`` rebuilt at least from that version on.
 
         Raises:
             NotFound: no such model.

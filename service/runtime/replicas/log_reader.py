@@ -96,9 +96,7 @@ class LogReader:
     async def gone(self, replica: Replica, others: int) -> OnepassError:
         """The error for requests to a model that is not there any more: deleted and dropped, or lost.
 
-        Args:
-            replica: the replica.
-            others: 1 where the name belongs to a new model now.
+        ``others`` is 1 where the name belongs to a new model now.
         """
         try:
             (error,) = await self._models.vanished([(replica, bool(others))])
@@ -109,10 +107,7 @@ class LogReader:
     async def reload(self, replica: Replica, code: str, head: int) -> None:
         """Reload from snapshot and log; where the log has lost its tail, report which entries were lost.
 
-        Args:
-            replica: the replica.
-            code: what the log has answered.
-            head: its version.
+        ``code`` is what the log has answered, ``head`` its version.
 
         Raises:
             NotFound, Recreated, ModelDown, StoreDown: it cannot be done.

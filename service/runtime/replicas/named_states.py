@@ -60,13 +60,9 @@ class StateBudget:
 
 
 async def take_over(states: States, replica: Replica, state: Buffer, source: str) -> Reply:
-    """Have a model take over a state, by an entry of its log.
+    """Have a model take over a state that ``save.from_bytes`` has been seen to take, by an entry of its log.
 
-    Args:
-        states: of the store.
-        replica: the model.
-        state: that ``save.from_bytes`` has been seen to take.
-        source: "restore" or "import".
+    ``source`` is "restore" or "import".
 
     Raises:
         OnepassError: as for any request; the pieces that were written expire.

@@ -232,8 +232,7 @@ class Replica:
     async def apply(self, batch: Batch) -> list[Outcome]:
         """Apply what follows, in a thread where it is much work, and move to its version.
 
-        Args:
-            batch: an entry, or several; it must begin with ``version + 1``.
+        The batch must begin with ``version + 1``.
 
         Returns:
             The answers to its segments where it is this process's own.

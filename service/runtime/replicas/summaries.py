@@ -54,11 +54,7 @@ def due(replica: Replica, now: float) -> bytes:
 
 
 class SummaryWriter:
-    """Writes the summaries of all loaded models.
-
-    Args:
-        catalog: keeps the summaries.
-    """
+    """Writes the summaries of all loaded models."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

@@ -34,25 +34,16 @@ class Due(NamedTuple):
 
 
 class Deliveries:
-    """One consumer of one webhook's events.
+    """One consumer of one webhook's events: this process.
 
     Every method raises StoreDown where the store did not answer, or answered that it cannot.
-
-    Args:
-        connection: the store.
-        webhook: names it.
-        consumer: names this process.
     """
 
     def __init__(self, connection: Connection, webhook: str, consumer: str) -> None:
         self._connection, self._webhook, self._consumer = connection, webhook, consumer
 
     async def next(self, settled: StoredEvent | None = None) -> Due:
-        """Take, or renew, the turn.
-
-        Args:
-            settled: the event before, where it has been delivered or given up in this turn.
-        """
+        """Take, or renew, the turn; ``settled`` is the event before, delivered or given up in this turn."""
         position = "" if settled is None else str(settled.position)
         args = (self._webhook, self._consumer, TURN_MS, position)
         answer = await self._connection.one(Call(_NEXT, (DRIFT, DRIFT_WEBHOOKS), args))

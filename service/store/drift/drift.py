@@ -63,11 +63,7 @@ class DriftStream:
     ) -> tuple[AlarmPosition | None, int]:
         """Add the alarms that are new; without any, ask how far they are published.
 
-        Args:
-            name: of the model.
-            incarnation: likewise.
-            after: how far its alarms are believed to be published; NOTHING: not known.
-            alarms: those after it, in order.
+        ``after`` is how far they are believed to be published, NOTHING: not known; ``alarms`` follow, in order.
 
         Returns:
             How far they are now, None where the model was deleted; and how many were new: the last ones.

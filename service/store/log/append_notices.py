@@ -35,11 +35,7 @@ class AppendNotice(NamedTuple):
 
 
 class AppendNotices:
-    """The channels of the models that a process holds.
-
-    Args:
-        connection: the store.
-        writer: the prefix of this process's own uids: its appends are left out.
+    """The channels of the models that a process holds; its own appends, whose uids begin with ``writer``, are left out.
 
     Attributes:
         hearing: whether the connection is subscribed.
@@ -87,9 +83,7 @@ class AppendNotices:
     async def listen(self, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
         """Pass on every notice until the connection breaks.
 
-        Args:
-            heard: called with each notice.
-            begun: called with the name of each model whose channel has just been subscribed.
+        ``begun`` is called with the name of each model whose channel has just been subscribed.
 
         Raises:
             StoreDown, StoreFull: always, in the end.

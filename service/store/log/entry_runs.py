@@ -58,11 +58,9 @@ class DecodedEntry(NamedTuple):
 
 
 def entry_runs(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator[list[DecodedEntry]]:
-    """Cut entries into runs, lazily, while the state moves: each is one entry, or several whose rows may be merged.
+    """Cut entries that follow each other into runs, lazily, while the state moves: each is one, or several to merge.
 
-    Args:
-        raws: entries that follow each other.
-        rows_max: how many rows may be merged as the model stands when a run begins.
+    ``rows_max`` is how many rows may be merged as the model stands when a run begins.
     """
     run: list[DecodedEntry] = []
     rows = size = most = 0

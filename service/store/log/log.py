@@ -95,8 +95,7 @@ class Log:
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
 
-        Args:
-            answers: of any models, ITEMS_MAX each at most; those of RECORDED_AT_ONCE go in one round trip.
+        Of any models, ITEMS_MAX each at most; those of RECORDED_AT_ONCE go in one round trip.
 
         Returns:
             Of each True; False where the caller is not, or no longer, on this log; else why the store failed.

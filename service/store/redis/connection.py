@@ -168,8 +168,7 @@ class Connection:
     async def subscriber(self, hear: Callable[[Any], None]) -> Line:
         """A connection of its own for published messages; the caller ends it.
 
-        Args:
-            hear: is given every message and reply, and the error that ends the connection.
+        ``hear`` is given every message and reply, and the error that ends the connection.
         """
         node = await self.topology.node(None)
         try:

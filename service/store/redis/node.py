@@ -17,12 +17,7 @@ LARGE_BYTES_PER_S = 4 * 2**20
 
 
 class Pool:
-    """Connections that carry one call each at a time.
-
-    Args:
-        made: makes one.
-        most: how many there may be.
-    """
+    """At most so many connections, which carry one call each at a time."""
 
     def __init__(self, made: Callable[[], Awaitable[Line]], most: int) -> None:
         self._made, self._places = made, asyncio.Semaphore(most)

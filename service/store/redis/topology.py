@@ -41,14 +41,7 @@ ONLY = ("", 0)
 
 
 class Topology:
-    """The servers in charge, and which has what.
-
-    Args:
-        find: looks them up.
-        make: makes a server.
-        slots: what is known at first.
-        timeout_s: bound of a look-up.
-    """
+    """The servers in charge, and which has what."""
 
     def __init__(self, find: Find, make: Callable[[ServerAddress], Node], slots: Slots, timeout_s: float) -> None:
         self._find, self._make, self._slots, self._timeout_s = find, make, slots, timeout_s

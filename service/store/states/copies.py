@@ -64,12 +64,7 @@ class Copy:
 
 
 async def write(connection: Connection, copy: Copy, state: Buffer) -> tuple[str, Origin | None]:
-    """Write a copy, unless the name is taken.
-
-    Args:
-        connection: the store.
-        copy: the model.
-        state: its snapshot, which ``copy.info`` describes.
+    """Write a copy with its state, a snapshot that ``copy.info`` describes, unless the name is taken.
 
     Returns:
         The incarnation that has the name now, and where that is from; where it is not the copy's, nothing was written.

@@ -41,13 +41,9 @@ async def scatter(connection: Connection, key: str, prefix: str, blob: Buffer) -
 
 
 async def gather(connection: Connection, key: str, prefix: str, size: int) -> memoryview | None:
-    """Read a value piece by piece; None where a piece is missing or of another length.
+    """Read a value of ``size`` bytes piece by piece; None where a piece is missing or of another length.
 
-    Args:
-        connection: the store.
-        key: of the HASH.
-        prefix: what the fields begin with, before the number.
-        size: bytes of the value.
+    The fields of the HASH begin with ``prefix``, before the number.
 
     Raises:
         StoreDown: the store did not answer, or answered that it cannot.

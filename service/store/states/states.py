@@ -32,13 +32,7 @@ class States:
         self._connection = connection
 
     async def write(self, name: str, incarnation: str, digest: str, state: Buffer) -> None:
-        """Write the pieces of a state; an entry has to refer to them within the hour.
-
-        Args:
-            name: model.
-            incarnation: the one the caller knows.
-            digest: ``pieces.digest`` of the state.
-            state: its bytes.
+        """Write the pieces of a state with this ``pieces.digest``; an entry has to refer to them within the hour.
 
         Raises:
             Recreated: the model has another incarnation now, or none.

@@ -24,13 +24,7 @@ HEADER_SHOWN = 100
 
 
 def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -> Table:
-    """The rows of a CSV body, at most one more than ``most``.
-
-    Args:
-        body: UTF-8, with or without a byte order mark.
-        query: the query parameters.
-        labelled: whether every row has a label.
-        most: most rows.
+    """The rows of a CSV body (UTF-8, with or without a byte order mark), at most one more than ``most``.
 
     Raises:
         NotTable: not CSV, or not UTF-8.

@@ -47,12 +47,7 @@ class Sent(NamedTuple):
 
 
 def read_table(form: RowFormat, sent: Sent, space: Space | None) -> Table:
-    """The rows of a body.
-
-    Args:
-        form: what the route reads.
-        sent: the request.
-        space: the model's feature space; None: it has none, or it does not matter.
+    """The rows of a body; ``space`` is the model's feature space, None if it has none or it does not matter.
 
     Raises:
         WrongMedia: the format does not suit the model's rows (415).
