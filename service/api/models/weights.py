@@ -1,8 +1,7 @@
 """GET /models/{name}/weights: the weights of a linear model, read directly, or recovered if rows are projected."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from core.problems import Invalid, Problem
 from service.api.http.context import Context, Ctx, Text, Whole
 from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
 from service.api.http.route import READ, Route
-from service.api.models.documents import json_of
+from service.api.models.documents import json_of, stamp
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import Busy, RequestConflict
@@ -76,7 +75,7 @@ async def show_weights(
     async with replica.held():
         schema, same, tag = replica.model.prediction_schema, not_modified(request, replica), tag_of(replica)
         if schema is None:
-            answer = WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
+            answer = WeightsAnswer(weights={}, bias={}, **stamp(replica))
         elif not isinstance(schema, SparseSchema):
             answer = _read_off(replica, names, sparsity)
     if isinstance(schema, SparseSchema):  # the space of a sparse model never changes
@@ -87,9 +86,11 @@ async def show_weights(
 
 
 def _linear(model: Model) -> Weights:
-    found = read.weights(model.own)
+    found, own = read.weights(model.own), model.config.algorithm_id
+    if found is None and model.config.params.get("random_features"):
+        raise RequestConflict(f"there are no weights: with random_features {own} is not linear in the columns")
     if found is None:
-        raise RequestConflict(f"there are no weights: {_no_weights(model)}")
+        raise RequestConflict(f"there are no weights: {own} is not a linear model")
     return found
 
 
@@ -100,19 +101,17 @@ def _outputs(model: Model) -> list[str]:
 def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> WeightsAnswer:
     """Weights of the encoded columns of the features in use, and of the lag columns."""
     found, known = _linear(replica.model), replica.model.own.row_columns
-    columns = _columns(names, known)
-    most = len(columns)
+    place = {name: at for at, name in enumerate(known)}
+    columns = [*range(len(known))] if names is None else _columns(names, place)
+    most, outputs = len(columns), _outputs(replica.model)
     keep = most if sparsity is None else sparsity
     if keep > most:
         raise Invalid.of("sparsity", "is not a whole number in range", f">= 1 and <= {most}")
-    outputs = _outputs(replica.model)
     named = {
         output: _largest(known, row, columns, keep) for output, row in zip(outputs, found.coefficients, strict=True)
     }
-    bias = dict(zip(outputs, found.bias.tolist(), strict=True))
-    answer = WeightsAnswer(weights=named, bias=bias, version=replica.version, incarnation=replica.incarnation)
+    answer = WeightsAnswer(weights=named, bias=dict(zip(outputs, found.bias.tolist(), strict=True)), **stamp(replica))
     if (std := read.weight_deviations(replica.model.own)) is not None:
-        place = {name: at for at, name in enumerate(known)}
         rows = zip(named, std.tolist(), strict=True)
         answer.std = {output: {name: row[place[name]] for name in named[output]} for output, row in rows}
     if (share := read.linear_share(replica.model.own)) is not None:
@@ -120,14 +119,11 @@ def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> Weig
     return answer
 
 
-def _columns(names: str | None, known: tuple[str, ...]) -> list[int]:
-    if names is None:
-        return list(range(len(known)))
-    place = {name: at for at, name in enumerate(known)}
+def _columns(names: str, place: Mapping[str, int]) -> list[int]:
     asked = names.split(",")
     strange = [at for at, name in enumerate(asked) if name not in place]
     if strange:
-        raise Invalid(*(Problem(f"names[{at}]", "is not a column", list(known[:100])) for at in strange[:20]))
+        raise Invalid(*(Problem(f"names[{at}]", "is not a column", [*place][:100]) for at in strange[:20]))
     return [place[name] for name in asked]
 
 
@@ -147,14 +143,23 @@ async def _recovered(
     """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread.
 
     Their tag is that of the version that they are of.
+
+    Raises:
+        Busy: earlier recoveries took longer than a request may wait.
     """
     if sparsity is None:
         sparsity = min(sparsity_bound(schema.width, len(names)), replica.model.config.params["sparsity"])
     async with replica.held():
         linear, outputs, tag = _linear(replica.model), _outputs(replica.model), tag_of(replica)
-        answer = WeightsAnswer(weights={}, bias={}, version=replica.version, incarnation=replica.incarnation)
-    async with _turn(ctx):
+        answer = WeightsAnswer(weights={}, bias={}, **stamp(replica))
+    try:  # one recovery at a time, because learning needs the threads
+        await asyncio.wait_for(ctx.recovering.acquire(), ctx.engine.bounds.wait_timeout_s)
+    except TimeoutError:
+        raise Busy("the weights of another model are being recovered") from None
+    try:
         found = await asyncio.to_thread(_recover, schema, names, linear, sparsity)
+    finally:
+        ctx.recovering.release()
     answer.weights = {
         output: {name: weight for name, weight in zip(names, one.weights.tolist(), strict=True) if weight}
         for output, one in zip(outputs, found, strict=True)
@@ -178,28 +183,3 @@ def _names(given: str | None, schema: SparseSchema) -> list[str]:
         raise Invalid.of("names", "are too many", f"<= {most} names for compressed_dim {schema.width}")
     check_names(names, "names")
     return names
-
-
-@asynccontextmanager
-async def _turn(ctx: Context) -> AsyncIterator[None]:
-    """Allow one recovery at a time, because learning needs the threads.
-
-    Raises:
-        Busy: earlier ones took longer than a request may wait.
-    """
-    try:
-        await asyncio.wait_for(ctx.recovering.acquire(), ctx.engine.bounds.wait_timeout_s)
-    except TimeoutError:
-        raise Busy("the weights of another model are being recovered") from None
-    try:
-        yield
-    finally:
-        ctx.recovering.release()
-
-
-def _no_weights(model: Model) -> str:
-    """Why a model has no weights to show."""
-    config = model.config
-    if config.params.get("random_features"):
-        return f"with random_features {config.algorithm_id} is not linear in the columns"
-    return f"{config.algorithm_id} is not a linear model"

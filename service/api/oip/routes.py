@@ -99,7 +99,9 @@ async def inference_ready(ctx: Ctx) -> Annotated[dict[str, bool], Field(examples
 @router.get(MODEL, dependencies=[READ], response_model_exclude_none=True)
 async def inference_model(replica: ReadModel) -> v2.ModelMetadata:
     """The input and output tensors of a model."""
-    return await metadata_of(replica)
+    async with replica.held():
+        own = {"inputs": _inputs(replica.model), "outputs": _outputs(replica.model)}
+        return v2.ModelMetadata(name=replica.name, versions=[str(replica.version)], platform="onepass", **own)
 
 
 @router.get(f"{AT}/ready", dependencies=PRESENT, response_description="The model is ready for requests")
@@ -160,13 +162,6 @@ async def _tracked(ctx: Context, replica: Replica, asked: ToInfer, row: dict[str
 
 
 # ------------------------------------------------------------------------------------------------ tensors
-
-
-async def metadata_of(replica: Replica) -> v2.ModelMetadata:
-    """The current metadata of a model; raises ModelDown if it is out of service."""
-    async with replica.held():
-        own = {"inputs": _inputs(replica.model), "outputs": _outputs(replica.model)}
-        return v2.ModelMetadata(name=replica.name, versions=[str(replica.version)], platform="onepass", **own)
 
 
 def _inputs(model: Model) -> list[v2.NamedTensor]:
