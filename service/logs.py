@@ -65,7 +65,7 @@ def _formatter(form: LogFormat, colors: bool) -> logging.Formatter:
         _named,
         _asked,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _bare,
+        structlog.processors.ExceptionRenderer(lambda found: bare_traceback(found[1])),
     ]
     last: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if form == "json":
@@ -101,18 +101,6 @@ def _asked(_: Any, __: str, event: Event) -> Event:
 # ------------------------------------------------------------------------------------------------ exceptions
 
 
-def _bare(_: Any, __: str, event: Event) -> Event:
-    """The exception of a line, without its text."""
-    found = event.pop("exc_info", None)
-    if found is True:
-        found = sys.exc_info()
-    if isinstance(found, BaseException):
-        found = (type(found), found, found.__traceback__)
-    if isinstance(found, tuple) and found[1] is not None:
-        event["exception"] = bare_traceback(found[1])
-    return event
-
-
 def bare_traceback(error: BaseException) -> str:
     """Where an exception was raised, and by what it was caused, without what they say."""
     return "\n".join(part.rstrip("\n") for part in _parts(error, 0))
@@ -128,5 +116,5 @@ def _parts(error: BaseException, depth: int) -> Iterator[str]:
 
 
 def _written(stream: TextIO, found: tuple[type[BaseException], BaseException, TracebackType | None]) -> None:
-    """An exception that reached the renderer; ``_bare`` has taken those of records."""
+    """An exception that reached the renderer; those of records are text by then."""
     stream.write(bare_traceback(found[1]))
