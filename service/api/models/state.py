@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Request
@@ -145,20 +146,17 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
 
     A safetensors file with everything that predictions and learning depend on.
     """
-    budget, size = ctx.engine.state_budget, replica.model.nbytes
-    budget.take(size)
-    try:
+    with ExitStack() as counted:
+        size = replica.model.nbytes
+        counted.enter_context(ctx.engine.state_budget.held(size))
         async with replica.held():
             stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
             state = await in_thread_if_large(size, save.to_bytes, replica.model, stamp)
-    except BaseException:  # also when cancelled
-        budget.give(size)
-        raise
-    headers = {
-        "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
-        "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
-    }
-    return state_file(state, headers, lambda: budget.give(size))
+        headers = {
+            "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
+            "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
+        }
+        return state_file(state, headers, counted.pop_all().close)
 
 
 @router.put(

@@ -28,8 +28,9 @@ class StateBudget:
     most: int
     used: int = 0
 
-    def take(self, size: int) -> None:
-        """Count a state; one is taken however large it is.
+    @contextmanager
+    def held(self, size: int) -> Iterator[None]:
+        """Count a state for a while; one is taken however large it is.
 
         Raises:
             QueueFull: others hold too much; try again later.
@@ -40,23 +41,10 @@ class StateBudget:
                 f"{self.most} (twice ONEPASS_MODEL_LIMIT_MB)"
             )
         self.used += size
-
-    def give(self, size: int) -> None:
-        """It is not held any more."""
-        self.used -= size
-
-    @contextmanager
-    def held(self, size: int) -> Iterator[None]:
-        """Count a state for a while.
-
-        Raises:
-            QueueFull: as ``take``.
-        """
-        self.take(size)
         try:
             yield
         finally:
-            self.give(size)
+            self.used -= size
 
 
 async def take_over(states: States, replica: Replica, state: Buffer, source: str) -> Reply:
