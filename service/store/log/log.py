@@ -67,7 +67,10 @@ class Head(NamedTuple):
 
 
 class Log:
-    """The logs of all models of one store."""
+    """The logs of all models of one store.
+
+    Every method but ``append`` and ``record_answers`` raises Unavailable where the store did not answer, or cannot.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -107,11 +110,7 @@ class Log:
         return known
 
     async def joins(self, name: str, incarnation: str, version: int, uid: str) -> Code:
-        """Whether the entry ``uid`` that made ``version`` is on the log: "ok", or why reading on from it would fail.
-
-        Raises:
-            Unavailable: the store did not answer, or answered that it cannot.
-        """
+        """Whether the entry ``uid`` that made ``version`` is on the log: "ok", or why reading on from it would fail."""
         return (await self._read((name, incarnation, version, uid), 0, 0)).code
 
     async def read_after(
@@ -129,9 +128,6 @@ class Log:
 
         With ``soon`` it comes on the connection of the rows, at most SOON_BYTES_MAX of it. An entry that alone exceeds
         what was asked for comes by itself, apart from the rows and with time for its size.
-
-        Raises:
-            Unavailable: the store did not answer, or answered that it cannot.
         """
         position, most = (name, incarnation, version, uid), SOON_BYTES_MAX if soon else READ_BYTES_MAX
         found = await self._read(position, min(limit_bytes, most), limit_entries, quick=soon)
@@ -157,11 +153,7 @@ class Log:
         return read_on(result, version)
 
     async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[SeenId | None]:
-        """What is remembered of each id.
-
-        Raises:
-            StoreDown: the store did not answer, or answered that it cannot.
-        """
+        """What is remembered of each id."""
         keys = ModelKeys(name, incarnation)
         records = await self._connection.one(
             Call(LOOKUP, (keys.idempotency, keys.idempotency_expiry), [raw(i) for i in ids])
@@ -169,11 +161,7 @@ class Log:
         return [None if record is None else decode_seen(record) for record in records]
 
     async def heads(self, names: Sequence[str]) -> list[Head | None]:
-        """Where each model is, or None where there is none, in one round trip.
-
-        Raises:
-            StoreDown: the store did not answer, or answered that it cannot.
-        """
+        """Where each model is, or None where there is none, in one round trip."""
         fields = ("incarnation", "version", "uid", "snapshot")
         asked = [("HMGET", ModelKeys(name, "").meta, *fields) for name in names]
         answers = await self._connection.ask(*asked)

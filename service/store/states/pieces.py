@@ -1,4 +1,7 @@
-"""Large values in the store: bytes under one HASH, a field per piece, so that no command is large or slow."""
+"""Large values in the store: bytes under one HASH, a field per piece, so that no command is large or slow.
+
+Reading and writing raise StoreDown where the store did not answer, or answered that it cannot.
+"""
 
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -31,11 +34,7 @@ def cut(blob: Buffer) -> Iterator[tuple[int, bytes]]:
 
 
 async def scatter(connection: Connection, key: str, prefix: str, blob: Buffer) -> None:
-    """Write a value piece by piece under a key that no script guards; it expires unless it is made permanent.
-
-    Raises:
-        StoreDown: the store did not answer, or answered that it cannot.
-    """
+    """Write a value piece by piece under a key that no script guards; it expires unless it is made permanent."""
     for number, piece in cut(blob):
         await connection.ask(("HSET", key, f"{prefix}{number}", piece), ("PEXPIRE", key, UNUSED_MS))
 
@@ -44,9 +43,6 @@ async def gather(connection: Connection, key: str, prefix: str, size: int) -> me
     """Read a value of ``size`` bytes piece by piece; None where a piece is missing or of another length.
 
     The fields of the HASH begin with ``prefix``, before the number.
-
-    Raises:
-        StoreDown: the store did not answer, or answered that it cannot.
     """
     last = count(size) - 1
     (length,) = await connection.ask(("HSTRLEN", key, f"{prefix}{last}"))
