@@ -19,11 +19,10 @@ from core.features.feature import FeatureEntry
 from core.model import Model
 from core.problems import Says
 from service.api.http.context import Context, Ctx, IdempotencyKey, ModelName, idempotency_key
-from service.api.http.etag import NOT_MODIFIED
 from service.api.http.media import JSON
 from service.api.http.route import ADMIN, LEARN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import conditional
+from service.api.models.documents import NOT_MODIFIED, conditional
 from service.api.models.models import ReadModel, RequestBody
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body

@@ -4,7 +4,7 @@ import pytest
 import pytest_asyncio
 
 from core.learners.catalogue import ALGORITHMS
-from service.api.http.etag import RELEASE, matches
+from service.api.models.documents import RELEASE, matches
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.sparse_rows import SPAM, lists
 

@@ -10,11 +10,10 @@ from core.config.challengers import ChallengerBody
 from core.entry import Segment
 from core.model import Model as CoreModel
 from service.api.http.context import NAME, Context, Ctx, IdempotencyKey, ModelName
-from service.api.http.etag import NOT_MODIFIED
 from service.api.http.root_path import route_path
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import conditional, encode, json_of, shown
+from service.api.models.documents import NOT_MODIFIED, conditional, encode, json_of, shown
 from service.api.models.metric_schemas import Metrics
 from service.api.models.models import Model, ReadModel, RequestBody, sent_as
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS

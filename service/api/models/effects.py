@@ -14,9 +14,8 @@ from core.features.row_sample import SAMPLE_ROWS_MAX
 from core.model import cost, explain, read, save
 from core.numerics.shapley import EVALUATIONS_MAX
 from service.api.http.context import Ctx
-from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
 from service.api.http.route import READ, Route
-from service.api.models.documents import encode, json_of, stamp
+from service.api.models.documents import NOT_MODIFIED, encode, json_of, not_modified, stamp, tag_of, tagged
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict

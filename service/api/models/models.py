@@ -14,10 +14,9 @@ from core.model import Model as CoreModel
 from core.problems import Checked, optional
 from service.api.csv_answers import Format, csv_answer, history_table
 from service.api.http.context import Ctx, Fresh, IdempotencyKey, ModelName
-from service.api.http.etag import NOT_MODIFIED, tagged
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import FEATURE_BYTES, columns_of, conditional, shown
+from service.api.models.documents import FEATURE_BYTES, NOT_MODIFIED, columns_of, conditional, shown, tagged
 from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rows.idempotency import after, commit_change

@@ -13,9 +13,8 @@ from core.learners.posterior import count_numbers
 from core.model import read
 from core.problems import Invalid, Problem
 from service.api.http.context import Text
-from service.api.http.etag import NOT_MODIFIED
 from service.api.http.route import READ, Route
-from service.api.models.documents import conditional, encode, stamp
+from service.api.models.documents import NOT_MODIFIED, conditional, encode, stamp
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict, TooLarge

@@ -18,9 +18,8 @@ from core.learners.dfop.sparse import Recovered, names_bound, recover_all, spars
 from core.model import Model, read
 from core.problems import Invalid, Problem
 from service.api.http.context import Context, Ctx, Text, Whole
-from service.api.http.etag import NOT_MODIFIED, not_modified, tag_of, tagged
 from service.api.http.route import READ, Route
-from service.api.models.documents import json_of, stamp
+from service.api.models.documents import NOT_MODIFIED, json_of, not_modified, stamp, tag_of, tagged
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import Busy, RequestConflict
