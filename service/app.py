@@ -275,10 +275,7 @@ def store(url: str, timeout_s: float) -> Store:
 
 
 def drift_monitor(
-    engine: Engine,
-    own: Connection,
-    settings: Settings,
-    failpoint: Callable[[str], None] | None,
+    engine: Engine, own: Connection, settings: Settings, failpoint: Callable[[str], None] | None
 ) -> DriftMonitor:
     """The drift monitor."""
     wait_s = min(WAIT_S, settings.store_timeout_s / 2)

@@ -59,10 +59,7 @@ class Settings(BaseSettings):
         description="Most open client connections, fewer if ulimit -n would leave none for the store; beyond it 503.",
     )
     keep_alive_s: int = Field(
-        20,
-        ge=1,
-        le=3600,
-        description="How long an idle connection stays open; balancers must close theirs earlier.",
+        20, ge=1, le=3600, description="How long an idle connection stays open; balancers must close theirs earlier."
     )
     min_replicas: int = Field(
         0, ge=0, le=16, description="Replicas of the store that must have a feedback before it is acknowledged."
@@ -87,8 +84,7 @@ class Settings(BaseSettings):
         0.0, ge=0, description="Requests a key may make per second, in bursts of one second; 0: no limit."
     )
     durability: Literal["always", "everysec"] = Field(
-        "everysec",
-        description="When the private store writes to disk: always (before every answer) or everysec.",
+        "everysec", description="When the private store writes to disk: always (before every answer) or everysec."
     )
     memory_budget_mb: int = Field(
         1024,
@@ -136,9 +132,7 @@ class Settings(BaseSettings):
         SecretStr(""), description="Secret that signs webhooks (HMAC-SHA256); empty: unsigned."
     )
     commit: str = Field(
-        "",
-        max_length=64,
-        description="Commit of the code, for GET /version; empty: that of the checkout.",
+        "", max_length=64, description="Commit of the code, for GET /version; empty: that of the checkout."
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         "info", description="Least severe level that is logged: debug, info, warning or error."

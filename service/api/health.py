@@ -106,8 +106,7 @@ async def alive() -> Alive:
 
 
 @router.get(
-    "/readyz",
-    responses={503: {"model": Ready, "description": "One of the checks that decide readiness fails"}},
+    "/readyz", responses={503: {"model": Ready, "description": "One of the checks that decide readiness fails"}}
 )
 async def ready(ctx: Ctx, response: Response) -> Ready:
     """Whether the service is ready for traffic.

@@ -23,11 +23,7 @@ ClientId = Annotated[
 Version = Annotated[int, Field(ge=0, examples=[18], description="Number of entries in the model's log; 0 at creation.")]
 RowsLearned = Annotated[int, Field(ge=0, examples=[18], description="Number of rows the model has learned.")]
 Incarnation = Annotated[
-    str,
-    Field(
-        examples=["5f3a9c0d1e2b4a68"],
-        description="Changes when the model is deleted and created again.",
-    ),
+    str, Field(examples=["5f3a9c0d1e2b4a68"], description="Changes when the model is deleted and created again.")
 ]
 DurabilityShown = Annotated[
     str, Field(examples=["everysec"], description="When the store writes to disk: always, everysec, none.")
@@ -314,8 +310,7 @@ class PredictedBatch(Body, omit_defaults=True, kw_only=True):
     intervals: Annotated[
         list[LowAndHigh] | None,
         Field(
-            examples=[[[58.2, 66.1], [60.4, 68.3]]],
-            description="If `interval` was given: low and high of each row.",
+            examples=[[[58.2, 66.1], [60.4, 68.3]]], description="If `interval` was given: low and high of each row."
         ),
     ] = None
     prediction_ids: Annotated[

@@ -37,12 +37,7 @@ TABLE: tuple[tuple[Any, str, str, str], ...] = (
         "Accuracy, or the mean squared error of a regression, over the window of its metrics",
     ),
     (GAUGE, "model_baseline", "model", "The same for the model's best baseline"),
-    (
-        GAUGE,
-        "model_error_ratio",
-        "model",
-        "Errors (or class costs) over the best baseline's, in the window",
-    ),
+    (GAUGE, "model_error_ratio", "model", "Errors (or class costs) over the best baseline's, in the window"),
     (GAUGE, "model_calibration_error", "model", "Expected calibration error (ece) in the window"),
     (GAUGE, "model_challengers_ahead", "model", "Challengers that are better than the model"),
     (GAUGE, "model_served_score", "model", "model_score of the model outside whose predictions are sent as served"),

@@ -18,7 +18,7 @@ METHODS = ["GET", "HEAD"]
 STYLED = shell.HEADERS | {
     "Content-Security-Policy": shell.HEADERS["Content-Security-Policy"]
     .replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
-    .replace("connect-src", "worker-src blob:; connect-src"),
+    .replace("connect-src", "worker-src blob:; connect-src")
 }
 """Headers of ReDoc's page: it writes its styles into the document, and searches in a worker made of a blob."""
 

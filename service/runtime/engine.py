@@ -93,11 +93,7 @@ class Engine:
         self.state_budget = StateBudget(2 * bounds.model_bytes_max)
         self.loader = Loader(store, self.stats)
         self.models = ModelCache(
-            store,
-            self.loader,
-            self.stats,
-            budget_bytes=bounds.budget_bytes,
-            model_bytes_max=bounds.model_bytes_max,
+            store, self.loader, self.stats, budget_bytes=bounds.budget_bytes, model_bytes_max=bounds.model_bytes_max
         )
         self.committer = Committer(
             store.log, self.stats, bounds.committer, ping=store.connection.ping, failpoint=failpoint

@@ -33,6 +33,5 @@ class Stats:
     lost_models: int = _counter("Models in memory that the store lost although they were not deleted")
     models_down: int = _counter("Models taken out of service")
     switches: Counter[str] = field(
-        default_factory=Counter,
-        metadata={"help": "Steps of changes of features committed by this process, by action"},
+        default_factory=Counter, metadata={"help": "Steps of changes of features committed by this process, by action"}
     )

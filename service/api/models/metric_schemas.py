@@ -22,10 +22,7 @@ CONFIG: dict[str, Any] = {
     "labels": ["UP", "DOWN"],
     "missing": "error",
     "seed": 0,
-    "watch": {
-        "class_mean": {"delta": 0.05, "batch_size": 200},
-        "error_rate": {"delta": 0.05, "batch_size": 200},
-    },
+    "watch": {"class_mean": {"delta": 0.05, "batch_size": 200}, "error_rate": {"delta": 0.05, "batch_size": 200}},
     "on_drift": "report",
 }
 LEARNER: dict[str, Any] = {
@@ -155,9 +152,7 @@ class Scores(BaseModel):
     kappa: float | None = Field(None, examples=[0.68], description="Accuracy relative to chance agreement.")
     kappa_temporal: float | None = Field(None, examples=[0.11], description="Accuracy relative to `no_change`.")
     log_loss: float | None = Field(
-        None,
-        examples=[0.41],
-        description="Mean of -ln of the probability of the true label.",
+        None, examples=[0.41], description="Mean of -ln of the probability of the true label."
     )
     brier: float | None = Field(
         None,
@@ -206,7 +201,7 @@ class ServedComparison(BaseModel):
     rows: int = Field(ge=0, description="Rows compared.")
     difference: dict[str, float | None] = Field(
         description="Mean and interval, which holds at all rows at once; in cost with `class_costs`, of a regression "
-        "in squared errors.",
+        "in squared errors."
     )
     better: Literal["model", "served"] | None = Field(description="Which is better, null while that is not certain.")
     since: int | None = Field(description="The row since which it is.")

@@ -45,10 +45,7 @@ class Model(BaseModel):
 
     name: str = Field(examples=["demo"])
     incarnation: Incarnation
-    config: dict[str, Any] = Field(
-        examples=[CONFIG],
-        description="The complete configuration, with every default.",
-    )
+    config: dict[str, Any] = Field(examples=[CONFIG], description="The complete configuration, with every default.")
     version: Version
     rows: RowsLearned
     phase: Literal["steady", "overlap", "ensemble"]
@@ -117,11 +114,7 @@ async def show_model(request: Request, replica: ReadModel) -> Response:
 
 
 @router.get(
-    "/models/{name}/metrics",
-    tags=["models"],
-    dependencies=[READ],
-    response_model=ModelMetrics,
-    responses=NOT_MODIFIED,
+    "/models/{name}/metrics", tags=["models"], dependencies=[READ], response_model=ModelMetrics, responses=NOT_MODIFIED
 )
 async def show_metrics(request: Request, replica: ReadModel, form: Format = "json") -> Response:
     """Prequential metrics.

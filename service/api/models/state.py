@@ -204,8 +204,7 @@ def _other_configuration(name: str, own: Config, given: Config) -> RequestConfli
     ][:PROBLEMS_MAX]
     fields = ", ".join(one.field for one in problems)
     return RequestConflict(
-        f"the configuration of the state differs from that of {name} ({fields}); import it under another name",
-        problems,
+        f"the configuration of the state differs from that of {name} ({fields}); import it under another name", problems
     )
 
 
@@ -228,11 +227,7 @@ class CopyBody(RequestBody):
 
 
 @router.post(
-    "/models/{name}/copy",
-    dependencies=[ADMIN],
-    status_code=201,
-    response_model=Model,
-    response_description="The copy",
+    "/models/{name}/copy", dependencies=[ADMIN], status_code=201, response_model=Model, response_description="The copy"
 )
 async def copy_model(
     ctx: Ctx,
