@@ -14,16 +14,7 @@ from starlette.responses import Response
 from core.contract import Label
 from core.problems import Invalid
 from service.api.csv_answers import Format, csv_answer, drift_table
-from service.api.drift.event_stream import (
-    EXAMPLE,
-    SKEW_MS,
-    EventStream,
-    address,
-    events,
-    is_limited,
-    located,
-    wanted_by,
-)
+from service.api.drift import event_stream
 from service.api.http.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Ctx, Paging, Text, no_cursor, whole
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route
@@ -192,9 +183,9 @@ async def list_drift(
     `?format=csv` returns a table.
     """
     from_ms = 0 if since is None else _time_ms(since, "a time")
-    wanted, limited = wanted_by(caller), is_limited(caller)
-    after = START if page.cursor is None else _cursor(located(page.cursor, limited))
-    after = max(after, StreamPosition(max(0, from_ms - SKEW_MS), 0))
+    wanted, limited = event_stream.wanted_by(caller), event_stream.is_limited(caller)
+    after = START if page.cursor is None else _cursor(event_stream.located(page.cursor, limited))
+    after = max(after, StreamPosition(max(0, from_ms - event_stream.SKEW_MS), 0))
     found: list[StoredEvent] = []
     while len(found) <= page.limit:
         more = await ctx.drift.after(after, LIMIT_MAX)
@@ -203,7 +194,7 @@ async def list_drift(
             break
         after = more[-1].position
     listed = found[: page.limit]
-    following = address(listed[-1].position, limited) if len(found) > page.limit else None
+    following = event_stream.address(listed[-1].position, limited) if len(found) > page.limit else None
     later = await ctx.drift.later_alarms(listed)
     shown = [one.shown(alarms) for one, alarms in zip(listed, later, strict=True)]
     return await _answer(shown, form, "drift", {"next": following})
@@ -213,9 +204,11 @@ async def list_drift(
     "/drift/stream",
     dependencies=[READ],
     status_code=200,
-    response_class=EventStream,
+    response_class=event_stream.EventStream,
     response_description="Events until the client disconnects",
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}}}},
+    responses={
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": event_stream.EXAMPLE}}}
+    },
 )
 async def stream_drift(
     ctx: Ctx,
@@ -247,15 +240,15 @@ async def stream_drift(
             raise Forbidden(f"key {caller.name} may not use this model")
         if ctx.engine.models.peek(model) is None and await ctx.engine.store.catalog.read(model) is None:
             raise no_model(model, "model")
-    limited = is_limited(caller)
-    resume = located(last, limited) if last else None
+    limited = event_stream.is_limited(caller)
+    resume = event_stream.located(last, limited) if last else None
     if last and resume is None:
         raise Invalid.of("Last-Event-ID", "is not an event id", "an id of this stream")
-    wanted = wanted_by(caller) if model is None else lambda name: name == model
+    wanted = event_stream.wanted_by(caller) if model is None else lambda name: name == model
     newest = await ctx.drift.newest()
     subscription = ctx.broadcast.subscribe()
-    sent = events(ctx.drift, subscription, wanted, newest, resume, limited)
-    return EventStream(sent, subscription.over, partial(ctx.broadcast.leave, subscription))
+    sent = event_stream.events(ctx.drift, subscription, wanted, newest, resume, limited)
+    return event_stream.EventStream(sent, subscription.over, partial(ctx.broadcast.leave, subscription))
 
 
 class _Listed(NamedTuple):

@@ -21,47 +21,27 @@ from service import errors
 from service.api.http.json_body import UNKNOWN_FIELD, unknown
 from service.api.http.media import JSON
 from service.api.http.root_path import route_path
-from service.errors import (
-    BadHead,
-    Forbidden,
-    HeadTooLarge,
-    ModelDown,
-    NotFound,
-    NotGzip,
-    NotJson,
-    NotReached,
-    NotTable,
-    OnepassError,
-    RequestConflict,
-    TooLarge,
-    TooLate,
-    TooManyRequests,
-    Unauthorized,
-    Unavailable,
-    WrongEncoding,
-    WrongMedia,
-)
 
 STATUS: dict[type[Exception], int] = {
-    BadHead: 400,
-    NotGzip: 400,
-    NotJson: 400,
-    NotTable: 400,
-    Unauthorized: 401,
-    Forbidden: 403,
-    NotFound: 404,
+    errors.BadHead: 400,
+    errors.NotGzip: 400,
+    errors.NotJson: 400,
+    errors.NotTable: 400,
+    errors.Unauthorized: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
     Conflict: 409,
-    RequestConflict: 409,
-    TooLate: 408,
-    TooLarge: 413,
-    WrongMedia: 415,
+    errors.RequestConflict: 409,
+    errors.TooLate: 408,
+    errors.TooLarge: 413,
+    errors.WrongMedia: 415,
     Invalid: 422,
     RequestValidationError: 422,
-    TooManyRequests: 429,
-    HeadTooLarge: 431,
-    ModelDown: 503,
-    Unavailable: 503,
-    NotReached: 504,
+    errors.TooManyRequests: 429,
+    errors.HeadTooLarge: 431,
+    errors.ModelDown: 503,
+    errors.Unavailable: 503,
+    errors.NotReached: 504,
 }
 CONFLICT = "clash"
 """The type of every 409, as clients know it."""
@@ -122,10 +102,11 @@ class Kind(NamedTuple):
 
 def kinds() -> tuple[Kind, ...]:
     """Every kind of problem that is returned; errors without a status of their own only group others."""
-    raised = [kind for _, kind in getmembers(errors, isclass) if issubclass(kind, OnepassError)]
-    ours = [(kind, _status(kind), cleandoc(kind.__doc__ or "")) for kind in raised]
+    raised = [kind for _, kind in getmembers(errors, isclass) if issubclass(kind, errors.OnepassError)]
+    again = {kind: AGAIN * issubclass(kind, errors.Unavailable) for kind in raised}
+    ours = [(kind, _status(kind), cleandoc(kind.__doc__ or "") + again[kind]) for kind in raised]
     return (
-        *(Kind(_slug(kind), code, text + AGAIN * issubclass(kind, Unavailable)) for kind, code, text in ours if code),
+        *(Kind(_slug(kind), code, text) for kind, code, text in ours if code),
         *(Kind(*key, cleandoc(text)) for key, text in OTHERS.items()),
     )
 
@@ -167,17 +148,17 @@ def _refusal(error: Exception) -> Refusal:
     if status == 500:
         detail = "the service failed on this request; it may or may not have been learned"
         return Refusal(500, "internal-error", detail)
-    more = {"version": error.version} if isinstance(error, NotReached) else {}
+    more = {"version": error.version} if isinstance(error, errors.NotReached) else {}
     headers: dict[str, str] = {}
-    if isinstance(error, Unavailable | TooManyRequests):
+    if isinstance(error, errors.Unavailable | errors.TooManyRequests):
         headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
-    if isinstance(error, Unauthorized):
+    if isinstance(error, errors.Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, WrongEncoding):
+    if isinstance(error, errors.WrongEncoding):
         headers["Accept-Encoding"] = "gzip"
-    problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | OnepassError) else ()
-    detail = error.detail if isinstance(error, OnepassError) else str(error)
-    if not problems and isinstance(error, Conflict | RequestConflict):  # with the model that the path names
+    problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | errors.OnepassError) else ()
+    detail = error.detail if isinstance(error, errors.OnepassError) else str(error)
+    if not problems and isinstance(error, Conflict | errors.RequestConflict):  # with the model that the path names
         problems = [Problem("name", detail)]
     return Refusal(status, _slug(type(error)), detail, problems, headers, more)
 
@@ -255,7 +236,7 @@ def slug_of(error: Exception) -> str:
 
 
 def _slug(kind: type[Exception]) -> str:
-    if issubclass(kind, Conflict | RequestConflict):
+    if issubclass(kind, Conflict | errors.RequestConflict):
         return CONFLICT
     return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
 
@@ -278,7 +259,7 @@ def install_handlers(app: Starlette, shown: Callable[[Request, Response], Respon
         return shown(request, problem(error))
 
     app.add_exception_handler(HTTPException, of_no_route)
-    app.add_exception_handler(OnepassError, of_a_page)
+    app.add_exception_handler(errors.OnepassError, of_a_page)
     app.add_exception_handler(Exception, _crash)
 
 

@@ -12,22 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from core.problems import PROBLEMS_MAX, Invalid, Problem
+from service.api import schemas
 from service.api.http import json_body, json_pieces
 from service.api.http.json_pieces import UNREADABLE
-from service.api.schemas import (
-    Body,
-    FeedbackColumns,
-    FeedbackRecord,
-    FeedbackRecords,
-    FeedbackSparse,
-    OverlapBody,
-    OverlapRecord,
-    PredictColumns,
-    PredictRecord,
-    PredictRecords,
-    PredictSparse,
-    SparseRow,
-)
 from service.errors import NotJson
 from service.runtime.rows.table import RowPlace, Table, alone, plural
 
@@ -58,7 +45,7 @@ class RowFormat(NamedTuple):
         return "labels" in self.columns
 
 
-def _form(record: type[Body], *bodies: type[Body]) -> RowFormat:
+def _form(record: type[schemas.Body], *bodies: type[schemas.Body]) -> RowFormat:
     fields = {own.name: own.type | None for kind in bodies for own in msgspec.structs.fields(kind)}
     fields["rows"] = list[msgspec.Raw] | None
     optional: Any = [(name, kind, None) for name, kind in fields.items()]
@@ -66,11 +53,13 @@ def _form(record: type[Body], *bodies: type[Body]) -> RowFormat:
     return RowFormat(msgspec.json.Decoder(record), body, *(kind.__struct_fields__ for kind in bodies))
 
 
-FEEDBACK = _form(FeedbackRecord, FeedbackColumns, FeedbackRecords, FeedbackSparse)
-PREDICT = _form(PredictRecord, PredictColumns, PredictRecords, PredictSparse)
-OVERLAP = _form(OverlapRecord, OverlapBody, OverlapBody)._replace(columns=("columns", "data", "ids"), by_name=("rows",))
+FEEDBACK = _form(schemas.FeedbackRecord, schemas.FeedbackColumns, schemas.FeedbackRecords, schemas.FeedbackSparse)
+PREDICT = _form(schemas.PredictRecord, schemas.PredictColumns, schemas.PredictRecords, schemas.PredictSparse)
+OVERLAP = _form(schemas.OverlapRecord, schemas.OverlapBody, schemas.OverlapBody)._replace(
+    columns=("columns", "data", "ids"), by_name=("rows",)
+)
 _list, _members = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(dict[str, msgspec.Raw])
-_sparse_row = msgspec.json.Decoder(SparseRow)
+_sparse_row = msgspec.json.Decoder(schemas.SparseRow)
 
 
 def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
