@@ -78,9 +78,6 @@ def _limit(file: Path) -> int | None:
     """The limit that a file states; None: there is no such file, or no limit. Version 1 says none by a huge number."""
     with suppress(OSError, ValueError):
         limit = int(file.read_text())
-        return limit if limit < _machine_bytes() else None
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return limit if limit < machine else None
     return None
-
-
-def _machine_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

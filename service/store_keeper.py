@@ -36,7 +36,9 @@ class StoreKeeper:
             await asyncio.sleep(WATCH_S)
             if self._store.alive():
                 if self._said and clock() - started > STEADY_S:
-                    self._well(backoff)
+                    logger.info("the private store works again")
+                    self._said.clear()
+                    backoff.reset()
                 continue
             self._say("the private store has died", await asyncio.to_thread(self._store.why))
             await backoff.wait()
@@ -47,11 +49,6 @@ class StoreKeeper:
                 continue
             started = clock()
             self._stats.store_restarts += 1
-
-    def _well(self, backoff: Backoff) -> None:
-        logger.info("the private store works again")
-        self._said.clear()
-        backoff.reset()
 
     def _say(self, what: str, why: str) -> None:
         """Once for each of what happens, until the store is well: it may happen often, and in many words."""

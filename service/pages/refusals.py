@@ -18,7 +18,8 @@ KEPT = ("allow",)
 def shown(request: Request, answer: Response) -> Response:
     """The refusal of no route, or of a page, as the client reads it: a page for a browser, where it is a problem."""
     answer.headers["Vary"] = "Accept"
-    if not _reads_pages(request) or answer.headers.get("content-type") != PROBLEM:
+    reads_pages = request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", "")
+    if not reads_pages or answer.headers.get("content-type") != PROBLEM:
         return answer
     problem = json.loads(bytes(answer.body))
     explained = request.app.state.problems[problem["type"].rpartition("/")[2]]
@@ -26,7 +27,3 @@ def shown(request: Request, answer: Response) -> Response:
     made.status_code = answer.status_code
     made.headers.update({"Vary": "Accept", **{name: answer.headers[name] for name in KEPT if name in answer.headers}})
     return made
-
-
-def _reads_pages(request: Request) -> bool:
-    return request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", "")

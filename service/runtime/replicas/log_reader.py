@@ -35,24 +35,22 @@ class LogReader:
         self.tail_lost_at = 0.0
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
-        """Apply entries as the log has them, up to a version; those applied already are passed over."""
+        """Apply entries as the log has them, up to a version; those applied already are passed over.
+
+        An entry whose state is gone is passed over as well, by a snapshot that follows it.
+
+        Raises:
+            ModelDown: there is no such snapshot; the model is out of service.
+        """
         new = [raw for raw in entries if raw.version > replica.version and (last is None or raw.version <= last)]
         try:
             await self._loader.apply(replica, new)
         except StateLost as lost:  # with the entry, if it was trimmed meanwhile
-            await self._pass_over(replica, lost)
-
-    async def _pass_over(self, replica: Replica, lost: StateLost) -> None:
-        """Reload a replica from a snapshot that follows an entry whose state is gone.
-
-        Raises:
-            ModelDown: there is none; the model is out of service.
-        """
-        logger.warning("reloading model %s: %s", replica.name, lost)
-        try:
-            await self._loader.reload(replica)
-        except ModelDown as error:
-            raise replica.quarantine(error.detail) from error
+            logger.warning("reloading model %s: %s", replica.name, lost)
+            try:
+                await self._loader.reload(replica)
+            except ModelDown as error:
+                raise replica.quarantine(error.detail) from error
 
     async def up_to(self, replica: Replica, last: int) -> None:
         """Read on until a version that is on the log is applied.

@@ -209,15 +209,11 @@ class ModelCache:
         found = await self._store.catalog.create(name, incarnation, text.encode(), first)
         await load_algorithm_of(found.config)  # it may be another one than was asked for
         replica = await self.present(name, found.incarnation)
-        was_created_so = found.created or Config.parse(codec.config(found.config)).canonical == text
-        if not was_created_so and not await self._is_configured(replica, text):
-            raise _other_configuration(name, differences(replica.model.config, config))
+        if not (found.created or Config.parse(codec.config(found.config)).canonical == text):
+            await replica.inbox.sync()  # by now it may have this configuration, other than that of its creation
+            if replica.model.config.canonical != text:
+                raise _other_configuration(name, differences(replica.model.config, config))
         return replica, found.created
-
-    async def _is_configured(self, replica: Replica, canonical: str) -> bool:
-        """Whether a model has a configuration by now, other than the one of its creation; the log says so."""
-        await replica.inbox.sync()
-        return replica.model.config.canonical == canonical
 
     async def present(self, name: str, incarnation: str) -> Replica:
         """The model that has a name now, of which an earlier one may still be held here.

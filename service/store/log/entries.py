@@ -155,9 +155,6 @@ def _segments(fields: list[bytes]) -> Iterator[tuple[int, Buffer, tuple[int, ...
     while at < len(fields):
         ordinal = int(fields[at])
         skips = fields[at + 2 : at + 3] == [b"%ds" % ordinal]
-        yield ordinal, fields[at + 1], _skipped(fields[at + 3]) if skips else ()
+        skipped = fields[at + 3] if skips else b""
+        yield ordinal, fields[at + 1], tuple(map(int, skipped.split(b","))) if skipped else ()
         at += 4 if skips else 2
-
-
-def _skipped(skip: bytes) -> tuple[int, ...]:
-    return tuple(map(int, skip.split(b","))) if skip else ()
