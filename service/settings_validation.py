@@ -44,7 +44,6 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     if "*" in origins and not keys.required:
         raise ValueError("ONEPASS_CORS_ORIGINS: without keys, * would let any page change every model: list origins")
     if settings.redis_url:
-        Connection(
-            settings.redis_url.get_secret_value(), settings.store_timeout_s
-        )  # a URL that cannot be is found here
+        # a URL that cannot be is found here
+        Connection(settings.redis_url.get_secret_value(), settings.store_timeout_s)
     return ValidSettings(keys, origins, Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies)))

@@ -6,11 +6,9 @@ the modules a script imports ("./api.js") and the images a style names have it a
 
 import hashlib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from posixpath import dirname, join, normpath
 
 from starlette.requests import Request
@@ -43,20 +41,13 @@ class Assets:
 @cache
 def load() -> Assets:
     """The files of this installation."""
-    found = dict(_files(files("service.pages") / "assets", ""))
+    folder = Path(__file__).parent / "assets"
+    kept = [path for path in folder.rglob("*") if path.suffix.removeprefix(".") in MEDIA]
+    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in kept}
     whole = hashlib.sha256()
     for name, content in sorted(found.items()):
         whole.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
     return Assets(whole.hexdigest()[:DIGITS], found)
-
-
-def _files(folder: Traversable, above: str) -> Iterator[tuple[str, bytes]]:
-    """The files of a folder and of those in it, by their paths."""
-    for own in folder.iterdir():
-        if own.is_dir():
-            yield from _files(own, f"{above}{own.name}/")
-        elif own.name.rpartition(".")[2] in MEDIA:
-            yield above + own.name, own.read_bytes()
 
 
 def address(name: str) -> str:

@@ -109,11 +109,7 @@ def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, 
     problem = TypeAdapter(ProblemDocument).json_schema(ref_template=REF)
     schemas = {**found["components"]["schemas"], **documented(), **problem.pop("$defs"), "ProblemDocument": problem}
     schemas["InferenceError"] = TypeAdapter(InferenceError).json_schema()
-    for unused in (
-        "HTTPValidationError",
-        "ValidationError",
-        "Feature",
-    ):  # schemas of errors and values that no answer has
+    for unused in ("HTTPValidationError", "ValidationError", "Feature"):  # no answer has such errors and values
         schemas.pop(unused, None)
     found["components"] = {
         "schemas": dict(sorted(schemas.items())),
@@ -159,9 +155,7 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     if "requestBody" in operation:
         codes |= {400, 408, 413, 415, 422, 503}
     if "name" in given:
-        whole = (
-            route.method == "DELETE" and "challenger" not in given
-        )  # its deletion cannot conflict with an earlier request
+        whole = route.method == "DELETE" and "challenger" not in given  # cannot conflict with an earlier request
         codes |= {404, 503} if whole else {404, 409, 422, 503}
     if given - {"name"}:
         codes |= {422, 503}
