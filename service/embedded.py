@@ -110,8 +110,7 @@ class EmbeddedStore:
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
         """Stop the server, its data safe on disk, and let go of the directory; may be repeated.
 
-        Args:
-            timeout_s: after so long it is killed; all that it has acknowledged with "always" is on disk then, too.
+        It is killed after ``timeout_s``; all that it has acknowledged with "always" is on disk then, too.
         """
         self._stop_child(timeout_s)
         if self._lock is None:

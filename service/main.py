@@ -29,14 +29,7 @@ _REPEATED = "Invalid HTTP request received."
 
 
 class Server(uvicorn.Server):
-    """The server of one app, with a drain before the stop and a bound on the whole of it.
-
-    Args:
-        config: uvicorn's.
-        app: what it serves.
-        settings: the settings it was made from.
-        grace: begins when the drain, if there is one, is over.
-    """
+    """The server of one app, with a drain before the stop, and ``grace``, the bound on all that follows it."""
 
     def __init__(self, config: uvicorn.Config, app: App, settings: Settings, grace: Grace) -> None:
         super().__init__(config)

@@ -16,12 +16,7 @@ from service.store.drift.drift import DriftStream
 class DriftMonitor:
     """The monitor of one process; its tasks are companions of the engine, which starts, supervises and ends them.
 
-    Args:
-        engine: whose models are watched; not started yet.
-        stream: where events are kept.
-        urls: webhooks.
-        key: signs what they are sent.
-        failpoint: called at named points; fault tests crash there.
+    ``key`` signs what the webhooks at ``urls`` are sent.
     """
 
     def __init__(

@@ -26,13 +26,9 @@ LAGS_SHOWN = 20
 
 
 class Telemetry:
-    """The metrics of one service.
+    """The metrics of one service: of its engine, its drift events, and at most so many models.
 
-    Args:
-        engine: whose counters and gauges are shown.
-        drift: likewise, of events, webhooks and streams.
-        models: most models that have metrics of their own.
-        expiries: when keys expire, by name, in seconds since 1970.
+    ``expiries`` tells when keys expire, by name, in seconds since 1970.
     """
 
     def __init__(

@@ -65,14 +65,7 @@ def name_of(url: str) -> str:
 
 
 class Webhook:
-    """One URL.
-
-    Args:
-        number: names it in logs and metrics.
-        url: where to.
-        key: signs; empty: nothing is signed.
-        deliveries: what is owed.
-        news: says that there are new events.
+    """One URL, and its number in logs and metrics; without a ``key`` nothing is signed.
 
     Attributes:
         outcomes: attempts that failed, events delivered, dropped, and held back by their model's cool-down.

@@ -76,11 +76,6 @@ class Freshness:
 class Engine:
     """Everything below the API.
 
-    Args:
-        store: where models are kept.
-        bounds: limits.
-        failpoint: called at named points; fault tests crash there.
-
     Attributes:
         companions: further background tasks, started, supervised and ended with the engine's own.
         leaving: a stop was asked for: everything is answered on for a while, but balancers are to send nothing more.

@@ -32,14 +32,7 @@ AT_ONCE = 8
 class Snapshotter:
     """Writes the snapshots of all loaded models; of one model one at a time.
 
-    Args:
-        models: the loaded models.
-        committer: knows whether the store answers.
-        answers: stores those up to a snapshot first.
-        snapshots: where they are kept.
-        stats: counters.
-        keep: snapshots kept per model.
-        least_bytes: least growth of the log between two snapshots.
+    ``keep`` snapshots are kept per model; ``least_bytes`` is the least growth of the log between two.
     """
 
     def __init__(

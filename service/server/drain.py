@@ -12,13 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class Drain:
-    """One drain.
-
-    Args:
-        seconds: how long it lasts; 0: there is none.
-        begun: called when it begins.
-        clock: in seconds.
-    """
+    """One drain of so many seconds, 0: there is none; ``begun`` is called when it begins."""
 
     def __init__(self, seconds: float, begun: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
         self._seconds, self._begun, self._clock = seconds, begun, clock

@@ -55,13 +55,7 @@ WARN_S = 10.0
 
 
 class Gate:
-    """How many connections may be open, and what becomes of the others.
-
-    Args:
-        connections_max: the bound.
-        refused: called with the status of every refusal.
-        clock: seconds, monotonic.
-    """
+    """How many connections may be open, and what becomes of the others: ``refused`` is told each refusal's status."""
 
     def __init__(
         self, connections_max: int, refused: Callable[[int], None], clock: Callable[[], float] = monotonic

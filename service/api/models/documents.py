@@ -91,11 +91,8 @@ async def conditional(
 ) -> Response:
     """The answer with a document of a model, or 304 for a client that has the present version.
 
-    Args:
-        request: a GET.
-        replica: the model, which is held still while the document is made.
-        make: makes the document, in a thread if it is large.
-        size: its assumed cost, in bytes of a body; None: that of metrics and features.
+    ``make`` makes the document of the model, which is held still, in a thread if it is large: ``size`` is its assumed
+    cost, in bytes of a body, by default that of metrics and features.
 
     Raises:
         ModelDown: the model is out of service.

@@ -66,14 +66,7 @@ class Applied(Struct):
 
 
 class SingleEntry:
-    """One entry.
-
-    Args:
-        entry: what it says.
-        uid: its uid.
-        size: its bytes on the log.
-        own: whether requests of this process wait for the answers to its segments.
-    """
+    """One entry."""
 
     __slots__ = ("entry", "first", "inner", "own", "size", "time_ms", "uid", "version")
 
@@ -97,11 +90,7 @@ class SingleEntry:
 
 
 class MergedEntries:
-    """Neighbouring entries of plain rows, applied as one block as far as that gives the bits of one by one.
-
-    Args:
-        run: the entries, more than one, of one kind.
-    """
+    """Entries of plain rows of one kind, in a row, applied as one block as far as that gives the bits of one by one."""
 
     __slots__ = ("_at", "_merged", "_run", "first", "inner", "own", "size", "time_ms", "uid", "version")
 

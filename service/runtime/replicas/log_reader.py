@@ -20,12 +20,6 @@ logger = logging.getLogger(__name__)
 class LogReader:
     """Brings replicas to the heads of their logs.
 
-    Args:
-        log: the store's logs.
-        loader: reloads a replica whose log was rewritten or trimmed.
-        stats: counters.
-        models: the loaded models.
-
     Attributes:
         tail_lost_at: when the loss of a log's tail was last detected, seconds since the epoch.
     """

@@ -37,14 +37,7 @@ LOADS_MAX = 4
 
 
 class ModelCache:
-    """The loaded models of this process.
-
-    Args:
-        store: where models are kept.
-        loader: loads them.
-        stats: counters.
-        budget_bytes: memory for all loaded models together.
-        model_bytes_max: memory one model's state may take.
+    """The loaded models of this process: all of them within ``budget_bytes``, the state of one ``model_bytes_max``.
 
     Attributes:
         ledger: the memory in use.

@@ -42,15 +42,10 @@ _ADD_UNLABELLED = script("basics", "add_event", "add_unlabelled")
 
 
 class DriftStream:
-    """The stream of one store.
+    """The stream of one store, of which the last ``kept`` entries stay.
 
     Every method raises StoreDown where the store did not answer, StoreFull where it has no room.
-
-    Args:
-        connection: the store.
-        own_connection: for the blocking reads of ``news`` only.
-        kept: entries that are kept.
-        wait_s: how long one blocking read waits at most.
+    ``own_connection`` is for the blocking reads of ``news`` only, each of which waits ``wait_s`` at most.
     """
 
     def __init__(self, connection: Connection, own_connection: Connection, *, kept: int, wait_s: float) -> None:
