@@ -3,7 +3,7 @@
 import secrets
 import time
 
-from core.model import STATE_VERSION, read, save
+from core.model import read, save
 from service.errors import RequestConflict
 from service.runtime.engine import Engine
 from service.runtime.replicas.replica import Replica
@@ -27,23 +27,18 @@ async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Re
         ModelDown, StoreDown: it cannot be read, or written.
     """
     await engine.models.confirm(name)
+    own = secrets.token_hex(8)
     with engine.state_budget.held(replica.model.nbytes):
-        made, state = await _packed(replica, name, key)
-        incarnation, origin = await copies.write(engine.store.connection, made, state)
-    if incarnation != made.incarnation and not made.origin.asked_again(origin):
+        async with replica.held():
+            model, now_ms = replica.model, int(time.time() * 1000)
+            origin = Origin(replica.name, replica.incarnation, replica.version, key)
+            config, summary, rows = model.config.canonical.encode(), encode_first(read.summary(model)), model.rows
+            stamp = {"incarnation": own, "version": 0, "uid": own}
+            state = await in_thread_if_large(model.nbytes, save.to_bytes, model, stamp, True)
+        checksum = await in_thread_if_large(len(state), digest, state)
+        info = SnapshotInfo(0, own, rows, now_ms, len(state), checksum)
+        made = Copy(name, own, config, origin, summary, info)
+        incarnation, known = await copies.write(engine.store.connection, made, state)
+    if incarnation != own and not origin.asked_again(known):
         raise RequestConflict(f"model {name} exists; DELETE it first or choose another name")
     return await engine.models.present(name, incarnation)
-
-
-async def _packed(replica: Replica, name: str, key: str) -> tuple[Copy, bytes]:
-    """The copy that is to be written, and its state."""
-    incarnation = secrets.token_hex(8)
-    async with replica.held():
-        model, now_ms = replica.model, int(time.time() * 1000)
-        origin = Origin(replica.name, replica.incarnation, replica.version, key)
-        config, summary, rows = model.config, encode_first(read.summary(model)), model.rows
-        stamp = {"incarnation": incarnation, "version": 0, "uid": incarnation}
-        state = await in_thread_if_large(model.nbytes, save.to_bytes, model, stamp, True)
-    checksum = await in_thread_if_large(len(state), digest, state)
-    info = SnapshotInfo(0, incarnation, rows, now_ms, len(state), checksum, STATE_VERSION)
-    return Copy(name, incarnation, config.canonical.encode(), origin, summary, info), state

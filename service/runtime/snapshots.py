@@ -7,7 +7,7 @@ earlier ones in the store and rebuilds the later ones from the log.
 import asyncio
 import logging
 
-from core.model import STATE_VERSION, save
+from core.model import save
 from service.errors import OnepassError, RequestConflict, Unavailable
 from service.runtime.commit.answer_writer import AnswerWriter
 from service.runtime.commit.committer import Committer
@@ -165,4 +165,4 @@ async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
         size = replica.saved.log_bytes
         blob = await in_thread_if_large(replica.model.nbytes, save.to_bytes, replica.model, stamp)
     checksum = await in_thread_if_large(len(blob), digest, blob)
-    return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum, STATE_VERSION), size
+    return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum), size

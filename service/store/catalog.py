@@ -25,6 +25,7 @@ STEP_MODELS = 250
 Wanted = Callable[[str], bool]
 """Whether a list is to have a model of this name."""
 
+_META = ("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary", "code", "origin")
 _CREATE = script("basics", "create")
 
 DELETED_MS = 7 * 86_400_000
@@ -113,44 +114,20 @@ class Catalog:
 
     async def read(self, name: str) -> ModelMeta | None:
         """The model of that name, or None."""
-        fields = (
-            *("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary", "code"),
-            "origin",
-        )
-        (answer,) = await self._connection.ask(("HMGET", ModelKeys(name, "").meta, *fields))
+        (answer,) = await self._connection.ask(("HMGET", meta_key(name), *_META))
         incarnation, config, version, uid, created, updated, expired, summary, code, origin = answer
         if incarnation is None:
             return None
-        return ModelMeta(
-            name,
-            incarnation.decode(),
-            config,
-            int(version),
-            uid.decode(),
-            int(created),
-            int(updated),
-            int(expired or 0),
-            summary or b"",
-            int(code or STATE_VERSION),
-            origin is not None,
-        )
+        head, times = (int(version), uid.decode()), (int(created), int(updated))
+        record, state, based = summary or b"", int(code or STATE_VERSION), origin is not None
+        return ModelMeta(name, incarnation.decode(), config, *head, *times, int(expired or 0), record, state, based)
 
     async def delete(self, name: str) -> bool:
         """Delete the model that has the name now, with all its keys; False where there is none."""
         while (meta := await self.read(name)) is not None:
             keys = ModelKeys(name, meta.incarnation)
-            own = (
-                keys.meta,
-                keys.snapshots,
-                keys.states,
-                keys.log,
-                keys.idempotency,
-                keys.idempotency_expiry,
-                keys.pending,
-                keys.pending_due,
-                keys.labels_due,
-                keys.deleted,
-            )
+            ids = (keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.labels_due)
+            own = (keys.meta, keys.snapshots, keys.states, keys.log, *ids, keys.deleted)
             if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix, DELETED_MS))):
                 await self._unlist(keys)
                 return True
