@@ -112,20 +112,11 @@ def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
         state = _state(item)
         if state not in {0, STATE_VERSION}:
             break
-        each = _entry(item, state)
+        each = raw_entry(item, state)
         if each.version != version:
             break
         read.append(each)
     return tuple(read)
-
-
-def raw_entry(item: list[Any]) -> RawEntry:
-    """One entry of a stream's reply.
-
-    Raises:
-        ValueError: it is not ours.
-    """
-    return _entry(item, _state(item))
 
 
 def _state(item: list[Any]) -> int:
@@ -136,9 +127,14 @@ def _state(item: list[Any]) -> int:
     return int(fields[9]) if fields[9].isdigit() else 0
 
 
-def _entry(item: list[Any], state: int) -> RawEntry:
-    """An entry whose fields are in the order in which they are written (log.py)."""
+def raw_entry(item: list[Any], state: int | None = None) -> RawEntry:
+    """One entry of a stream's reply, whose fields are in the order in which they are written (log.py).
+
+    Raises:
+        ValueError: it is not ours.
+    """
     entry_id, fields = item
+    state = _state(item) if state is None else state
     if fields[:_FIELDS:2] != _HEAD:
         raise ValueError("an entry has other fields than ours")
     if len(fields) == _FIELDS + 2 and fields[_FIELDS] == b"0":  # most entries: one segment, nothing to skip
