@@ -138,7 +138,7 @@ class EmbeddedStore:
         """What the server died of, as far as it can be known: a full disk, or the last it has said."""
         if _is_full(self._dir) or NO_SPACE in self._log_tail():
             return f"no space is left on the disk of {self._dir} (ONEPASS_DATA_DIR): free some, or move the data"
-        return f"the end of its log:\n{self._log_tail()}"
+        return self._log_tail()
 
     def _take_directory(self) -> None:
         self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -165,12 +165,9 @@ class EmbeddedStore:
             os.close(lock)  # the child keeps its copy, and with it the lock
         while not private.answers(self._socket):
             if not self._child.alive():
-                raise CannotStart(f"{server} exited immediately; the end of its log:\n{self._log_tail()}")
+                raise CannotStart(f"{server} exited immediately; {self._log_tail()}")
             if time.monotonic() > deadline:
-                seconds = self._start_timeout_s
-                raise CannotStart(
-                    f"{server} was not ready after {seconds:g} s; the end of its log:\n{self._log_tail()}"
-                )
+                raise CannotStart(f"{server} was not ready after {self._start_timeout_s:g} s; {self._log_tail()}")
             time.sleep(_POLL_S)
 
     def _wait_for_orphan(self, deadline: float) -> int:
@@ -214,10 +211,11 @@ class EmbeddedStore:
         return f"unix://{quote(str(self._socket))}"
 
     def _log_tail(self) -> str:
+        lines = ["(no log)"]
         with suppress(OSError):
             said = (self._dir / "store.log").read_bytes()[self._log_begin :]
-            return "\n".join(said.decode(errors="replace").splitlines()[-15:])
-        return "(no log)"
+            lines = said.decode(errors="replace").splitlines()[-15:]
+        return "\n".join(["the end of its log:", *lines])
 
 
 class _Child:
