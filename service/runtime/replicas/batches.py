@@ -127,7 +127,7 @@ class MergedEntries:
 Batch = SingleEntry | MergedEntries
 """What a replica applies in one go.
 
-``first`` is the version of its first entry; ``version``, ``uid`` and ``time_ms`` are those of its last; ``inner``: version
+``first`` is the version of its first entry; ``version``, ``uid``, ``time_ms`` are those of its last; ``inner``: version
 and uid of all but the last; ``size``: its bytes on the log; ``own``: whether requests of this process wait for the
 answers. As text it says at which entry, or entries, ``apply`` raised.
 """
