@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from numpy.lib.format import write_array
+from prometheus_client.parser import text_string_to_metric_families
 
 from service.app import build
 from service.embedded import EmbeddedStore
@@ -107,6 +108,21 @@ class Api:
         if path in self._shared.values():  # which nothing changes
             self._standing[path] = before
         return found
+
+    async def imports(self, path: str, state: bytes, status: int = 201) -> None:
+        """Import a state under the name of a path."""
+        answer = await self.client.put(f"{path}/state", content=state, headers=STATE)
+        assert status == answer.status_code, answer.text
+
+    async def scraped(self, **how: Any) -> dict[tuple[str, ...], float]:
+        """The samples of GET /metrics, by name and by the values of their labels in the order of the labels' names."""
+        answer = await self.ask("GET", "/metrics", **how)
+        assert 200 == answer.status_code, answer.text
+        return {
+            (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+            for family in text_string_to_metric_families(answer.text)
+            for sample in family.samples
+        }
 
     async def standing(self, path: str) -> tuple[int, int, bytes]:
         """Version, rows and state: what a refusal must not change."""

@@ -22,6 +22,7 @@ from tests.service.switches import (
     switched,
     table,
 )
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -261,11 +262,9 @@ async def test_a_prediction_that_waits_while_the_features_change(api, route):
     bodies = [{"features": row(1, names)} if route == "predict" else table(range(3), names) for names in (OLD, UNION)]
     async with replica.lock:
         done = asyncio.create_task(switch(api, path, "complete"))
-        while not replica.lock._waiters:
-            await asyncio.sleep(0.001)
+        await until(lambda: replica.lock._waiters)
         late = [asyncio.create_task(api.ask("POST", f"{path}/{route}", json=body)) for body in bodies]
-        while len(replica.lock._waiters) < 3:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(replica.lock._waiters) >= 3)
     assert "ensemble" == (await done)["phase"]
     for answer in await asyncio.gather(*late):
         problem(answer, 422, "features.a" if route == "predict" else "columns[0]")
@@ -285,10 +284,7 @@ async def test_a_reset_and_a_restore_end_a_change(api):
     await api.post(f"{path}/reset")
     assert ("steady", OLD, None) == await spaces(api, path)
     await feed(api, path, range(3), OLD)
-    answer = await api.ask(
-        "PUT", f"{path}/state", content=exported, headers={"Content-Type": "application/octet-stream"}
-    )
-    assert 200 == answer.status_code
+    await api.imports(path, exported, 200)
     assert ("overlap", OLD, NEW) == await spaces(api, path)
 
 
@@ -300,11 +296,6 @@ async def test_switches_are_counted_by_action(start):
     await switch(fresh, path, {"action": "begin", "features": ["q"], "id": "x"})
     await switch(fresh, path, "abort")
     await other.get(path)
-    counts = [await switch_counts(service) for service in (fresh, other)]
-    assert [{"begin": 2.0, "complete": 1.0, "abort": 1.0}, {"begin": 0.0, "complete": 0.0, "abort": 0.0}] == counts
-
-
-async def switch_counts(service):
-    lines = (await service.ask("GET", "/metrics")).text.splitlines()
-    found = [line for line in lines if line.startswith("onepass_switches_total{")]
-    return {line.split('"')[1]: float(line.rpartition(" ")[2]) for line in found}
+    for service, counts in ((fresh, [2.0, 1.0, 1.0]), (other, [0.0] * 3)):
+        told = await service.scraped()
+        assert counts == [told["onepass_switches_total", action] for action in ("begin", "complete", "abort")]

@@ -9,6 +9,7 @@ from service.api.http import bodies
 from service.api.http.bodies import RESERVED, BodyBudget
 from service.errors import BodiesFull
 from tests.service.api_fixtures import DFOP, JSON, columnar, problem
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -126,8 +127,7 @@ async def test_a_body_over_the_budget_is_refused_at_once(start):
     waiting = asyncio.Queue()
     waiting.put_nowait((b"{", True))
     first = asyncio.create_task(send(full.app, waiting, MIB, f"{path}/predict/batch"))
-    while not budget.used:
-        await asyncio.sleep(0)
+    await until(lambda: budget.used)
     assert MIB == budget.used
     begun = asyncio.Queue()
     begun.put_nowait((b"{", True))
@@ -150,8 +150,7 @@ async def test_bytes_that_were_not_announced_count_as_they_come(start):
     waiting = asyncio.Queue()
     waiting.put_nowait((b" " * (MIB - 1000), True))
     first = asyncio.create_task(send(full.app, waiting, None, f"{path}/predict/batch"))
-    while not budget.used:
-        await asyncio.sleep(0)
+    await until(lambda: budget.used)
     status, _ = await send(full.app, parts_of(b" " * 80_000, 500), None, f"{path}/predict/batch")
     assert (503, MIB - 1000) == (status, budget.used)
     waiting.put_nowait((b" " * 1000, False))

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from service.store.redis.connection import Connection
 from tests.alarms import JOINS, LOUD
 from tests.service.api_fixtures import DFOP, features
 from tests.service.key_kinds import held, kind
+from tests.service.waiting import until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
 ROUNDS, BATCHES, ROWS, TRACKED, SNAPSHOTS, EVENTS, EVENTS_ALL = 6, 12, 25, 6, 2, 3, 4
@@ -58,15 +58,6 @@ BOUNDS = {
 }
 """Most keys of each kind, and most entries in one of them."""
 _numbers = itertools.count(1)
-
-
-async def until(done):
-    """What ``done`` finds in the end."""
-    deadline = time.monotonic() + 30.0
-    while not (found := await done()):
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
-    return found
 
 
 async def batch(api, path, then=0.0):

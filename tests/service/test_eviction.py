@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from tests.service.api_fixtures import features
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROW = {"features": features(0), "label": "UP"}
@@ -15,12 +16,6 @@ ROW = {"features": features(0), "label": "UP"}
 async def pair(start):
     """Two services on one store."""
     return [await start() for _ in range(2)]
-
-
-async def _until(seen):
-    async with asyncio.timeout(30):
-        while not seen():
-            await asyncio.sleep(0.005)
 
 
 def _models(api):
@@ -35,7 +30,7 @@ async def _followed(pair):
     await second.get(path)
     replica = _models(second).peek(name)
     await first.post(f"{path}/feedback", ROW)
-    await _until(lambda: replica.version == 4)
+    await until(lambda: replica.version == 4)
     return path, name, replica
 
 
@@ -69,7 +64,7 @@ async def test_the_least_recently_used_leaves_first(pair, monkeypatch):
     (used, _, _), (path, name, followed) = await _followed(pair), await _followed(pair)
     await second.post(f"{used}/predict", {"features": features(0)})
     await pair[0].post(f"{path}/feedback", ROW)
-    await _until(lambda: followed.version == 5)
+    await until(lambda: followed.version == 5)
     await _shrunk(second, monkeypatch, oldest.nbytes + 1)
     assert (None, None) == (_models(second).peek(oldest.name), _models(second).peek(name))
     assert _models(second).peek(used.removeprefix("/models/")) is not None

@@ -1,7 +1,6 @@
 """What is past its time leaves the store, also where nobody appends: by every process, in bounded pieces."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ from service.store.pending import Pending
 from service.store.redis.connection import Connection
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 from tests.service.test_pending_store import track
+from tests.service.waiting import until
 
 M = ("m", INCARNATION)
 
@@ -50,13 +50,6 @@ async def test_of_a_model_that_is_gone_nothing_is_removed(model):
     assert before == await model.contents()
 
 
-async def _until(done, within_s: float = 20.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not await done():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
-
-
 def _sweeper(connection: Connection) -> tuple[Sweeper, Stats]:
     stats = Stats()
     return Sweeper(connection, stats), stats
@@ -83,7 +76,7 @@ async def test_a_store_without_traffic_forgets_what_is_past_its_time(model, quic
     async def empty() -> bool:
         return {(1, 0, 0, 0, 0)} == {await each.shape() for each in models}
 
-    await _until(empty)
+    await until(empty)
     assert 8 * 950 == sum(stats.swept for _, stats in both)
     for task in tasks:
         assert not task.done()
@@ -101,7 +94,7 @@ async def test_a_full_store_is_swept_all_the_same(model, quick):
     async def empty() -> bool:
         return 0 == (await model.shape())[1]
 
-    await _until(empty)
+    await until(empty)
     assert (950, False) == (stats.swept, task.done())
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

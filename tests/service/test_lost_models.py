@@ -9,6 +9,7 @@ from service.errors import ModelLost, NotFound
 from service.store.keys import ModelKeys
 from service.store.redis.connection import Connection
 from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -21,29 +22,16 @@ async def _ask(store_url, *commands):
         await connection.close()
 
 
-async def _until(look):
-    """Wait until something is seen; how long that takes decides nothing."""
-    async with asyncio.timeout(60):
-        while not await look():
-            await asyncio.sleep(0.02)
-
-
 def _row(number, **more):
     return {"features": features(number), "label": "UP", **more}
 
 
 async def _is_lost(api, path):
-    await _until(lambda: _lost_now(api, path))
+    await until(lambda: _lost_now(api, path))
 
 
 async def _lost_now(api, path):
     return path.removeprefix("/models/") in [replica.name for replica in api.engine.models.lost]
-
-
-async def _metric(api, name):
-    lines = (await api.ask("GET", "/metrics")).text.splitlines()
-    (found,) = [line.split()[1] for line in lines if line.split()[0] == f"onepass_{name}"]
-    return float(found)
 
 
 async def test_a_store_that_comes_back_empty_and_is_restored(start, store_url, caplog):
@@ -58,7 +46,8 @@ async def test_a_store_that_comes_back_empty_and_is_restored(start, store_url, c
             await _is_lost(one, path)
             answer = await one.ask("GET", "/readyz")
             assert (503, False) == (answer.status_code, answer.json()["checks"]["store_data"])
-            assert (1, 1) == (await _metric(one, "models_lost"), await _metric(one, "lost_models_total"))
+            told = await one.scraped()
+            assert (1, 1) == (told[("onepass_models_lost",)], told[("onepass_lost_models_total",)])
             assert before == await one.post(f"{path}/predict", {"features": features(1)})
             assert 5 == (await one.get(path))["rows"]
             refused = problem(await one.ask("POST", f"{path}/feedback", json=_row(6)), 503, "name")
@@ -71,7 +60,7 @@ async def test_a_store_that_comes_back_empty_and_is_restored(start, store_url, c
 
     await _ask(store_url, *(("RESTORE", key, 0, value) for key, value in kept.items()))
     for one in (api, other):
-        await _until(lambda one=one: _found(one, path))
+        await until(lambda one=one: _found(one, path))
     later = await start()
     for one in (api, other, later):
         assert state == await one.state(path)
@@ -153,7 +142,7 @@ async def test_a_model_is_created_while_an_earlier_one_of_its_name_is_loaded(sta
         await begun.wait()
         assert 204 == (await api.ask("DELETE", path)).status_code
         created = tasks.create_task(other.ask("PUT", path, json=DFOP))
-        await _until(lambda: _is_there(api, path))
+        await until(lambda: _is_there(api, path))
         await asyncio.sleep(0.05)
         goes_on.set()
     assert (404, 201) == (earlier.result().status_code, created.result().status_code)
@@ -173,7 +162,7 @@ async def test_a_lost_model_can_be_given_up(start, store_url):
         await _is_lost(one, path)
     assert 204 == (await api.ask("DELETE", path)).status_code
     problem(await api.ask("GET", path), 404)
-    await _until(lambda: _found(other, path))
+    await until(lambda: _found(other, path))
     problem(await other.ask("GET", path), 404)
     assert [True, True] == [(await one.get("/readyz"))["ready"] for one in (api, other)]
     assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code

@@ -5,24 +5,12 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from service.monitor.model_metrics import HALF_LIFE_S, Activity
 from service.monitor.tag_metrics import TAGS_SHOWN
 from tests.service.api_fixtures import DFOP, RLS, features
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-async def scraped(api, **how):
-    """The samples of GET /metrics, by name and by the values of their labels in the order of the labels' names."""
-    answer = await api.ask("GET", "/metrics", **how)
-    assert 200 == answer.status_code, answer.text
-    return {
-        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(answer.text)
-        for sample in family.samples
-    }
 
 
 def of_model(found, name):
@@ -44,7 +32,7 @@ async def test_a_classifier_has_its_quality(start):
     labels = ["UP" if up else "DOWN" for up in X[:, 0] > 0.3]
     await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
     tracked = await api.post(f"{path}/predict", {"features": features(0), "track": True})
-    found, told = await scraped(api), await api.get(f"{path}/metrics")
+    found, told = await api.scraped(), await api.get(f"{path}/metrics")
     one = of_model(found, name_of(path))
     assert (400.0, 1.0, 0.0, 0.0) == (
         one["rows_total"],
@@ -61,7 +49,7 @@ async def test_a_classifier_has_its_quality(start):
     assert pytest.approx((1 - one["score"]) / (1 - best)) == one["error_ratio"]
     assert 1.0 == found["onepass_model_info", "dfop", name_of(path), "steady", "classification"]
     await api.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": "UP"})
-    one = of_model(await scraped(api), name_of(path))
+    one = of_model(await api.scraped(), name_of(path))
     assert (401.0, 0.0) == (one["rows_total"], one["pending_labels"])
 
 
@@ -73,7 +61,7 @@ async def test_a_regression_has_its_coverage(start):
     X = rng.normal(size=(300, 2))
     labels = (X[:, 0] + 0.1 * rng.normal(size=300)).tolist()
     await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
-    found, metrics = await scraped(api), await api.get(f"{path}/metrics")
+    found, metrics = await api.scraped(), await api.get(f"{path}/metrics")
     told, paired = metrics["window"], metrics["paired"]["window"]
     one = of_model(found, name_of(path))
     last = told["baselines"]["last_value"]["mse"]
@@ -87,7 +75,7 @@ async def test_a_model_without_rows_has_no_score(start):
     """What is not known is left out, not 0."""
     api = await start()
     path = await api.new()
-    one = of_model(await scraped(api), name_of(path))
+    one = of_model(await api.scraped(), name_of(path))
     assert 0.0 == one["rows_total"]
     assert not {"score", "baseline", "error_ratio", "calibration_error"} & {*one}
 
@@ -96,11 +84,11 @@ async def test_only_the_most_active_models_are_shown(start):
     """As many as the setting says: those that have learned most since they were first seen."""
     api = await start(metrics_models=2)
     paths = [await api.new() for _ in range(4)]
-    await scraped(api)
+    await api.scraped()
     for path, rows in zip(paths, (1, 3, 0, 2), strict=True):
         for row in range(rows):
             await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
-    shown = {key[1] for key in await scraped(api) if key[0] == "onepass_model_rows_total"}
+    shown = {key[1] for key in await api.scraped() if key[0] == "onepass_model_rows_total"}
     assert {name_of(paths[1]), name_of(paths[3])} == shown
 
 
@@ -109,13 +97,13 @@ async def test_tags_add_up(start):
     api = await start()
     first, other = [await api.new({**DFOP, "tags": {"team": "ads"}}) for _ in range(2)]
     await api.new()
-    await scraped(api)
+    await api.scraped()
     for row, path in enumerate((first, first, other)):
         await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
-    found = await scraped(api)
+    found = await api.scraped()
     assert (2.0, 3.0) == (found["onepass_tag_models", "team", "ads"], found["onepass_tag_rows_total", "team", "ads"])
     await api.ask("DELETE", first)
-    found = await scraped(api)
+    found = await api.scraped()
     assert (1.0, 3.0) == (found["onepass_tag_models", "team", "ads"], found["onepass_tag_rows_total", "team", "ads"])
 
 
@@ -128,7 +116,7 @@ async def test_models_worse_than_their_baselines_are_counted(start):
         labels = np.where(X[:, 0] > 0 if told else np.arange(rows) < rows // 2, "UP", "DOWN").tolist()
         path = await api.new({**DFOP, "tags": {"of": tag}})
         await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
-    found = await scraped(api)
+    found = await api.scraped()
     assert [1.0, 0.0, 0.0] == [found["onepass_tag_models_worse", "of", tag] for tag in ("bad", "good", "young")]
 
 
@@ -138,7 +126,7 @@ async def test_tags_are_bounded(start):
     for of in range(3):
         tags = {f"t{of}-{at}": "x" for at in range(45)} | {"common": "yes"}
         await api.new({**DFOP, "tags": tags})
-    tags = {key[1:] for key in await scraped(api) if key[0] == "onepass_tag_models"}
+    tags = {key[1:] for key in await api.scraped() if key[0] == "onepass_tag_models"}
     assert TAGS_SHOWN == len(tags)
     assert ("common", "yes") in tags
 
@@ -149,10 +137,10 @@ async def test_a_key_of_some_models_sees_no_others(start):
     ops, some = ({"headers": {"Authorization": f"Bearer {secret}"}} for secret in ("admin-secret", "tenant-secret"))
     for name in ("t-one", "other"):
         await api.ask("PUT", f"/models/{name}", json={**DFOP, "tags": {"team": name}}, **ops)
-    told = await scraped(api, **some)
+    told = await api.scraped(**some)
     assert {"t-one"} == {key[1] for key in told if key[0] == "onepass_model_rows_total"}
     assert not [key for key in told if "other" in key or key[0].startswith("onepass_tag_")]
-    assert {"t-one", "other"} <= {key[1] for key in await scraped(api, **ops) if key[0] == "onepass_model_rows_total"}
+    assert {"t-one", "other"} <= {key[1] for key in await api.scraped(**ops) if key[0] == "onepass_model_rows_total"}
 
 
 async def test_keys_that_expire_are_told(start):
@@ -164,20 +152,20 @@ async def test_keys_that_expire_are_told(start):
     api = await start(api_keys=keys)
     ops, some = ({"headers": {"Authorization": f"Bearer {secret}"}} for secret in ("admin-secret", "tenant-secret"))
     name = "onepass_key_expires_timestamp_seconds"
-    found = {key[1]: value for key, value in (await scraped(api, **ops)).items() if key[0] == name}
+    found = {key[1]: value for key, value in (await api.scraped(**ops)).items() if key[0] == name}
     assert {"some", "two"} == {*found}
     assert datetime(2099, 2, 1, tzinfo=UTC).timestamp() == found["two"]
-    assert not [key for key in await scraped(api, **some) if key[0] == name]
+    assert not [key for key in await api.scraped(**some) if key[0] == name]
 
 
 async def test_a_store_that_is_down_leaves_out_what_it_would_tell(start):
     """The rest is told."""
     api = await start()
     path = await api.learnt()
-    await scraped(api)
+    await api.scraped()
     pending = api.engine.pending
     pending._connection = _Refusing()
-    one = of_model(await scraped(api), name_of(path))
+    one = of_model(await api.scraped(), name_of(path))
     assert 3.0 == one["rows_total"]
     assert "pending_labels" not in one
 
@@ -190,14 +178,14 @@ async def test_a_store_that_is_frozen_holds_nobody_up(start):
     own, pending._connection = pending._connection, hung
     for _ in range(2):
         async with asyncio.timeout(20):
-            one = of_model(await scraped(api), name_of(path))
+            one = of_model(await api.scraped(), name_of(path))
         assert 3.0 == one["rows_total"]
         assert "pending_labels" not in one
     assert 1 == hung.asked
     hung.answers.set()
     pending._connection = own
     for _ in range(2):
-        one = of_model(await scraped(api), name_of(path))
+        one = of_model(await api.scraped(), name_of(path))
     assert 0.0 == one["pending_labels"]
 
 
@@ -224,10 +212,10 @@ async def test_scrapes_at_the_same_time_agree(start):
     """They wait for each other; nothing is counted twice."""
     api = await start()
     path = await api.new({**DFOP, "tags": {"team": "ads"}})
-    await scraped(api)
+    await api.scraped()
     for row in range(5):
         await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
-    found = await asyncio.gather(*(scraped(api) for _ in range(4)))
+    found = await asyncio.gather(*(api.scraped() for _ in range(4)))
     assert {5.0} == {one["onepass_tag_rows_total", "team", "ads"] for one in found}
 
 

@@ -1,8 +1,6 @@
 """A service beside one of another state format, and beside one whose states have become others."""
 
-import asyncio
 import logging
-import time
 
 import pytest
 
@@ -13,6 +11,7 @@ from service.store.log.entries import OTHER
 from service.store.states.snapshots import SnapshotInfo, digest
 from tests.service.api_fixtures import features, problem
 from tests.service.store_fixtures import Model
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROW = {"features": features(0), "label": "UP"}
@@ -40,10 +39,7 @@ async def test_a_model_that_newer_code_has_continued_goes_out_of_service_here(ap
         read = await api.ask("POST", f"{path}/predict?consistency=strong", json={"features": features(1)})
         assert OTHER in problem(read, 503)["detail"]
     else:
-        deadline = time.monotonic() + 20
-        while api.engine.models.peek(path.rpartition("/")[2]).down is None:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.01)
+        await until(lambda: api.engine.models.peek(path.rpartition("/")[2]).down is not None)
     assert OTHER in problem(await api.ask("POST", f"{path}/predict", json={"features": features(1)}), 503)["detail"]
     assert 4 == (await api.post(f"{other}/feedback", ROW))["rows"]
 

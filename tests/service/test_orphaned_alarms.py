@@ -10,23 +10,17 @@ from service.monitor import orphaned_alarms
 from service.monitor.orphaned_alarms import OrphanedAlarms
 from tests.service.api_fixtures import DFOP
 from tests.service.test_api_drift import raise_alarms, told
+from tests.service.waiting import until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
 ROWS = {"columns": ["a", "b"], "data": [[0.1, 0.2], [0.3, 0.1]], "labels": ["UP", "DOWN"]}
-
-
-async def _until(condition):
-    """Wait for what the tasks of a service do by themselves."""
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def _learnt(api, name):
     """A model that a service has appended to and holds."""
     await api.client.put(f"/models/{name}", json=DFOP)
     await api.post(f"/models/{name}/feedback/batch", ROWS)
-    await _until(lambda: name in api.engine.notices._asked)
+    await until(lambda: name in api.engine.notices._asked)
 
 
 async def _left_behind(api, name):
@@ -36,7 +30,7 @@ async def _left_behind(api, name):
     engine.models.peek(name).on_alarm = lambda _: None  # a process that dies before it publishes
     values = await raise_alarms(api, f"/models/{name}")
     engine.models._drop(name)
-    await _until(lambda: name not in engine.notices._asked)
+    await until(lambda: name not in engine.notices._asked)
     return values
 
 
@@ -47,7 +41,7 @@ async def _settled(api, name):
     while name in (await catalog.behind(1000, None))[0]:
         await asyncio.sleep(0.01)
     api.engine.models._drop(name)
-    await _until(lambda: name not in api.engine.notices._asked)
+    await until(lambda: name not in api.engine.notices._asked)
 
 
 async def _events(api, name):
@@ -84,7 +78,7 @@ async def test_no_summary_is_stored_before_the_alarms_up_to_it_are_published(sta
     assert replica.version == (await engine.store.catalog.behind(1000, None))[0]["waits"]
     replica.on_alarm = publish
     replica.notify()
-    await _until(lambda: not replica.unpublished)
+    await until(lambda: not replica.unpublished)
     await engine.models.summaries.flush()
     assert "waits" not in (await engine.store.catalog.behind(1000, None))[0]
 
@@ -125,7 +119,7 @@ async def test_a_first_look_that_fails_is_tried_again(start, monkeypatch):
     store = SimpleNamespace(catalog=SimpleNamespace(behind=behind))
     own = SimpleNamespace(store=store, notices=api.engine.notices)
     task = asyncio.create_task(OrphanedAlarms(own, lambda _: asyncio.sleep(0)).run())
-    await _until(lambda: len(looks) == 2)
+    await until(lambda: len(looks) == 2)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -14,6 +14,7 @@ from service.server.http_protocol import WAITING_MAX
 from tests.service.client.test_serving import serving
 from tests.service.local_server import LocalServer, running
 from tests.service.test_http_protocol import GET, echo, read_answer, status
+from tests.service.waiting import until
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 POST = b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
@@ -124,12 +125,9 @@ async def test_a_client_that_leaves_ends_what_is_in_work(server):
     """Also where another request of its connection waits behind it."""
     _, writer = await server.connect()
     writer.write(GET.replace(b" / ", b" /endless ") + b"\r\n" + HEALTH)
-    while not server.endless:
-        await asyncio.sleep(0.01)
+    await until(lambda: server.endless)
     writer.transport.abort()
-    async with asyncio.timeout(30):
-        while server.endless:
-            await asyncio.sleep(0.01)
+    await until(lambda: not server.endless)
 
 
 def test_a_flood_does_not_grow_the_service(tmp_path):

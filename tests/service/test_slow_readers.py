@@ -9,6 +9,7 @@ import pytest
 from service.server import progress
 from tests.service.api_fixtures import RLS
 from tests.service.local_server import LocalServer, running
+from tests.service.waiting import until
 
 PIECE = bytes(65_536)
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -101,11 +102,8 @@ async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
             for _ in range(3):
                 client = stack.enter_context(await client_of(server))
                 await asyncio.get_running_loop().sock_sendall(client, ask)
-            async with asyncio.timeout(20):
-                while budget.used == 0:
-                    await asyncio.sleep(0.01)
-                while budget.used:
-                    await asyncio.sleep(0.01)
+            await until(lambda: budget.used)
+            await until(lambda: not budget.used)
         assert 200 == (await api.ask("GET", path)).status_code
 
 
@@ -123,6 +121,4 @@ async def test_a_half_closed_stream_gives_its_place_back(start, monkeypatch):
             await asyncio.wait_for(reader.readuntil(b"event: "), 10)
             assert 1 == broadcast.open
             writer.write_eof()
-            async with asyncio.timeout(10):
-                while broadcast.open:
-                    await asyncio.sleep(0.01)
+            await until(lambda: not broadcast.open)

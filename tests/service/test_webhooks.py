@@ -1,6 +1,5 @@
 """Webhooks: what is posted, signed and repeated; that a dead one delays nobody; that N replicas deliver once."""
 
-import asyncio
 import base64
 import hashlib
 import hmac
@@ -18,6 +17,7 @@ from service.store.keys import DRIFT_WEBHOOKS
 from tests.alarms import HELD_BACK, JOINS
 from tests.service.receiver import Receiver
 from tests.service.test_api_drift import raise_alarms
+from tests.service.waiting import until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming", "hasty")]
 SECRET = "s3cret-signing"
@@ -42,34 +42,30 @@ async def hooked(start):
         api = await start(webhooks=urls, webhook_secret=SecretStr(SECRET), **settings)
         connection = api.engine.store.connection
         wanted = {hooks.name_of(receiver.url).encode() for receiver in receivers}
-        async with asyncio.timeout(30):
-            while True:
-                (known,) = await connection.ask(("HKEYS", DRIFT_WEBHOOKS))
-                if wanted <= {*known}:
-                    return api
-                await asyncio.sleep(0.005)
+
+        async def known():
+            return wanted <= {*(await connection.ask(("HKEYS", DRIFT_WEBHOOKS)))[0]}
+
+        await until(known)
+        return api
 
     return started
 
 
 async def outcomes(api, number=1):
     """What the metrics say of a webhook."""
-    found = {}
-    for line in (await api.ask("GET", "/metrics")).text.splitlines():
-        for outcome in ("delivered", "failed", "dropped", "held_back"):
-            if line.startswith(f'onepass_webhook_events_total{{outcome="{outcome}",webhook="{number}"}}'):
-                found[outcome] = float(line.split()[-1])
-    return found
+    told = await api.scraped()
+    return {key[1]: told[key] for key in told if (key[0], key[-1]) == ("onepass_webhook_events_total", str(number))}
 
 
 async def reaches(api, number=1, **expected):
     """Wait until the counters of a webhook are at least these."""
-    async with asyncio.timeout(30):
-        while True:
-            found = await outcomes(api, number)
-            if all(found[name] >= count for name, count in expected.items()):
-                return
-            await asyncio.sleep(0.01)
+
+    async def there():
+        found = await outcomes(api, number)
+        return all(found[name] >= count for name, count in expected.items())
+
+    await until(there)
 
 
 async def test_an_event_is_posted_as_it_is_listed_and_signed(hooked):
