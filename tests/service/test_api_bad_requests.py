@@ -27,10 +27,7 @@ BODIES = {
 """Every route that reads JSON, with a body that it would take."""
 INFERENCE = {("POST", "/v2/models/{name}/infer"), ("POST", "/v2/models/{name}/versions/{version}/infer")}
 """Tested by test_inference_v2_bad.py."""
-EMPTY = {
-    ("POST", "/models/{name}/reset"),
-    ("POST", "/models/{name}/snapshots"),
-}
+EMPTY = {("POST", "/models/{name}/reset"), ("POST", "/models/{name}/snapshots")}
 PROMOTION = {("POST", "/models/{name}/challengers/{challenger}/promote")}
 """Its body may be missing: test_api_promotions.py."""
 AS_FEEDBACK = {("POST", "/models/{name}/evaluate")}

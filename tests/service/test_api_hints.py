@@ -21,12 +21,7 @@ ROW = {"a": 0.25, "b": -0.5}
         ("/feedback", {"feature": ROW, "label": "UP"}, {"feature": "features"}, ["features"]),
         ("/feedback", {"prediction_id": "x", "lable": "UP"}, {"lable": "label"}, ["label"]),
         ("/feedback/batch", {"colums": ["a"], "data": [[1]], "labels": [1]}, {"colums": "columns"}, []),
-        (
-            "/feedback/batch",
-            [{"features": ROW, "lable": "UP"}],
-            {"rows[0].lable": "label"},
-            ["rows[0].label"],
-        ),
+        ("/feedback/batch", [{"features": ROW, "lable": "UP"}], {"rows[0].lable": "label"}, ["rows[0].label"]),
         ("/features/switch", {"acton": "begin"}, {"acton": "action"}, ["action"]),
     ],
 )
@@ -103,13 +98,6 @@ async def test_settings_and_tests_that_may_be_meant(api):
     for body, said in (({"on_drfit": "reset"}, "on_drift"), ({"watch": {"eror_rate": None}}, "error_rate")):
         found = problem(await api.ask("PATCH", path, json=body), 422)
         assert f"did you mean {said}?" in found["errors"][0]["problem"]
-
-
-async def test_a_method_that_a_route_does_not_have(api):
-    """Those that it has stand in the header and in the body."""
-    answer = await api.ask("DELETE", "/models")
-    found = problem(answer, 405, "method")
-    assert ("GET, HEAD", ["GET", "HEAD"]) == (answer.headers["allow"], found["errors"][0]["allowed"])
 
 
 async def test_which_id_of_a_batch_came_before(api):

@@ -100,13 +100,6 @@ async def test_static_files_are_those_of_the_package_and_no_others(api):
         problem(await api.ask("GET", path), 404)
 
 
-async def test_a_405_names_every_method_of_the_path(api):
-    """Whichever route they are of."""
-    answer = await api.ask("POST", "/models/demo")
-    problem(answer, 405)
-    assert "DELETE, GET, HEAD, PATCH, PUT" == answer.headers["allow"]
-
-
 @pytest.mark.parametrize("verb", ["reset", "snapshots"])
 async def test_a_request_without_a_body_takes_none(api, verb):
     """Fields that nobody reads are refused, and nothing changes."""

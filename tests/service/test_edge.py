@@ -41,13 +41,17 @@ async def test_head_leaves_no_stream_open(start, monkeypatch):
         assert 200 == (await api.ask("HEAD", "/drift/stream")).status_code
 
 
-async def test_head_where_there_is_no_get(api):
-    """405 like every other method; and HEAD stands among the allowed ones where GET does."""
+async def test_a_method_that_a_path_does_not_have(api):
+    """405 names every method that it has, in the header and in the body; HEAD is one where GET is."""
     answer = await api.ask("HEAD", "/models/m/predict")
     assert (405, "POST") == (answer.status_code, answer.headers["allow"])
-    answer = await api.ask("POST", "/algorithms")
-    problem(answer, 405)
-    assert "GET, HEAD" == answer.headers["allow"]
+    for method, path, methods in (
+        ("POST", "/algorithms", ["GET", "HEAD"]),
+        ("POST", "/models/demo", ["DELETE", "GET", "HEAD", "PATCH", "PUT"]),
+    ):
+        answer = await api.ask(method, path)
+        found = problem(answer, 405, "method")
+        assert (", ".join(methods), methods) == (answer.headers["allow"], found["errors"][0]["allowed"])
 
 
 async def answers(api, **how):

@@ -11,7 +11,6 @@ import pytest
 from core.problems import Conflict, Invalid
 from service import errors
 from service.api.http import problems as api_problems
-from service.app import create_app
 from service.client import private
 from service.pages import documents
 from service.settings import Settings
@@ -129,21 +128,6 @@ def addresses() -> list[str]:
 
 
 @in_loop
-async def test_the_type_of_a_problem_is_the_address_of_its_page(api):
-    """As it stands, and with the root path in front where there is one: there without a store."""
-    of_models = [("/models/none", {}), ("/models/none/predict", {"method": "POST"})]
-    for prefix, app, more in (("", api.app, of_models), ("/some/where", create_app(root_path="/some/where"), [])):
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://onepass") as client:
-            for path, how in [("/nothing", {}), *more]:
-                answer = await client.request(how.get("method", "GET"), prefix + path)
-                kind = answer.json()["type"]
-                assert kind.startswith(f"{prefix}/problems/")
-                page = await client.get(kind)
-                assert (200, True) == (page.status_code, str(answer.status_code) in page.text)
-
-
-@in_loop
 async def test_every_page_is_there_as_markdown(api):
     """Under its address with .md behind it, with links to others of these."""
     for path in addresses():
@@ -166,22 +150,6 @@ async def test_llms_txt_has_the_form_of_llmstxt_org(api):
     assert {f"problems/{slug}.md" for slug in PROBLEMS} | {"openapi.json"} <= set(links)
     for link in links:
         assert 200 == (await api.ask("GET", f"/{link}")).status_code
-
-
-@in_loop
-async def test_what_there_is_to_read_needs_no_key(start):
-    """Where keys are in force, too: who has none is told how to send one."""
-    locked = await start(api_keys="ops:secret:admin")
-    for path in (
-        "/guide",
-        "/guide/drift",
-        "/guide/drift.md",
-        "/problems",
-        "/problems/unauthorized",
-        "/llms.txt",
-        "/docs",
-    ):
-        assert 200 == (await locked.ask("GET", path)).status_code, path
 
 
 @in_loop

@@ -3,17 +3,14 @@
 import asyncio
 import contextlib
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from service.server import descriptors, http_protocol, progress
 from service.server.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, PIECE_BYTES, REFUSED_OPEN_MAX
-from tests.service.client.test_serving import serving
 from tests.service.local_server import LocalServer, running
 
 SENT_MAX = 8 * 2**20
@@ -114,15 +111,9 @@ async def test_requests_on_one_connection_count_alone():
         assert [] == server.refused
 
 
-async def test_what_is_not_http_is_a_problem():
-    """400, in the words of every other error."""
-    async with served() as server:
-        answer = await server.answer(b"hello\r\n\r\n")
-        assert (400, "/problems/bad-head") == (status(answer), problem(answer)["type"])
-
-
 CHUNKS = b"\r\n1\r\nx\r\n0\r\n\r\n"
 AMBIGUOUS = {
+    "no HTTP": (b"hello\r\n\r\n", ""),
     "no Host": (b"GET / HTTP/1.1\r\n\r\n", "Host"),
     "two Hosts": (GET + b"Host: h\r\n\r\n", "Host"),
     "two Hosts in 1.0": (GET.replace(b"1.1", b"1.0") + b"Host: h\r\n\r\n", "Host"),
@@ -261,27 +252,6 @@ def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one():
     root = Path(http_protocol.__file__).parents[1]
     said = subprocess.run([sys.executable, "-c", LIMITS], capture_output=True, text=True, cwd=root, check=True)
     assert "200 200 200" == said.stdout.strip()
-
-
-def test_endless_headers_do_not_grow_the_service(tmp_path):
-    """50 MB of header lines to the real command: 431, and no memory to speak of."""
-    with serving(tmp_path) as (child, url):
-        host, port = url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), 60) as client:
-            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
-            assert 200 == status(client.recv(10_000))
-        before = psutil.Process(child.pid).memory_info().rss
-        answers = []
-        for _ in range(10):
-            with socket.create_connection((host, int(port)), 60) as client:
-                try:
-                    client.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n")
-                    client.sendall(b"X-A: b\r\n" * (5 * 2**20 // 8))
-                    answers.append(status(client.recv(10_000)))
-                except ConnectionError:  # closed in the midst of what it sent
-                    answers.append(431)
-        assert [431] * 10 == answers
-        assert 30 * 2**20 > psutil.Process(child.pid).memory_info().rss - before
 
 
 POST = b"POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n"

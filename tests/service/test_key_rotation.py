@@ -15,9 +15,9 @@ from service.app import build
 from service.client import app, sources
 from service.errors import Forbidden, StreamsFull, TooManyRequests, Unauthorized
 from service.runtime.broadcast import OWNER, Broadcast
-from service.settings import Settings
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import EventClient
+from tests.service.waiting import until
 
 in_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -100,12 +100,6 @@ def test_a_service_whose_keys_have_all_expired_says_so(caplog):
     assert "" == caplog.text
     Keys("a:s1:read::2020-01-31", 0, lambda: 0.0).warn_expired()
     assert "all 1 keys have expired" in caplog.text
-
-
-async def until(holds):
-    async with asyncio.timeout(20):
-        while not holds():
-            await asyncio.sleep(0.01)
 
 
 def lets_in(keys, secret):
@@ -269,11 +263,6 @@ async def test_one_key_leaves_streams_to_others(start, monkeypatch):
     found = problem(await api.ask("GET", "/drift/stream", headers={"X-API-Key": "s1"}), 503)
     assert "key one" in found["detail"]
     assert 200 == (await api.ask("HEAD", "/drift/stream", headers={"X-API-Key": "s2"})).status_code
-
-
-def test_settings_name_the_form_of_keys():
-    """As the service reads them."""
-    assert "EXPIRES" in Settings.model_fields["api_keys"].description
 
 
 @pytest.mark.asyncio

@@ -122,11 +122,12 @@ async def test_secrets_are_never_said(locked, caplog):
     assert "s3cret" not in caplog.text
 
 
-def test_without_keys_everybody_may_do_everything():
-    """Nothing is configured: nothing is asked."""
-    keys = Keys("", 0, lambda: 0.0)
+@pytest.mark.parametrize("text", ["", " , "])
+def test_without_keys_everybody_may_do_everything(text):
+    """Nothing is configured, or a list of nothing: nothing is asked."""
+    keys = Keys(text, 0, lambda: 0.0)
     keys.check({}, "admin", "any")
-    assert None is keys.caller({})
+    assert (None, False, True) == (keys.caller({}), keys.required, Keys(KEYS, 0, lambda: 0.0).required)
 
 
 @pytest.mark.parametrize(

@@ -255,8 +255,3 @@ async def test_the_request_of_one_reader_is_not_that_of_the_next(api, monkeypatc
         await asyncio.sleep(0)
         go_on.set()
     assert ["first", None] == found
-
-
-def test_nothing_of_a_request_outside_of_one():
-    """What background tasks log has no request."""
-    assert {} == log_fields()

@@ -68,12 +68,6 @@ async def test_links_of_a_page_are_relative_to_the_root(api, path, prefix):
                 assert 200 == (await client.get(httpx.URL(f"http://onepass{prefix}{path}").join(address))).status_code
 
 
-@pytest.mark.parametrize("path", PAGES)
-async def test_pages_answer_head(api, path):
-    """As GET, but for the body."""
-    assert 200 == (await api.ask("HEAD", path)).status_code
-
-
 async def test_a_browser_is_shown_a_page_where_there_is_nothing(api):
     """Of the same status, with the same facts and ways back; everybody else is answered with the problem itself."""
     browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}

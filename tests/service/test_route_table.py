@@ -80,21 +80,6 @@ async def test_every_route_has_a_row(guarded):
     assert {route.id: route.scope for route in ROUTES} == {route: row.scope for route, row in API.items()}
 
 
-async def test_no_key_no_answer(guarded):
-    """Without a key, and with an unknown one, every route but the public ones is 401, whichever model is named."""
-    for route, own in API.items():
-        method, path = route.split(" ", 1)
-        for headers in ({}, as_("nobody")):
-            given = {**own.request(), "headers": {**own.request()["headers"], **headers}}
-            told = [await guarded.ask(method, filled(path, name), **given) for name in ("b-one", "b-none")]
-            if own.scope == "public":
-                assert [200, 200] == [answer.status_code for answer in told], route
-            else:
-                assert 1 == len(
-                    {problem(answer, 401, secret="b-")["detail" if "v2" not in path else "error"] for answer in told}
-                ), route
-
-
 async def test_a_page_is_the_same_for_every_model(guarded):
     """Pages and texts are public, and say nothing of what is there."""
     for path in PAGES.values():

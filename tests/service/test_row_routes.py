@@ -8,37 +8,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from service.api.http.route import Needs
-from service.api.routes import HOT, ROUTES, ROW_ROUTES
 from tests.service.local_server import LocalServer, running
 from tests.service.switches import switch
 from tests.service.test_http_protocol import read_answer, status
 
 in_the_loop_of_the_service = pytest.mark.asyncio(loop_scope="module")
-DONE_BY_HAND = {
-    "feedback": ["_context", "idempotency_key", "learn"],
-    "feedback/batch": ["_context", "idempotency_key", "learn", "queries"],
-    "predict": ["_context", "fresh_enough", "read"],
-    "predict/batch": ["_context", "fresh_enough", "queries", "read"],
-    "evaluate": ["_context", "fresh_enough", "queries", "read"],
-}
-"""What ``RowRoute.serve`` does, or their endpoints themselves, in the words of FastAPI."""
-
-
-def _name(call):
-    return call.scope if isinstance(call, Needs) else call.__name__
-
-
-def test_the_routes_do_what_fastapi_would():
-    """A dependency that is added to one of these endpoints must be added to ``RowRoute.serve``, too."""
-    routes = {
-        route.path.removeprefix("/models/{name}/"): route
-        for route in ROUTES
-        if HOT.fullmatch(route.path.format(name="m", challenger="c", version="1"))
-    }
-    asked = {name: sorted(_name(own.call) for own in route.dependant.dependencies) for name, route in routes.items()}
-    assert DONE_BY_HAND == asked
-    assert set(DONE_BY_HAND) == set(ROW_ROUTES)
 
 
 @in_the_loop_of_the_service
