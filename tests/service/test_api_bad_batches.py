@@ -137,13 +137,6 @@ async def test_numbers_that_are_none_in_a_json_batch(api, route, cell, status):
     await api.refuses(f"{await api.shared()}/{route}/batch", status, "data[1][1]", **body(content))
 
 
-@every_route
-async def test_a_field_given_twice_in_a_json_batch(api, route):
-    """As in single rows."""
-    content = json.dumps(batch(route))[:-1] + ', "columns": ["a", "b"]}'
-    await api.refuses(f"{await api.shared()}/{route}/batch", 422, "columns", **body(content))
-
-
 @pytest.mark.parametrize(("model", "change", "field"), FEEDBACK)
 async def test_labels_ids_and_discounts_go_one_by_one_with_the_rows(api, model, change, field):
     """Of another length, of another type, or not allowed: each is named."""
@@ -173,18 +166,6 @@ async def test_the_query_of_csv_names_columns(api, query, field):
     """Of the header, each one once."""
     how = {"content": csv("feedback"), "headers": CSV, "params": query}
     await api.refuses(f"{await api.shared()}/feedback/batch", 422, field, **how)
-
-
-async def test_a_column_named_twice_cannot_be_the_label(api):
-    """Which one would it be?"""
-    how = {"content": "a,y,y\n1,UP,UP\n", "headers": CSV, "params": {"label": "y"}}
-    await api.refuses(f"{await api.shared()}/feedback/batch", 422, "label", **how)
-
-
-async def test_the_query_of_csv_is_for_csv(api):
-    """JSON says itself what is what."""
-    how = {"json": batch("feedback"), "params": {"label": "y"}}
-    await api.refuses(f"{await api.shared()}/feedback/batch", 422, "label", **how)
 
 
 @every_route

@@ -160,7 +160,7 @@ async def test_ragged_rows_beside_dropped_columns(api):
     await api.refuses(f"{path}/predict/batch", 422, "row 2", **how)
 
 
-@pytest.mark.parametrize("query", ["delimiter=;", "drop=x"])
+@pytest.mark.parametrize("query", ["delimiter=;", "drop=x", "label=y"])
 async def test_the_queries_of_csv_are_for_csv(api, query):
     """Of other bodies they are refused."""
     path = await api.learnt()

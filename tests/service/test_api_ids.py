@@ -1,6 +1,5 @@
 """What is sent again is learned once, and answered as it was the first time."""
 
-import asyncio
 import threading
 
 import pytest
@@ -50,16 +49,6 @@ async def test_ids_are_remembered_for_every_replica(start, api):
     for service in (other, late, api):
         assert repeated(first) == await service.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "shared"})
     assert 4 == (await api.get(path, params={"consistency": "strong"}))["rows"]
-
-
-async def test_the_same_id_at_the_same_time_is_learned_once(api):
-    """Twenty requests at once, one row, one answer."""
-    path = await api.learnt()
-    body = {**ROW, "label": "UP", "id": "rush"}
-    answers = await asyncio.gather(*(api.post(f"{path}/feedback", body) for _ in range(20)))
-    (first,) = [answer for answer in answers if not answer["duplicate"]]
-    assert all(repeated(first) == repeated(answer) for answer in answers)
-    assert 4 == (await api.get(path))["rows"]
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.service.api_fixtures import CSV, JSON, NPY, npy, problem
+from tests.service.api_fixtures import CSV, NPY, npy, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -110,17 +110,6 @@ async def test_replicas_take_the_kinds_of_one_row(start, api):
         assert await api.state(path) == await other.state(path)
 
 
-async def test_a_service_that_starts_later_reads_them_from_the_log(start, api):
-    """The proposal is part of the entry."""
-    path = await api.new(CHURN)
-    for number in range(12):
-        await api.post(f"{path}/feedback", labelled(number))
-    late = await start()
-    assert await api.get(f"{path}/features") == await late.get(f"{path}/features")
-    assert await api.state(path) == await late.state(path)
-    await late.post(f"{path}/feedback", labelled(12))
-
-
 async def test_an_unknown_category_is_counted(api):
     """It is learned and predicted as none of the declared ones; GET says how many were learned."""
     path = await api.new({**CHURN, "features": [DAY, "x"]})
@@ -183,12 +172,3 @@ async def test_times_and_ranges(api):
     await api.refuses(f"{path}/predict", 422, "features.sent", json={"features": {**row, "sent": 1.7e12}})
     X = npy([[1769860800, 7, 1]])
     assert 200 == (await api.ask("POST", f"{path}/predict/batch", content=X, headers=NPY)).status_code
-
-
-async def test_an_earlier_configuration_is_what_it_was(api):
-    """What has a default is not shown, so that a body of before is the same body; null features are left out ones."""
-    path = await api.new(CHURN)
-    config = (await api.get(path))["config"]
-    assert not {"unknown", "ignore"} & {*config}
-    again = await api.ask("PUT", path, json={**CHURN, "unknown": "other", "ignore": []}, headers=JSON)
-    assert 200 == again.status_code

@@ -8,8 +8,6 @@ import pytest
 
 from core.features import Schema
 from service.api.http import json_body
-from service.api.rows.formats.csv_tables import _rows as _csv_rows
-from service.errors import NotTable
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES
 from tests.service.api_fixtures import CSV, JSON, NPY, npy
@@ -127,26 +125,6 @@ async def test_every_repeated_name_is_named(body, fields):
 async def test_a_body_without_repeated_names_is_taken_however_it_nests():
     """The second reading decides, not the count."""
     json_body.refuse_repeated(b'{"a":{"a":{"a":[{"a":1},{"a":1}]}}}', 4)
-
-
-async def test_a_colon_in_a_value_costs_no_second_reading(api, monkeypatch):
-    """Batches with ids, times and categories that hold colons are read once."""
-    day = {"name": "day", "type": "categorical", "categories": ["a:b", "c"]}
-    path = await api.new(features=["x", day])
-    monkeypatch.setattr(json_body, "_parsed", None)
-    table = {"columns": ["x", "day"], "data": [[1, "a:b"], [2, "c"]]}
-    await api.post(f"{path}/feedback/batch", {**table, "labels": ["UP", "DOWN"], "ids": ["order:1", "order:2"]})
-    await api.post(f"{path}/predict/batch", table)
-    await api.post(f"{path}/feedback", {"features": {"x": 1, "day": "a:b"}, "label": "UP", "id": "order:3"})
-    await api.post(f"{path}/predict", {"features": {"x": 1, "day": "a:b"}})
-
-
-async def test_csv_is_read_no_further_than_its_bound():
-    """One row more tells that there are too many; blank lines are not kept, and what follows is not looked at."""
-    header, rows = _csv_rows(b"a\n" + b"\n" * 100_000 + b'1\n\n2\n3\n4\n"5', ",", 2)
-    assert (["a"], [["1"], ["2"], ["3"]]) == (header, rows)
-    with pytest.raises(NotTable):
-        _csv_rows(b'a\n1\n"2', ",", 2)
 
 
 @pytest.mark.parametrize(

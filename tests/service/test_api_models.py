@@ -30,10 +30,7 @@ async def test_put_creates_a_model(api):
         "labels": None,
         "missing": "error",
         "seed": 0,
-        "watch": {
-            "class_mean": {"delta": 0.05, "batch_size": 200},
-            "error_rate": {"delta": 0.05, "batch_size": 200},
-        },
+        "watch": {"class_mean": {"delta": 0.05, "batch_size": 200}, "error_rate": {"delta": 0.05, "batch_size": 200}},
         "on_drift": "report",
     } == model["config"]
     assert ("first", 0, 0, "steady") == tuple(model[name] for name in ("name", "version", "rows", "phase"))

@@ -19,10 +19,12 @@ async def told(api, path, label, **more):
 
 
 async def test_a_row_names_the_class_that_it_adds(api):
-    """The first row of each class, whatever its type, and no other row."""
-    path = await api.new(OPEN)
+    """The first row of each class, whatever its type, and again where it is retried; declared ones are no news."""
+    path, declared = await api.new(OPEN), await api.new(DFOP)
     assert [["UP"], None, ["DWON"], None] == [await told(api, path, label) for label in ("UP", "UP", "DWON", "DWON")]
     assert [[3], None] == [await told(api, path, label) for label in (3, 3)]
+    assert [["new"], ["new"], None] == [await told(api, path, "new", id=name) for name in ("x", "x", "y")]
+    assert [None, None] == [await told(api, declared, label) for label in ("UP", "DOWN")]
 
 
 async def test_labels_that_answers_could_not_tell_apart(api):
@@ -33,19 +35,6 @@ async def test_labels_that_answers_could_not_tell_apart(api):
     said = problem(answer, 422, "label")["errors"][0]
     assert "looks in answers like the boolean true, another label of the model" in said["problem"]
     assert [True] == said["allowed"]
-
-
-async def test_a_retry_gets_the_first_answer(api):
-    """By its own id."""
-    path = await api.new(OPEN)
-    assert [["UP"], ["UP"]] == [await told(api, path, "UP", id="x") for _ in range(2)]
-    assert await told(api, path, "UP", id="y") is None
-
-
-async def test_declared_labels_are_not_news(api):
-    """Their first rows say nothing of them."""
-    path = await api.new(DFOP | {"labels": ["UP", "DOWN"]})
-    assert [None, None] == [await told(api, path, label) for label in ("UP", "DOWN")]
 
 
 async def test_a_batch_names_them_in_order(api):

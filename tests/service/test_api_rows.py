@@ -25,20 +25,6 @@ async def test_predict_before_the_first_row(api):
     assert {"UP": 0.75} == (await api.post(f"{path}/predict", ROW))["probabilities"]
 
 
-async def test_a_declared_label_that_was_never_seen_stays_possible(api):
-    """Three rows of one label do not make it certain, nor does one of the other cost more than its surprise."""
-    path = await api.new(labels=["no", "yes"])
-    for _ in range(3):
-        await api.post(f"{path}/feedback", {**ROW, "label": "no"})
-    answer = await api.post(f"{path}/predict", ROW)
-    assert {"no": 0.875, "yes": 0.125} == answer["probabilities"]
-    missed = await api.post(f"{path}/feedback", {**ROW, "label": "yes"})
-    assert ("no", 1.0) == (missed["prediction"], missed["loss"])
-    overall = (await api.get(f"{path}/metrics"))["overall"]
-    expected = -sum(math.log(p) for p in (1 / 2, 3 / 4, 5 / 6, 1 / 8)) / 4
-    assert math.isclose(expected, overall["log_loss"], rel_tol=1e-9)
-
-
 async def test_predict_answers_a_label_and_its_probability(api):
     """Probabilities of the classes seen, by label; they sum to one and the largest is the prediction's."""
     path = await api.learnt(rows=8)
@@ -191,18 +177,6 @@ async def test_categories_are_values(api):
     assert 5 == (await api.get(path))["rows"]
 
 
-async def test_a_tracked_prediction_is_scored_by_what_was_told(api):
-    """The model may have changed its mind meanwhile: what the client heard counts."""
-    path = await api.learnt(rows=4)
-    told = await api.post(f"{path}/predict", {**ROW, "track": True})
-    other = {"UP": "DOWN", "DOWN": "UP"}[told["prediction"]]
-    for _ in range(30):
-        await api.post(f"{path}/feedback", {**ROW, "label": other})
-    assert other == (await api.post(f"{path}/predict", ROW))["prediction"]
-    answer = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": other})
-    assert (told["prediction"], 1.0, 35) == (answer["prediction"], answer["loss"], answer["rows"])
-
-
 async def test_pending_lists_what_waits_for_its_label(api):
     """Prediction, version and expiry of each, in pages; what has got its label is not there any more."""
     path = await api.learnt()
@@ -318,21 +292,6 @@ async def test_the_metrics_of_a_regression(api):
     assert ERRORS <= set(found["fading"])
     assert {"last_value": {"mse": 4.0, "mae": 2.0}} == found["baselines"]
     assert [10, 20] == [point["row"] for point in found["history"]]
-
-
-async def test_the_accuracy_is_that_of_the_answers(api):
-    """One minus the mean of the losses that feedback answered, where it did; predict takes no part in it."""
-    path = await api.new(algorithm="rls")
-    losses = []
-    for row in range(30):
-        await api.post(f"{path}/predict", {"features": features(row)})
-        label = "UP" if features(row)["a"] > 0 else "DOWN"
-        losses.append((await api.post(f"{path}/feedback", {"features": features(row), "label": label}))["loss"])
-    overall = (await api.get(f"{path}/metrics"))["overall"]
-    scored = [loss for loss in losses if loss is not None]
-    assert (30 - len(scored), 30) == (overall["unscored"], len(losses))
-    assert math.isclose(1 - sum(scored) / len(scored), overall["accuracy"])
-    assert 30 == (await api.get(path))["metrics"]["rows"]
 
 
 async def test_weights_are_the_linear_model(api):

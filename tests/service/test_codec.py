@@ -39,6 +39,10 @@ FEATURES = parse_features(
         Configure(
             {"watch": {"error_rate": {"delta": 0.1, "batch_size": 50}}, "missing": None, "tags": {}}, ("k:four",)
         ),
+        Challenge("a", {"algorithm": "rls", "params": {}}, 8, ("k:1",)),
+        Withdraw("a"),
+        Promote("b"),
+        Promote("b", (), False),
     ],
 )
 def test_a_segment_comes_back_as_it_was(segment):
@@ -92,6 +96,7 @@ def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
     assert [b"", b""] == [codec.decode_answer(blob).feature_state for _, blob in found]
 
 
+INTERVALS = ((-0.5, 2.0), (-1.0, 3.0), None, None, None)
 SERVED = [
     ServedPrediction("UP", (("UP", 0.75), (0, 0.25)), ("UP", 0)),
     ServedPrediction(None, None, (None, None)),
@@ -100,15 +105,21 @@ SERVED = [
     ServedPrediction("UP", (("UP", 1.0),)),
     ServedPrediction("UP", (("UP", 1.0),), ("UP", "UP"), lags=()),
     ServedPrediction(1.5, None, (2.5,), None, (0.1, -0.0, 1e300)),
+    ServedPrediction(1.25, None, (0.5,), INTERVALS),
+    ServedPrediction(None),
+    ServedPrediction(
+        "UP", None, ("UP", 0), by="7.0", challengers=(ServedPrediction(0, ((0, 0.75),), None, None, (1.5,)),)
+    ),
+    ServedPrediction(0.5, challengers=(ServedPrediction(1.5, None, (None,), ((1.0, 2.0), None), by="3.1"),)),
 ]
 
 
 @pytest.mark.parametrize("served", SERVED)
 def test_what_was_served_comes_back_with_its_baselines(served):
-    """As a tracked prediction, and in the log with its label; labels keep their types."""
+    """As a tracked prediction, and in the log with its label: types of labels, intervals, what challengers said."""
     X = np.array([[1.0, np.nan]])
     kept = codec.decode_tracked(codec.encode_tracked("space", X, served, 7))
-    assert repr(served) == repr(kept.served)
+    assert (repr(served), 7) == (repr(kept.served), kept.version)
     assert X.tobytes() == kept.raw.tobytes()
     back = codec.decode(codec.encode(Rows("space", None, X, ["UP"], served=served, ids=("p:1",))))
     assert (repr(served), ("p:1",)) == (repr(back.served), back.ids)
@@ -144,39 +155,3 @@ def test_every_row_of_a_batch_has_a_record_of_its_own(p_true):
         ("i:a", Outcome(11, ["UP"], [0.0], True, shares[0], version=7)),
         ("i:c", Outcome(12, [None], [None], True, shares[1], version=7)),
     ] == [(identity, codec.decode_answer(blob)) for identity, blob in found]
-
-
-INTERVALS = ((-0.5, 2.0), (-1.0, 3.0), None, None, None)
-
-
-def test_a_served_prediction_comes_back_as_it_was():
-    """With the row that it was made for, tracked or fed back: probabilities, and the intervals that there were."""
-    for served in (
-        ServedPrediction(1.25, None, (0.5,), INTERVALS),
-        ServedPrediction("UP", (("UP", 0.75), (0, 0.25))),
-        ServedPrediction(None),
-        ServedPrediction(
-            "UP", None, ("UP", 0), by="7.0", challengers=(ServedPrediction(0, ((0, 0.75),), None, None, (1.5,)),)
-        ),
-        ServedPrediction(0.5, challengers=(ServedPrediction(1.5, None, (None,), ((1.0, 2.0), None), by="3.1"),)),
-    ):
-        rows = Rows("space", None, np.zeros((1, 2)), ["UP"], served=served, ids=("p:x",))
-        back = codec.decode(codec.encode(rows))
-        assert isinstance(back, Rows)
-        assert served == back.served
-        kept = codec.decode_tracked(codec.encode_tracked("space", np.ones((1, 2)), served, 7))
-        assert (served, 7) == (kept.served, kept.version)
-
-
-@pytest.mark.parametrize(
-    "segment",
-    [
-        Challenge("a", {"algorithm": "rls", "params": {}}, 8, ("k:1",)),
-        Withdraw("a"),
-        Promote("b"),
-        Promote("b", (), False),
-    ],
-)
-def test_challengers_survive_the_log(segment):
-    """Put, taken away, promoted."""
-    assert segment == codec.decode(codec.encode(segment))

@@ -288,13 +288,3 @@ async def test_rows_by_the_hundred_thousand(api):
     begin = length + said["parameters"]["binary_data_size"]
     assert data(answer.json())["probabilities"] == np.frombuffer(packed.content[begin:]).tolist()
     assert texts(*data(answer.json())["prediction"]) == packed.content[length:begin]
-
-
-async def test_requests_are_counted(api):
-    """Under their route, like those of every other."""
-    path = v2(await api.shared())
-    await api.post(f"{path}/infer", {"inputs": [matrix(1)]})
-    problem(await api.ask("POST", f"{path}/infer", json={}), 422)
-    shown = (await api.ask("GET", "/metrics")).text
-    for status in (200, 422):
-        assert f'onepass_requests_total{{method="POST",route="/v2/models/{{name}}/infer",status="{status}"}}' in shown

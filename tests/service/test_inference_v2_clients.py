@@ -92,16 +92,6 @@ def test_triton_is_told_what_is_wrong(client):
         client.get_model_metadata("nobody")
 
 
-def test_triton_tracks(iris, client):
-    """Its request id is what the label is sent with."""
-    tensor = triton.InferInput("features", [1, 4], "FP64")
-    tensor.set_data_from_numpy(np.array(ROWS[:1]))
-    found = client.infer("iris", [tensor], request_id="triton-1", parameters={"track": True})
-    assert "triton-1" == found.get_response()["parameters"]["prediction_id"]
-    label = {"prediction_id": "triton-1", "label": "setosa"}
-    assert 200 == iris.post("/models/iris/feedback", json=label).status_code
-
-
 @pytest.mark.parametrize(
     "more",
     [

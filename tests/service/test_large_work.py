@@ -18,19 +18,11 @@ OWN_THREADS = {
     ("service/runtime/threads.py", "in_thread_if_large", "asyncio.to_thread"),
     ("service/runtime/threads.py", "in_thread_if_long", "asyncio.to_thread"),
     ("service/runtime/threads.py", "call", "loop.run_in_executor"),  # the large bodies' own
-    (
-        "service/api/models/weights.py",
-        "_recovered",
-        "asyncio.to_thread",
-    ),  # always long: weights of a sparse model's names
+    ("service/api/models/weights.py", "_recovered", "asyncio.to_thread"),  # always long: of a sparse model's names
     ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
     ("service/api/models/effects.py", "show_effects", "asyncio.to_thread"),  # always long: up to 256 rows are explained
     ("service/api/models/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
-    (
-        "service/store/states/snapshots.py",
-        "read",
-        "asyncio.to_thread",
-    ),  # always a whole state
+    ("service/store/states/snapshots.py", "read", "asyncio.to_thread"),  # always a whole state
     ("service/store/states/states.py", "read", "asyncio.to_thread"),  # likewise
     ("service/api/http/keys.py", "run", "asyncio.to_thread"),  # a disk that does not answer
     ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops
@@ -97,29 +89,3 @@ def test_threads_are_entered_by_the_helper():
 def test_heavy_calls_are_given_to_the_helper():
     """A heavy function is handed over, not called; the exceptions are listed above, and what is listed is there."""
     assert GIVEN_TO_THREADS | SMALL == found(HEAVY)
-
-
-PLANTED = """
-class Endpoint:
-    async def plain(self, body, replica):
-        ask = json_body.decode(body, _row)
-        return ask, await in_thread_if_large(len(body), save.to_bytes, replica.model, body)
-
-    async def hidden(self, replica):
-        def inner():
-            return [save.to_bytes(self.replica.model, stamp) for stamp in asyncio.to_thread(print)]
-        return inner
-
-module = save.from_bytes(b"")
-"""
-
-
-def test_a_call_is_found_wherever_it_stands():
-    """In a method, in a function within one, in a comprehension, outside of all; not where it is handed over."""
-    heavy = {(within, called) for within, called in calls(PLANTED) if called in HEAVY | THREADS}
-    assert {
-        ("plain", "json_body.decode"),
-        ("inner", "save.to_bytes"),
-        ("inner", "asyncio.to_thread"),
-        ("", "save.from_bytes"),
-    } == heavy
