@@ -73,18 +73,6 @@ async def test_a_challenger_is_put_shown_and_taken_away(api):
     assert {} == await listed(api, path)
 
 
-async def test_a_challenger_learns_as_a_model_of_its_own_and_its_model_as_without_it(api):
-    """The same metrics to the last digit, in whatever pieces the rows come."""
-    path, alone, other = await api.new(), await api.new(), await api.new({**DFOP, **VIGO})
-    await put(api, path, "other", VIGO)
-    for start, rows in ((0, 1), (1, 40), (41, 159)):
-        for one in (path, alone, other):
-            await api.post(f"{one}/feedback/batch", turning(rows, start))
-    scores = [(await api.get(f"{one}/metrics"))["overall"] for one in (path, alone, other)]
-    (own,) = (await listed(api, path)).values()
-    assert scores == [scores[0], scores[0], own["metrics"]["overall"]]
-
-
 async def test_a_promotion_is_a_mark_and_rows_count_on(api):
     """The former model is "previous"; promoting it swaps the two; a retry under a key does not."""
     path = await api.learnt(rows=4)
@@ -184,31 +172,6 @@ async def test_a_copy_has_the_challengers_of_its_model_and_a_restore_brings_them
     await api.post(f"{path}/restore", {"version": kept})
     assert before == await listed(api, path)
     assert "rls" == (await api.get(path))["config"]["algorithm"]
-
-
-async def test_a_tracked_prediction_keeps_what_every_learner_said(api):
-    """Its label scores each of them by that, also after a promotion; who was not there then is not compared."""
-    path = await api.learnt(rows=6)
-    await put(api, path, "other", VIGO)
-    rows = {**columnar(20), "labels": ["UP", "DOWN"] * 10}
-    await api.post(f"{path}/feedback/batch", rows)
-    told = await api.post(f"{path}/predict", {"features": features(3), "track": True})
-    kept = await api.post(f"{path}/predict", {"features": features(4), "track": True})
-    own = (await listed(api, path))["other"]["metrics"]["overall"]["accuracy"]
-    await put(api, path, "late", {"algorithm": "rls"})
-    await api.post(f"{path}/challengers/other/promote", FORCE)
-    learnt = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
-    assert (told["prediction"], 27) == (learnt["prediction"], learnt["rows"])
-    assert float(told["prediction"] != "UP") == learnt["loss"]
-    found = await listed(api, path)
-    assert {"late": (1, 0), "previous": (27, 1)} == {
-        name: (one["rows"], one["difference"]["rows"]) for name, one in found.items()
-    }
-    right = (await api.get(f"{path}/metrics"))["overall"]["accuracy"] * 21 - own * 20
-    assert right == pytest.approx(round(right))
-    await api.ask("DELETE", f"{path}/challengers/previous")
-    await api.post(f"{path}/feedback", {"prediction_id": kept["prediction_id"], "label": "DOWN"})
-    assert [0] == [one["difference"]["rows"] for one in (await listed(api, path)).values()]
 
 
 async def test_the_drift_events_of_a_challenger_name_it(api):

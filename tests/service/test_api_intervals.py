@@ -146,16 +146,3 @@ async def test_a_tracked_row_is_covered_as_it_was_told(api):
     after = (await api.get(f"{path}/metrics"))["overall"]["coverage"]["0.9"]
     counted = ENOUGH - 19 + rows
     assert before * counted == pytest.approx(after * (counted + 1), abs=1e-9)
-
-
-async def test_a_reset_forgets_the_intervals_and_a_restore_brings_them_back(api):
-    """They are a part of the state."""
-    path = await taught(api)
-    asked = {**ROW, "interval": 0.9}
-    told = await api.post(f"{path}/predict", asked)
-    await api.post(f"{path}/snapshots", status=201)
-    await api.post(f"{path}/reset")
-    assert None is (await api.post(f"{path}/predict", asked))["interval"]
-    assert dict.fromkeys(LEVELS) == (await api.get(f"{path}/metrics"))["overall"]["coverage"]
-    await api.post(f"{path}/restore", {"version": told["version"]})
-    assert told["interval"] == (await api.post(f"{path}/predict", asked))["interval"]

@@ -26,32 +26,6 @@ async def taught(api, rows=ROWS, **changes):
     return path
 
 
-async def test_the_next_value_is_known_from_the_last_ones(api):
-    """The features in hand say nothing; every row of a batch is predicted as the next one."""
-    path = await taught(api)
-    _, ys = series(ROWS + 1)
-    said = await api.post(f"{path}/predict", {"features": {"x": 3.0}})
-    assert ys[ROWS] == pytest.approx(said["prediction"], abs=0.05)
-    batch = await api.post(f"{path}/predict/batch", {"columns": ["x"], "data": [[3.0], [3.0]]})
-    assert [said["prediction"]] * 2 == batch["predictions"]
-    assert 2 == (await api.get(path))["config"]["lags"]
-
-
-async def test_a_tracked_row_is_learned_as_it_was_predicted(api):
-    """Its label comes late, after other rows: it does what it does to a model that knew it in time."""
-    paths = [await taught(api) for _ in range(2)]
-    told, rows = [], ({"x": 3.0}, {"x": 5.0})
-    for path, late in zip(paths, (False, True), strict=True):
-        first = await api.post(f"{path}/predict", {"features": rows[0], "track": True})
-        labels = [{"prediction_id": first["prediction_id"], "label": 1.0}]
-        second = {"features": rows[1], "label": 2.0}
-        for body in [second, *labels] if late else [*labels, second]:
-            told.append(await api.post(f"{path}/feedback", body))
-    assert told[0]["prediction"] == told[3]["prediction"]
-    assert told[2]["prediction"] != told[1]["prediction"]  # it had other last rows
-    assert [82, 82] == [told[1]["rows"], told[3]["rows"]]
-
-
 async def test_replicas_hold_the_same_last_rows(start):
     """A row tracked at one, rows learned at the other one by one, its label at a third: all end with equal bytes.
 
@@ -67,18 +41,6 @@ async def test_replicas_hold_the_same_last_rows(start):
     assert first["prediction"] == told["prediction"]
     states = [await service.state(path) for service in (one, other, third, await start())]
     assert [states[0]] * 4 == states
-
-
-async def test_weights_and_contributions_name_the_lag_columns(api):
-    """What the series was made with is what is found; contributions sum up to the prediction."""
-    path = await taught(api)
-    names = "x,x (t-1),x (t-2),label (t-1)"
-    weights = (await api.get(f"{path}/weights", params={"names": names}))["weights"]["value"]
-    assert [0.0, 1.0, -1.0, 0.5] == pytest.approx([weights[name] for name in names.split(",")], abs=0.02)
-    said = await api.post(f"{path}/predict", {"features": {"x": 3.0}, "explain": True})
-    parts = said["explanation"]
-    assert {*names.split(","), "label (t-2)"} == {one["name"] for one in parts["features"]}
-    assert said["prediction"] == pytest.approx(parts["base"] + sum(one["contribution"] for one in parts["features"]))
 
 
 async def test_a_snapshot_and_a_copy_know_the_last_rows(api):

@@ -83,23 +83,6 @@ async def test_one_that_is_shown_to_be_better_needs_no_force(api):
     assert 200 == (await promote(api, path)).status_code
 
 
-async def test_with_class_costs_the_difference_is_a_cost(api):
-    """What the answers of both cost a row, one minus the other; other costs begin it anew."""
-    path = await api.new({"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "labels": [0, 1]})
-    await api.ask("PATCH", path, json={"class_costs": {"1": 5}})
-    await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "vigo"})
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 2))
-    labels = (X[:, 0] + rng.normal(size=300) > 1).astype(int).tolist()
-    await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": X.tolist(), "labels": labels})
-    (one,) = await listed(api, path)
-    own = (await api.get(f"{path}/metrics"))["overall"]["costs"]["mean"]
-    assert own - one["metrics"]["overall"]["costs"]["mean"] == pytest.approx(one["difference"]["mean"])
-    assert 300 == one["difference"]["rows"]
-    await api.ask("PATCH", path, json={"class_costs": {"1": 7}})
-    assert 0 == (await listed(api, path))[0]["difference"]["rows"]
-
-
 async def test_confidence_is_shared_among_challengers(api):
     """With k of them each interval has 1 - 0.05 / k, and is wider."""
     path = await contest(api, 60)

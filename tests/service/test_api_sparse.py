@@ -1,7 +1,5 @@
 """Sparse-DFOP over HTTP: rows of any names, in all forms, learned, explained, kept."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -101,17 +99,6 @@ async def test_an_explanation_names_the_names_of_the_row(api):
     problem(await api.ask("GET", f"{path}/effects"), 409)
 
 
-async def test_the_seed_and_the_kind_decide_the_projection(api):
-    """Another seed or kind predicts otherwise; the same ones the same, in another model."""
-    told = []
-    for change in ({}, {}, {"seed": 1}, {"params": {**SUMS["params"], "projection": "gaussian"}}):
-        path = await api.new(SUMS, **change)
-        await api.post(f"{path}/feedback/batch", lists(labels=[3, 1, 0, 0.5, 2]))
-        told.append((await api.post(f"{path}/predict", {"features": {"cheap": 2, "new": 1}}))["prediction"])
-    assert told[0] == told[1]
-    assert 3 == len({*told})
-
-
 async def test_predictions_survive_a_restart(start):
     """A second service on the same store predicts the same, from a snapshot and from the log."""
     first, second = await start(), await start()
@@ -157,13 +144,3 @@ async def test_a_large_body_is_read_in_a_thread(api):
     total = explained["base"] + sum(one["contribution"] for one in explained["features"])
     assert len(explained["features"]) == 20_000
     assert np.isclose(np.log(share / (1 - share)), total)
-
-
-async def test_the_documented_examples_work(api):
-    """Both sparse forms, for predict and for feedback."""
-    path, described = await api.new(SPAM), (await api.get("/openapi.json"))["paths"]
-    for route in ("feedback/batch", "predict/batch"):
-        content = described[f"/models/{{name}}/{route}"]["post"]["requestBody"]["content"]
-        example = content["application/json"]["examples"]["mail"]["value"]
-        await api.post(f"{path}/{route}", content=json.dumps(example), headers={"Content-Type": "application/json"})
-        await api.post(f"{path}/{route}", content=content["text/x-svmlight"]["example"], headers=SVM)

@@ -37,15 +37,3 @@ async def test_labels_that_come_late_are_scored_by_what_was_served(api):
     assert sum(right) / len(scored) == pytest.approx(found["overall"]["accuracy"])
     repeated = [["UP", *come[: known[row]]][-1] == label_of(row) for row in scored]
     assert sum(repeated) / len(scored) == pytest.approx(found["baselines"]["no_change"]["accuracy"])
-
-
-async def test_the_last_value_is_the_one_that_was_known(api):
-    """A regression's baseline does not know the labels that come between prediction and label."""
-    path = await api.new({"algorithm": "rls", "task": "regression", "features": ["a", "b"]}, watch=None)
-    await api.post(f"{path}/feedback", {"features": features(0), "label": 1})
-    tracked = await api.post(f"{path}/predict", {"features": features(1), "track": True})
-    await api.post(f"{path}/feedback", {"features": features(2), "label": 100})
-    await api.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": 3})
-    # row 2 was judged by 1, the tracked row by 1 too
-    expected = {"mse": (99**2 + 2**2) / 2, "mae": (99 + 2) / 2}
-    assert expected == pytest.approx((await api.get(f"{path}/metrics"))["baselines"]["last_value"])

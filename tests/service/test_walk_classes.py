@@ -46,16 +46,3 @@ async def test_ten_classes_by_themselves(api):
     assert counts[np.ix_(at, at)].sum() > 0.9 * counts[at].sum()
     assert 0.75 < window["accuracy"] < 0.95
     assert found["baselines"]["majority"]["accuracy"] < 0.2
-
-
-async def test_probabilities_over_ten_classes(api):
-    """A prediction has a probability of every class that was seen; none is 0 or 1, and together they are 1."""
-    model = await api.new({"algorithm": "vigo", "task": "classification"})
-    X, labels = digits()
-    body = {"columns": ["w", "x", "y", "z"], "data": X[:500], "labels": labels[:500]}
-    await api.post(f"{model}/feedback/batch", body)
-    found = await api.post(f"{model}/predict", {"features": dict(zip("wxyz", X[600], strict=True))})
-    shares = found["probabilities"]
-    assert set(labels[:500]) == set(shares)
-    assert 1.0 == pytest.approx(sum(shares.values()))
-    assert all(0.0 < share < 1.0 for share in shares.values())

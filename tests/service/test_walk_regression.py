@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 
 from tests.service.curl import curl, needs_curl
 
@@ -47,34 +46,3 @@ def test_a_regression_from_nothing_to_intervals_that_hold(url):
     assert metrics["overall"]["mse"] < metrics["baselines"]["last_value"]["mse"]
     assert abs(metrics["overall"]["bias"]) < 0.5
     assert 0.5 < metrics["overall"]["median_ae"] < 1.5  # of noise with deviations 1 and 2: 0.67 and 1.35
-
-
-def test_a_label_that_comes_late_counts_as_it_was_told(url):
-    """A tracked prediction of which the label lies outside its interval is one that did not hold."""
-    path = "/models/late"
-    curl(url, path, {"algorithm": "rls", "task": "regression", "features": ["t", "season"]}, "PUT")
-    X, y = stream()
-    body = {"columns": ["t", "season"], "data": X[:100].tolist(), "labels": y[:100].tolist()}
-    curl(url, f"{path}/feedback/batch", body)
-    row = {"features": {"t": 0.03, "season": 0.5}, "track": True, "interval": 0.9}
-    told = [curl(url, f"{path}/predict", row)[1] for _ in range(4)]
-    before = curl(url, f"{path}/metrics", method="GET")[1]["overall"]["coverage"]["0.9"]
-    for one in told:
-        late = {"prediction_id": one["prediction_id"], "label": one["interval"][1] + 50.0}
-        assert 200 == curl(url, f"{path}/feedback", late)[0]
-    after = curl(url, f"{path}/metrics", method="GET")[1]["overall"]["coverage"]["0.9"]
-    counted = 100 - 19
-    assert before * counted == pytest.approx(after * (counted + 4), abs=1e-9)
-
-
-def test_what_cannot_have_an_interval_says_so(url):
-    """A level beyond the bound, and a classification; the answer names the field and what is allowed."""
-    path = "/models/classes"
-    curl(url, path, {"algorithm": "dfop", "task": "classification", "features": ["t"], "labels": ["a", "b"]}, "PUT")
-    status, refused = curl(url, f"{path}/predict", {"features": {"t": 1.0}, "interval": 0.9})
-    assert (422, "interval") == (status, refused["errors"][0]["field"])
-    path = "/models/numbers"
-    curl(url, path, {"algorithm": "rls", "task": "regression", "features": ["t"]}, "PUT")
-    status, refused = curl(url, f"{path}/predict", {"features": {"t": 1.0}, "interval": 90})
-    assert (422, "interval") == (status, refused["errors"][0]["field"])
-    assert "0.99" in refused["errors"][0]["allowed"]
