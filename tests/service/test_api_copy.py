@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from service.store.keys import ModelKeys
-from service.store.states.copies import Origin
 from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -161,11 +160,3 @@ async def test_a_copy_is_bounded_by_what_states_may_hold(api, monkeypatch):
     problem(await api.ask("POST", f"{path}/copy", json={"name": "never"}), 503)
     monkeypatch.setattr(budget, "used", 0)
     problem(await api.ask("GET", "/models/never"), 404)
-
-
-async def test_where_a_copy_is_from_comes_back_from_its_bytes():
-    """A key may hold spaces, and there may be none."""
-    for key in ("", "a key  of mine", "é"):
-        origin = Origin("demo", "0f", 17, key)
-        assert origin == Origin.from_bytes(origin.to_bytes())
-    assert None is Origin.from_bytes(b"")

@@ -190,22 +190,3 @@ async def test_weights_of_experts_that_are_not_linear(api):
     assert "not a linear model" in problem(await api.ask("GET", f"{path}/weights"), 409)["detail"]
     told = await api.post(f"{path}/predict", {"features": row(1, NEW), "explain": True})
     assert {"UP", "DOWN"} == set(told["explanation"]["densities"]["classes"])
-
-
-async def test_weights_and_explanations_in_each_phase(api):
-    """In an overlap those of the old space; after it those of the new one."""
-    path = await steady(api)
-    body = {"features": row(1, OLD), "explain": True}
-    for begin in (False, True):
-        if begin:
-            await switch(api, path)
-        assert {"a", "b"} == set((await api.get(f"{path}/weights"))["weights"]["UP"])
-        told = await api.post(f"{path}/predict", body)
-        assert {"a", "b"} == {one["name"] for one in told["explanation"]["features"]}
-    await feed(api, path, range(20), UNION)
-    await switch(api, path, "complete")
-    await feed(api, path, range(5), NEW)
-    found = await api.get(f"{path}/weights")
-    told = await api.post(f"{path}/predict", {"features": row(1, NEW), "explain": True})
-    assert {"b", "c", "d"} == set(found["weights"]["UP"])
-    assert {"b", "c", "d"} == {one["name"] for one in told["explanation"]["features"]}

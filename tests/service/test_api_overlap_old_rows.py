@@ -3,7 +3,7 @@
 import pytest
 
 from tests.service.api_fixtures import CSV, DFOP, NPY, npy
-from tests.service.switches import NEW, OLD, feed, label, labelled, overlapping, row, steady, switch, table
+from tests.service.switches import NEW, OLD, feed, label, labelled, row, steady, switch, table
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -58,16 +58,6 @@ async def test_batches_of_the_old_names(api):
     both = await api.post(f"{path}/feedback/batch", {**table(range(3)), "labels": truth[:3]})
     assert "mapped" not in both
     assert (21, 3) == await standing(api, path)
-
-
-async def test_a_tracked_row_of_the_old_names(api):
-    """Its label says so, too; one that was predicted with both sets teaches the mapping."""
-    path = await overlapping(api)
-    for names, mapped in ((OLD, False), (None, True)):
-        asked = {"features": row(3, names) if names else row(3), "track": True}
-        told = await api.post(f"{path}/predict", asked)
-        answer = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": "UP"})
-        assert mapped == answer.get("mapped", True)
 
 
 async def test_complete_needs_five_rows_or_force(api):

@@ -93,10 +93,12 @@ async def test_weights_and_explanations_after_a_change(api, mapping):
     path = await steady(api, {**DFOP, "algorithm": "rls"})
     await switch(api, path, {**BEGIN, "mapping": mapping})
     await feed(api, path, range(12), UNION)
-    assert "share" not in await api.get(f"{path}/weights")
+    before = await api.get(f"{path}/weights")
+    assert ({*OLD}, False) == ({*before["weights"]["UP"]}, "share" in before)
     await switch(api, path, "complete")
     await feed(api, path, range(12, 20), NEW)
     shown = await api.get(f"{path}/weights")
+    assert {*NEW} == {*shown["weights"]["UP"]}
     linear = ("recovered", "new") if mapping == "linear" else ("new",)
     experts = (await api.get(f"{path}/features"))["ensemble"]
     assert shown["share"] == pytest.approx(sum(one["weight"] for one in experts if one["expert"] in linear))
@@ -217,19 +219,8 @@ async def test_an_imported_state_that_does_not_fit(start, api):
     await switch(api, path, {"action": "begin", "features": [f"y{n}" for n in range(120)]})
     states.append(await api.state(path))
     await api.ask("DELETE", path)
-    head = {"Content-Type": "application/octet-stream"}
-    assert 201 == (await small.ask("PUT", f"{path}/state", content=states[0], headers=head)).status_code
-    problem(await small.ask("PUT", f"{path}/state", content=states[1], headers=head), 422, "features")
-
-
-async def test_complete_with_too_few_overlap_rows(api):
-    """It is done, with a warning: the new model is relied on."""
-    path = await steady(api)
-    await switch(api, path)
-    done = await switch(api, path, "complete")
-    assert ("ensemble", 0) == (done["phase"], done["overlap_rows"])
-    assert "0" in done["warning"]
-    assert await api.post(f"{path}/predict", {"features": row(1, NEW)})
+    await small.imports(path, states[0])
+    problem(await small.ask("PUT", f"{path}/state", content=states[1], headers=STATE), 422, "features")
 
 
 async def test_abort_goes_back(api):

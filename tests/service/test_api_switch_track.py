@@ -17,17 +17,18 @@ async def tracked(api, path, number, names):
 
 @pytest.mark.parametrize("config", [DFOP, FESL])
 async def test_a_client_that_only_tracks_teaches_the_mapping(api, config):
-    """Rows with every name count as overlap rows; those with the old names teach the old model."""
+    """Rows with every name count as overlap rows; those with the old names teach the old model, and say so."""
     path = await steady(api, config)
     await switch(api, path)
     for number in range(6):
         told, learn = await tracked(api, path, number, UNION)
         answer = await learn()
         assert told["prediction"] == answer["prediction"]
-        assert answer["learned"]
+        assert (True, False) == (answer["learned"], "mapped" in answer)
     assert 6 == (await api.get(f"{path}/features"))["overlap_rows"]
     _, learn = await tracked(api, path, 7, OLD)
-    assert (await learn())["learned"]
+    answer = await learn()
+    assert (True, False) == (answer["learned"], answer["mapped"])
     assert 6 == (await api.get(f"{path}/features"))["overlap_rows"]
 
 

@@ -102,13 +102,6 @@ def test_a_step_names_the_mapping():
         assert expected == changes.switch(model, anything, "begin", ["c"], asked).mapping
 
 
-def test_a_bare_name_that_is_kept_stands_for_its_declaration():
-    """A category by its name; one that is new is a number."""
-    day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
-    found = changes.switch(made(["a", day]), anything, "begin", ["day", "x"], None)
-    assert [day, "x"] == [feature.to_json() for feature in found.features]
-
-
 def test_nothing_is_asked_for_before_the_fields_are_right():
     """Fields before phases: 422 where both are wrong; and the limit is asked with both spaces."""
     model = made()
