@@ -9,7 +9,6 @@ from core.model import LastDrift, Summary
 from service.api.models import model_list
 from service.runtime import lists
 from service.store import summaries
-from service.store.catalog import Listed
 from service.store.summaries import StoredSummary, SummaryWrite
 from tests.service.api_fixtures import columnar, problem
 
@@ -251,20 +250,3 @@ async def test_the_key_of_the_worst_increases_with_the_ratio_of_errors():
     assert -0.5 == place(score=0.0, baseline=0.0)
     assert place(score=2.0) == place(task="classification", score=0.5, baseline=0.75)
     assert lists.LAST == place(rows=29)
-
-
-async def test_a_table_in_order_is_the_sorted_list():
-    """Against a plain sort, from every place in it."""
-    table = lists.SummaryTable(0.0)
-    rows = [3, None, 0, 3, 7, 3, None, 1]
-    listed = [
-        Listed(f"m{at}", "inc", StoredSummary(0, 0, Summary("x", "regression", count, None, None, "steady")))
-        for at, count in enumerate(rows)
-    ]
-    table.add(listed[:3])
-    table.add(listed[3:])
-    places = sorted((lists.key("rows", model.summary), model.name) for model in listed)
-    for at, place in enumerate(places):
-        indices, keys = table.after("rows", lists.ListPosition(*place))
-        following = [(key, table.models[index].name) for index, key in zip(indices, keys, strict=True)]
-        assert places[at + 1 :] == following

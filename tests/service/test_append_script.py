@@ -339,16 +339,6 @@ async def test_a_store_without_memory_writes_nothing(model):
     assert 2 == (await model.append(one("b"), SegmentIn(b"x"))).made
 
 
-async def test_lost_scripts_are_sent_again(model):
-    """A restarted server knows no scripts; the calls of a pipeline that failed so are repeated, each once."""
-    await model.append(one("a"))
-    await model.connection.ask(("SCRIPT", "FLUSH"))
-    (appended,) = await model.log.append([model.asks(one("b"))])
-    assert (2, [True]) == (appended.made, await model.log.record_answers([model.answered([("a", 1, b"told")])]))
-    assert [b"told", None] == [s.answer for s in await model.log.lookup("m", INCARNATION, ["a", "b"])]
-    assert (2, 2, 2, 0, 0) == await model.shape()
-
-
 async def test_what_fails_for_one_model_does_not_concern_another(model):
     """One pipeline, three models: one is broken, one is not there, one goes on."""
     await Catalog(model.connection).create("broken", INCARNATION, b"{}")

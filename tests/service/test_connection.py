@@ -321,36 +321,22 @@ async def test_options_in_the_url_change_no_behaviour(server):
 
 async def test_a_user_and_a_database_are_those_of_the_url(server):
     """Also on the connection that carries rows: what it appends is read in that database, and nobody else gets in."""
-    admin = Connection(server.url, 5)
-    await admin.ask(("FLUSHALL",), ("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
-    mine = Connection(f"unix://app:secret@{server.socket}?db=1", 5)
-    try:
-        await mine.ask(("FLUSHDB",))
-        await Catalog(mine).create("m", INCARNATION, b"{}")
-        (answer,) = await Log(mine).append([Model(mine).asks()])
-        assert ("ok", 1) == (answer.code, answer.made)
-        assert [Head(INCARNATION, 1, answer.head_uid)] == await Log(mine).heads(["m"])
-        assert [0] == await admin.ask(("EXISTS", ModelKeys("m", INCARNATION).log))
-        stranger = Connection(f"unix://app:wrong@{server.socket}?db=1", 5)
-        (refused,) = await Log(stranger).append([Model(stranger).asks()])
-        assert isinstance(refused, StoreDown)
-        assert "credentials" in refused.detail
-        await stranger.close()
-    finally:
-        await mine.ask(("FLUSHDB",))
-        await admin.ask(("ACL", "DELUSER", "app"))
-        await mine.close()
-        await admin.close()
+    url = f"unix://app:{{}}@{server.socket}?db=1"
+    async with connected(server.url) as admin:
+        await admin.ask(("FLUSHALL",), ("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
+        async with connected(url.format("secret")) as mine, connected(url.format("wrong")) as stranger:
+            await Catalog(mine).create("m", INCARNATION, b"{}")
+            (answer,) = await Log(mine).append([Model(mine).asks()])
+            assert ("ok", 1) == (answer.code, answer.made)
+            assert [Head(INCARNATION, 1, answer.head_uid)] == await Log(mine).heads(["m"])
+            assert [0] == await admin.ask(("EXISTS", ModelKeys("m", INCARNATION).log))
+            (refused,) = await Log(stranger).append([Model(stranger).asks()])
+            assert (StoreDown, True) == (type(refused), "credentials" in refused.detail)
+        await admin.ask(("FLUSHALL",), ("ACL", "DELUSER", "app"))
 
 
 async def test_no_calls_are_answered_at_once() -> None:
     """Nothing is sent where there is nothing to ask: waiting for its answer would end in a timeout."""
-    async with counting(hangs_up=False) as fake:
-        connection = Connection(fake.url, 600.0)
-        try:
-            async with asyncio.timeout(30):
-                assert [] == await connection.run([])
-                assert [] == await connection.ask()
-        finally:
-            await connection.close()
+    async with counting(hangs_up=False) as fake, connected(fake.url, 600.0) as connection, asyncio.timeout(30):
+        assert ([], []) == (await connection.run([]), await connection.ask())
         assert [] == fake.got

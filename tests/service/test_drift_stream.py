@@ -109,19 +109,6 @@ async def test_a_stream_resumes_at_whichever_replica(watched, start):
                 assert expected[-1:] == await again.values(1)
 
 
-async def test_more_than_a_page_is_caught_up_with(watched, monkeypatch):
-    """However much was missed, while more comes."""
-    monkeypatch.setattr(event_stream, "PAGE", 3)
-    path = await watched.new()
-    async with listening(watched) as client:
-        begin = client.start.id
-    expected = await raise_alarms(watched, path, 10)
-    await settled(watched, path)
-    async with listening(watched, last=begin) as client:
-        expected += await raise_alarms(watched, path, 10)
-        assert expected == await client.values(20)
-
-
 async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
     """A gap says after which event, how many are missing, and which one is the first; it is not told twice."""
     monkeypatch.setattr("service.app.KEPT", 4)
@@ -139,20 +126,6 @@ async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
         assert values[4:] == [frame.value for frame in kept]
     async with listening(small, last=gap.id) as client:
         assert values[4:] == await client.values(4)
-
-
-async def test_a_reader_that_was_away_too_long_says_so(start, monkeypatch):
-    """What left the stream before this replica had read it is announced to its open streams."""
-    monkeypatch.setattr("service.app.KEPT", 4)
-    small = await start()
-    path = await small.new()
-    async with listening(small) as client:
-        await raise_alarms(small, path, 1)
-        first = await client.next()
-        values = await raise_alarms(small, path, 10)  # one batch: what is trimmed is gone before anybody reads
-        found = await client.next()
-        assert ("gap", 6, first.id) == (found.event, found.data["missed"], found.data["after"])
-        assert values[6:] == await client.values(4)
 
 
 async def test_a_stream_that_has_begun_anew_is_a_gap(watched):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from service.errors import StoreFull
 from service.store.catalog import Catalog
 from service.store.log.appends import RememberedIds, SeenId
 from service.store.pending import Pending, Track
@@ -106,11 +105,3 @@ async def test_a_cursor_of_something_else_is_refused(model, cursor):
     """It comes from a client."""
     with pytest.raises(ValueError):
         await Pending(model.connection).list("m", INCARNATION, 10, cursor)
-
-
-async def test_a_store_without_memory_keeps_nothing(model):
-    """And says so."""
-    await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
-    (outcome,) = await Pending(model.connection).track_many([track("a")])
-    assert isinstance(outcome, StoreFull)
-    assert (0, 0, 0, 0, 0) == await model.shape()

@@ -1,17 +1,16 @@
 """Summaries follow their models: with appends, by the writer, on eviction, on stop; lists load nothing."""
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 
 from service.errors import StoreDown
 from service.runtime.replicas import summaries
-from service.runtime.replicas.replica import SummaryState
 from service.store.keys import ModelKeys
 from service.store.summaries import decode
 from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem, running
 from tests.service.test_mended_bug import DEADLY_ROW, break_core
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -192,36 +191,17 @@ async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
     api = await start()
     path = await api.learnt(DFOP, rows=3)
     engine = api.engine
-    shown = await api.get(path)
+    known = await line(api, path)
     await engine.models.summaries.flush()
     engine.models._drop(name_of(path))
     await engine.models.summaries.turn()
     await engine.store.connection.ask(("HDEL", ModelKeys(name_of(path), "").meta, "summary"))
-    expected = {
-        "name": name_of(path),
-        "algorithm": "dfop",
-        "task": "classification",
-        "version": 3,
-        "rows": None,
-        "score": None,
-        "baseline": None,
-        "phase": "steady",
-        "updated": shown["updated"],
-        "drift": None,
-        "challengers": 0,
-        "ahead": 0,
-        "mean_cost": None,
-        "baseline_cost": None,
-        "paired_score": None,
-        "recent": [],
-    }
-    assert (expected, None) == (await line(api, path), engine.models.peek(name_of(path)))
+    unknown = {**known, "rows": None, "score": None, "baseline": None, "recent": []}
+    assert (unknown, None) == (await line(api, path), engine.models.peek(name_of(path)))
     await api.get(path)
     assert ("steady", 3) == await standing(api, path)
-    async with asyncio.timeout(WAIT_S):
-        while await stored(api, path) is None:
-            await asyncio.sleep(0.02)
-    assert (3, 3) == ((found := await stored(api, path)).version, found.figures.rows)
+    found = await until(lambda: stored(api, path))
+    assert (3, 3) == (found.version, found.figures.rows)
 
 
 async def test_a_model_out_of_service_is_listed_as_down_by_every_service(store_url):
@@ -308,24 +288,3 @@ async def test_what_could_not_be_written_is_written_later(start, monkeypatch):
     assert [names[2:], names[:1]] == sent[1:]
     await writer.flush()
     assert 3 == len(sent)
-
-
-async def test_once_per_ride(monkeypatch):
-    """A summary goes with an append when the model has moved, and not again before a second has passed."""
-    clock = [100.0]
-    loop = asyncio.get_running_loop()
-    monkeypatch.setattr(loop, "time", lambda: clock[0])
-    state = SummaryState()
-    model = SimpleNamespace(version=0, summary=state, awaits_publisher=False)
-    monkeypatch.setattr(summaries, "look", lambda model: model.version)
-    monkeypatch.setattr(summaries, "encode", lambda version: b"%d:5:" % version)
-    state.written = 0
-    found = []
-    for step in range(25):
-        clock[0] = 100.0 + step / 10
-        record = summaries.due(model, asyncio.get_running_loop().time())
-        found += [] if not record else [(step, model.version)]
-        if record:
-            state.settle(model.version, record)
-        model.version += 1
-    assert [(1, 1), (11, 11), (21, 21)] == found

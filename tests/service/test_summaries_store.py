@@ -5,14 +5,7 @@ from msgspec.structs import replace
 
 from core.model import LastDrift, Summary
 from service.store.catalog import Catalog
-from service.store.summaries import (
-    StoredSummary,
-    SummaryWrite,
-    decode,
-    down,
-    encode,
-    encode_first,
-)
+from service.store.summaries import StoredSummary, SummaryWrite, decode, down, encode, encode_first
 from tests.service.store_fixtures import INCARNATION, Model, one
 
 SUMMARY = Summary("rls", "regression", 3, 0.25, 1.5, "steady")
