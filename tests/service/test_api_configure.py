@@ -151,19 +151,6 @@ async def test_a_service_that_starts_later_knows_the_settings(api, start, snapsh
     assert await api.state(path) == await later.state(path)
 
 
-async def test_reset_keeps_and_restore_brings_back(api):
-    """The present settings after a reset; those of its version after a restore."""
-    path = await api.learnt()
-    first = (await api.get(path))["config"]
-    await api.post(f"{path}/snapshots", status=201)
-    present = (await patch(api, path, missing="mean", on_drift="reset", description="x"))["config"]
-    await api.post(f"{path}/reset")
-    assert present == (await api.get(path))["config"]
-    await api.post(f"{path}/restore", {"version": 3})
-    assert first == (await api.get(path))["config"]
-    assert 200 == (await api.ask("PUT", path, json=DFOP)).status_code
-
-
 async def test_rows_in_flight_on_two_services_go_on_through_changes(api, start):
     """Both learn while settings change at both: no row is refused, and the states are the same bytes."""
     path = await api.new(missing="zero")

@@ -79,16 +79,6 @@ async def test_put_with_another_body_is_409(api, change):
     assert before == await api.standing(path)
 
 
-async def test_delete_is_204_and_then_404(api):
-    """What is deleted is gone: every route of it says so."""
-    path = await api.learnt()
-    answer = await api.ask("DELETE", path)
-    assert (204, b"") == (answer.status_code, answer.content)
-    problem(await api.ask("DELETE", path), 404)
-    problem(await api.ask("GET", path), 404)
-    problem(await api.ask("POST", f"{path}/predict", json={"features": {"a": 1, "b": 2}}), 404)
-
-
 async def test_a_name_can_be_created_again_as_another_model(api):
     """A new incarnation at version 0; the old one's ids, snapshots and predictions are not its own."""
     path = await api.learnt()

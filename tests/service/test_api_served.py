@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.api_fixtures import CSV, DFOP, RLS, problem
+from tests.service.api_fixtures import CSV, DFOP, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = [{"a": at % 7, "b": at % 3} for at in range(300)]
@@ -63,16 +63,6 @@ async def test_nothing_and_strange_labels(api):
     await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": "UP", "served": [1]})
 
 
-async def test_numbers(api):
-    """Squared and absolute errors; a text is no number."""
-    path = await api.new(RLS)
-    for at in range(4):
-        await api.post(f"{path}/feedback", {"features": {"a": at, "b": 1}, "label": at, "served": at + 2})
-    found = await api.get(f"{path}/metrics")
-    assert {"mse": 4.0, "mae": 2.0} == found["baselines"]["served"] == found["window"]["baselines"]["served"]
-    await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": 1, "served": "2"})
-
-
 async def test_with_a_tracked_prediction(api):
     """It may come with the prediction or with the label, not with both; without track it has to wait for the label."""
     path = await api.new(DFOP, features=["a", "b"], labels=["DOWN", "UP"])
@@ -131,9 +121,10 @@ async def test_an_observer(api):
 
 
 async def test_an_observer_of_numbers_needs_them(api):
-    """A row that it cannot score is refused; otherwise errors are those of what was served."""
+    """A row that it cannot score is refused, as is a text; otherwise errors are those of what was served."""
     path = await api.new({"algorithm": "observer", "task": "regression", "features": ["a", "b"]})
     await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": 1})
+    await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": 1, "served": "2"})
     await api.post(f"{path}/feedback", {"features": ROWS[0], "label": 1, "served": 3})
     found = await api.get(f"{path}/metrics")
     assert 4.0 == found["overall"]["mse"] == found["baselines"]["served"]["mse"]
