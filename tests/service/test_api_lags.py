@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.api_fixtures import RLS, problem
+from tests.service.api_fixtures import RLS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,12 +53,3 @@ async def test_a_snapshot_and_a_copy_know_the_last_rows(api):
     assert expected == (await api.post("/models/lags-copy/predict", row))["prediction"]
     await api.post(f"{path}/reset")
     assert 0.0 == (await api.post(f"{path}/predict", row))["prediction"]
-
-
-async def test_what_cannot_be_is_refused_with_what_to_do(api):
-    """The number, sparse models, and changes of it."""
-    for body in ({**LAGS, "lags": 11}, {"algorithm": "sparse_dfop", "task": "regression", "lags": 1}):
-        problem(await api.ask("PUT", "/models/lags-bad", json=body), 422, "lags")
-    path = await taught(api, 5)
-    found = problem(await api.ask("PATCH", path, json={"lags": 3}), 422, "lags")
-    assert "create another model" in found["errors"][0]["problem"]

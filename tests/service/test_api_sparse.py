@@ -24,12 +24,6 @@ async def test_one_row_at_a_time(api):
     assert "sparse_dfop" in [entry["id"] for entry in (await api.get("/algorithms"))["algorithms"]]
 
 
-async def test_predict_before_anything_was_learned(api):
-    """No first row is needed to know the features: there are none."""
-    told = await api.post(f"{await api.new(SPAM)}/predict", {"features": {"a": 1}})
-    assert ("spam", {"spam": 0.5, "ham": 0.5}) == (told["prediction"], told["probabilities"])
-
-
 async def test_all_forms_say_the_same(api):
     """Row by row, as lists and as SVMlight: the same predictions, the same state, and the same again for predict."""
     paths = [await api.new(SPAM) for _ in range(3)]

@@ -124,15 +124,6 @@ async def test_a_large_object_is_read_in_the_thread(api):
     )
 
 
-async def test_a_state_that_would_be_too_large_is_refused_for_a_large_body(start):
-    """As for a small one."""
-    small = await start(model_limit_mb=1)
-    path = await small.new({"algorithm": "vigo", "task": "classification"}, features=None, labels=None)
-    names = [f"x{at}" for at in range(400)]
-    body = {"columns": names, "data": [[1.0] * 400] * 50, "labels": [*range(50)]}
-    await small.refuses(f"{path}/feedback/batch", 422, **large(body))
-
-
 # ------------------------------------------------------------------------------------------------ one at a time
 
 
