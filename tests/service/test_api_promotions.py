@@ -74,15 +74,6 @@ async def test_a_challenger_that_is_not_shown_to_be_better_is_promoted_by_force_
     assert "learner_rows" not in (await api.get(path))["info"]
 
 
-async def test_one_that_is_shown_to_be_better_needs_no_force(api):
-    """From 200 rows on, and an interval above 0."""
-    path = await contest(api, ASKED_ROWS_MIN + 20)
-    (one,) = await listed(api, path)
-    assert one["difference"]["rows"] >= ASKED_ROWS_MIN
-    assert one["difference"]["low"] > 0
-    assert 200 == (await promote(api, path)).status_code
-
-
 async def test_confidence_is_shared_among_challengers(api):
     """With k of them each interval has 1 - 0.05 / k, and is wider."""
     path = await contest(api, 60)
