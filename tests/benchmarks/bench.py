@@ -172,11 +172,10 @@ def core(rounds: int) -> Table:
     """One row of ten columns, by algorithm."""
     note = "CPU time of core.model.apply with one row, of one row of a block of 1000, and of a prediction"
     table = Table("One row in core", note)
-    with one_row.Checkout(ROOT) as here:
-        for case in one_row.CASES:
-            alone, block, asked = zip(*(here.measure(case) for _ in range(rounds)), strict=True)
-            more = f"in a block {median(block):.2f} us, predicted {median(asked):.1f} us"
-            table.rows.append(Row(case, alone, "us", target=LEARN_US.get(case), at_most=True, more=more))
+    for case in one_row.CASES:
+        alone, block, asked = zip(*one_row.measured(case, rounds), strict=True)
+        more = f"in a block {median(block):.2f} us, predicted {median(asked):.1f} us"
+        table.rows.append(Row(case, alone, "us", target=LEARN_US.get(case), at_most=True, more=more))
     return table
 
 

@@ -17,7 +17,7 @@ from tests.benchmarks import one_row
 from tests.benchmarks.harness import rows
 from tests.benchmarks.harness.environments import CAPYMOA, RIVER, Environment, Unavailable, answer_of
 from tests.benchmarks.harness.load import Asked, Generator
-from tests.benchmarks.harness.processes import OUT, ROOT, Process, Service
+from tests.benchmarks.harness.processes import OUT, Process, Service
 from tests.benchmarks.harness.report import Report, Row, Table, at, say
 
 WORKERS = Path(__file__).resolve().parent / "workers"
@@ -39,15 +39,15 @@ def in_process(names: list[str], rounds: int) -> Table:
     """Rows a second that are predicted and learned one by one, without a network; each peer in turns with Onepass."""
     note = "one row predicted, then learned; rows per second of CPU time; ratios are the peer's to ours beside it"
     table = Table("Peers in process", note)
-    with one_row.Checkout(ROOT) as here, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"
         path.write_text("[" + ",".join(body.decode() for body in rows.single(ROWS, 1)) + "]")
         for case in CORE:
-            alone, block, _ = zip(*(here.measure(case) for _ in range(rounds)), strict=True)
+            alone, block, _ = zip(*one_row.measured(case, rounds), strict=True)
             table.rows.append(Row(f"Onepass, {case}", [1e6 / each for each in alone], "rows/s"))
             table.rows.append(Row(f"Onepass, {case}, blocks", [1e6 / each for each in block], "rows/s"))
         for name in names:
-            _measured(table, name, lambda own: _learned(own, path, rounds, here))
+            _measured(table, name, lambda own: _learned(own, path, rounds))
     return table
 
 
@@ -61,13 +61,13 @@ def _measured(table: Table, name: str, measure: Callable[[str], Iterator[Row]]) 
         table.remarks.append(f"NOT MEASURED  {name}: {error}")
 
 
-def _learned(name: str, path: Path, rounds: int, here: one_row.Checkout) -> Iterator[Row]:
+def _learned(name: str, path: Path, rounds: int) -> Iterator[Row]:
     environment, found, beside = IN_PROCESS[name], [], []
     version = environment.ready()
     for _ in range(rounds):
         command = [str(environment.python), str(WORKERS / "rows.py"), name, str(path), "1"]
         found.append(json.loads(answer_of(command, WORKER_S_MAX).splitlines()[-1]))
-        beside.append(1e6 / here.measure(CORE[0])[0])
+        beside.append(1e6 / one_row.measured(CORE[0], 1)[0][0])
     for learner in found[0]:
         values = [each[learner] for each in found]
         ratios = [value / own for value, own in zip(values, beside, strict=True)]

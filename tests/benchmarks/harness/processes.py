@@ -151,8 +151,8 @@ class Service(Process):
         self.directory = Path(tempfile.mkdtemp(prefix="onepass-bench-"))
         given = {"api_keys": f"bench:{KEY}:read+learn+admin", "data_dir": str(self.directory), "log_level": "warning"}
         environment = {f"ONEPASS_{name.upper()}": value for name, value in {**given, **settings}.items()}
-        module = "service.client" if (checkout / "service/client").is_dir() else "service.cli"  # of an older checkout
-        super().__init__(["-m", module, "serve", "--host", "127.0.0.1", "--port", "PORT"], environment, checkout)
+        command = ["-m", "service.client", "serve", "--host", "127.0.0.1", "--port", "PORT"]
+        super().__init__(command, environment, checkout)
         if environment["ONEPASS_API_KEYS"]:
             self.headers = {"Authorization": f"Bearer {KEY}"}
 
