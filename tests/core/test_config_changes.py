@@ -4,7 +4,7 @@ import pytest
 
 from core.config import Config
 from core.config.changes import CHANGEABLE, changed, differences, fields_changed, interchangeable
-from core.problems import Invalid
+from tests.core.refusals import problems
 
 BODY = {
     "algorithm": "dfop",
@@ -17,9 +17,7 @@ CONFIG = Config.parse(BODY)
 
 def refused(asked, config=CONFIG):
     """The problems of a change, by field."""
-    with pytest.raises(Invalid) as found:
-        changed(config, asked)
-    return {problem.field: problem for problem in found.value.problems}
+    return {problem.field: problem for problem in problems(changed, config, asked)}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from core.contract import Spec
 from core.learners.boosting.algorithms import BOOSTING
 from core.learners.catalogue import ALGORITHMS, every, find
 from core.learners.neighbours import NEAREST
-from core.problems import Invalid
 from core.state.envelope import dump, load
 from tests.core.learners.passive_aggressive import ALGORITHMS as PASSIVE_AGGRESSIVE
 from tests.core.learners.streams import (
@@ -26,6 +25,7 @@ from tests.core.learners.streams import (
     stream,
     with_defaults,
 )
+from tests.core.refusals import problems
 
 WIDE, WIDE_ROWS = 300, 140
 LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
@@ -316,6 +316,4 @@ def test_algorithms_describe_themselves(algorithm):
 
 def test_an_unknown_algorithm_is_refused_with_the_known_ones():
     """The refusal lists every id."""
-    with pytest.raises(Invalid) as refused:
-        find("nonsense")
-    assert ("algorithm", "is not known", [*every()]) == refused.value.problems[0]
+    assert ("algorithm", "is not known", [*every()]) == problems(find, "nonsense")[0]

@@ -27,6 +27,7 @@ from core.model import Model, plans, read, save
 from core.model.apply import apply, apply_merged
 from core.model.challengers import TEST_EVERY
 from core.problems import Conflict, Invalid
+from tests.core.refusals import problems
 from tests.core.twin import Twin
 
 MODEL = {"algorithm": "rls", "task": "classification", "features": ["a", "b"], "on_drift": "reset"}
@@ -285,9 +286,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
         "params.none": {**DFOP, "params": {"none": 1}},
         "speed": {**DFOP, "speed": 1},
     }.items():
-        with pytest.raises(Invalid) as found:
-            plan("x", body, MOST)
-        assert field == found.value.problems[0].field
+        assert field == problems(plan, "x", body, MOST)[0].field
     with pytest.raises(Invalid, match="challenger"):
         plan("previous", DFOP, MOST)
     with pytest.raises(Invalid, match="vigo is not for a regression"):

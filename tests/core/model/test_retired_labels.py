@@ -9,6 +9,7 @@ from core.metrics.class_kernels import P_MIN
 from core.model import read, save
 from core.model.plans import plan_change
 from core.problems import Conflict, Invalid
+from tests.core.refusals import problems
 from tests.core.twin import Twin
 
 NAMES = ["a", "b", "c"]
@@ -228,9 +229,7 @@ def test_costs_do_not_make_a_retired_label_the_answer():
 )
 def test_a_label_that_is_none_is_refused(named, field):
     """By its place, with the labels of the model."""
-    with pytest.raises(Invalid) as refused:
-        plan_change(Model(rows=0).machine, {"retire_labels": named})
-    assert field == refused.value.problems[0].field
+    assert field == problems(plan_change, Model(rows=0).machine, {"retire_labels": named})[0].field
 
 
 def test_two_labels_have_to_be_left():

@@ -6,7 +6,8 @@ from core.config import Config
 from core.entry import Overlap, Rows, Switch
 from core.model import Model, save
 from core.model.plans import plan_switch
-from core.problems import Conflict, Invalid
+from core.problems import Conflict
+from tests.core.refusals import problems
 from tests.core.switching.switch_streams import SCHEMAS, SPACES, Driver
 
 
@@ -51,7 +52,5 @@ def test_a_model_without_features_has_nothing_to_change():
 def test_a_bad_space_is_named_by_field():
     """The service's check goes through the machine, which knows the features in force."""
     driver = Driver()
-    with pytest.raises(Invalid) as refused:
-        plan_switch(driver.machine, "begin", ["x", "x"])
-    assert "features[1]" == refused.value.problems[0].field
+    assert "features[1]" == problems(plan_switch, driver.machine, "begin", ["x", "x"])[0].field
     assert SCHEMAS[1].features == plan_switch(driver.machine, "begin", SPACES[1]).features
