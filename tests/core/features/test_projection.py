@@ -9,18 +9,10 @@ from scipy import stats
 
 from core.features.projection import Projection
 from core.numerics.rng import mix
+from tests.core.numerics.splitmix import GAMMA, MASK, word
 
-MASK = 2**64 - 1
-GAMMA = 0x9E3779B97F4A7C15
 NAMES = ["a", "b", "foobar", "größe", "1", "01", "a b", "x" * 200]
 kinds = pytest.mark.parametrize("kind", ["sign", "gaussian"])
-
-
-def slow_mix(z):
-    """SplitMix64's finaliser in whole numbers."""
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-    return z ^ (z >> 31)
 
 
 def slow_fnv(name):
@@ -31,10 +23,15 @@ def slow_fnv(name):
     return h
 
 
+def slow_stream(seed, name):
+    """Where the words of a name begin."""
+    return word(slow_fnv(name) ^ word(seed, 1))
+
+
 def slow_column(seed, name, d, kind):
     """One column of M, number by number."""
-    state = slow_mix(slow_fnv(name) ^ slow_mix((seed + GAMMA) & MASK))
-    words = [slow_mix((state + k * GAMMA) & MASK) for k in range(1, d + 2)]
+    state = slow_stream(seed, name)
+    words = [word(state, k) for k in range(1, d + 2)]
     if kind == "sign":
         entries = [1.0 if words[i // 64] >> (i % 64) & 1 else -1.0 for i in range(d)]
     else:
@@ -55,9 +52,7 @@ def project(M, rows):
 
 def test_the_hashes_have_their_published_values():
     """SplitMix64 of seed 0 and FNV-1a of its test suite, so that the oracle is the algorithm and not a relative."""
-    assert [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F] == [
-        slow_mix(k * GAMMA & MASK) for k in (1, 2, 3)
-    ]
+    assert [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F] == [word(0, k) for k in (1, 2, 3)]
     expected = {"": 0xCBF29CE484222325, "a": 0xAF63DC4C8601EC8C, "foobar": 0x85944171F73967E8}
     assert expected == {name: slow_fnv(name) for name in expected}
     assert 0xE220A8397B1DCDAF == int(mix(np.uint64(GAMMA)))
@@ -65,8 +60,7 @@ def test_the_hashes_have_their_published_values():
 
 def test_the_streams_of_known_names():
     """A change of these numbers makes every stored model of sparse rows read another M."""
-    expected = [slow_mix(slow_fnv(name) ^ slow_mix((7 + GAMMA) & MASK)) for name in NAMES]
-    assert expected == Projection(7, 100, "sign").states(NAMES).tolist()
+    assert [slow_stream(7, name) for name in NAMES] == Projection(7, 100, "sign").states(NAMES).tolist()
     assert [0x223510DE0DD4615F, 0x1BE10B3F4FAF470F] == Projection(0, 100, "sign").states(["a", "foobar"]).tolist()
 
 

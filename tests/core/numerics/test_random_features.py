@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.numerics.random_features import RandomFeatures, to_features
+from tests.core.numerics.splitmix import word
 
 
 def test_random_features_estimate_the_kernel():
@@ -19,16 +20,9 @@ def test_random_features_estimate_the_kernel():
 
 def test_random_features_are_drawn_as_they_are_written_down():
     """The first draws of a seed, by integers and the formulas alone; another seed gives others."""
-    mask, gamma = 2**64 - 1, 0x9E3779B97F4A7C15
-
-    def mix(z):
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
-        z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
-        return z ^ z >> 31
 
     def uniform(seed, k):
-        start = mix(seed + gamma & mask) ^ 0x52616E646F6D4678
-        return ((mix(start + k * gamma & mask) >> 11) + 0.5) * 2.0**-53
+        return ((word(word(seed, 1) ^ 0x52616E646F6D4678, k) >> 11) + 0.5) * 2.0**-53
 
     features = RandomFeatures(7, 2, 3)
     assert_allclose([2 * np.pi * uniform(7, k) for k in (1, 2, 3)], features.phases, rtol=1e-15)

@@ -4,26 +4,20 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from core.numerics.rng import uniform
+from tests.core.numerics.splitmix import mix, word
 
 
-def oracle(seed, row, word):
+def oracle(seed, row, purpose):
     """The equation with Python's integers."""
-    mask = 2**64 - 1
-
-    def mix(z):
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        return z ^ (z >> 31)
-
-    return (mix(mix(mix((seed + 0x9E3779B97F4A7C15) & mask) ^ row) ^ word) >> 11) * 2.0**-53
+    return (mix(mix(word(seed, 1) ^ row) ^ purpose) >> 11) * 2.0**-53
 
 
 def test_draws_are_those_of_the_equation():
     """Seeds and rows at both ends of their ranges; the purpose's word as it stands in hexadecimal."""
-    word = 0xD366D6A2B43BAD96
+    purpose = 0xD366D6A2B43BAD96
     for seed in (0, 1, 2**53 - 1):
         for row in (0, 1, 10**15):
-            assert oracle(seed, row, word) == uniform(seed, row, 1, "test")[0]
+            assert oracle(seed, row, purpose) == uniform(seed, row, 1, "test")[0]
 
 
 def test_a_block_of_draws_is_its_rows():
