@@ -9,6 +9,9 @@ import pytest
 
 from core.metrics.class_kernels import BRIER, CONFIDENCE, FACTS, LOSS, P_TRUE, SCORE, facts_of
 
+SPANS = [(10, 0.9), (37, 0.999999), (2000, 0.99)]
+"""Windows and fading factors other than the defaults."""
+
 
 class Row(NamedTuple):
     """One row of a classifier; NaN where there were no probabilities."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from core.metrics import ClassificationMetrics, RegressionMetrics, classification_batch, regression_batch
 from core.metrics.class_kernels import AS_NOW, GONE, NOTHING, P_TRUE
 from tests.core.metrics.prequential_oracle import (
+    SPANS,
     assert_close,
     bits,
     class_report,
@@ -24,21 +25,24 @@ from tests.core.metrics.prequential_oracle import (
 )
 
 
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("n", [0, 1, 2, 15, 17, 999, 1000, 1001, 2300])
-def test_classification_is_what_the_full_list_gives(n, K):
-    """All three spans and both baselines agree with a recomputation from all rows, by the definitions."""
+@pytest.mark.parametrize(
+    ("n", "K", "window", "factor"),
+    [
+        *((n, K, 1000, 0.999) for K in (2, 3) for n in (0, 1, 2, 15, 17, 999, 1000, 1001, 2300)),
+        *((n, 3, *spans) for spans in SPANS for n in (5, 10, 999, 1001, 2300)),
+    ],
+)
+def test_classification_is_what_the_full_list_gives(n, K, window, factor):
+    """All three spans and both baselines agree with a recomputation from all rows; blocks and rows have equal bits."""
     arrays = random_classes(n, K)
-    report = fed(ClassificationMetrics(), arrays, [7, 1, 300], K).report()
+    metrics = fed(ClassificationMetrics(window, factor), arrays, [7, 1, 300], K)
+    report = metrics.report()
     found = flat(report)
-    for name, span in class_report(rows_of(*arrays), K).items():
+    for name, span in class_report(rows_of(*arrays), K, window, factor).items():
         assert_close(span, found[name])
-    assert (n, 1000, min(n, 1000), 0.999) == (
-        report["rows"],
-        report["window"]["size"],
-        report["window"]["rows"],
-        report["fading"]["factor"],
-    )
+    size, rows, *_ = report["window"].values()
+    assert (n, window, min(n, window), factor) == (report["rows"], size, rows, report["fading"]["factor"])
+    assert bits(metrics) == bits(fed(ClassificationMetrics(window, factor), arrays, [], K))
 
 
 @settings(max_examples=60)

@@ -136,7 +136,7 @@ def test_coverage_is_what_was_asked_for_also_after_changes():
     assert (sums[500:] - sums[:-500]).min() >= 0.82 * 500
 
 
-def test_a_tracked_row_is_covered_as_it_wreturned_bounds():
+def test_a_tracked_row_is_covered_as_it_was_told():
     """By the intervals that it was served with; one that was served with none does not count; the others as ever."""
     predicted, truth = stream(300)
     wide, narrow = ((-1e9, 1e9),) * 5, ((-1e-9, 1e-9),) * 5

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from core.metrics import ClassificationMetrics, RegressionMetrics, regression_batch
 from core.metrics.regression import AS_NOW, NOTHING
 from tests.core.metrics.prequential_oracle import (
+    SPANS,
     assert_close,
     bits,
     fading,
@@ -25,17 +26,24 @@ WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e150, -1e200, 5e-324, 1e-160
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | WILD
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 17, 1000, 1001, 2300])
-def test_regression_is_what_the_full_list_gives(n):
+@pytest.mark.parametrize(
+    ("n", "window", "factor"),
+    [
+        *((n, 1000, 0.999) for n in (0, 1, 2, 17, 1000, 1001, 2300)),
+        *((n, *spans) for spans in SPANS for n in (5, 10, 999, 1001, 2300)),
+    ],
+)
+def test_regression_is_what_the_full_list_gives(n, window, factor):
     """All three spans and the baseline agree with a recomputation from all rows."""
     predicted, truth = random_numbers(n)
     rows = [
         (p - t, t, None if i == 0 else truth[i - 1] - t) for i, (p, t) in enumerate(zip(predicted, truth, strict=True))
     ]
-    metrics = fed(RegressionMetrics(), (predicted, truth), [7, 1, 300])
+    metrics = fed(RegressionMetrics(window, factor), (predicted, truth), [7, 1, 300])
     report = metrics.report()
     report["overall"]["baselines"] = report["baselines"]
-    spans = {"overall": (rows, [1] * n), "window": (rows[-1000:], [1] * min(n, 1000)), "fading": (rows, fading(n))}
+    last = rows[-window:]
+    spans = {"overall": (rows, [1] * n), "window": (last, [1] * len(last)), "fading": (rows, fading(n, factor))}
     for name, (span, weights) in spans.items():
         last, paired = report[name]["baselines"]["last_value"], report["paired"][name]
         beside = {f"last_{score}": last[score] for score in last} | {f"paired_{score}": paired[score] for score in last}
@@ -44,6 +52,8 @@ def test_regression_is_what_the_full_list_gives(n):
         assert paired["rows"] == pytest.approx(scored, abs=6e-4)
     assert (n, report["overall"]["mse"]) == (report["rows"], metrics.headline()["score"])
     assert report["baselines"]["last_value"]["mse"] == metrics.headline()["baseline"]
+    middle = np.median(np.abs(predicted - truth)[-window:]) if n else None
+    assert middle == report["window"]["median_ae"]
 
 
 def test_the_baseline_is_judged_by_what_it_said_then():

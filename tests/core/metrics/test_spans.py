@@ -10,52 +10,13 @@ from core.metrics import ClassificationMetrics, RegressionMetrics, prequential
 from core.metrics.intervals import RING, Intervals
 from core.model import Model, read
 from tests.core.metrics.prequential_oracle import (
-    assert_close,
+    SPANS,
     bits,
-    class_report,
     fading,
     fed,
-    flat,
     random_classes,
     random_numbers,
-    reg_scores,
-    rows_of,
 )
-
-SPANS = [(10, 0.9), (37, 0.999999), (2000, 0.99)]
-
-
-@pytest.mark.parametrize(("window", "factor"), SPANS)
-@pytest.mark.parametrize("n", [5, 10, 999, 1001, 2300])
-def test_classes_are_scored_over_any_window(window, factor, n):
-    """All three spans agree with the full list; blocks and rows leave the same bits."""
-    arrays = random_classes(n)
-    metrics = fed(ClassificationMetrics(window, factor), arrays, [7, 1, 300], 3)
-    report = metrics.report()
-    found = flat(report)
-    for name, span in class_report(rows_of(*arrays), 3, window, factor).items():
-        assert_close(span, found[name])
-    assert (window, min(n, window), factor) == (
-        report["window"]["size"],
-        report["window"]["rows"],
-        report["fading"]["factor"],
-    )
-    assert bits(metrics) == bits(fed(ClassificationMetrics(window, factor), arrays, [], 3))
-
-
-@pytest.mark.parametrize(("window", "factor"), SPANS)
-@pytest.mark.parametrize("n", [5, 10, 999, 1001, 2300])
-def test_numbers_are_scored_over_any_window(window, factor, n):
-    """All three spans of a regression agree with the full list."""
-    predicted, truth = random_numbers(n)
-    last = [None, *truth]
-    rows = [(p - t, t, None if i == 0 else last[i] - t) for i, (p, t) in enumerate(zip(predicted, truth, strict=True))]
-    report = fed(RegressionMetrics(window, factor), (predicted, truth), [7, 1]).report()
-    spans = {"window": (rows[-window:], [1] * min(n, window)), "fading": (rows, fading(n, factor))}
-    for name, (span, weights) in spans.items():
-        expected = reg_scores(span, weights)
-        assert_close({score: expected[score] for score in ("mse", "mae", "r2", "bias")}, report[name])
-    assert np.median(np.abs(predicted - truth)[-window:]) == report["window"]["median_ae"]
 
 
 @pytest.mark.parametrize(("window", "factor"), SPANS)
