@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 import core.learners.dfop.blocks
 from core.config import Config
 from core.contract import Spec
-from core.entry import Entry, MergedRows, Rows
+from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm import kernels
-from core.model import Model, save
-from core.model.apply import apply, apply_merged
+from core.model import Model
+from core.model.apply import apply
 from tests.core.learners.dfop.test_dfop import batch_solution, exciting, flat, with_bias
 from tests.core.learners.dfop.test_dfop import build as build_dfop
 from tests.core.learners.streams import D, build, state, stream
@@ -168,42 +168,10 @@ def test_heavier_rows_of_a_class_make_it_more_probable():
         assert shares[1] > shares[0] + 0.15, algorithm.id
 
 
-def machine(**more):
-    return Model.first(
-        Config.parse({"algorithm": "dfop", "task": "classification", "features": [*"abcd"], "labels": [0, 1], **more})
-    )
-
-
-def test_a_machine_learns_weights_row_by_row():
-    """In one block, in segments of one entry beside rows without weights, and in merged entries: the same state."""
-    rng = np.random.default_rng(7)
-    X, y, weights = rng.normal(size=(30, 4)), rng.integers(0, 2, 30).tolist(), rng.uniform(0.5, 2.0, 30)
-    block, segments, merged = machine(), machine(), machine()
-    space = block.prediction_schema.id
-
-    def rows(part, weighted=True):
-        return Rows(space, None, X[part], y[part], weights=weights[part] if weighted else None)
-
-    for model in (block, segments, merged):
-        apply(model, Entry(1, 0, (rows(slice(0, 10), False),)))
-    apply(block, Entry(2, 0, (rows(slice(10, 30)),)))
-    apply(segments, Entry(2, 0, tuple(rows(slice(at, at + 1)) for at in range(10, 30))))
-    whole = MergedRows(rows(slice(10, 30)), 2, [0] * 20, [*range(1, 21)])
-    assert 20 == apply_merged(merged, whole, 0)[0]
-    assert save.to_bytes(block) == save.to_bytes(segments) == save.to_bytes(merged)
-    mixed, apart = machine(), machine()
-    apply(mixed, Entry(1, 0, (rows(slice(0, 10), False), rows(slice(10, 20)), rows(slice(20, 30), False))))
-    for at, weighted in ((0, False), (10, True), (20, False)):
-        apply(apart, Entry(1, 0, (rows(slice(at, at + 10), weighted),)))
-    assert save.to_bytes(mixed) == save.to_bytes(apart)
-
-
 def test_weights_do_not_enter_the_metrics():
     """A wrong row of weight 1000 is one wrong row."""
-    model = machine()
-    space = model.prediction_schema.id
-    apply(
-        model, Entry(1, 0, (Rows(space, None, np.ones((4, 4)), [0, 0, 0, 1], weights=np.array([1.0, 1.0, 1.0, 1e3])),))
-    )
-    overall = model.own.metrics.report()["overall"]
-    assert 0.75 == overall["accuracy"]
+    model = Model.first(Config.parse({"algorithm": "dfop", "task": "classification", "features": [*"abcd"]}))
+    weights = np.array([1.0, 1.0, 1.0, 1e3])
+    rows = Rows(model.prediction_schema.id, None, np.ones((4, 4)), ["a", "a", "a", "b"], weights=weights)
+    apply(model, Entry(1, 0, (rows,)))
+    assert 2 / 3 == model.own.metrics.report()["overall"]["accuracy"]

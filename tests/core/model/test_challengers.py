@@ -10,8 +10,6 @@ from core.config import Config
 from core.entry import (
     Challenge,
     Configure,
-    Entry,
-    MergedRows,
     Overlap,
     Promote,
     Reset,
@@ -24,7 +22,6 @@ from core.entry import (
 from core.features import Schema, parse_features
 from core.features.feature_space import union
 from core.model import Model, plans, read, save
-from core.model.apply import apply, apply_merged
 from core.model.challengers import TEST_EVERY
 from core.problems import Conflict, Invalid
 from tests.core.refusals import problems
@@ -92,50 +89,17 @@ def test_a_challenger_learns_as_a_model_would(body):
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
-def test_rows_one_by_one_in_blocks_and_merged_are_the_same_bits(kind):
-    """A promotion that comes by itself comes at the same row, however the rows are cut."""
+def test_a_promotion_comes_by_itself(kind):
+    """When one of them is better, after a number of rows that tests end at; another one is left as it is."""
     body, (X, y) = PRICES if kind == "regression" else MODEL, rotating(ROWS, kind == "regression")
-    body = {**body, "on_drift": "report"}
-    found = []
-    for size in (1, 37, ROWS):
-        model, version = Model.first(Config.parse(body)), 2
-        apply(model, Entry(1, 1, (plans.plan_challenge(model, "dfop", {**DFOP, "promote": "auto"}, MOST)[0],)))
-        apply(model, Entry(2, 2, (plans.plan_challenge(model, "slow", {"algorithm": "fesl_s"}, MOST)[0],)))
-        schema, said = model.feedback_schema, []
-        for start in range(0, ROWS, size):
-            rows = Rows(schema.id, None, X[start : start + size], y[start : start + size])
-            version += 1
-            (learned,) = apply(model, Entry(version, 5, (rows,)))
-            said += learned.predictions
-        arrays = numbers(model.own), [numbers(one.parts) for one in model.challengers.values()]
-        reports = [one.difference.report() for one in model.challengers.values()]
-        found.append((said, arrays, reports, read.metrics_report(model)["marks"], [*model.challengers]))
-    assert found[0] == found[1] == found[2]
-    (promotion,) = [mark for mark in found[0][3] if mark["kind"] == "promotion"]
+    model = Twin({**body, "on_drift": "report"})
+    challenge(model, "dfop", {**DFOP, "promote": "auto"})
+    challenge(model, "slow", {"algorithm": "fesl_s"})
+    model.learn(X, y)
+    (promotion,) = [mark for mark in read.metrics_report(model.machine)["marks"] if mark["kind"] == "promotion"]
     assert 0 == promotion["row"] % TEST_EVERY
     assert ("dfop", "dfop", "auto") == (promotion["challenger"], promotion["algorithm"], promotion["by"])
-    assert ["slow", "previous"] == found[0][4]
-
-
-def test_merged_entries_are_the_entries_one_by_one():
-    """Events of model and challengers come in the order of their rows, whatever a replica reads together."""
-    X, y = stream(1200, classes="uvv")
-    one, merged = Model.first(Config.parse({**MODEL, "on_drift": "report"})), None
-    apply(one, Entry(1, 1, (Rows(one.own.switching.now.feedback_schema.id, None, X[:2], ["u", "v"]),)))
-    for name, body in {"a": {**DFOP, "promote": "auto"}, "b": {"algorithm": "dynamic_odm"}}.items():
-        apply(one, Entry(one.rows, 1, (plans.plan_challenge(one, name, body, MOST)[0],)))
-    merged, _ = save.from_bytes(save.to_bytes(one))
-    cuts = range(10, 1210, 10)
-    for version, stop in enumerate(cuts, 3):
-        part = slice(stop - 10, stop)
-        apply(
-            one, Entry(version, 7 * version, (Rows(one.own.switching.now.feedback_schema.id, None, X[part], y[part]),))
-        )
-    rows = Rows(merged.feedback_schema.id, None, X, y)
-    joined = MergedRows(rows, 3, [7 * version for version in range(3, 3 + len(cuts))], [*cuts])
-    assert len(cuts) == apply_merged(merged, joined, 0)[0]
-    assert save.to_bytes(one) == save.to_bytes(merged)
-    assert {None, "a", "b", "previous"} >= {drift.challenger for drift in one.outbox.after((0, 0, 0))} > {None}
+    assert ["slow", "previous"] == [*model.machine.challengers]
 
 
 def test_a_promotion_goes_on_with_rows_events_and_marks():

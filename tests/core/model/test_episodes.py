@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.entry import Entry, MergedRows, Reset, Restore, Rows
+from core.entry import Entry, Reset, Restore
 from core.model import Model, save
-from core.model.apply import apply, apply_merged
+from core.model.apply import apply
 from tests.core.model.test_drift_response import ROWS, alarms, learn, stream
 
 TEST = {"batch_size": 40, "delta": 0.2}
-actions = pytest.mark.parametrize("action", ["report", "reset", "forget"])
 tasks = pytest.mark.parametrize("task", ["classification", "regression"])
 
 
@@ -75,25 +74,6 @@ def test_the_cool_down_holds_back_what_acts_and_no_event():
     assert not held_back[0]
     assert {(True, "report"), (False, "reset")} == {(event.held_back, event.action) for event in found}
     assert len(counted) == held_back.count(False)
-
-
-@actions
-@tasks
-def test_a_merged_replay_gives_the_same_bits(task, action):
-    """Entries one by one, or as many as go together: each alarm with the version and time of its own entry."""
-    X, y = stream(task)
-    single, merged = (machine(task, action, episode_rows=60, cooldown_rows=150) for _ in range(2))
-    known = 100 if task == "classification" else 1  # a class that is new is not merged
-    for model in (single, merged):
-        learn(model, X[:known], y[:known], range(known))
-    learn(single, X[known:], y[known:], range(ROWS - known), version=known)
-    rows = Rows(merged.prediction_schema.id, None, X[known:], y[known:])
-    times = [1_000 * version for version in range(known + 1, ROWS + 1)]
-    stop, _ = apply_merged(merged, MergedRows(rows, known + 1, times, range(1, ROWS - known + 1)), 0)
-    assert ROWS - known == stop
-    assert alarms(single)
-    assert save.to_bytes(single) == save.to_bytes(merged)
-    assert all(event.time_ms == 1_000 * event.version == 1_000 * event.row for event in alarms(merged))
 
 
 @pytest.mark.parametrize("segment", ["reset", "restore"])

@@ -104,18 +104,6 @@ def test_labels_in_steady_state_come_late(labels):
     assert expected[1] == pytest.approx(window["baselines"]["no_change"]["accuracy"])
 
 
-def test_an_unscored_row_has_no_loss():
-    """Neither 0 nor 1, and no probability."""
-    stream = Delayed(2)
-    stream.predict(0)
-    stream.predict(1)
-    outcome = stream.label(0)
-    assert [None] == outcome.predictions
-    assert {None} == {*outcome.losses}
-    assert np.isnan(outcome.p_true).all()
-    assert 1 == read.metrics_report(stream.machine)["unscored"]
-
-
 def test_numbers_come_late():
     """The last value is the one that was known when the row was predicted; none was before the first."""
     config = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None}

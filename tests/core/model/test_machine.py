@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from core.config import Config
-from core.entry import Entry, Outcome, Reset, Restore, Rows, ServedPrediction
+from core.entry import Entry, Outcome, Reset, Restore, Rows
 from core.features import Schema
 from core.model import Model, save
 from core.model.apply import apply
@@ -49,43 +47,15 @@ def segment(schema, X, y, **more):
     return Rows(schema.id, None, np.ascontiguousarray(X), y, **more)
 
 
-def entries(schema, X, y, cuts, together):
-    """The rows cut into segments at ``cuts``; ``together`` segments make an entry."""
-    ends = sorted({*cuts, len(X)} - {0})
-    starts = [0, *ends[:-1]]
-    segments = [segment(schema, X[i:j], y[i:j]) for i, j in zip(starts, ends, strict=True)]
-    groups = [segments[i : i + together] for i in range(0, len(segments), together)]
-    return [Entry(at + 1, 1_000 * at, tuple(group)) for at, group in enumerate(groups)]
-
-
-def learn(model, X, y, cuts=(), together=1):
-    return [apply(model, entry) for entry in entries(model.prediction_schema, X, y, cuts, together)]
-
-
-def told_and_lost(outcomes):
-    """Predictions and losses of all rows, in order; None where nothing could be said."""
-    learned = [outcome for applied in outcomes for outcome in applied]
-    return [p for o in learned for p in o.predictions], [loss for o in learned for loss in o.losses]
-
-
-@every_kind
-@settings(max_examples=8)
-@given(cuts=st.sets(st.integers(1, ROWS - 1)), together=st.integers(1, 5))
-def test_how_a_stream_is_cut_does_not_matter(kind, cuts, together):
-    """Rows one by one, in segments of any size, several to an entry: same answers, same learner, same metrics."""
-    X, y = stream(kind)
-    single, cut = machine(kind), machine(kind)
-    one_by_one = learn(single, X, y, range(ROWS))
-    assert told_and_lost(one_by_one) == told_and_lost(learn(cut, X, y, cuts, together))
-    assert save.to_bytes(single) == save.to_bytes(cut)
-    assert ROWS == cut.rows
+def learn(model, X, y):
+    return apply(model, Entry(1, 0, (segment(model.prediction_schema, X, y),)))
 
 
 def test_a_new_class_in_the_middle_of_a_block_is_tested_without_itself():
     """Its first row cannot be predicted right; before the first class nothing is said, and nothing is scored."""
     model = machine(KINDS[0])
     X = np.random.default_rng(1).normal(size=(5, D))
-    ((outcome,),) = learn(model, X, ["u", "u", "v", "v", "w"])
+    (outcome,) = learn(model, X, ["u", "u", "v", "v", "w"])
     assert [None, "u", "u"] == outcome.predictions[:3]
     assert [None, 0.0, 1.0] == outcome.losses[:3]
     assert "w" not in outcome.predictions
@@ -185,40 +155,6 @@ def test_restore_takes_over_a_state(kind):
     assert save.to_bytes(source) == save.to_bytes(target)
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], KINDS[4]], ids=["classification", "regression"])
-def test_a_tracked_row_is_scored_by_what_was_told(kind):
-    """The learner learns the row as any other; answer, loss and metrics are those of what the client had heard."""
-    X, y = stream(kind, 6)
-    plain, tracked = machine(kind), machine(kind)
-    for model in (plain, tracked):
-        learn(model, X[:5], y[:5])
-    if kind["task"] == "regression":
-        returned, label, loss = ServedPrediction(100.0), np.array([99.0]), 1.0
-    else:
-        returned, label, loss = ServedPrediction("elsewhere", (("elsewhere", 0.75), ("x", 0.25))), ["x"], 1.0
-    apply(plain, Entry(2, 0, (segment(plain.prediction_schema, X[5:], label),)))
-    (outcome,) = apply(tracked, Entry(2, 0, (segment(tracked.prediction_schema, X[5:], label, served=returned),)))
-    assert ([returned.prediction], [loss]) == (outcome.predictions, outcome.losses)
-    assert learner_bytes(plain) == learner_bytes(tracked)
-    assert plain.own.metrics.report() != tracked.own.metrics.report()
-
-
-def learner_bytes(model):
-    arrays, _ = model.pipeline.own.learner.to_arrays()
-    return {name: array.tobytes() for name, array in arrays.items()}
-
-
-def test_a_tracked_answer_before_the_first_class_is_unscored():
-    """What was returned was null: null is answered again, and there is no loss."""
-    model = machine(KINDS[0])
-    (outcome,) = apply(
-        model, Entry(1, 0, (segment(model.prediction_schema, np.ones((1, D)), [0], served=ServedPrediction(None)),))
-    )
-    assert [None] == outcome.predictions
-    assert {None} == {*outcome.losses}
-    assert (1, None) == (model.own.metrics.report()["unscored"], model.own.metrics.headline()["score"])
-
-
 @every_kind
 def test_rows_that_were_seen_are_skipped(kind):
     """A segment with a skip list is the segment without those rows, answers included."""
@@ -226,7 +162,7 @@ def test_rows_that_were_seen_are_skipped(kind):
     whole, skipping = machine(kind), machine(kind)
     keep = [0, 3, 4, 7]
     rest = [y[i] for i in keep] if kind["task"] == "classification" else y[keep]
-    ((expected,),) = learn(whole, X[keep], rest)
+    (expected,) = learn(whole, X[keep], rest)
     ids = tuple(f"i{i}" for i in range(8))
     (outcome,) = apply(skipping, Entry(1, 0, (segment(skipping.prediction_schema, X, y, ids=ids, skip=(1, 2, 5, 6)),)))
     assert (expected.predictions, expected.rows) == (outcome.predictions, outcome.rows)
@@ -240,23 +176,6 @@ def test_what_is_skipped_cannot_refuse_the_rest():
     late = segment(model.prediction_schema, np.ones((2, D)), ["0", 1], ids=("old", "new"), skip=(0,))
     (outcome,) = apply(model, Entry(2, 0, (late,)))
     assert (None, 3) == (outcome.refusal, model.rows)
-
-
-def test_discounts_go_row_by_row():
-    """A discount per row: the same in one block, in segments of one entry, and next to rows without any."""
-    kind, rng = KINDS[1], np.random.default_rng(3)
-    X, y = stream(kind, 12)
-    discounts = rng.uniform(0.5, 1.0, 12)
-    block, rows = machine(kind), machine(kind)
-    for model in (block, rows):
-        learn(model, X[:4], y[:4])
-    apply(block, Entry(2, 0, (segment(block.prediction_schema, X[4:], y[4:], discounts=discounts[4:]),)))
-    singles = [
-        segment(rows.prediction_schema, X[i : i + 1], y[i : i + 1], discounts=discounts[i : i + 1])
-        for i in range(4, 12)
-    ]
-    apply(rows, Entry(2, 0, tuple(singles)))
-    assert save.to_bytes(block) == save.to_bytes(rows)
 
 
 def test_a_state_too_large_is_refused_before_it_is_built():

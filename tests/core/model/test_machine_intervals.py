@@ -53,18 +53,6 @@ def test_intervals_go_on_in_every_phase(algorithm):
     assert save.to_bytes(driver.machine) == save.to_bytes(driver.reborn().machine)
 
 
-@every_learner
-def test_blocks_have_the_intervals_of_their_rows(algorithm):
-    """Residuals, tails and coverage to round-off of the learner; bit for bit where its rows are."""
-    one, whole = Driver(algorithm, "regression"), Driver(algorithm, "regression")
-    for _ in range(300):
-        one.learn(1)
-    whole.learn(300)
-    assert one.machine.own.answers.intervals.levels.tolist() == whole.machine.own.answers.intervals.levels.tolist()
-    if one.machine.own.switching.now.row_exact:
-        assert save.to_bytes(one.machine) == save.to_bytes(whole.machine)
-
-
 def test_a_drift_that_resets_the_learner_leaves_the_residuals():
     """Intervals are of what is said, whoever says it; they widen by what the new learner's first rows show."""
     config = {"watch": {"error_rate": {"batch_size": 40}}, "on_drift": "reset"}

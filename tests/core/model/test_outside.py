@@ -7,7 +7,7 @@ from core.config import Config
 from core.entry import Challenge, Configure, Entry, Promote, Reset, Rows, ServedPrediction, Switch
 from core.features import Feature
 from core.metrics.outside import COMPARED_MIN
-from core.model import Model, read, save
+from core.model import Model, read
 from core.model.apply import apply
 from core.problems import Conflict
 
@@ -33,21 +33,6 @@ def teach(model, part, labels, served, cut=N, **more):
         rows = Rows(model.feedback_schema.id, None, X_part[at], labels[part][at], outside=served[part][at], **more)
         found += apply(model, Entry(start + 1, 1000, (rows,)))
     return found
-
-
-@pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize("algorithm", ["dfop", "observer"])
-def test_any_cut_and_any_save_give_the_same(algorithm, task):
-    """Entries of one row, of seven, all at once, saved in between."""
-    labels, served = (LABELS, SERVED) if task == "classification" else (NUMBERS, SERVED_NUMBERS)
-    states = []
-    for cut in (1, 7, N):
-        model = new(algorithm, task)
-        teach(model, slice(0, 400), labels, served, cut)
-        model, _ = save.from_bytes(save.to_bytes(model))
-        teach(model, slice(400, N), labels, served, cut)
-        states.append(save.to_bytes(model))
-    assert states[0] == states[1] == states[2]
 
 
 def test_the_baseline_is_the_share_of_right_labels():

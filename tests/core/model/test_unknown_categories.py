@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.entry import Entry, MergedRows, Reset, Rows, Switch
+from core.entry import Entry, Reset, Rows, Switch
 from core.features import parse_features
 from core.features.columns import OTHER
 from core.model import Model, read, save
-from core.model.apply import apply, apply_merged
+from core.model.apply import apply
 from core.state import envelope
 
 BODY = {
@@ -34,16 +34,6 @@ def test_learned_rows_are_counted_and_predictions_are_not():
     apply(machine, Entry(1, 0, (rows(machine),)))
     read.predict(machine.own, RAW)
     assert {"day": 2} == read.unknown_categories(machine) == read.info(machine)["unknown"]
-
-
-def test_a_block_counts_what_its_rows_do():
-    """One entry, an entry for each row, and entries that were merged leave the same bytes."""
-    one, each, merged = model(), model(), model()
-    for at in range(5):
-        apply(each, Entry(at + 1, 0, (rows(each, slice(at, at + 1)),)))
-    apply(one, Entry(1, 0, tuple(rows(one, slice(at, at + 1)) for at in range(5))))
-    apply_merged(merged, MergedRows(rows(merged), 1, [0] * 5, [1, 2, 3, 4, 5]), 0)
-    assert save.to_bytes(one) == save.to_bytes(each) == save.to_bytes(merged)
 
 
 def test_the_counts_are_saved_and_reset():

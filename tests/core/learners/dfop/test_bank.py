@@ -188,17 +188,6 @@ def test_auto_is_the_default_and_numbers_are_not_a_bank():
     assert '"auto"' in str(problems(DFOP.complete, {"forgetting_rate": "automatic"})[0].allowed)
 
 
-def test_the_budget_sees_every_member():
-    """state_bytes of a bank of 1000 columns is that of its members, known before anything is built."""
-    entry = find("dfop")
-
-    def size(dimension, **params):
-        return entry.state_bytes(Spec("regression", dimension, entry.complete(params)), 0)
-
-    assert_allclose(7 * size(999, forgetting_rate=0.01), size(999), rtol=1e-3)
-    assert_allclose(10 * (size(10, forgetting_rate=0.01) - 1000), size(10) - 1000, rtol=0.1)
-
-
 def test_members_that_disagree_are_refused():
     """Shares that are none, a negative loss, or members of different rows raise and change nothing."""
     X, y = exciting(50)

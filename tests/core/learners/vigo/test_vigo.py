@@ -116,22 +116,6 @@ def test_the_paper_s_building_step_ends_for_all_at_once():
     assert 3.0 == learner.state.stats[1, ROWS]
 
 
-@pytest.mark.parametrize("cuts", [(1,), (100, 399, 400, 401), tuple(range(1, 1200, 7))])
-def test_alarms_do_not_depend_on_how_a_stream_is_cut(cuts):
-    """The same rows alarm, with the same numbers, whatever blocks they come in; rows count within their block."""
-    X, y = drifting(rows=1200, classes=2, rare=0.5, seed=2)
-    once, cut = (built("vigod", 3, 2, batch_size=50, reset_on="both") for _ in range(2))
-    once.learn(X, y)
-    expected = once.take_alarms()
-    found, begin = [], 0
-    for end in (*cuts, len(y)):
-        cut.learn(X[begin:end], y[begin:end])
-        found += [alarm._replace(row=alarm.row + begin) for alarm in cut.take_alarms()]
-        begin = end
-    assert expected == found
-    assert expected
-
-
 def test_alarms_are_given_once():
     """Taking clears them, and so does the next block: they are no part of the state."""
     X, y = drifting(rows=1200, classes=2, rare=0.5, seed=2)
