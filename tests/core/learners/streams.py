@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 
 from core.contract import Spec
 from core.learners.algorithm import expanded
+from core.learners.catalogue import find
 from core.state.envelope import dump
 from tests.core.state.hostile import hostile
 
@@ -41,6 +42,15 @@ def stream(algorithm, task, classes, rows=ROWS, seed=0, drift=True):
 
 def build(algorithm, task, **params):
     return algorithm.build(Spec(task, D, algorithm.complete(params), seed=7))
+
+
+def learner_of(name, dimension, classes=0, task="classification", seed=0, ranges=(), **params):
+    """One of the catalogue that knows these classes and has learned nothing."""
+    algorithm = find(name)
+    learner = algorithm.build(Spec(task, dimension, algorithm.complete(params), seed, ranges))
+    for _ in range(classes if task == "classification" else 0):
+        learner.add_class()
+    return learner
 
 
 def with_defaults(algorithm, **values):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.learners.calibration import CALIBRATION, CURVATURE, SLOPE, classify_rows, fresh_calibration
+from core.learners.calibration import CALIBRATION, SLOPE, classify_rows, fresh_calibration
 from core.state.layout import Layout
 
 LAYOUT = Layout({"slope": CALIBRATION})
@@ -110,8 +110,3 @@ def test_an_impossible_calibration_is_refused(bad):
     """Another form, another type or values out of range."""
     with pytest.raises(ValueError):
         LAYOUT.read({"slope": bad})
-
-
-def test_the_places_of_the_calibration():
-    """Slope first, curvature second: what a saved state relies on."""
-    assert (0, 1) == (SLOPE, CURVATURE)

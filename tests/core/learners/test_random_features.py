@@ -6,16 +6,13 @@ import pytest
 from core.contract import Spec
 from core.learners.catalogue import find
 from core.learners.expanded import CHUNK_ROWS
-from tests.core.learners.streams import state
+from tests.core.learners.streams import learner_of, state
 
 ROWS = 2 * CHUNK_ROWS + 300
 
 
 def built(algorithm, task="classification", classes=2, d=2, **params):
-    learner = find(algorithm).build(Spec(task, d, find(algorithm).complete(params), seed=7))
-    for _ in range(classes):
-        learner.add_class()
-    return learner
+    return learner_of(algorithm, d, classes, task, seed=7, **params)
 
 
 def ring(rows=ROWS, d=2):

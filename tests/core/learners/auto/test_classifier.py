@@ -11,16 +11,14 @@ from core.learners.auto.experts import PRODUCTS, RANDOM, expert_spec, recipes
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.catalogue import find
 from tests.core.learners.auto.mixture_oracle import Oracle
+from tests.core.learners.streams import learner_of
 
 AUTO = find("auto")
 LABELS = [*mixing.LABEL_EXPERTS]
 
 
 def learner(dimension=3, classes=2, **params):
-    built = AUTO.build(Spec("classification", dimension, AUTO.complete(params), seed=3))
-    for _ in range(classes):
-        built.add_class()
-    return built
+    return learner_of("auto", dimension, classes, seed=3, **params)
 
 
 def ring(rows, seed=0, columns=3):

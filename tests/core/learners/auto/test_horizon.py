@@ -4,21 +4,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.contract import Spec
 from core.learners.auto.horizon import AGE, BEGIN, BLOCK, LIFE, RECENT, ROWS, SHARE, USUAL, YOUNG, Horizon, mix_teams
 from core.learners.catalogue import find
 from core.learners.learner import NO_VALUE, NONE_GIVEN
-from tests.core.learners.streams import state
+from tests.core.learners.streams import learner_of, state
 
 AUTO = find("auto")
 TURN = 2 * BEGIN
 
 
 def learner(dimension=4, classes=2, task="classification"):
-    built = AUTO.build(Spec(task, dimension, AUTO.complete({}), seed=3))
-    for _ in range(classes):
-        built.add_class()
-    return built
+    return learner_of("auto", dimension, classes, task, seed=3)
 
 
 def turning(rows, seed=0):

@@ -7,16 +7,13 @@ from numpy.testing import assert_array_equal
 from core.contract import Spec
 from core.learners.auto.resting import BEGIN, FIRST_REST, REST_ROWS, decide
 from core.learners.catalogue import find
-from tests.core.learners.streams import state
+from tests.core.learners.streams import learner_of, state
 
 AUTO = find("auto")
 
 
 def learner(task, dimension=3):
-    built = AUTO.build(Spec(task, dimension, AUTO.complete({}), seed=3))
-    for _ in range(2 if task == "classification" else 0):
-        built.add_class()
-    return built
+    return learner_of("auto", dimension, 2, task, seed=3)
 
 
 def stream(task, rows, seed=0):

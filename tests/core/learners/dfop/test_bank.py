@@ -12,16 +12,14 @@ from core.learners.catalogue import find
 from core.learners.dfop.learner import RATES, Dfop
 from core.problems import Invalid
 from tests.core.learners.dfop.test_dfop import exciting, labelled
+from tests.core.learners.streams import learner_of
 from tests.core.refusals import problems
 
 DFOP = find("dfop")
 
 
 def build(task="regression", d=3, classes=0, **params):
-    learner = DFOP.build(Spec(task, d, DFOP.complete(params)))
-    for _ in range(classes):
-        learner.add_class()
-    return learner
+    return learner_of("dfop", d, classes, task, **params)
 
 
 def scores_of(member, x):
@@ -155,18 +153,6 @@ def test_info_shows_the_weights():
     assert_allclose(1 / (bank.mixing @ RATES), info["effective_window"])
     assert 100 == info["rows"]
     assert 0.05 < info["noise_std"] < 0.3
-
-
-def test_weights_are_the_mixed_linear_model():
-    """For regression, predictions are those of the averaged weights, where they are not held."""
-    X, y = exciting(200)
-    bank = build()
-    bank.learn(X, y)
-    weights = bank.weights()
-    linear = X @ weights.coefficients[0] + weights.bias[0]
-    free = (y.min() < linear) & (linear < y.max())
-    assert free.sum() > 190
-    assert_allclose(linear[free], bank.predict(X).value[free], rtol=1e-9)
 
 
 def test_wide_banks_leave_out_rates_whose_window_is_a_few_rows():

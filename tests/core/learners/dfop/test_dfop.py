@@ -10,10 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import core.learners.dfop.blocks
 import core.learners.dfop.learner
-from core.contract import Spec
-from core.learners.calibration import SLOPE
 from core.learners.catalogue import find
 from core.learners.dfop.kernels import FORGOTTEN, NOISE, ROWS
+from tests.core.learners.streams import learner_of
 from tests.core.refusals import problems
 
 
@@ -26,12 +25,8 @@ def path(request, monkeypatch):
 
 
 def build(algorithm="dfop", task="regression", d=3, classes=0, **params):
-    entry = find(algorithm)
     given = params if algorithm == "rls" else {"forgetting_rate": 0.01, **params}
-    learner = entry.build(Spec(task, d, entry.complete(given)))
-    for _ in range(classes):
-        learner.add_class()
-    return learner
+    return learner_of(algorithm, d, classes, task, **given)
 
 
 def exciting(n, d=3, seed=0):
@@ -208,35 +203,6 @@ def test_the_column_of_an_unseen_class_has_a_closed_form():
     learner.learn(X, y)
     b = np.array([0.0, 0.0, 0.0, 1.0])
     assert_allclose(-(b - 0.99**300 / 10.0 * learner.Q[0] @ b), learner.W[0, -1], atol=1e-12)
-
-
-def test_two_classes_are_one_column():
-    """Class 0 is -1 and class 1 is +1: the coefficients mirror each other, and p = 1 / (1 + exp(-2 a score))."""
-    X, y = labelled(400, 2, (0, 1))
-    learner, regression = build(task="classification", classes=2), build()
-    learner.learn(X, y)
-    regression.learn(X, np.where(y == 1, 1.0, -1.0))
-    coefficients, bias = learner.weights()
-    assert_allclose(regression.weights().coefficients[0], coefficients[1], rtol=1e-12)
-    assert_array_equal(-coefficients[1], coefficients[0])
-    assert_array_equal(-bias[1], bias[0])
-    slope = learner.calibration[SLOPE]
-    expected = 1 / (1 + np.exp(-2 * slope * regression.predict(X).value))
-    assert_allclose(expected, learner.predict(X).probabilities[:, 1], rtol=1e-9, atol=2e-6)
-
-
-def test_before_the_second_class_nothing_is_uncertain():
-    """No class: -1 and no probabilities; one class: that class with probability one."""
-    X, _ = exciting(5)
-    learner = build(task="classification")
-    assert_array_equal(np.full(5, -1), learner.predict(X).value)
-    assert (5, 0) == learner.predict(X).probabilities.shape
-    assert (0, 3) == learner.weights().coefficients.shape
-    learner.add_class()
-    told = learner.learn(X, np.zeros(5, dtype=np.int64))
-    assert_array_equal(np.zeros(5), told.value)
-    assert_array_equal(np.ones((5, 1)), told.probabilities)
-    assert (1, 3) == learner.weights().coefficients.shape
 
 
 def test_a_tie_goes_to_the_first_class():

@@ -4,19 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.contract import Spec, Transferable, Weights
+from core.contract import Transferable, Weights
 from core.learners.calibration import PROBABILITY_MIN
-from core.learners.catalogue import find
+from tests.core.learners.streams import learner_of
 
 D = 3
 
 
 def learner(task="classification", classes=0, dimension=D, **params):
-    entry = find("fesl_c")
-    built = entry.build(Spec(task, dimension, entry.complete(params)))
-    for _ in range(classes):
-        built.add_class()
-    return built
+    return learner_of("fesl_c", dimension, classes, task, **params)
 
 
 def rows(classes, count=60, seed=0):

@@ -7,15 +7,13 @@ from numpy.testing import assert_allclose
 from core.contract import Spec
 from core.learners.catalogue import find
 from core.learners.ga2m.learner import active, cells, column_bins, pair_bins
+from tests.core.learners.streams import learner_of
 
 GA2M = find("ga2m")
 
 
 def learner(dimension, classes=2, **params):
-    built = GA2M.build(Spec("classification", dimension, GA2M.complete(params)))
-    for _ in range(classes):
-        built.add_class()
-    return built
+    return learner_of("ga2m", dimension, classes, **params)
 
 
 def oracle(Z, y, classes, weights, rate=0.2):
@@ -55,7 +53,7 @@ def test_it_adds_up_cells(classes):
 
 
 def regression(dimension):
-    return GA2M.build(Spec("regression", dimension, GA2M.complete({})))
+    return learner_of("ga2m", dimension, task="regression")
 
 
 def number_oracle(Z, y, weights):

@@ -4,18 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.contract import Spec
-from core.learners.catalogue import find
 from core.state.envelope import dump
 from tests.core.learners.odm.odm_oracle import Anytime, Candidate, Classes, MeanSquare, Paper
+from tests.core.learners.streams import learner_of
 
 
-def built(algorithm="dynamic_odm", d=4, classes=2, seed=0, **params):
-    entry = find(algorithm)
-    learner = entry.build(Spec("classification", d, entry.complete(params), seed))
-    for _ in range(classes):
-        learner.add_class()
-    return learner
+def built(algorithm="dynamic_odm", d=4, classes=2, **more):
+    return learner_of(algorithm, d, classes, **more)
 
 
 def stream(rows=300, d=4, seed=0, flip=None):

@@ -8,22 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import fdtrc
 from scipy.stats import multivariate_normal, multivariate_t
 
-from core.contract import Spec
 from core.learners.algorithm import CLASS_BOUND
 from core.learners.catalogue import find
 from core.learners.vigo.kernels import BETA, COUNT, HIGH, LOGDET, LOW, NU, SHARE
 from core.state.envelope import dump, load
+from tests.core.learners.streams import learner_of as built
 
 KINDS = ("vigo", "vigod", "vigow")
 VARIANTS = ("default", "paper")
-
-
-def built(kind, D, classes=0, ranges=(), **params):
-    entry = find(kind)
-    learner = entry.build(Spec("classification", D, entry.complete(params), 0, ranges))
-    for _ in range(classes):
-        learner.add_class()
-    return learner
 
 
 def covariance(learner, k):

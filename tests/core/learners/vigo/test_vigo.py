@@ -4,21 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.contract import Spec
 from core.learners.catalogue import find
 from core.learners.vigo.kernels import ROWS, STAGE
+from tests.core.learners.streams import learner_of as built
 from tests.core.learners.vigo.vigo_oracle import Paper, Repaired
 from tests.core.refusals import problems
 
 KINDS = ("vigo", "vigod", "vigow")
-
-
-def built(kind, D, classes=0, ranges=(), **params):
-    entry = find(kind)
-    learner = entry.build(Spec("classification", D, entry.complete(params), 0, ranges))
-    for _ in range(classes):
-        learner.add_class()
-    return learner
 
 
 def feed(learner, X, y, known=0):
