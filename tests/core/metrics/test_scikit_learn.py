@@ -43,21 +43,6 @@ def test_classes_are_scored_as_scikit_learn_does(rows):
         assert_allclose(theirs.confusion_matrix(y, said, sample_weight=w), found["confusion"]["counts"], atol=6e-4)
 
 
-def test_scores_are_those_of_scikit_learn(rows):
-    """Accuracy, balanced accuracy, kappa, log loss and Brier score, of two classes that of the second."""
-    for name, found, y, P, w in spans(rows):
-        said = P.argmax(axis=1)
-        shares = P[:, 1] if P.shape[1] == 2 else P
-        expected = {
-            "accuracy": theirs.accuracy_score(y, said, sample_weight=w),
-            "balanced_accuracy": theirs.balanced_accuracy_score(y, said, sample_weight=w),
-            "kappa": theirs.cohen_kappa_score(y, said, sample_weight=w),
-            "log_loss": theirs.log_loss(y, P, sample_weight=w),
-            "brier": theirs.brier_score_loss(y, shares, sample_weight=w),
-        }
-        assert expected == pytest.approx({score: found[score] for score in expected}), name
-
-
 def test_the_ranking_is_exact_to_its_bins(rows):
     """ROC AUC and average precision are scikit-learn's of the same scores in their bins, and close to those without."""
     if rows[1].shape[1] != 2:
