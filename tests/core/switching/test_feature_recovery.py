@@ -78,15 +78,3 @@ def test_where_nothing_vanished_all_is_copied(targets, kind):
     recovery.freeze()
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))
     assert recovery.error is None
-
-
-@pytest.mark.parametrize("kind", ["linear", "kernel"])
-def test_it_is_built_again_from_what_it_says_of_itself(kind):
-    """Description and arrays give the same recovery, bit for bit."""
-    X, _ = rows()
-    one = learned(kind)
-    described = one.describe()
-    other = KINDS[described["kind"]](NEW, described["targets"], described["paper"])
-    other.load_arrays(*load(dump(*one.to_arrays())))
-    assert_array_equal(one.recover(X), other.recover(X))
-    assert one.nbytes == other.nbytes

@@ -143,17 +143,6 @@ def test_a_frozen_mapping_recovers_as_before_and_is_saved(kind, paper):
     assert state(mapping) == state(restored)
 
 
-def test_carried_weights_predict_what_the_old_ones_predict_of_recovered_rows():
-    """M w1 and w1'(m1 - M'm2) on the bias."""
-    X2, X1 = rows(40)
-    mapping = mapping_of(LinearMapping, D2, D1)
-    mapping.learn(X2, X1)
-    weights = Weights(np.random.default_rng(1).normal(size=(3, D1)), np.array([0.5, 0.0, -1.0]))
-    carried = mapping.carry(weights)
-    expected = mapping.recover(X2) @ weights.coefficients.T + weights.bias
-    assert_allclose(expected, X2 @ carried.coefficients.T + carried.bias, rtol=1e-9)
-
-
 @every_kind
 def test_the_error_is_small_where_columns_can_be_recovered_and_one_where_they_cannot(kind):
     """Held out, in units of the columns' variance."""

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction
 from core.numerics.rng import uniform
-from core.state.envelope import dump, load
+from core.state.envelope import dump
 from core.switching.mixture import Mixture
 
 E, K, N = 3, 4, 80
@@ -120,28 +120,6 @@ def test_numbers_are_mixed_by_their_squared_errors():
         a = d * v.sum() / E + (1 - d) * v
         a /= a.sum()
     assert_allclose(a, one.weights, rtol=1e-9)
-
-
-@pytest.mark.parametrize("selects", [False, True])
-@pytest.mark.parametrize("horizon", [None, 50])
-@pytest.mark.parametrize("task", [told, numbers], ids=["classes", "numbers"])
-def test_a_block_is_its_rows_and_a_saved_mixture_goes_on(task, selects, horizon):
-    """Cut or saved in between: the same bits; and what predict says is what learning says, where nothing is drawn."""
-    predictions, y = task(np.random.default_rng(6), 2)
-    whole, single, restored = (mixture(2, selects, horizon) for _ in range(3))
-    expected = whole.learn(predictions, y)
-    for i in range(N):
-        if i == 30:
-            restored.load_arrays(*load(state(single)))
-        row, part = cut(predictions, slice(i, i + 1)), slice(i, i + 1)
-        before = single.predict(row)
-        said = single.learn(row, y[part])
-        if i >= 30:
-            restored.learn(row, y[part])
-        assert_array_equal(expected.value[part], said.value)
-        if not selects:
-            assert_array_equal(before.value, said.value)
-    assert state(whole) == state(single) == state(restored)
 
 
 def test_an_expert_alone_says_what_it_says():

@@ -65,19 +65,6 @@ def test_weights_of_wild_scales_are_numbers():
     assert all(np.isfinite(part).all() for part in model.weights())
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
-def test_the_state_comes_back_with_its_scale(scaling):
-    """Before and after the robust start, bit for bit."""
-    X, y = rows()
-    for count in (5, 100):
-        model, again = (model_of("dfop", "classification", scaling) for _ in range(2))
-        for label in (0, 1):
-            model.learn(X[label : label + 1], np.array([label]), new=True)
-        model.learn(model.absorb(X[2:count], y[2:count]), y[2:count], None)
-        again.load_arrays(*model.to_arrays())
-        assert_array_equal(model.predict(X).probabilities, again.predict(X).probabilities)
-
-
 def test_a_state_of_another_scaling_is_refused():
     """Parts that are too many or missing make no state."""
     scaled, plain = model_of("dfop", "regression", "robust"), model_of("dfop", "regression", "none")
