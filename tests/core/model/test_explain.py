@@ -1,7 +1,6 @@
 """Why a row is predicted as it is: checked against weights, against Shapley's definition, and against the answer."""
 
 import math
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from core.learners.catalogue import ALGORITHMS
 from core.model import Model, explain, read, save
 from core.model.apply import apply
 from tests.core.model.test_posterior import _X, CASES, N, taught
+from tests.core.numerics.test_shapley import by_definition, groups_of
 
 EXACT = {name for name in ALGORITHMS if not name.startswith(("auto", "vigo"))}
 
@@ -25,19 +25,6 @@ def score(model, X):
         return found.value
     q = found.probabilities[:, found.value[-1]]
     return np.log(q / (1.0 - q))
-
-
-def by_definition(values, x, m):
-    """The mean gain over all orders in which the columns of x (D,) take the place of m's."""
-    found = np.zeros(len(x))
-    orders = [*permutations(range(len(x)))]
-    for order in orders:
-        row = m.copy()
-        for at in order:
-            before = values(row)
-            row[at] = x[at]
-            found[at] += (values(row) - before) / len(orders)
-    return found
 
 
 @pytest.mark.parametrize("rows", [0, 1, N])
@@ -86,13 +73,13 @@ def test_shapley_values_of_small_models(algorithm):
         found = explain.explain(model.own, x[None])
         parts = np.array([*found.contributions.values()])
 
-        def values(row, x=x):
+        def values(rows, x=x):
             if algorithm == "ga2m":
-                p = space.predict_encoded(row[None].copy()).probabilities[0, 1]
-                return math.log(p / (1.0 - p))
-            return score(model, np.vstack([row, x]))[0]
+                p = space.predict_encoded(rows.copy()).probabilities[:, 1]
+                return np.log(p / (1.0 - p))
+            return score(model, np.vstack([rows, x]))
 
-        expected = by_definition(values, x, mean)
+        expected = by_definition(values, x, mean, groups_of(1, 1, 1))
         if algorithm == "ga2m":
             expected *= parts.sum() / expected.sum()
         assert_allclose(parts, expected, rtol=1e-6, atol=1e-9)
