@@ -60,57 +60,106 @@ def test_a_crash_at_every_row(serve, clean):
     assert clean(TABLE) == ([learnt(answer) for answer in answers], bare(service.state()))
 
 
+@pytest.mark.slow_but("rows-*", "changes-applied", "switch-appended")
 @pytest.mark.parametrize("point", ["appended", "applied"])
-def test_batches_keys_and_tracked_predictions_survive_a_crash(serve, undisturbed, point):
-    """A request that crashed the service is learned once, whatever it is recognised by."""
-    service = serve()
+@pytest.mark.parametrize("story", ["rows", "changes", "switch"])
+def test_every_request_survives_a_crash(serve, undisturbed, story, point):
+    """A request that crashed the service is carried out once, whatever it is recognised by, and answered as ever."""
+    service = serve().start()
 
     def crash_first(send):
+        service.kill()
+        service.start(FAILPOINT=f"{point}:1")
         with pytest.raises((OSError, http.client.HTTPException)):
             send(service)
         assert -9 == service.died()
-        service.start(FAILPOINT={"appended": "appended:2", "applied": "applied:1"}[point])  # the retry appends nothing
+        service.start()
         again = send(service)
-        assert again["duplicate"]
+        assert again.get("duplicate", story == "changes")
+        assert again == send(service)
         return again
 
-    undisturbed.create("story")
-    expected = _story(undisturbed, "story", lambda send: send(undisturbed))
-    service.start(FAILPOINT=f"{point}:1").create("story")
-    found = _story(service, "story", crash_first)
-    kept = ("prediction", "predictions", "loss", "losses", "rows", "version")
-    assert [{k: a[k] for k in kept if k in a} for a in expected] == [{k: a[k] for k in kept if k in a} for a in found]
-    assert bare(undisturbed.state("story")) == bare(service.state("story"))
-    assert 204 == undisturbed.request("DELETE", "/models/story").status
+    tell = {"rows": _rows, "changes": _changes, "switch": _switch}[story]
+    undisturbed.create(story)
+    expected = [*tell(_asking(story), undisturbed, lambda send: send(undisturbed))]
+    service.create(story)
+    found = [*tell(_asking(story), service, crash_first)]
+    assert [{k: a[k] for k in KEPT if k in a} for a in expected] == [{k: a[k] for k in KEPT if k in a} for a in found]
+    assert bare(undisturbed.state(story)) == bare(service.state(story))
+    standing = [{**at.get(f"/models/{story}/features"), "incarnation": ""} for at in (undisturbed, service)]
+    assert standing[0] == standing[1]
+    assert 204 == undisturbed.request("DELETE", f"/models/{story}").status
 
 
-def _story(service, name, learn):
-    """A batch with ids, one under a key, a row under a key, and the label of a tracked prediction."""
-    table = rows(20, 27)
-    names = [*table[0].features]
+KEPT = ("prediction", "predictions", "loss", "losses", "rows", "version", "config", "phase", "overlap_rows", "ensemble")
 
-    def post(what, body, **headers):
+
+def _asking(name):
+    """Makes requests to a model, each to be sent to any service until it works."""
+
+    def ask(method, path, body=None, **headers):
         def send(service):
-            answer = service.request("POST", f"/models/{name}/{what}", body, **headers)
-            assert 200 == answer.status, answer.body
+            answer = service.request(method, f"/models/{name}{path}", body, **headers)
+            assert 200 <= answer.status < 300, answer.body
             return answer.json
 
         return send
+
+    return ask
+
+
+def _rows(ask, service, learn):
+    """A batch with ids, one under a key, a row under a key, and the label of a tracked prediction."""
+    table = rows(20, 27)
+    names = [*table[0].features]
 
     def columns(part):
         data = [[row.features[feature] for feature in names] for row in part]
         return {"columns": names, "data": data, "labels": [row.label for row in part]}
 
     ids = {"ids": [row.id for row in table[:10]]}
-    answers = [learn(post("feedback/batch", {**columns(table[:10]), **ids}))]
-    answers.append(learn(post("feedback/batch", columns(table[10:18]), idempotency_key="batch")))
+    yield learn(ask("POST", "/feedback/batch", {**columns(table[:10]), **ids}))
+    yield learn(ask("POST", "/feedback/batch", columns(table[10:18]), idempotency_key="batch"))
     row = {"features": table[18].features, "label": table[18].label}
-    answers.append(learn(post("feedback", row, idempotency_key="row")))
-    tracked = post("predict", {"features": table[19].features, "track": True})(service)
-    label = {"prediction_id": tracked["prediction_id"], "label": table[19].label}
-    answers.append(learn(post("feedback", label)))
-    assert [] == service.get(f"/models/{name}/pending")["pending"]
-    return answers
+    yield learn(ask("POST", "/feedback", row, idempotency_key="row"))
+    tracked = ask("POST", "/predict", {"features": table[19].features, "track": True})(service)
+    yield learn(ask("POST", "/feedback", {"prediction_id": tracked["prediction_id"], "label": table[19].label}))
+    assert [] == ask("GET", "/pending")(service)["pending"]
+
+
+def _feed(ask, service, seed, names):
+    """Some rows with these features."""
+    for row in rows(10, seed, f"{seed}-", columns=6):
+        body = {"id": row.id, "features": {name: row.features[name] for name in names}, "label": row.label}
+        ask("POST", "/feedback", body)(service)
+
+
+def _changes(ask, service, learn):
+    """Settings and a promotion, each under a key, among rows."""
+    _feed(ask, service, 61, ["x0", "x1", "x2"])
+    settings = {"missing": "mean", "on_drift": "reset", "tags": {"team": "pricing"}}
+    yield learn(ask("PATCH", "", settings, idempotency_key="settings"))
+    ask("PUT", "/challengers/other", {"algorithm": "dfop", "params": {"forgetting_rate": 0.02}})(service)
+    _feed(ask, service, 62, ["x0", "x1", "x2"])
+    yield learn(ask("POST", "/challengers/other/promote", {"force": True}, idempotency_key="promotion"))
+    _feed(ask, service, 63, ["x0", "x1", "x2"])
+    assert ["previous"] == [one["name"] for one in ask("GET", "/challengers")(service)["challengers"]]
+    assert ["configure", "promotion"] == [mark["kind"] for mark in ask("GET", "")(service)["metrics"]["marks"]]
+
+
+def _switch(ask, service, learn):
+    """Two changes of features under ids, one of them aborted, and a row of an overlap without a label."""
+    _feed(ask, service, 64, ["x0", "x1", "x2"])
+    yield learn(ask("POST", "/features/switch", {"action": "begin", "features": ["x2", "x3", "x4"], "id": "begin"}))
+    _feed(ask, service, 65, ["x0", "x1", "x2", "x3", "x4"])
+    row = {"features": rows(1, 66)[0].features, "id": "overlap"}
+    yield learn(ask("POST", "/features/overlap", row))
+    yield learn(ask("POST", "/features/switch", {"action": "complete", "id": "complete"}))
+    _feed(ask, service, 67, ["x2", "x3", "x4"])
+    ask("POST", "/features/switch", {"action": "begin", "features": ["x4", "x5"]})(service)
+    _feed(ask, service, 68, ["x2", "x3", "x4", "x5"])
+    yield learn(ask("POST", "/features/switch", {"action": "abort", "id": "abort"}))
+    _feed(ask, service, 69, ["x2", "x3", "x4"])
 
 
 def test_a_refusal_does_not_speak_for_rows_that_were_answered_before():

@@ -1,7 +1,5 @@
 """A change of features while services die, others look on, and clients do not stop."""
 
-import http.client
-
 import pytest
 
 from tests.faults.load import Client, Load, Row, rows
@@ -109,74 +107,6 @@ def test_a_snapshot_holds_the_phase(serve, phase):
     service.start()
     assert before == (service.get("/models/m/features"), service.state())
     assert (0, 0) == (service.metric("corrupt_snapshots"), service.metric("models_down"))
-
-
-@pytest.mark.slow_but("complete-applied")
-@pytest.mark.parametrize("point", ["appended", "applied"])
-@pytest.mark.parametrize("action", ["begin", "complete", "abort"])
-def test_a_crash_in_the_middle_of_a_switch(serve, undisturbed, point, action):
-    """It is done once, and its retry is answered as it would have been."""
-    expected = _story(undisturbed, action, lambda send: send(undisturbed))
-    assert 204 == undisturbed.request("DELETE", "/models/m").status
-    service = serve().start()
-
-    def crash(send):
-        assert 0 == service.stop()
-        service.start(FAILPOINT=f"{point}:1")
-        with pytest.raises((OSError, http.client.HTTPException)):
-            send(service)
-        assert -9 == service.died()
-        service.start()
-        again = send(service)
-        assert again["duplicate"]
-        assert again == send(service)
-        return again
-
-    found = _story(service, action, crash)
-    strange = {"incarnation", "duplicate", "durability"}
-    for told, twin in zip(found, expected, strict=True):
-        assert {n: v for n, v in twin.items() if n not in strange} == {
-            n: v for n, v in told.items() if n not in strange
-        }
-
-
-def _story(service, action, disturbed):
-    """Up to a switch under an id, which is disturbed; its answer, and where the model stands some rows later."""
-    service.create(features=OLD)
-    for row in cut(whole(10, 6, "a"), OLD):
-        Client(service).learn(row)
-    body = BEGIN if action == "begin" else {"action": action}
-    if action != "begin":
-        switch(service, BEGIN)
-        for row in cut(whole(10, 7, "b"), NAMES["overlap"]):
-            Client(service).learn(row)
-    told = disturbed(lambda at: switch(at, {**body, "id": "step"}))
-    names = NAMES[told["phase"]]
-    for row in cut(whole(10, 8, "c"), names):
-        Client(service).learn(row)
-    return told, service.get("/models/m/features")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("point", ["appended", "applied"])
-def test_a_crash_in_the_middle_of_overlap_rows(serve, point):
-    """They teach once, and the retry gets the first answer."""
-    service = serve().start()
-    service.create(features=OLD)
-    switch(service, BEGIN)
-    body = {"features": cut(whole(1, 9, "o"), NAMES["overlap"])[0].features, "id": "o"}
-
-    def send():
-        return service.request("POST", "/models/m/features/overlap", body).json
-
-    assert 0 == service.stop()
-    service.start(FAILPOINT=f"{point}:1")
-    with pytest.raises((OSError, http.client.HTTPException)):
-        send()
-    assert -9 == service.died()
-    service.start()
-    assert (True, 1) == tuple(send()[name] for name in ("duplicate", "overlap_rows"))
-    assert 1 == service.get("/models/m/features")["overlap_rows"]
 
 
 def test_switches_under_load_lose_nothing(serve):
