@@ -2,12 +2,11 @@
 
 import http.client
 import random
-import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
+from tests.faults.clients import Clients
 from tests.faults.judge import Call, Judge
 from tests.faults.processes import Answer, Service
 
@@ -26,7 +25,7 @@ KINDS = ("row", "no id", "tracked", "predict", "strong", "follow", "again")
 WEIGHTS = (8, 2, 3, 5, 3, 4, 2)
 
 
-class Historians:
+class Historians(Clients):
     """Concurrent clients of one model, each at any of the services.
 
     Rows with ids are sent until they are acknowledged; rows without are sent once, whatever comes of them. Now and then
@@ -40,34 +39,12 @@ class Historians:
 
     Attributes:
         history: their calls.
-        counts: what happened to the services meanwhile.
-        failures: what must not happen; has to stay empty.
     """
 
     def __init__(self, services: Sequence[Service], clients: int = 6, seed: int = 0, calls: int = 0) -> None:
-        self.services, self.calls = services, calls
+        super().__init__(services, clients, seed)
+        self.calls, self.ends_by_itself = calls, calls > 0
         self.history: list[Call] = []
-        self.failures: list[str] = []
-        self.counts: Counter[str] = Counter()
-        self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._guarded, args=(number, random.Random(f"{seed} {number}")), daemon=True)
-            for number in range(clients)
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self.calls:
-            self._over.set()
-        for thread in self._threads:
-            thread.join(100)
-        self._over.set()
-        assert not any(thread.is_alive() for thread in self._threads), "a client was never answered"
-        assert [] == self.failures, self.failures[:3]
 
     def verdict(self) -> list[str]:
         """What the judge finds, after a last look at the model."""
@@ -75,12 +52,6 @@ class Historians:
             time.sleep(PAUSE_S)
         self.history.append(read)
         return Judge(self.history, P0).verdict()
-
-    def _guarded(self, number: int, draw: random.Random) -> None:
-        try:
-            self._client(number, draw)
-        except BaseException as error:
-            self.failures.append(repr(error))
 
     def _client(self, number: int, draw: random.Random) -> None:
         own: list[Call] = []

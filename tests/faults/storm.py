@@ -7,12 +7,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 from core.config import Config
 from core.model import save
 from service.store.log import codec
 from service.store.log.entries import RawEntry
+from tests.faults.clients import Clients
 from tests.faults.load import Row, rows
 from tests.faults.processes import Answer, Service, eventually
 from tests.faults.rebuild import learnt, meta, oldest_snapshot, rebuild, stamp
@@ -25,7 +26,7 @@ BROKEN = (OSError, http.client.HTTPException)
 LOST = re.compile(r"model (\S+): the entries of versions (\d+) to (\d+) are lost")
 
 
-class Storm:
+class Storm(Clients):
     """Clients that go on until they are told to finish, and then until all their rows are acknowledged.
 
     Args:
@@ -38,8 +39,6 @@ class Storm:
     Attributes:
         told: id -> the body of the acknowledgement of a single row.
         batches: ids -> likewise.
-        counts: what happened.
-        failures: what must not happen.
     """
 
     def __init__(
@@ -51,36 +50,11 @@ class Storm:
         *,
         choose: bool = False,
     ) -> None:
-        self.services, self.models = services, models
-        self._shares = (70, 8, 10, 7, 5, 10 if choose else 0)
+        super().__init__(services, clients, seed)
+        self.models, self._shares = models, (70, 8, 10, 7, 5, 10 if choose else 0)
         self.told: dict[str, dict[str, Any]] = {model: {} for model in models}
         self.batches: dict[str, dict[tuple[str, ...], Any]] = {model: {} for model in models}
-        self.counts: Counter[str] = Counter()
-        self.failures: list[str] = []
-        self._over = threading.Event()
         self._lock = threading.Lock()
-        self._threads = [
-            threading.Thread(target=self._guarded, args=(number, random.Random(f"{seed} {number}")), daemon=True)
-            for number in range(clients)
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join(120)
-        assert not any(thread.is_alive() for thread in self._threads), "a client was never answered"
-        assert [] == self.failures, self.failures[:3]
-
-    def _guarded(self, number: int, draw: random.Random) -> None:
-        try:
-            self._client(number, draw)
-        except BaseException as error:
-            self.failures.append(repr(error))
 
     def _client(self, number: int, draw: random.Random) -> None:
         count = 0
