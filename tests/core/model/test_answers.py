@@ -7,39 +7,28 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.config import Config
 from core.contract import Prediction
-from core.entry import Entry, Rows, ServedPrediction
+from core.entry import ServedPrediction
 from core.learners.catalogue import ALGORITHMS
-from core.model import Model as CoreModel
 from core.model import read, save
-from core.model.apply import apply
 from tests.core.model.scored_answers import answered, answers_of
+from tests.core.twin import Fed
 
 CLASSIFIERS = [one.id for one in ALGORITHMS.values() if "classification" in one.tasks]
 DECLARED = ["no", "yes", "maybe"]
 
 
-def config(algorithm="dfop", **more):
-    features = {} if ALGORITHMS[algorithm].sparse else {"features": ["a", "b"]}
-    return Config.parse({"algorithm": algorithm, "task": "classification", **features, **more})
+class Model(Fed):
+    """One that is fed random rows of its space."""
 
-
-class Model:
-    """A machine that is fed rows of its space, one entry a call."""
-
-    def __init__(self, *given, **more):
-        self.config = config(*given, **more)
-        self.machine, self.version = CoreModel.first(self.config), 0
+    def __init__(self, algorithm="dfop", **more):
+        features = {} if ALGORITHMS[algorithm].sparse else {"features": ["a", "b"]}
+        super().__init__({"algorithm": algorithm, "task": "classification", **features, **more})
         self.rng = np.random.default_rng(0)
 
-    def rows(self, labels, **more):
-        space = self.machine.prediction_schema
-        return Rows(space.id, None, self.rng.normal(size=(len(labels), space.raw_width)), labels, **more)
-
-    def learn(self, labels, **more):
-        self.version += 1
-        return apply(self.machine, Entry(self.version, 0, (self.rows(labels, **more),)))[0]
+    def say(self, labels, **more):
+        """Learn rows with these labels."""
+        return self.learn(self.rng.normal(size=(len(labels), self.machine.prediction_schema.raw_width)), labels, **more)
 
     def predict(self, count=1):
         return read.predict(self.machine.own, self.rng.normal(size=(count, self.machine.prediction_schema.raw_width)))
@@ -64,12 +53,12 @@ def test_before_the_first_row_all_declared_labels_are_equally_probable(algorithm
 def test_a_label_that_was_never_seen_stays_possible(algorithm):
     """Three rows of "no" do not make it certain; the order is the declared one, also where "yes" comes first."""
     model = Model(algorithm, labels=["no", "yes"])
-    model.learn(["no"] * 3)
+    model.say(["no"] * 3)
     label, shares = model.returned()
     assert ("no", ["no", "yes"]) == (label, list(shares))
     assert_allclose([0.875, 0.125], list(shares.values()))
     other = Model(algorithm, labels=["no", "yes"])
-    other.learn(["yes"] * 3)
+    other.say(["yes"] * 3)
     label, shares = other.returned()
     assert "yes" == label
     assert_allclose([0.125, 0.875], list(shares.values()))
@@ -79,11 +68,11 @@ def test_the_first_row_of_a_model_without_labels_is_not_scored():
     """Nothing is known, so nothing is said, and nothing was wrong; the second row is scored."""
     model = Model()
     assert ServedPrediction(None, None, (None, None)) == read.returned_prediction(model.machine.own, model.predict(), 0)
-    outcome = model.learn(["no", "no"])
+    outcome = model.say(["no", "no"])
     assert [None, "no"] == outcome.predictions
     assert [None, 0.0] == outcome.losses
     assert_array_equal([np.nan, 0.75], outcome.p_true)
-    declared = Model(labels=DECLARED).learn(["yes"])
+    declared = Model(labels=DECLARED).say(["yes"])
     assert (["no"], [1.0]) == (declared.predictions, declared.losses)
     assert_allclose([1 / 3], declared.p_true)
 
@@ -91,11 +80,11 @@ def test_the_first_row_of_a_model_without_labels_is_not_scored():
 def test_a_label_nobody_declared_is_scored_as_one_of_the_labels_it_joins():
     """Its first row has a probability: what it would have been given."""
     model = Model()
-    outcome = model.learn(["no"] * 7 + ["yes"])
+    outcome = model.say(["no"] * 7 + ["yes"])
     assert ["no"] * 7 == outcome.predictions[1:]
     assert 1.0 == outcome.losses[-1]
     assert_allclose(1 / 16, outcome.p_true[-1])
-    assert_allclose(1 / 27, model.learn(["maybe"]).p_true)
+    assert_allclose(1 / 27, model.say(["maybe"]).p_true)
 
 
 @pytest.mark.slow_but("*-dfop", "more2-dynamic_odm", "more1-fesl_c", "more0-vigod", "more1-sparse_dfop", "more2-auto")
@@ -106,12 +95,11 @@ def test_what_is_scored_is_what_predict_said(algorithm, more):
     block, single, asking = (Model(algorithm, **more) for _ in range(3))
     X = np.random.default_rng(1).normal(size=(40, block.machine.prediction_schema.raw_width))
     labels = ["yes" if x > 0 else "no" for x in X[:, 0]]
-    space = block.machine.prediction_schema.id
-    whole = apply(block.machine, Entry(1, 0, (Rows(space, None, X, labels),)))[0]
+    whole = block.learn(X, labels)
     for row, label in enumerate(labels):
         before = read.predict(asking.machine.own, X[row : row + 1])
-        for version, model in enumerate((single, asking)):
-            (own,) = apply(model.machine, Entry(row + 1, version, (Rows(space, None, X[row : row + 1], [label]),)))
+        for model in (single, asking):
+            own = model.learn(X[row : row + 1], [label])
         assert whole.predictions[row] == own.predictions[0]
         assert_array_equal(whole.losses[row], own.losses[0])
         assert_array_equal(whole.p_true[row], own.p_true[0])
@@ -168,19 +156,19 @@ def test_a_learner_without_probabilities_votes():
 def test_a_tracked_answer_is_scored_by_what_was_told():
     """A label that was not known then gets what the others left, smoothed as of now; an unknown one is wrong."""
     model = Model()
-    model.learn(["no"] * 3)
+    model.say(["no"] * 3)
     returned = read.returned_prediction(model.machine.own, model.predict(), 0)
     assert (("no", 0.875),) == returned.probabilities
-    model.learn(["yes"] * 4)
-    outcome = model.learn(["yes"], served=returned)
+    model.say(["yes"] * 4)
+    outcome = model.say(["yes"], served=returned)
     assert (["no"], [1.0]) == (outcome.predictions, outcome.losses)
     assert_allclose([7 / 8 * 0.125 + 1 / 16], outcome.p_true)
     both = read.returned_prediction(model.machine.own, model.predict(), 0)
-    outcome = model.learn(["no"], served=both)
+    outcome = model.say(["no"], served=both)
     assert [dict(both.probabilities)["no"]] == list(outcome.p_true)
-    nothing = model.learn(["no"], served=ServedPrediction(None))
+    nothing = model.say(["no"], served=ServedPrediction(None))
     assert [None] == nothing.predictions
     assert ([None], True) == (nothing.losses, np.isnan(nothing.p_true).all())
-    strange = model.learn(["no"], served=ServedPrediction("elsewhere", (("elsewhere", 0.9),)))
+    strange = model.say(["no"], served=ServedPrediction("elsewhere", (("elsewhere", 0.9),)))
     assert (["elsewhere"], [1.0]) == (strange.predictions, strange.losses)
     assert 0 < strange.p_true[0] < 1

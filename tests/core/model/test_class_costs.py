@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from core.config import Config
-from core.entry import Configure, Entry, Rows
-from core.model import Model, read
-from core.model.apply import apply
+from core.entry import Configure
+from core.model import read
 from tests.benchmarks.streams.generators import fraud
+from tests.core.twin import Fed
 
 LABELS = ["ok", "fraud"]
 X, y = fraud()
@@ -15,13 +14,12 @@ SETTLED = slice(2000, None)
 
 
 def said(algorithm, **more):
-    """The a-priori answers to the fraud stream: whether each said fraud; losses, and the machine."""
+    """The a-priori answers to the fraud stream: whether each said fraud; losses, and the model."""
     names = [f"x{column}" for column in range(X.shape[1])]
     body = {"algorithm": algorithm, "task": "classification", "features": names, "labels": LABELS, **more}
-    machine = Model.first(Config.parse(body))
-    rows = Rows(machine.prediction_schema.id, None, X, [LABELS[k] for k in y])
-    (outcome,) = apply(machine, Entry(1, 0, (rows,)))
-    return np.array([label == "fraud" for label in outcome.predictions]), outcome, machine
+    model = Fed(body)
+    outcome = model.learn(X, [LABELS[k] for k in y])
+    return np.array([label == "fraud" for label in outcome.predictions]), outcome, model
 
 
 def rates(found):
@@ -38,12 +36,12 @@ def test_the_stream_is_what_it_is_said_to_be():
 @pytest.mark.parametrize("algorithm", ["dfop", "rls", "dynamic_odm", "vigo", "fesl_c"])
 def test_one_line_of_configuration_finds_half_of_the_frauds(algorithm):
     """Recall of .5 and more, at three times the precision of chance and more, by every family."""
-    found, outcome, machine = said(algorithm, class_costs={"fraud": 40})
+    found, outcome, model = said(algorithm, class_costs={"fraud": 40})
     recall, precision = rates(found)
     assert recall >= 0.5
     assert precision >= 0.05
     assert np.array_equal(outcome.losses, (found != (y == 1)).astype(float))
-    assert np.isclose(1 - np.mean(outcome.losses), machine.own.metrics.report()["overall"]["accuracy"])
+    assert np.isclose(1 - np.mean(outcome.losses), model.machine.own.metrics.report()["overall"]["accuracy"])
 
 
 def test_without_it_the_frauds_are_missed():
@@ -66,10 +64,9 @@ def test_the_answer_costs_least():
 
 def test_the_error_rate_test_is_of_the_answer():
     """A model that turns round is noticed by the answers that cost least as by others."""
-    machine = said("dfop", class_costs={"fraud": 40}, watch={"error_rate": {}})[2]
-    rows = Rows(machine.prediction_schema.id, None, -X, [LABELS[k] for k in y])
-    apply(machine, Entry(2, 0, (rows,)))
-    assert 2 == machine.outbox.last[0]
+    model = said("dfop", class_costs={"fraud": 40}, watch={"error_rate": {}})[2]
+    model.learn(-X, [LABELS[k] for k in y])
+    assert 2 == model.machine.outbox.last[0]
 
 
 @pytest.mark.parametrize("on_drift", ["report", "reset"])
@@ -77,25 +74,24 @@ def test_other_costs_are_no_drift(on_drift):
     """Answers of other costs are other errors: the error test compares none from before with them, and goes on."""
     rng = np.random.default_rng(3)
     body = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["ok", "fail"]}
-    machine = Model.first(Config.parse({**body, "watch": {"error_rate": {}}, "on_drift": on_drift}))
+    model = Fed({**body, "watch": {"error_rate": {}}, "on_drift": on_drift})
 
-    def learn(version, rows, sign=1.0):
+    def learn(rows, sign=1.0):
         X = rng.normal(size=(rows, 1))
         fails = sign * X[:, 0] + 0.5 * rng.normal(size=rows) > 1.8
-        labels = np.where(fails, "fail", "ok").tolist()
-        apply(machine, Entry(version, 0, (Rows(machine.prediction_schema.id, None, X, labels),)))
+        model.learn(X, np.where(fails, "fail", "ok").tolist())
 
     def wrong_of_ok():
-        return 1.0 - read.metrics_report(machine)["window"]["per_class"]["ok"]["recall"]
+        return 1.0 - read.metrics_report(model.machine)["window"]["per_class"]["ok"]["recall"]
 
-    learn(1, 4000)
+    learn(4000)
     before = wrong_of_ok()
-    apply(machine, Entry(2, 0, (Configure({"class_costs": {"fail": 20}}),)))
-    learn(3, 500)
+    model.commit(Configure({"class_costs": {"fail": 20}}))
+    learn(500)
     assert wrong_of_ok() > 5 * before
-    assert 0 == machine.outbox.total
-    learn(4, 1000, sign=-1.0)
-    event = machine.outbox.newest
+    assert 0 == model.machine.outbox.total
+    learn(1000, sign=-1.0)
+    event = model.machine.outbox.newest
     assert event.rows_before + event.rows_after <= event.row - 4000
 
 
@@ -106,8 +102,8 @@ def test_the_paper_s_variant_answers_with_the_learner_s_class(algorithm, costs):
     names = [f"x{column}" for column in range(X.shape[1])]
     params = {"variant": "paper"} | ({"scaling": "none"} if algorithm != "vigo" else {})
     body = {"algorithm": algorithm, "task": "classification", "features": names, "labels": LABELS, "params": params}
-    machines = [Model.first(Config.parse(body | ({"class_costs": costs} if costs else {}))) for _ in range(2)]
-    config, predicted, own = machines[0].config, [], []
+    whole, single = (Fed(body | ({"class_costs": costs} if costs else {})) for _ in range(2))
+    config, predicted, own = whole.machine.config, [], []
     learner = config.algorithm.build(config.spec(X.shape[1]))
     classes = dict[int, int]()
     for at in range(400, 700):
@@ -115,15 +111,11 @@ def test_the_paper_s_variant_answers_with_the_learner_s_class(algorithm, costs):
         if classes:
             (value,) = learner.predict(row).value
             own.append(LABELS[[*classes][value]])
-            predicted += read.named(machines[1].own, read.predict(machines[1].own, row).value)
+            predicted += read.named(single.machine.own, read.predict(single.machine.own, row).value)
         if label not in classes:
             classes[label] = len(classes)
             learner.add_class()
         learner.learn(row, np.array([classes[label]]))
-        for machine in machines[1:]:
-            apply(machine, Entry(at, 0, (Rows(machine.prediction_schema.id, None, row, [LABELS[label]]),)))
-    part = slice(400, 700)
-    (block,) = apply(
-        machines[0], Entry(1, 0, (Rows(machines[0].prediction_schema.id, None, X[part], [LABELS[k] for k in y[part]]),))
-    )
+        single.learn(row, [LABELS[label]])
+    block = whole.learn(X[400:700], [LABELS[k] for k in y[400:700]])
     assert own == predicted == block.predictions[1:]

@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.config import Config
 from core.contract import Prediction
-from core.entry import Entry, Rows
 from core.metrics.class_kernels import CLASS_ROWS, SEEN
-from core.model import Model as CoreModel
 from core.model import read
-from core.model.apply import apply
 from tests.benchmarks.streams import generators
 from tests.core.model.scored_answers import answered, answers_of, scored
+from tests.core.twin import Fed
 
 ROWS = 2000
 STREAMS = {
@@ -22,19 +19,10 @@ STREAMS = {
 }
 
 
-class Model:
-    """A machine that is fed rows of a stream, a block at a time."""
-
-    def __init__(self, algorithm, X, **more):
-        features = [f"x{j}" for j in range(X.shape[1])]
-        body = {"algorithm": algorithm, "task": "classification", "features": features, "watch": None, **more}
-        self.machine, self.version = CoreModel.first(Config.parse(body)), 0
-
-    def learn(self, X, labels, block=500):
-        for at in range(0, len(X), block):
-            self.version += 1
-            rows = Rows(self.machine.feedback_schema.id, None, X[at : at + block], labels[at : at + block])
-            apply(self.machine, Entry(self.version, 0, (rows,)))
+def model_of(algorithm, X):
+    """A model of rows like these."""
+    features = [f"x{j}" for j in range(X.shape[1])]
+    return Fed({"algorithm": algorithm, "task": "classification", "features": features, "watch": None})
 
 
 def drawn(name):
@@ -52,7 +40,7 @@ def right(said, names, labels):
 def test_one_mistyped_label_draws_no_answers(algorithm, name):
     """One row of a label never seen gets hardly an answer or a probability; the others are as right as before."""
     X, labels = drawn(name)
-    model = Model(algorithm, X)
+    model = model_of(algorithm, X)
     model.learn(X, labels)
     before = read.predict(model.machine.own, X)
     model.learn(X[-1:], ["fial"])
@@ -72,7 +60,7 @@ def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
     keep = np.delete(np.arange(2 * ROWS), late[late < ROWS])
     X, y = np.asarray(X, dtype=np.float64)[keep], y[keep]
     labels = [f"c{int(k)}" for k in y]
-    model, at = Model(algorithm, X), np.flatnonzero(y == y.max())[100]
+    model, at = model_of(algorithm, X), np.flatnonzero(y == y.max())[100]
     model.learn(X[:at], labels[:at])
     new = np.flatnonzero(y == y.max())[100:]
     said = read.predict(model.machine.own, X[new]).value

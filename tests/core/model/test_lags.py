@@ -6,25 +6,18 @@ from numpy.testing import assert_array_equal
 
 from core.config import Config
 from core.contract import Spec
-from core.entry import Configure, Entry, Rows
+from core.entry import Configure, Rows
 from core.learners.catalogue import find
-from core.model import Model, plans, read, save
-from core.model.apply import apply
+from core.model import plans, read, save
 from core.problems import Invalid
 from tests.core.switching.switch_streams import DAY, Driver, every_case, few
+from tests.core.twin import Fed
 
 RATE = {"forgetting_rate": 0.01}
 
 
-def machine(**more):
-    body = {"algorithm": "dfop", "task": "regression", "params": RATE, "features": ["a", "b"], **more}
-    return Model.first(Config.parse(body))
-
-
-def learn(model, X, y, version=1, served=None):
-    rows = Rows(model.prediction_schema.id, None, X, y, served=served)
-    (outcome,) = apply(model, Entry(version, 0, (rows,)))
-    return outcome
+def fed(**more):
+    return Fed({"algorithm": "dfop", "task": "regression", "params": RATE, "features": ["a", "b"], **more})
 
 
 def series(rows=1500):
@@ -39,7 +32,7 @@ def series(rows=1500):
 def test_a_series_is_learned_from_its_past():
     """Features of three rows ago and the last labels: three lags leave the noise, one a part, none nearly all."""
     X, y = series()
-    error = {lags: np.mean(learn(machine(lags=lags), X, y).losses[500:]) / y.var() for lags in (0, 1, 3)}
+    error = {lags: np.mean(fed(lags=lags).learn(X, y).losses[500:]) / y.var() for lags in (0, 1, 3)}
     assert error[3] < 0.01
     assert 0.2 < error[1] < 0.8 < error[0]
 
@@ -47,8 +40,9 @@ def test_a_series_is_learned_from_its_past():
 def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
     """The learner is one that is given rows, lag columns and labels in the order in which the labels came."""
     X, y = series(60)
-    model, alone = machine(lags=2), find("dfop").build(Spec("regression", 8, machine().config.params))
-    version, waiting, history, columns, labels = 0, [], [], [], []
+    model = fed(lags=2)
+    machine, alone = model.machine, find("dfop").build(Spec("regression", 8, model.machine.config.params))
+    waiting, history, columns, labels = [], [], [], []
 
     def lagged(i):
         one, two = (history[-1:], history[-2:][:1]) if history else ([(X[i], 0.0)], [(X[i], 0.0)])
@@ -57,20 +51,19 @@ def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
     for i in range(60):
         if i % 3 == 0:
             waiting.append(
-                (i, read.returned_prediction(model.own, read.predict(model.own, X[i : i + 1]), 0), lagged(i))
+                (i, read.returned_prediction(machine.own, read.predict(machine.own, X[i : i + 1]), 0), lagged(i))
             )
         late = waiting.pop(0) if len(waiting) > 4 else (i, None, lagged(i)) if i % 3 else None
         if late is None:
             continue
         at, served, own = late
-        version += 1
-        learn(model, X[at : at + 1], y[at : at + 1], version, served)
+        model.learn(X[at : at + 1], y[at : at + 1], served=served)
         columns.append(own)
         labels.append(y[at])
         history.append((X[at], y[at]))
-    assert version > 40
+    assert model.version > 40
     alone.learn(np.array(columns), np.array(labels))
-    ours, theirs = model.pipeline.own.learner.to_arrays()[0], alone.to_arrays()[0]
+    ours, theirs = machine.pipeline.own.learner.to_arrays()[0], alone.to_arrays()[0]
     for name, array in theirs.items():
         assert_array_equal(array, ours[name])
 
@@ -124,9 +117,9 @@ def test_old_rows_keep_their_lag_columns_after_a_change():
 
 def test_a_model_without_lags_is_as_it_was():
     """No part of its state, no word in its configuration."""
-    model = machine(lags=0)
+    model = fed(lags=0).machine
     assert "lags" not in model.config.to_json()
-    assert save.to_bytes(machine()) == save.to_bytes(model)
+    assert save.to_bytes(fed().machine) == save.to_bytes(model)
     assert None is read.returned_prediction(model.own, read.predict(model.own, np.zeros((1, 2))), 0).lags
 
 
@@ -134,7 +127,7 @@ def test_a_model_without_lags_is_as_it_was():
 def test_the_number_is_checked(value):
     """0 to 10."""
     with pytest.raises(Invalid, match="lags"):
-        machine(lags=value)
+        fed(lags=value)
 
 
 def test_what_lags_exclude_is_refused_by_name():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from core.config import Config
 from core.entry import Entry, Reset, Rows, ServedPrediction
-from core.model import Model, read, save
+from core.model import read, save
 from core.model.apply import apply
+from tests.core.twin import Fed
 
 LATE = 200
 
@@ -25,7 +25,8 @@ class Delayed:
         self.X = rng.normal(size=(rows, 2)) + 2.5 * np.sign(rng.normal(size=(rows, 1)))
         self.y = np.where(self.X.sum(axis=1) > 0, "UP", "DOWN").tolist()
         config = {"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "watch": None, **more}
-        self.machine = Model.first(Config.parse(config))
+        self.model = Fed(config)
+        self.machine = self.model.machine
         self.told, self.known, self.come = [], [], []
 
     def predict(self, row):
@@ -34,11 +35,8 @@ class Delayed:
         self.known.append(len(self.come))
 
     def label(self, row):
-        space = self.machine.prediction_schema
-        one = slice(row, row + 1)
-        rows = Rows(space.id, None, self.X[one], self.y[one], served=self.told[row])
         self.come.append(self.y[row])
-        return apply(self.machine, Entry(len(self.come), len(self.come), (rows,)))[0]
+        return self.model.learn(self.X[row : row + 1], self.y[row : row + 1], served=self.told[row])
 
     def by_hand(self, rows):
         """Accuracies of the model, of no_change and of majority, over the rows for which something could be said."""
@@ -107,13 +105,12 @@ def test_labels_in_steady_state_come_late(labels):
 def test_numbers_come_late():
     """The last value is the one that was known when the row was predicted; none was before the first."""
     config = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None}
-    machine, X, y = Model.first(Config.parse(config)), np.arange(6.0)[:, None], 10.0 * np.arange(6)
-    told, space = [], machine.prediction_schema
+    model, X, y = Fed(config), np.arange(6.0)[:, None], 10.0 * np.arange(6)
+    machine, told = model.machine, []
     for row in range(6):
         told.append(read.returned_prediction(machine.own, read.predict(machine.own, X[row : row + 1]), 0))
         if row >= 2:
-            rows = Rows(space.id, None, X[row - 2 : row - 1], y[row - 2 : row - 1], served=told[row - 2])
-            apply(machine, Entry(row, row, (rows,)))
+            model.learn(X[row - 2 : row - 1], y[row - 2 : row - 1], served=told[row - 2])
     # The labels of rows 0 to 3 came; of the last values, rows 0, 1 and 2 knew none, row 3 knew that of row 0.
     assert [(None,)] * 3 + [(0.0,), (10.0,), (20.0,)] == [answer.baselines for answer in told]
     assert {"mse": 900.0, "mae": 30.0} == read.metrics_report(machine)["baselines"]["last_value"]
@@ -141,10 +138,8 @@ def test_what_was_said_is_gone_after_a_reset():
     for row in range(30):
         stream.predict(row)
         stream.label(row)
-    apply(stream.machine, Entry(31, 31, (Reset(),)))
-    space = stream.machine.prediction_schema
+    stream.model.commit(Reset())
     other = "UP" if stream.told[29].prediction == "DOWN" else "DOWN"
-    rows = Rows(space.id, None, stream.X[:1], [other], served=stream.told[29])
-    apply(stream.machine, Entry(32, 32, (rows,)))
+    stream.model.learn(stream.X[:1], [other], served=stream.told[29])
     report = read.metrics_report(stream.machine)
     assert (0, 0.0) == (report["unscored"], report["overall"]["accuracy"])

@@ -25,14 +25,10 @@ def new(algorithm, task="classification", **more):
     return Model.first(Config.parse({"algorithm": algorithm, "task": task, "features": ["a", "b"], **more}))
 
 
-def teach(model, part, labels, served, cut=N, **more):
-    """Rows in entries of ``cut``; the outcomes."""
-    found, X_part = [], X[part]
-    for start in range(0, len(X_part), cut):
-        at = slice(start, start + cut)
-        rows = Rows(model.feedback_schema.id, None, X_part[at], labels[part][at], outside=served[part][at], **more)
-        found += apply(model, Entry(start + 1, 1000, (rows,)))
-    return found
+def teach(model, part, labels, served):
+    """Rows in one entry; the outcome."""
+    rows = Rows(model.feedback_schema.id, None, X[part], labels[part], outside=served[part])
+    return apply(model, Entry(1, 1000, (rows,)))[0]
 
 
 def test_the_baseline_is_the_share_of_right_labels():
@@ -127,7 +123,7 @@ def test_an_observer_judges(labels):
     model = new("observer", labels=labels)
     served = [*SERVED]
     served[5], served[6] = None, "never seen"
-    (outcome,) = teach(model, slice(0, N), LABELS, served)
+    outcome = teach(model, slice(0, N), LABELS, served)
     assert (served, False) == (outcome.predictions, outcome.learned)
     assert outcome.losses[5] is None
     found = read.metrics_report(model)

@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from core.config import Config
-from core.entry import Entry, Rows, ServedPrediction
-from core.model import Model
-from core.model.apply import apply
+from core.entry import ServedPrediction
 from core.model.unlabelled_watch import UnlabelledWatch
+from tests.core.twin import Fed
 
 ROWS = 4000
 HOUR_S = 3600.0
@@ -14,17 +12,7 @@ FEATURES = [{"name": "sent", "type": "time"}, "x"]
 
 
 def model(features):
-    return Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": features}))
-
-
-def learned(machine, X, y):
-    """The same model, and what it predicted of every row before it."""
-    predicted = []
-    for at in range(0, len(X), 200):
-        rows = Rows(machine.prediction_schema.id, None, X[at : at + 200], y[at : at + 200])
-        (outcome,) = apply(machine, Entry(at // 200 + 1, 0, (rows,)))
-        predicted += outcome.predictions
-    return np.array(predicted)
+    return Fed({"algorithm": "rls", "task": "regression", "features": features})
 
 
 def hourly():
@@ -38,8 +26,8 @@ def hourly():
 def test_the_time_of_the_day_is_learned():
     """A linear model sees it as sine and cosine; as a plain number of seconds it would tell nothing of it."""
     X, y = hourly()
-    error = (learned(model(FEATURES), X, y)[1000:] - y[1000:]) ** 2
-    plain = (learned(model(["sent", "x"]), X, y)[1000:] - y[1000:]) ** 2
+    error = (model(FEATURES).learn(X, y).predictions[1000:] - y[1000:]) ** 2
+    plain = (model(["sent", "x"]).learn(X, y).predictions[1000:] - y[1000:]) ** 2
     assert error.mean() < 0.01
     assert plain.mean() > 0.3
 
@@ -50,8 +38,9 @@ def test_that_time_passes_is_no_drift():
     X[:, 0] = 1.7e9 + HOUR_S * np.random.default_rng(8).integers(0, 1000, ROWS)
     X[ROWS // 2 :, 0] += 9000 * HOUR_S
     for features, drifting in ((FEATURES, False), (["sent", "x"], True)):
-        machine = model(features)
-        learned(machine, X, y)
+        fed = model(features)
+        fed.learn(X, y)
+        machine = fed.machine
         named = {change.name for drift in machine.outbox.after((0, 0, 0)) for change in drift.features}
         assert drifting == any(name.startswith("sent") for name in named)
         watch, served = UnlabelledWatch(machine), ServedPrediction(0.0)
