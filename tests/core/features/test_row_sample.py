@@ -16,21 +16,6 @@ def test_few_rows_are_all_kept():
     assert_array_equal(ROWS[:256], sample.held)
 
 
-def test_any_cut_gives_the_same():
-    """Blocks and single rows, and another seed another sample."""
-    whole, cut, other = RowSample(7, 1), RowSample(7, 1), RowSample(8, 1)
-    whole.absorb(ROWS[:3000])
-    other.absorb(ROWS[:3000])
-    start = 0
-    while start < 3000:
-        stop = min(3000, start + 1 + start * 7 % 40)
-        cut.absorb(ROWS[start:stop])
-        start = stop
-    assert_array_equal(whole.held, cut.held)
-    assert (whole.seen, whole.next, whole.largest) == (cut.seen, cut.next, cut.largest)
-    assert not np.array_equal(whole.held, other.held)
-
-
 def test_every_row_is_as_likely():
     """Over many seeds each tenth of the rows has a tenth of the places; no row is kept twice."""
     kept = []
