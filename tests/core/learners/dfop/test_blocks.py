@@ -15,13 +15,6 @@ from tests.core.learners.dfop.test_dfop import build, exciting, labelled, learn_
 WIDE = COLUMNS_MIN + 44
 
 
-@pytest.fixture
-def narrow(monkeypatch):
-    """Blocks of any width, from two rows on."""
-    monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
-    monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
-
-
 def row_by_row(learner, X, y, discounts=None):
     """A-priori values and deviations of rows learned by the row update."""
     told = [

@@ -15,13 +15,7 @@ from core.learners.dfop.kernels import FORGOTTEN, NOISE, ROWS
 from tests.core.learners.streams import learner_of
 from tests.core.refusals import problems
 
-
-@pytest.fixture(autouse=True, params=["rows", "blocks"])
-def path(request, monkeypatch):
-    """Every test runs twice: on the row update alone, and on blocks of any width from two rows on."""
-    if request.param == "blocks":
-        monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
-        monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
+pytestmark = pytest.mark.usefixtures("path")
 
 
 def build(algorithm="dfop", task="regression", d=3, classes=0, **params):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import core.learners.dfop.blocks
 from core.contract import Floats
 from core.learners.dfop.kernels import WINSOR
 from tests.core.learners.dfop.test_bank import build as build_bank
@@ -12,14 +11,6 @@ from tests.core.learners.dfop.test_dfop import build, exciting
 from tests.core.learners.dfop.test_safety import finite
 
 WEIGHTS = np.array([2.0, 1.0])
-
-
-@pytest.fixture(params=["rows", "blocks"])
-def path(request, monkeypatch):
-    """On the row update alone, and on blocks of any width from two rows on."""
-    if request.param == "blocks":
-        monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
-        monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
 
 
 def good(n, seed) -> tuple[Floats, Floats]:

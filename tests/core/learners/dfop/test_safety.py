@@ -7,17 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-import core.learners.dfop.blocks
 from core.numerics.linalg import spd_inverse
 from tests.core.learners.dfop.test_dfop import build, exciting
 
-
-@pytest.fixture(autouse=True, params=["rows", "blocks"])
-def path(request, monkeypatch):
-    """Every test runs twice: on the row update alone, and on blocks of any width from two rows on."""
-    if request.param == "blocks":
-        monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
-        monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
+pytestmark = pytest.mark.usefixtures("path")
 
 
 def finite(learner):

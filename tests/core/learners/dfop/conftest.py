@@ -1,0 +1,19 @@
+"""The two ways in which DFOP learns rows."""
+
+import pytest
+
+import core.learners.dfop.blocks
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Blocks of any width, from two rows on."""
+    monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
+    monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
+
+
+@pytest.fixture(params=["rows", "blocks"])
+def path(request):
+    """On the row update alone, and on blocks of any width from two rows on."""
+    if request.param == "blocks":
+        request.getfixturevalue("narrow")
