@@ -91,23 +91,3 @@ def test_a_reset_and_a_restore_end_the_episode(segment):
     events = alarms(model)
     assert [first] == events[:1]
     assert (2, False) == (len(events), events[1].held_back)
-
-
-def test_a_saved_machine_goes_on_with_its_episode():
-    """Bytes and back within one: what fires then joins it."""
-    X, y = stream("classification")
-    kept = machine()
-    row = next(event.row for event in alarms_of(X, y))
-    version = learn(kept, X[:row], y[:row])
-    restored, _ = save.from_bytes(save.to_bytes(kept))
-    for model in (kept, restored):
-        learn(model, X[row:], y[row:], version=version)
-    assert 1 == len(alarms(restored))
-    assert save.to_bytes(kept) == save.to_bytes(restored)
-
-
-def alarms_of(X, y):
-    """The events of a stream."""
-    model = machine()
-    learn(model, X, y)
-    return alarms(model)
