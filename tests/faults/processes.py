@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -228,7 +229,52 @@ class Service:
         return float(found[1])
 
 
-class Store:
+class StoreProcess(ABC):
+    """A Redis or Valkey server in a process, with a directory of its own."""
+
+    directory: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """Whether it does."""
+
+    def launch(self, *arguments: str) -> None:
+        """Start the server, and wait until it answers."""
+        with (self.directory / "log").open("ab") as log:
+            command = [stores.on_path(), *arguments]
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        assert eventually(True, self.answers), (self.directory / "log").read_text()
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self) -> None:
+        """Kill -9."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self) -> None:
+        """Stop it in the middle of whatever it does; it keeps its connections."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        if self.running:
+            self.thaw()
+            self.kill()
+
+
+class Store(StoreProcess):
     """A Redis or Valkey server of the test's own, on a socket in a short directory.
 
     Args:
@@ -240,7 +286,6 @@ class Store:
         self.data, self.socket = self.directory / "data", self.directory / "s"
         self.data.mkdir()
         self.durability = durability
-        self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -258,35 +303,20 @@ class Store:
             "aof-use-rdb-preamble": "no",
             **changed,
         }
-        if stores.version(server := stores.on_path())[1] >= 7:
+        if stores.version(stores.on_path())[1] >= 7:
             options["enable-debug-command"] = "yes"  # older ones allow it
-        command = [server, *(part for name, value in options.items() for part in (f"--{name}", value))]
-        with (self.directory / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        assert eventually(True, lambda: private.answers(self.socket))
+        self.launch(*(part for name, value in options.items() for part in (f"--{name}", value)))
         return self
 
-    def kill(self) -> None:
-        """Kill -9."""
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
+    def answers(self) -> bool:
+        """Whether it does."""
+        return private.answers(self.socket)
 
     def stop(self) -> None:
         """Let it end as an operator would."""
         assert self.process is not None
         self.process.terminate()
         self.process.wait()
-
-    def freeze(self) -> None:
-        """Stop it in the middle of whatever it does; it keeps its connections."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGCONT)
 
     def copy(self) -> Path:
         """A copy of its data, taken while it does not run."""
@@ -330,7 +360,5 @@ class Store:
 
     def end(self) -> None:
         """Leave nothing behind."""
-        if self.process is not None and self.process.poll() is None:
-            self.thaw()
-            self.kill()
+        super().end()
         shutil.rmtree(self.directory, ignore_errors=True)

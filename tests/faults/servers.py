@@ -2,17 +2,14 @@
 
 import random
 import shutil
-import signal
 import socket
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 from redis import Redis, RedisError
 
-from tests import stores
-from tests.faults.processes import eventually
+from tests.faults.processes import StoreProcess, eventually
 
 SLOTS = 16384
 NODE_TIMEOUT_MS = 1000
@@ -36,7 +33,7 @@ def _free(port: int) -> bool:
     return True
 
 
-class Server:
+class Server(StoreProcess):
     """A server on a TCP port, with a directory of its own.
 
     Args:
@@ -48,7 +45,6 @@ class Server:
         directory.mkdir(parents=True)
         self.directory, self.port = directory, free_port()
         self._options = {"dir": directory, "save": "", "bind": "127.0.0.1", "appendonly": "yes", **options}
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "Server":
         """Start it on what its directory holds."""
@@ -57,14 +53,8 @@ class Server:
         if not config.exists():
             lines = [f"{name.replace('_', '-')} {value}" for name, value in given.items() if value != ""]
             config.write_text("\n".join([*lines, *(['save ""'] if given["save"] == "" else []), ""]))
-        self._launch([str(config)])
+        self.launch(str(config))
         return self
-
-    def _launch(self, arguments: list[str]) -> None:
-        with (self.directory / "log").open("ab") as log:
-            command = [stores.on_path(), *arguments]
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        assert eventually(True, self.answers), (self.directory / "log").read_text()
 
     def client(self) -> Redis:
         """A connection to look inside."""
@@ -78,27 +68,6 @@ class Server:
         except (RedisError, OSError):
             return False
 
-    @property
-    def running(self) -> bool:
-        """Whether the process is there."""
-        return self._process is not None and self._process.poll() is None
-
-    def kill(self) -> None:
-        """Kill -9."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def freeze(self) -> None:
-        """Stop it in the middle of whatever it does."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
     def cut_off(self) -> None:
         """Hang up on its replicas and let none in again: it acknowledges what they will never have."""
         with self.client() as client:
@@ -109,12 +78,6 @@ class Server:
         """What it says of itself."""
         with self.client() as client:
             return dict(client.info(section))
-
-    def end(self) -> None:
-        """Leave no process behind."""
-        if self.running:
-            self.thaw()
-            self.kill()
 
 
 class Cluster:
@@ -267,7 +230,7 @@ class _Sentinel(Server):
             f"sentinel down-after-milliseconds store {NODE_TIMEOUT_MS}\n"
             "sentinel failover-timeout store 5000\n"
         )
-        self._launch([str(config), "--sentinel"])
+        self.launch(str(config), "--sentinel")
         return self
 
     def knows_all(self) -> bool:
