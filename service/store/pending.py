@@ -10,6 +10,7 @@ from service.store.keys import ModelKeys, raw, text
 from service.store.log.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
+from service.store.redis.line import Command
 
 _TRACK = script("basics", "look", "sweep", "track")
 
@@ -66,10 +67,9 @@ class Pending:
         """Keep predictions no longer."""
         if prediction_ids:
             keys, ids = ModelKeys(name, incarnation), [raw(one) for one in prediction_ids]
-            calls = [Call(None, (keys.pending_due,), ("ZREM", keys.pending_due, *ids))]
-            calls.append(Call(None, (keys.labels_due,), ("ZREM", keys.labels_due, *ids)))
-            calls.append(Call(None, (keys.pending,), ("HDEL", keys.pending, *ids)))
-            await self._connection.run(calls)
+            places = ("ZREM", keys.pending_due), ("ZREM", keys.labels_due), ("HDEL", keys.pending)
+            commands: list[Command] = [(verb, key, *ids) for verb, key in places]
+            await self._connection.ask(*commands)
 
     async def fetch(
         self, name: str, incarnation: str, prediction_id: str, seen_id: str

@@ -3,10 +3,13 @@
 import pytest
 
 from service.api.rows import tracking
-from tests.service.api_fixtures import CSV, NPY, columnar, features, npy, problem
+from service.errors import StoreDown
+from service.store.pending import Pending
+from tests.service.api_fixtures import CSV, DFOP, NPY, columnar, features, npy, problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 5
+DUE = {"after_s": 60, "then": {"label": "DOWN"}}
 
 
 async def batch(api, path, kind="columns"):
@@ -73,6 +76,22 @@ async def test_all_or_none_are_kept(start):
     refused = await api.ask("POST", f"{path}/predict/batch", json={**columnar(ROWS), "track": True})
     assert "/problems/pending-full" == problem(refused, 503)["type"]
     assert ROWS == (await api.get(f"{path}/pending"))["waiting"]
+
+
+@pytest.mark.parametrize("route", ["predict", "predict/batch"])
+async def test_rows_whose_reply_is_lost_are_dropped(api, monkeypatch, route):
+    """The store has kept them, and the service does not know: it answers 503, and their labels never fall due."""
+    path, track_many = await api.new({**DFOP, "labels": ["UP", "DOWN"], "labels_due": DUE}), Pending.track_many
+    await api.post(f"{path}/feedback", {"features": features(1), "label": "UP"})
+
+    async def lost(pending, items):
+        assert [None] * len(items) == await track_many(pending, items)
+        return [StoreDown("no reply")] * len(items)
+
+    monkeypatch.setattr(Pending, "track_many", lost)
+    body = {"features": features(2)} if route == "predict" else columnar(ROWS)
+    problem(await api.ask("POST", f"{path}/{route}", json={**body, "track": True}), 503)
+    assert 0 == (await api.get(f"{path}/pending"))["waiting"]
 
 
 async def test_what_is_kept_is_bounded(api, monkeypatch):

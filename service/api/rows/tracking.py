@@ -14,7 +14,7 @@ from core.features import Space
 from core.model import Model
 from core.problems import Invalid, Problem
 from service.api.http.context import Context
-from service.errors import IdsFull, PendingFull, RequestConflict, StoreDown, no_model
+from service.errors import IdsFull, PendingFull, RequestConflict, Unavailable, no_model
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.ids import PREDICTION
 from service.runtime.rows.row_validation import RowValidator
@@ -109,7 +109,8 @@ def tracks(
 async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice], list[Track]]) -> list[str]:
     """Keep rows, all or none of them; returns their prediction ids.
 
-    ``make`` makes what is kept of some of them; in a thread if that is much.
+    ``make`` makes what is kept of some of them; in a thread if that is much. If the store fails, it may have kept rows
+    all the same: they are dropped as well, unless it cannot be reached for that, or their ids are the client's own.
 
     Raises:
         NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: why none is kept.
@@ -119,10 +120,12 @@ async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice]
         part = slice(begin, min(begin + AT_ONCE, rows))
         some = await in_thread_if_large(ROW_BYTES * (part.stop - begin), make, part)
         outcomes = await pending.track_many(some)
-        kept += [item.prediction_id for item, found in zip(some, outcomes, strict=True) if found is None]
+        for item, found in zip(some, outcomes, strict=True):
+            if found is None or (isinstance(found, Unavailable) and not item.label_id):
+                kept.append(item.prediction_id)
         for found in outcomes:
             if found is not None:
-                with suppress(StoreDown):  # what is left expires
+                with suppress(Unavailable):  # what is left expires
                     await pending.drop(replica.name, replica.incarnation, kept)
                 raise _refusal(ctx, replica, found)
     return kept
