@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 
+from service.runtime.commit import actor
 from tests.service.api_fixtures import CSV, NPY, npy, problem
 from tests.service.switches import (
     BEGIN,
@@ -269,6 +270,23 @@ async def test_a_prediction_that_waits_while_the_features_change(api, route):
     for answer in await asyncio.gather(*late):
         problem(answer, 422, "features.a" if route == "predict" else "columns[0]")
     assert await api.post(f"{path}/{route}", {"features": row(1, NEW)} if route == "predict" else table(range(3), NEW))
+
+
+async def test_a_large_batch_that_a_reset_overtakes_can_be_sent_again(api, monkeypatch):
+    """Nothing is kept under its key: it is validated again, against the features that the model went back to."""
+    path, write, rows = await overlapping(api), actor.in_pieces, range(actor.LITTLE_ROWS + 1)
+
+    async def overtaken(*given):
+        monkeypatch.setattr(actor, "in_pieces", write)
+        await api.post(f"{path}/reset")
+        return await write(*given)
+
+    monkeypatch.setattr(actor, "in_pieces", overtaken)
+    for names, status in ((UNION, 503), (OLD, 200)):
+        body, headers = {**table(rows, names), "labels": [*map(label, rows)]}, {"Idempotency-Key": "large"}
+        answer = await api.ask("POST", f"{path}/feedback/batch", json=body, headers=headers)
+        assert status == answer.status_code
+    assert not answer.json()["duplicate"]
 
 
 async def test_a_reset_and_a_restore_end_a_change(api):

@@ -22,7 +22,7 @@ from core.entry import Outcome, Segment
 from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime.commit.committer import DOWN
-from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, own_entry, resolve, sent, size_of
+from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, check_fits, own_entry, resolve, sent, size_of
 from service.runtime.commit.joined_rows import JoinedRows, can_join, joined, members_of, row_job
 from service.runtime.commit.shared import Shared
 from service.runtime.replicas import summaries
@@ -153,7 +153,11 @@ class Actor:
     async def _encode_and_queue(
         self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int, flops: float
     ) -> Reply:
-        """Encode a large segment in a thread, write a very large one in pieces; its bytes count from the start."""
+        """Encode a large segment in a thread, write a very large one in pieces, and queue it; its bytes count.
+
+        Raises:
+            StoreDown: the store is known to be down, or the model's features have changed meanwhile.
+        """
         self._shared.waiting.used += size
         self._encoding += 1
         try:
@@ -165,6 +169,7 @@ class Actor:
             self._encoding -= 1
         if self._shared.committer.store_down:
             raise StoreDown(DOWN)
+        check_fits(self._replica.model, segment)
         reply: asyncio.Future[Reply] = self._loop.create_future()
         self._queue.put(Job(segment, whole.digests, size, flops, reply, whole))
         self._go_on()

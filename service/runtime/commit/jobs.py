@@ -245,11 +245,12 @@ class JobQueue:
         """After a reload: fail the requests that can no longer be appended, keep the others in order."""
 
         def reject(job: Job | RowJob) -> None:
-            if job.attempts > ATTEMPTS_MAX:
-                job.reject(StoreDown(f"model {self._name} could not catch up with its log"))
-            elif not _fits(model, job.segment):
-                # Appended, it would be refused for good under its id; sent again, it is validated for the new features.
-                job.reject(StoreDown(f"model {self._name} went back to other features: send the request again"))
+            try:
+                if job.attempts > ATTEMPTS_MAX:
+                    raise StoreDown(f"model {self._name} could not catch up with its log")
+                check_fits(model, job.segment)
+            except StoreDown as error:
+                job.reject(error)
 
         self._keep(reject)
 
@@ -262,6 +263,18 @@ class JobQueue:
                 self._waiting.used -= job.size
             else:
                 self.jobs.append(job)
+
+
+def check_fits(model: Model, segment: Segment) -> None:
+    """Refuse a segment whose feature space the model no longer accepts.
+
+    Appended, it would be refused for good under its id; sent again, it is validated for the present features.
+
+    Raises:
+        StoreDown: the model does not accept it.
+    """
+    if not _fits(model, segment):
+        raise StoreDown("the model's features have changed meanwhile: send the request again")
 
 
 def _fits(model: Model, segment: Segment) -> bool:
