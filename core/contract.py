@@ -1,8 +1,8 @@
 """The contract between the learners and everything that runs them.
 
 A learner is a deterministic state machine over encoded rows. It sees no clock, no ambient randomness and
-does no I/O; where it draws, the draw is a function of (seed, absolute row number, purpose). Each sentence
-below is a rule that the conformance suite (tests/core/learners/test_conformance.py) tries to break:
+does no I/O; where it draws, the draw is a function of (seed, absolute row number, purpose). The conformance suite
+(tests/core/learners/test_conformance.py) tries to break these rules; tests/test_style.py checks the imports:
 
 - ``predict`` changes nothing.
 - ``learn`` returns for every row the prediction made with the state *before* that row (a-priori), then learns it.

@@ -232,7 +232,7 @@ def test_the_top_level_is_the_whole_map() -> None:
 
 
 def test_every_folder_says_what_lives_there() -> None:
-    """Each folder that holds anything has a README."""
+    """Each folder at the top has a README."""
     held = {path.relative_to(ROOT).parts[0] for path in FILES} & set(FOLDERS)
     none(sorted(folder for folder in held if not (ROOT / folder / "README.md").is_file()))
 

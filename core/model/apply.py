@@ -14,7 +14,7 @@ Challengers do whatever the model accepts, each separately. Clients get the mode
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import assert_never
 
 import numpy as np
 
@@ -176,7 +176,11 @@ def _outcomes(
 # ---------------------------------------------------------------- steps
 
 
-def _step(model: Model, segment: Any, learner_id: str) -> Outcome:
+_Step = Overlap | Switch | Reset | Restore | Configure | Challenge | Withdraw | Promote
+"""A segment without rows to learn."""
+
+
+def _step(model: Model, segment: _Step, learner_id: str) -> Outcome:
     """Apply a segment without rows, at its position in the log.
 
     Raises:
@@ -201,6 +205,8 @@ def _step(model: Model, segment: Any, learner_id: str) -> Outcome:
             challengers.withdraw(model, segment)
         case Promote():
             challengers.promote_asked(model, segment)
+        case _:
+            assert_never(segment)
     return Outcome(model.rows)
 
 
