@@ -160,8 +160,10 @@ async def test_a_lost_model_can_be_given_up(start, store_url):
     await _ask(store_url, ("UNLINK", ModelKeys(path.removeprefix("/models/"), "").meta))
     for one in (api, other):
         await _is_lost(one, path)
+    held = api.engine.models.peek(path.removeprefix("/models/"))
     assert 204 == (await api.ask("DELETE", path)).status_code
     problem(await api.ask("GET", path), 404)
+    assert (held.gone, held.lost) == (True, False)  # what a request that still holds it is told
     await until(lambda: _found(other, path))
     problem(await other.ask("GET", path), 404)
     assert [True, True] == [(await one.get("/readyz"))["ready"] for one in (api, other)]

@@ -319,7 +319,7 @@ class ModelCache:
     def _drop(self, name: str) -> None:
         replica = self._loaded.pop(name, None)
         if replica is not None:
-            replica.ledger = None
+            replica.ledger, replica.lost = None, False
             self.summaries.detach(replica)
             self.left(name)
             self.ledger.used -= replica.nbytes
