@@ -9,6 +9,7 @@ from core.entry import Rows
 from core.model import cost
 from service.errors import ModelDown, NotFound, QueueFull, TooLarge
 from service.runtime import threads
+from service.runtime.commit.actor import LITTLE_ROWS
 from service.runtime.commit.jobs import TICK_FLOPS_MAX
 from service.runtime.replicas import summaries
 
@@ -131,17 +132,29 @@ async def test_a_row_for_a_model_that_was_deleted_is_refused(api):
     assert engine.models.peek("deleted") is None
 
 
-async def test_what_waits_is_bounded_in_bytes(api, monkeypatch):
-    """Requests of all models count together until they are answered; one alone is taken whatever its size."""
-    _, replica = await _model(api, "bytes")
+@pytest.mark.parametrize("rows", [1, LITTLE_ROWS + 1])
+async def test_what_waits_is_bounded_in_bytes(api, monkeypatch, rows):
+    """Requests of all models count together until they are answered, also while they are encoded in a thread; one alone
+    is taken whatever its size.
+    """
+    _, replica = await _model(api, f"bytes-{rows}")
     waiting = replica.inbox._shared.waiting
     monkeypatch.setattr("service.runtime.commit.jobs.WAITING_BYTES_MAX", 1)
-    first = replica.inbox.submit(_row(replica, 1.0, 2.0))
+    space = replica.model.prediction_schema.id
+    segment = Rows(space, None, np.ones((rows, 2)), np.ones(rows))
+    first = replica.inbox.submit(segment)
     with pytest.raises(QueueFull, match="of at most 1 for all models"):
-        replica.inbox.submit(_row(replica, 1.0, 2.0))
-    assert 1 == (await first).answer.rows
+        replica.inbox.submit(segment)
+    assert not replica.inbox.idle
+    assert rows == (await first).answer.rows
     assert 0 == waiting.used
-    assert 2 == (await replica.inbox.submit(_row(replica, 1.0, 2.0))).answer.rows
+    assert 2 * rows == (await replica.inbox.submit(segment)).answer.rows
+    abandoned = replica.inbox.submit(segment)
+    abandoned.cancel()
+    await replica.inbox.sync()
+    while not replica.inbox.idle:
+        await asyncio.sleep(0.001)
+    assert 0 == waiting.used
 
 
 async def test_answers_that_a_snapshot_covers_are_dropped(api):

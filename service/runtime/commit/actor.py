@@ -15,6 +15,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -32,7 +33,7 @@ from service.runtime.replicas.replica import Inbox, Replica, Reply
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
 from service.store.log import codec
-from service.store.log.appends import Append, Appended
+from service.store.log.appends import Append, Appended, SegmentIn
 from service.store.log.entries import OTHER
 
 logger = logging.getLogger(__name__)
@@ -102,9 +103,13 @@ class Actor:
         flops = cost.flops_to_apply(self._replica.model, (segment,))
         if rows > 1:
             refuse_hours(flops, rows)
-        if size > LITTLE_BYTES or rows > LITTLE_ROWS:
-            return asyncio.ensure_future(self._encode_and_queue(segment, digests, pending, size, rows, flops))
         reply: asyncio.Future[Reply] = self._loop.create_future()
+        if size > LITTLE_BYTES or rows > LITTLE_ROWS:
+            self._shared.waiting.used += size
+            self._encoding += 1
+            task = self._loop.create_task(self._encoded(segment, digests, pending, size, rows))
+            task.add_done_callback(partial(self._queue_large, Job(segment, tuple(digests), size, flops, reply)))
+            return reply
         if pending is None and can_join(self._replica.model, segment):
             self._queue.put(row_job(segment, digests, size, flops, reply))
         else:
@@ -150,30 +155,27 @@ class Actor:
             raise ModelLost(self.name)
         return self if replica.ledger is not None else self._shared.current(replica).inbox
 
-    async def _encode_and_queue(
-        self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int, flops: float
-    ) -> Reply:
-        """Encode a large segment in a thread, write a very large one in pieces, and queue it; its bytes count.
+    async def _encoded(
+        self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int
+    ) -> SegmentIn:
+        """Encode a large segment in a thread, and write a very large one to the store in pieces."""
+        blob = await in_thread_if_large(size, codec.encode, segment)
+        return await in_pieces(self._shared.states, self._replica, sent(segment, blob, digests, rows, pending))
 
-        Raises:
-            StoreDown: the store is known to be down, or the model's features have changed meanwhile.
-        """
-        self._shared.waiting.used += size
-        self._encoding += 1
+    def _queue_large(self, job: Job, encoding: "asyncio.Task[SegmentIn]") -> None:
+        """Queue a large segment that is encoded now; its bytes have counted meanwhile."""
+        self._shared.waiting.used -= job.size
+        self._encoding -= 1
         try:
-            blob = await in_thread_if_large(size, codec.encode, segment)
-            encoded = sent(segment, blob, digests, rows, pending)
-            whole = await in_pieces(self._shared.states, self._replica, encoded)
-        finally:
-            self._shared.waiting.used -= size
-            self._encoding -= 1
-        if self._shared.committer.store_down:
-            raise StoreDown(DOWN)
-        check_fits(self._replica.model, segment)
-        reply: asyncio.Future[Reply] = self._loop.create_future()
-        self._queue.put(Job(segment, whole.digests, size, flops, reply, whole))
-        self._go_on()
-        return await reply
+            job.sent = encoding.result()
+            if self._shared.committer.store_down:
+                raise StoreDown(DOWN)
+            check_fits(self._replica.model, job.segment)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - for the one who waits
+            job.reject(error)
+        if not job.reply.done():
+            self._queue.put(job)
+            self._go_on()
 
     def sync(self) -> "asyncio.Future[None]":
         """Resolves when everything now on the log has been applied.

@@ -32,7 +32,7 @@ class Job(Struct, eq=False):
         size: bytes of memory that the request and its encoding take while it waits.
         flops: floating-point operations of applying it.
         reply: resolved with a Reply, or an error.
-        sent: the segment as it is sent to the store.
+        sent: the segment as it is sent to the store, once it is encoded.
         attempts: how often it has been put back because the replica had to reload.
     """
 
@@ -41,10 +41,10 @@ class Job(Struct, eq=False):
     size: int
     flops: float
     reply: "asyncio.Future[Reply]"
-    sent: SegmentIn
+    sent: SegmentIn = SegmentIn(b"")
     attempts: int = 0
 
-    def reject(self, error: OnepassError) -> None:
+    def reject(self, error: BaseException) -> None:
         """Fail the request, unless its client is gone."""
         if not self.reply.done():
             self.reply.set_exception(error)
@@ -74,7 +74,7 @@ class RowJob(Struct, eq=False):
     alone: bool = False
     attempts: int = 0
 
-    def reject(self, error: OnepassError) -> None:
+    def reject(self, error: BaseException) -> None:
         """Fail the request, unless its client is gone."""
         if not self.reply.done():
             self.reply.set_exception(error)

@@ -15,7 +15,6 @@ import numpy as np
 from core.entry import Outcome, Rows, Segment
 from core.model import Model
 from core.model.apply import is_plain
-from service.errors import OnepassError
 from service.runtime.commit.jobs import Job, RowJob, rows_of
 from service.runtime.replicas.replica import Reply
 from service.store.log import codec
@@ -50,7 +49,7 @@ class JoinedRows(Job, eq=False):
 
     members: Sequence[RowJob] = ()
 
-    def reject(self, error: OnepassError) -> None:
+    def reject(self, error: BaseException) -> None:
         """Fail all of them."""
         for job in self.members:
             job.reject(error)
