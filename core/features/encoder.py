@@ -37,7 +37,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import CLASSES_IN, ROWS_IN, TABLE, Floats, Header, Ints
+from core.contract import CLASSES_IN, ROWS_IN, TABLE, Floats, Header, Ints, direct
 from core.features.columns import OTHER
 from core.features.feature import Missing
 from core.features.schema import Schema
@@ -88,6 +88,7 @@ def time_columns(seconds: float, X: Floats, row: int, at: int) -> None:
     X[row, at + 6] = elapsed - FIRST_DAY
 
 
+@direct
 @njit(f"b1({ROWS_IN})", cache=True)
 def _any_missing(raw: Floats) -> bool:
     for value in raw.flat:  # noqa: SIM110  (compiled: a loop is the fast form)

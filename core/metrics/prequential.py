@@ -180,10 +180,12 @@ class PrequentialMetrics(Holder):
 
     def room(self, more: int) -> tuple[Floats, Floats]:
         """The ring and the history with room for more rows."""
-        if len(self.ring) == self.window and len(self.history) == POINTS_MAX:
-            return self.ring, self.history
-        rows = self.rows + more
-        return grown(self.ring, rows, self.window), grown(self.history, rows // STRIDE_FIRST, POINTS_MAX)
+        ring, history, rows = self.ring, self.history, self.rows + more
+        if len(ring) < min(rows, self.window):
+            ring = grown(ring, rows, self.window)
+        if len(history) < min(rows // STRIDE_FIRST, POINTS_MAX):
+            history = grown(history, rows // STRIDE_FIRST, POINTS_MAX)
+        return ring, history
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
         """The whole state: copies of its arrays, and the marks as header."""

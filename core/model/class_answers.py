@@ -249,7 +249,8 @@ class ClassAnswers(Holder):
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
         known = self._order, self._costs, self._gone, self.metrics.by_class[SEEN], self.calibration
-        value, shares = answer_rows(self._shares(prediction), *known, len(self.labels.labels), self.metrics.rows)
+        shares = self._one_hot(prediction) if prediction.probabilities is None else prediction.probabilities
+        value, shares = answer_rows(shares, *known, len(self.labels.labels), self.metrics.rows)
         if self._by_learner and len(self._order):
             own = self._order[prediction.value]
             value = np.where((prediction.value >= 0) & ~np.isin(own, np.flatnonzero(self._gone)), own, value)
@@ -299,7 +300,8 @@ class ClassAnswers(Holder):
             predicted[:], labels, facts[:], errors[:] = NOTHING, self._order[truth], np.nan, 1.0
         else:
             weights = _NO_WEIGHTS if rows.weights is None else rows.weights
-            made = prediction.value, self._shares(prediction), truth, weights
+            shares = self._one_hot(prediction) if prediction.probabilities is None else prediction.probabilities
+            made = prediction.value, shares, truth, weights
             state = self._order, self._costs, self._gone, self.calibration, self._slow, self._by_learner, fits
             known = K - (new and self.labels is self.seen), metrics.rows, at_once
             given: Any = *made, *state, *known, *arrays, metrics.fading, predicted, labels, facts, errors
@@ -314,10 +316,8 @@ class ClassAnswers(Holder):
             metrics.absorb(predicted, labels, facts, K, baselines)
         return Scored(predicted, labels, facts[P_TRUE], facts[LOSS], errors)
 
-    def _shares(self, prediction: Prediction) -> Floats:
-        """The probabilities of a learner's classes; of one that has none, 1 for the class it predicts."""
-        if prediction.probabilities is not None:
-            return prediction.probabilities
+    def _one_hot(self, prediction: Prediction) -> Floats:
+        """The probabilities of the classes of a learner that gives none: 1 for the class it predicts."""
         return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
 
     def by_returned(self, scored: Scored, returned: Returned) -> Scored:

@@ -29,6 +29,11 @@ from core.switching.phases import Phase
 _ONE_CLASS = np.zeros(1, dtype=np.int64)
 
 
+def _one_class(truth: NDArray[Any]) -> Ints:
+    """The class in which rows (n,) of a regression are tested."""
+    return _ONE_CLASS if len(truth) == 1 else np.zeros(len(truth), dtype=np.int64)
+
+
 class LocatedAlarm(NamedTuple):
     """An alarm with the absolute number of its row (the first row learned is 1), its episode, and what was done."""
 
@@ -99,13 +104,7 @@ class DriftResponse:
         """How many of the next rows, with this truth (n,), may be learned before an alarm must be acted upon."""
         if not self.acts or not len(truth):
             return len(truth)
-        return 1 if self._row_by_row else self.detector.rows_to_test(self._classes(truth))
-
-    def _classes(self, truth: NDArray[Any]) -> Ints:
-        """The classes in which rows (n,) are tested; a regression has a single one."""
-        if not self.regression:
-            return truth
-        return _ONE_CLASS if len(truth) == 1 else np.zeros(len(truth), dtype=np.int64)
+        return 1 if self._row_by_row else self.detector.rows_to_test(_one_class(truth) if self.regression else truth)
 
     def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> None:
         """Test encoded rows X (n, D) that ``model`` has just learned; ``row`` rows were learned before them.
@@ -114,7 +113,7 @@ class DriftResponse:
         """
         found: list[Alarm] = []
         if self._tests:
-            found = self.detector.absorb(X, self._classes(truth), losses)
+            found = self.detector.absorb(X, _one_class(truth) if self.regression else truth, losses)
         own = [alarm for alarm in model.take_alarms() if alarm.kind in self._kinds] if self._of_learner else []
         if found or own:
             both = [*((alarm, True) for alarm in own), *((alarm, False) for alarm in found)]

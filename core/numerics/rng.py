@@ -13,6 +13,7 @@ kernel; ``make`` compiles it again when ``mix`` changes (the tests compare every
 Source: SplitMix64: Steele, Lea, Flood, OOPSLA 2014.
 """
 
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import Floats
+from core.contract import Floats, direct
 
 Words = NDArray[np.uint64]
 
@@ -43,6 +44,7 @@ def _fill_words(state: Any, words: Words) -> None:
         words[k] = mix(state + np.uint64(k + 1) * GAMMA)
 
 
+@direct
 @njit("void(u8, u8, u8, f8[::1])", cache=True, nogil=True)
 def _fill(seed: Any, first: Any, word: Any, u: Floats) -> None:
     """Draws for the rows from ``first`` on."""
@@ -70,6 +72,10 @@ def uniform(seed: int, first_row: int, rows: int, purpose: str) -> Floats:
     numbers.
     """
     u = np.empty(rows)
-    word = int.from_bytes(blake2b(purpose.encode(), digest_size=8).digest(), "little")
-    _fill(np.uint64(seed), np.uint64(first_row), np.uint64(word), u)
+    _fill(np.uint64(seed), np.uint64(first_row), _word_of(purpose), u)
     return u
+
+
+@cache
+def _word_of(purpose: str) -> np.uint64:
+    return np.uint64(int.from_bytes(blake2b(purpose.encode(), digest_size=8).digest(), "little"))

@@ -5,8 +5,9 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from service.errors import NotReached, Recreated, RequestConflict, StoreDown
 from service.runtime.commit.actor import Actor
@@ -130,7 +131,7 @@ class Engine:
         self._full = self.leaving = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._dead: set[str] = set()
-        self.companions: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.companions: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
 
     # ---------------------------------------------------------------- life
 
@@ -173,10 +174,10 @@ class Engine:
         while not all(part.idle for part in parts) or any(not r.inbox.idle for r in self.models.loaded):  # noqa: ASYNC110 - only on stop
             await asyncio.sleep(0.005)
 
-    async def _supervise(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+    async def _supervise(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
             try:
-                await run()
+                await asyncio.create_task(run())  # awaited as a coroutine, each step of it would pass through here
             except asyncio.CancelledError:
                 raise
             except Exception:

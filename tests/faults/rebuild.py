@@ -118,7 +118,7 @@ def rebuild(config: Config, entries: Iterable[RawEntry], model: Model | None = N
                 continue
             learned.update(identity for row, identity in enumerate(segment.ids) if row not in segment.skip)
             outcome.version = entry.version
-            for identity, blob in codec.records(segment, outcome):
+            for identity, _, blob in codec.items_of(segment, outcome):
                 answers[identity.removeprefix("i:")] = _learnt(codec.decode_answer(blob))
     return Rebuilt(model, Counter({i.removeprefix("i:"): n for i, n in learned.items()}), answers)
 

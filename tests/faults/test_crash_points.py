@@ -165,5 +165,5 @@ def _switch(ask, service, learn):
 def test_a_refusal_does_not_speak_for_rows_that_were_answered_before():
     """Where part of a refused batch had been sent before, only the new rows remember the refusal."""
     batch = Rows("space", None, np.ones((3, 1)), np.ones(3), ids=("old", "new", "older"), skip=(0, 2))
-    answers = codec.records(batch, Outcome(refusal="no", version=7))
-    assert [("new", "no")] == [(identity, codec.decode_answer(blob).refusal) for identity, blob in answers]
+    answers = codec.items_of(batch, Outcome(refusal="no", version=7))
+    assert [("new", "no")] == [(identity, codec.decode_answer(blob).refusal) for identity, _, blob in answers]

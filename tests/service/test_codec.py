@@ -86,14 +86,14 @@ def test_answers_of_a_switch_are_remembered():
 
 def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
     """As it was answered; with a row's answer nothing of the kind is kept."""
-    ((identity, blob),) = codec.records(
+    ((identity, _, blob),) = codec.items_of(
         Switch("abort", ids=("s:x",)), Outcome(3, phase="steady", overlap_rows=0, feature_state=b'{"phase":"steady"}')
     )
     assert ("s:x", b'{"phase":"steady"}') == (identity, codec.decode_answer(blob).feature_state)
     X = np.zeros((3, 2))
-    found = codec.records(Overlap("space", X, ("a", "b", "c"), (1,)), Outcome(3, overlap_rows=2))
-    assert ["a", "c"] == [name for name, _ in found]
-    assert [b"", b""] == [codec.decode_answer(blob).feature_state for _, blob in found]
+    found = codec.items_of(Overlap("space", X, ("a", "b", "c"), (1,)), Outcome(3, overlap_rows=2))
+    assert ["a", "c"] == [name for name, _, _ in found]
+    assert [b"", b""] == [codec.decode_answer(blob).feature_state for *_, blob in found]
 
 
 INTERVALS = ((-0.5, 2.0), (-1.0, 3.0), None, None, None)
@@ -149,9 +149,9 @@ def test_every_row_of_a_batch_has_a_record_of_its_own(p_true):
     """
     outcome = Outcome(12, ["UP", None], [0.0, None], True, [*p_true], version=7)
     rows = Rows("space", None, np.zeros((3, 1)), ["UP", "UP", "UP"], ids=("i:a", "i:b", "i:c"), skip=(1,))
-    found = codec.records(rows, outcome)
+    found = codec.items_of(rows, outcome)
     shares = [[share] for share in p_true] or [[], []]
     assert [
         ("i:a", Outcome(11, ["UP"], [0.0], True, shares[0], version=7)),
         ("i:c", Outcome(12, [None], [None], True, shares[1], version=7)),
-    ] == [(identity, codec.decode_answer(blob)) for identity, blob in found]
+    ] == [(identity, codec.decode_answer(blob)) for identity, _, blob in found]

@@ -80,11 +80,11 @@ class Serial:
                 self.learned.update(keys)
             if not segment.ids:
                 refused = answer.refusal is not None
-                told = [] if refused else codec.row_records(keys, answer)
-                self.answers |= dict.fromkeys(keys, answer) | {key: codec.decode_answer(blob) for key, blob in told}
+                told = [] if refused else codec.row_items(keys, answer)
+                self.answers |= dict.fromkeys(keys, answer) | {key: codec.decode_answer(blob) for key, _, blob in told}
         elif not segment.ids:
             self.others.setdefault(answer.version, []).append(answer)
-        self.answers |= {key: codec.decode_answer(blob) for key, blob in codec.records(segment, answer)}
+        self.answers |= {key: codec.decode_answer(blob) for key, _, blob in codec.items_of(segment, answer)}
 
 
 def whole_entry(raw: RawEntry, written: dict[str, bytes]) -> Entry:

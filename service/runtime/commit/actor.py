@@ -31,7 +31,7 @@ from service.runtime.replicas.batches import Batch, small_batches
 from service.runtime.replicas.named_states import in_pieces
 from service.runtime.replicas.replica import Inbox, Replica, Reply
 from service.runtime.rows.row_plan import RowPlan
-from service.runtime.threads import in_thread_if_large, is_long, refuse_hours
+from service.runtime.threads import THREAD_FLOPS, in_thread_if_large, refuse_hours
 from service.store.log import codec
 from service.store.log.appends import Append, Appended, SegmentIn
 from service.store.log.entries import OTHER
@@ -308,7 +308,7 @@ class Actor:
         if (own := own_entry(commit, appended, replica.version)) is not None:
             batches.append(own)
             flops += commit.flops
-        return None if is_long(flops) else batches
+        return None if flops > THREAD_FLOPS else batches
 
     def _finish_now(self, commit: Commit, appended: Appended, batches: list[Batch]) -> None:
         """``_finish`` for little work."""

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from time import monotonic
 from typing import Protocol
 
@@ -85,6 +86,9 @@ class Ticket(Struct, eq=False):
     resent: bool = False
 
 
+_append = attrgetter("append")
+
+
 class Committer:
     """Sends the appends of all loaded models.
 
@@ -146,7 +150,7 @@ class Committer:
             while True:
                 if self.store_down:
                     await self._probe()
-                elif not await self._tick():
+                elif not ((self._ready or self._again) and await self._tick()):
                     if self._failed is not None:
                         raise self._failed
                     if not (self._ready or self._again):
@@ -248,8 +252,7 @@ class Committer:
     async def _send(self, key: str) -> None:
         """Send one pipeline to one server and hand out the results."""
         tickets = self._in_flight[key]
-        appends = [ticket.append for ticket in tickets]
-        results = await self._log.append(appends, self._safety, large_bytes=tickets[0].large_bytes)
+        results = await self._log.append([*map(_append, tickets)], self._safety, large_bytes=tickets[0].large_bytes)
         self._stats.ticks += 1
         if self._failpoint is not None:
             self._failpoint("appended")

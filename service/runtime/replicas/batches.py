@@ -62,7 +62,7 @@ class Applied(Struct):
                 if own:
                     self.answers.append(outcome)
                 if segment.ids:
-                    self.items += [(one, entry.version, blob) for one, blob in codec.records(segment, outcome)]
+                    self.items += codec.items_of(segment, outcome)
 
 
 class SingleEntry:
@@ -164,7 +164,7 @@ def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
                 if len(ids) == 1:
                     items.append((ids[0], version, codec.encode_answer(outcome)))
                 else:
-                    items += [(one, version, blob) for one, blob in codec.row_records(ids, outcome)]
+                    items += codec.row_items(ids, outcome)
             at = end
     return items
 

@@ -277,7 +277,7 @@ class Replica:
         often = (batch.first - 2) // MEASURED_ENTRIES != (batch.version - 1) // MEASURED_ENTRIES
         if often or applied.rebuilt:
             self.measure()
-        if self.unpublished:
+        if self.model.outbox.total:
             self.notify()
         if self.progress.since or self.progress.awaited:
             self.progress.applied(self.version)

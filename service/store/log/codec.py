@@ -23,6 +23,7 @@ never guessed at.
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import repeat
 from operator import or_
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -300,20 +301,20 @@ Item = tuple[str, int, bytes]
 """Id, the version that learned it, and the answer as it is stored."""
 
 
-def records(segment: Segment, outcome: Outcome) -> list[tuple[str, bytes]]:
-    """What to store with each id of a segment: one record per row, or one for the whole request."""
+def items_of(segment: Segment, outcome: Outcome) -> list[Item]:
+    """What to store with each id of a segment: one answer per row, or one for the whole request."""
     ids = segment.ids
     skipped = {*segment.skip} if isinstance(segment, Rows | Overlap) else ()
     kept = [identity for row, identity in enumerate(ids) if row not in skipped] if skipped else ids
     if isinstance(segment, Rows) and len(ids) > 1 and outcome.refusal is None:
-        return row_records(kept, outcome)
-    whole = encode_answer(outcome)
-    return [(identity, whole) for identity in kept]
+        return row_items(kept, outcome)
+    return [*zip(kept, repeat(outcome.version), repeat(encode_answer(outcome)), strict=False)]
 
 
-def row_records(ids: Sequence[str], outcome: Outcome) -> list[tuple[str, bytes]]:
+def row_items(ids: Sequence[str], outcome: Outcome) -> list[Item]:
     """What to store with each of the ids of some rows, of which ``outcome`` is that of all."""
-    return [*zip(ids, map(encode_answer, of_rows(outcome)), strict=True)]
+    answers = map(encode_answer, of_rows(outcome))
+    return [(identity, outcome.version, answer) for identity, answer in zip(ids, answers, strict=True)]
 
 
 def of_rows(outcome: Outcome) -> list[Outcome]:
