@@ -217,7 +217,7 @@ class Outbox:
         try:
             kept, total = convert(header["kept"], Annotated[list[Drift], Meta(max_length=KEPT)]), header["total"]
         except (KeyError, ValidationError) as error:
-            raise ValueError(f"not the state of an outbox: {error!r}") from error
+            raise ValueError("not the state of an outbox") from error
         places, listed = [drift.place for drift in kept], sum(len(drift.alarms) for drift in kept)
         complete = all(len(raw) == len(Drift.__struct_fields__) for raw in header["kept"])
         if arrays or type(total) is not int or total < len(kept) or listed > LISTED_KEPT or not complete:

@@ -111,7 +111,7 @@ def from_bytes(
         _check_challengers(model)
         return model, dict(header["stamp"])
     except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(f"state is not one of a model: {error!r}") from error
+        raise ValueError("the state is not one of a model: a part is missing, or has another form") from error
 
 
 def _load_challenger(config: Config, raw: Header, arrays: Arrays) -> tuple[str, Challenger]:

@@ -26,6 +26,7 @@ from core.contract import Buffer, Header
 
 FORMAT = 1
 """Version of the layout; any other is refused, never guessed. The next one is 8."""
+_FORMATS = 10**6
 DEVELOPMENT_FORMATS = range(2, 8)
 """Formats of versions before the first release."""
 METADATA_KEY = "onepass"
@@ -62,7 +63,8 @@ def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
             f"this state has format {written} of a development version; this one reads format {FORMAT} only"
         )
     if type(written) is not int or written != FORMAT:
-        raise ValueError(f"state has format {written!r}, this version reads {FORMAT}")
+        named = written if type(written) is int and 0 <= written < _FORMATS else "unknown"  # nothing else is repeated
+        raise ValueError(f"state has format {named}, this version reads {FORMAT}")
     if digest != _digest(arrays, header):
         raise ValueError("state is corrupt: its digest does not match its content")
     del header["format"]
@@ -107,7 +109,7 @@ def _read(view: memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
             at += arrays[name].nbytes
         head = next(pieces(arrays, header))
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"not a state: {error!r}") from error
+        raise ValueError("not a state: its head cannot be read") from error
     if not isinstance(header, dict) or view[:end] != head or len(view) != at:
         raise ValueError("not a state: it has been modified")
     return arrays, header

@@ -159,15 +159,21 @@ async def test_an_import_brings_its_settings(api):
 
 
 async def test_a_broken_state_is_refused_and_nothing_changes(api):
-    """Truncated, changed in any part, foreign, or nothing: neither the model nor a new name takes it."""
+    """Truncated, changed in any part, foreign, or nothing: neither the model nor a new name takes it; none is echoed."""
     path = await api.learnt(rows=6)
     before = await api.standing(path)
     whole = before[2]
     broken = [b"", b"{}", whole[:-1], whole[: len(whole) // 2], whole + b"x", save_tensors({"w": np.zeros(3)})]
     for at in range(0, len(whole), max(1, len(whole) // 40)):
         broken.append(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    secret = b'"SECRET'
+    broken += [len(body).to_bytes(8, "little") + body for body in (secret + b"\xff" * 9000, b"[1, " + secret * 9000)]
+    broken.append(whole.replace(b'"__metadata__"', secret + b'SECRET"', 1))
     for body in broken:
-        problem(await api.ask("PUT", f"{path}/state", content=body, headers=STATE), 422, "body")
+        refused = await api.ask("PUT", f"{path}/state", content=body, headers=STATE)
+        problem(refused, 422, "body")
+        assert "SECRET" not in refused.text
+        assert len(refused.content) < 1000
         problem(await api.ask("PUT", "/models/unborn/state", content=body, headers=STATE), 422, "body")
     assert before == await api.standing(path)
     problem(await api.ask("GET", "/models/unborn"), 404)

@@ -208,7 +208,10 @@ def _document(refusal: Refusal) -> Response:
         "status": refusal.status,
         "detail": refusal.detail[:DETAIL_MAX],
         **refusal.more,
-        "errors": [one._replace(field=one.field[:FIELD_MAX])._asdict() for one in refusal.problems],
+        "errors": [
+            one._replace(field=one.field[:FIELD_MAX], problem=one.problem[:DETAIL_MAX])._asdict()
+            for one in refusal.problems
+        ],
     }
     return Response(msgspec.json.encode(body), refusal.status, refusal.headers, MEDIA)
 

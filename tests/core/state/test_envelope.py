@@ -181,10 +181,11 @@ def test_an_array_of_another_type_is_refused():
         load(_resealed(lambda arrays, _: arrays.update(n=arrays["n"].view(np.int64))))
 
 
-@pytest.mark.parametrize("written", [0, 8, True, str(FORMAT), None, float(FORMAT)])
+@pytest.mark.parametrize("written", [0, 8, 10**6, True, str(FORMAT), None, float(FORMAT)])
 def test_another_format_is_refused_by_name(written):
     """A newer one or no number: it is not guessed at; the error says which one was found and which is read."""
-    with pytest.raises(ValueError, match=rf"format {written!r}, this version reads {FORMAT}"):
+    named = written if type(written) is int and written < 10**6 else "unknown"
+    with pytest.raises(ValueError, match=rf"format {named}, this version reads {FORMAT}"):
         load(_resealed(lambda _, header: header.update(format=written)))
 
 
