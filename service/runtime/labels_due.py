@@ -14,9 +14,9 @@ import numpy as np
 from core.entry import Rows
 from service.errors import ModelDown, NotFound, OnepassError, RequestConflict, Unavailable
 from service.runtime.backoff import Backoff
+from service.runtime.commit.answerer import DUE
 from service.runtime.engine import Engine
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.ids import digests_of
 from service.store.due_labels import DueLabel, DueLabels
 from service.store.keys import LABEL
 from service.store.log import codec
@@ -102,4 +102,4 @@ class LabelsDueLearner:
         y = np.array([label], np.float64) if replica.model.regression else [label]
         ids = (LABEL + one.prediction_id,)
         rows = Rows(kept.space, None, kept.raw, y, served=kept.served, ids=ids, due=True)  # type: ignore[arg-type]  # a label of the configuration
-        return await replica.inbox.submit(rows, digests_of(y), one.prediction_id)  # type: ignore[arg-type]
+        return await replica.inbox.submit(rows, (DUE,), one.prediction_id)

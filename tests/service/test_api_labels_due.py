@@ -30,7 +30,7 @@ async def tracked(api, path):
 
 
 async def test_silence_is_learned_as_a_label(api):
-    """One entry per look, exactly once; a label before that counts, one after it is a conflict or a duplicate."""
+    """One entry per look, exactly once; a label before that counts, one after it is a conflict, whatever it says."""
     path = await api.new(DFOP, labels_due={**SILENCE, "after_s": 3600})
     early = await tracked(api, path)
     (waiting,) = (await api.get(f"{path}/pending"))["pending"]
@@ -42,9 +42,9 @@ async def test_silence_is_learned_as_a_label(api):
     found = await until(api, path, 4)
     assert (5, 4) == (found["rows"], found["due_rows"])
     assert {"UP": 1, "DOWN": 4} == {name: one["support"] for name, one in found["overall"]["per_class"].items()}
-    problem(await api.ask("POST", f"{path}/feedback", json={"prediction_id": late, "label": "UP"}), 409)
-    again = await api.post(f"{path}/feedback", {"prediction_id": many["prediction_ids"][0], "label": "DOWN"})
-    assert again["duplicate"]
+    for one, label in ((late, "UP"), (many["prediction_ids"][0], "DOWN")):
+        refused = await api.ask("POST", f"{path}/feedback", json={"prediction_id": one, "label": label})
+        assert "it was overdue" in problem(refused, 409, "prediction_id")["detail"]
     assert 0 == (await api.get(f"{path}/pending"))["waiting"]
     await asyncio.sleep(2.5)
     assert 4 == (await api.get(f"{path}/metrics"))["due_rows"]

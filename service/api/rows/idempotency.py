@@ -110,7 +110,7 @@ async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: 
         RequestConflict: an id was sent with a different label or body, or its first answer was a refusal.
     """
     pairs = enumerate(zip(seen, identity.digests, strict=True))
-    if (other := next((row for row, (one, own) in pairs if one.digest != own), None)) is not None:
-        raise conflicting(identity.ids, other)
+    if (other := next(((row, one) for row, (one, own) in pairs if one.digest != own), None)) is not None:
+        raise conflicting(identity.ids, *other)
     first = await ctx.engine.answerer.first_answers(replica, [*zip(identity.ids, seen, strict=True)])
     return repeated(len(first), [*enumerate(first)])

@@ -33,6 +33,10 @@ FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id"
 """The request field of an id, by the prefix under which it is stored."""
 OTHER = "was sent before with a different label or body"
 """The problem text of a conflicting id."""
+DUE = "due"
+"""The digest of a label that ``labels_due`` set: no label that a client sends has it."""
+LATE = "has its label already: it was overdue, and the model has learned the label of labels_due"
+"""The problem text of a label that came after that."""
 
 Seen = Sequence[tuple[int, SeenId]]
 """The rows of a request whose ids had been seen, each with its record in the store."""
@@ -129,7 +133,7 @@ class Answerer:
         ids, digests = job.segment.ids, job.digests
         for row, known in seen:
             if known.digest != digests[row]:
-                job.reject(conflicting(ids, row))
+                job.reject(conflicting(ids, row, known))
                 return
         if now is not None and now.refusal is not None:
             job.reject(RequestConflict(now.refusal))
@@ -257,13 +261,15 @@ def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
     return Outcome(now.rows, predictions, losses, now.learned, p_true, now.mapped, joined, version=now.version)
 
 
-def conflicting(ids: Sequence[str], row: int) -> RequestConflict:
+def conflicting(ids: Sequence[str], row: int, seen: SeenId) -> RequestConflict:
     """The error for an id that was sent before with another label (or body).
 
     Args:
         ids: of all rows of the request.
         row: the row, from 0.
+        seen: the record of its id.
     """
+    why = LATE if seen.digest == DUE else OTHER
     field = f"ids[{row}]" if len(ids) > 1 else FIELDS.get(ids[0][:2], "id")
     which = f"the id of row {row + 1}" if len(ids) > 1 else f"this {field}"
-    return RequestConflict(f"{which} {OTHER}; nothing was learned from this request", [Problem(field, OTHER)])
+    return RequestConflict(f"{which} {why}; nothing was learned from this request", [Problem(field, why)])
