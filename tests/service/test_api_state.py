@@ -159,7 +159,7 @@ async def test_an_import_brings_its_settings(api):
 
 
 async def test_a_broken_state_is_refused_and_nothing_changes(api):
-    """Truncated, changed in any part, foreign, or nothing: neither the model nor a new name takes it; none is echoed."""
+    """Truncated, changed in any part, foreign, or nothing: no model takes it, and no error repeats it."""
     path = await api.learnt(rows=6)
     before = await api.standing(path)
     whole = before[2]

@@ -299,5 +299,5 @@ def test_a_hostile_frame_is_refused(hostile):
 
 def test_the_frame_of_the_test_is_read():
     """What the hostile frames are made from is refused for its format only."""
-    with pytest.raises(ValueError, match="format None"):
+    with pytest.raises(ValueError, match="format unknown"):
         load(COMPACT)
