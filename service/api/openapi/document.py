@@ -19,7 +19,7 @@ from service.api.schemas import Body
 TITLE = "Onepass"
 INTRO = """
 A prediction service that learns from every label, one row at a time, while the data drift and the feature set changes.
-The [guide](guide) explains it in eight short pages.
+The [guide](guide) explains it in ten short pages.
 
 **Try it, top to bottom.** `PUT /models/demo` creates a model; `POST /models/demo/feedback` sends a labelled row, which
 is first predicted, then learned; `POST /models/demo/predict` predicts; `GET /models/demo/metrics` compares the
