@@ -116,9 +116,9 @@ async def test_the_rows_of_the_learner_are_shown_where_it_has_not_learned_all(lo
     api.put("/models/seen-fewer/challengers/new", json={"algorithm": "rls"}).raise_for_status()
     page = await look("seen-fewer")
     await expect(page.locator("#model-rows")).to_have_text("1,750")
-    await expect(page.locator("#model-stats")).not_to_contain_text("Learned by its learner")
+    await expect(page.locator("#model-stats")).not_to_contain_text("Rows of this learner")
     api.post("/models/seen-fewer/challengers/new/promote", json={"force": True}).raise_for_status()
-    await expect(page.locator("#model-stats div", has_text="Learned by its learner").locator("dd")).to_have_text("0")
+    await expect(page.locator("#model-stats div", has_text="Rows of this learner").locator("dd")).to_have_text("0")
     await expect(page.locator("#model-rows")).to_have_text("1,750")
 
 

@@ -72,7 +72,7 @@ async def test_a_service_that_is_not_reached_is_said_to_be(visits):
     await expect(page.locator("#service-text")).to_have_text("Ready")
     visits.offline = True
     await page.context.set_offline(True)
-    await expect(page.get_by_role("status").filter(has_text=re.compile("^Not reached$"))).to_be_visible(timeout=30_000)
+    await expect(page.get_by_role("status").filter(has_text=re.compile("^Unreachable$"))).to_be_visible(timeout=30_000)
 
 
 async def test_pages_work_behind_a_proxy_with_a_prefix(visits, api, url):

@@ -25,7 +25,7 @@ function themeSwitch() {
 function keyButton() {
     byId("key-button").hidden = key() === null;
     byId("key-button").addEventListener("click", async () => {
-        if (await askForKey("The page shows what the new key may see.")) location.reload();
+        if (await askForKey("The page will show what the new key may see.")) location.reload();
     });
 }
 
@@ -34,7 +34,7 @@ async function readiness() {
         const answer = await fetch(address("readyz"), { cache: "no-store" });
         last = await answer.json();
     } catch {
-        return ["down", "Not reached"];
+        return ["down", "Unreachable"];
     }
     for (const listener of listeners) listener(last);
     const { ready, checks } = last;

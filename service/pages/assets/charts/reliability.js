@@ -71,11 +71,11 @@ export class ReliabilityChart extends Frame {
 
     values(at) {
         const bin = this.bins[at - 1];
-        if (!bin) return h("div.muted", "the diagonal: promises hold");
+        if (!bin) return h("div.muted", "the diagonal: probabilities are exact");
         return [
             h("div.muted", rowsText(bin.rows)),
-            valueLine({ name: "said", tone: "muted" }, number(bin.mean)),
-            valueLine({ name: "right", tone: "series-1" }, number(bin.share)),
+            valueLine({ name: "predicted", tone: "muted" }, number(bin.mean)),
+            valueLine({ name: "correct", tone: "series-1" }, number(bin.share)),
         ];
     }
 
@@ -92,6 +92,6 @@ export class ReliabilityChart extends Frame {
 
     allNumbers() {
         const rows = this.bins.map((own) => [own.mean, own.share, own.rows]);
-        return { columns: ["mean probability", "share right", "rows"], rows, json: this.bins };
+        return { columns: ["mean probability", "share correct", "rows"], rows, json: this.bins };
     }
 }

@@ -62,7 +62,7 @@ export async function confirmed({ title, text, action, danger = true, typed = nu
     const dialog = openDialog(title,
         h("form.stack", { method: "dialog" },
             [text].flat().map((line) => (typeof line === "string" ? h("p", line) : line)),
-            typed !== null && h("label.field", `Type ${typed} to go on`, textInput({ on: { input: check } })),
+            typed !== null && h("label.field", `Type ${typed} to confirm`, textInput({ on: { input: check } })),
             h("div.row.end", h("button.button", { on: { click: () => dialog.close() } }, "Cancel"), yes),
         ),
     );

@@ -7,21 +7,21 @@ import { actionButton, confirmed, needing, sayer, tell } from "./actions.js";
 
 const FORGOTTEN = [
     "The model forgets every row it has learned; its metrics start again.",
-    "Configuration, features in use and ids stay. Restoring one of its snapshots brings it back.",
+    "It keeps its configuration, features and ids. Restoring a snapshot brings back what it had learned.",
 ];
-const GONE = "Its rows, metrics, snapshots and challengers go with it. Only an export brings them back.";
+const GONE = "This also deletes its rows, metrics, snapshots and challengers. Only an export can bring them back.";
 
 export function care(model, place) {
     const said = sayer();
     const save = async () => {
         const answer = await request(model.path("state"));
         saveAs(`${model.name}.safetensors`, await answer.blob());
-        tell(said, "Saved. PUT /models/NAME/state, or onepass import, makes a model of it.");
+        tell(said, "Saved. To load it, use PUT /models/NAME/state or onepass import.");
     };
     const reset = async () => {
         if (!(await confirmed({ title: `Reset ${model.name}?`, text: FORGOTTEN, action: "Reset" }))) return;
         await model.change("reset", { method: "POST" }, "model", "features", "challengers");
-        tell(said, "The model has forgotten what it had learned.");
+        tell(said, "The model has forgotten everything it had learned.");
     };
     const remove = async () => {
         const question = { title: `Delete ${model.name}?`, text: GONE, action: "Delete", typed: model.name };

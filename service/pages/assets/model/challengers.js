@@ -12,7 +12,7 @@ import { SCORES, scoreOf } from "./words.js";
 
 const COMPARED = ["mean", "low", "high", "rows"].map((name) => `difference.${name}`);
 const COLUMNS = ["name", "config.algorithm", "rows", "since_version", ...COMPARED, "promote"];
-const AUTO = "Is promoted automatically once its interval is above zero";
+const AUTO = "Promoted automatically once its interval is above zero";
 const NOTE = "Over the window, on the same rows.";
 /** Rows a challenger is compared on before it is promoted without force. */
 const ROWS_MIN = 200;
@@ -43,8 +43,8 @@ export function challengers(model, place) {
 function noteOf({ task, class_costs: costs }, { confidence }) {
     const loss = costs ? "cost per row" : task === "classification" ? "share of errors" : "mean squared error, clipped";
     return (
-        `The model's ${loss} minus the challenger's, on the rows that both have predicted, with its ` +
-        `${percent(confidence)} interval: right of zero, the challenger is better. You may look at the interval at ` +
+        `The model's ${loss} minus the challenger's, on the rows that both have predicted, with a ` +
+        `${percent(confidence)} interval: right of zero, the challenger is better. The interval is valid at ` +
         "any time."
     );
 }
@@ -65,7 +65,7 @@ function table(model, { champion, challengers: all }, key, said) {
         return [h("td.num", number(window[key]), whole), h("td", course)];
     };
     const promotes = ({ promote }) =>
-        promote === "auto" && h("span.badge.accent", { title: AUTO }, "promotes itself");
+        promote === "auto" && h("span.badge.accent", { title: AUTO }, "auto-promote");
     const within = ({ rows, low, high }) => (low === null ? rowsText(rows) : `${signed(low)} to ${signed(high)}`);
     const name = h("th", { scope: "row" }, h("span.unbroken", "This model"), h("span.sub", champion.algorithm));
     const championRow = [name, metrics.rows, ...scores(metrics, "the model", "series-1"), "", "", ""];
@@ -78,7 +78,7 @@ function table(model, { champion, challengers: all }, key, said) {
             h("td.num", signed(own.difference.mean), h("span.sub", within(own.difference))),
             h("td", h("div.row.nowrap.needs-admin", buttons(model, own, said))),
         );
-    const heads = ["Challenger", "Rows", SCORES[key], "Course", "Around zero", "Difference", ""];
+    const heads = ["Challenger", "Rows", SCORES[key], "Trend", "Interval", "Difference", ""];
     const caption = "Challengers and their paired difference to the model";
     return scrolledTable(caption, heads, [championRow, ...all.map(challengerRow)], ".challengers");
 }
@@ -124,7 +124,7 @@ function promotion({ name, config, rows: own, difference }, { rows: all, info },
             ]),
         ),
         force && h("p.notice.bad", unproven),
-        `${name} (${config.algorithm}) answers from then on; the present learner continues as the challenger ` +
+        `${name} (${config.algorithm}) will answer from then on; the current learner continues as the challenger ` +
             '"previous". All differences restart from zero. The service first writes a snapshot.',
     ];
 }

@@ -97,7 +97,7 @@ function eventDetail(event) {
         h("dl.facts",
             fact("When", `${when(event.time)} (${ago(event.time)}), version ${event.version}`),
             fact("Compared", `${windows}; threshold ${number(event.epsilon_cut)}`),
-            fact("Done", actionOf(event)),
+            fact("Action", actionOf(event)),
         ),
         event.features.length > 0 && movedTable(event.features),
         event.alarm_count > 0 && alarmList(event),

@@ -33,7 +33,7 @@ export function head(model) {
         fill(at("tags"), Object.entries(config.tags ?? {}).map(tag));
         fill(at("stats"),
             h("div", h("dt", "Rows"), h("dd", { id: "model-rows" }, number(rows))),
-            own !== undefined && fact("Learned by its learner", number(own), LEARNED),
+            own !== undefined && fact("Rows of this learner", number(own), LEARNED),
             h("div", h("dt", "Rows per second"), speed),
             h("div", h("dt", "Updated"), updated),
         );

@@ -33,7 +33,7 @@ const KINDS = [
     {
         title: "Experts of auto",
         note:
-            "Each expert's share in the predictions; a resting expert learns no rows until it is tried again. " +
+            "Each expert's share in the predictions; a resting expert learns no rows until it wakes. " +
             "Experts are scored by what they predict when the label arrives, the model by what it returned.",
         members: ({ model: { info } }) => info.experts?.map(expertOf).sort((one, other) => other.value - one.value),
     },
@@ -56,7 +56,7 @@ export function learner(model, place) {
     const shown = new Map();
     const members = h("div.stacked");
     const roomy = matchMedia("(min-width: 761px)").matches; // on a phone it is long
-    fill(place, folded("How its parts weigh", [facts, members], { open: roomy }));
+    fill(place, folded("Weights of its parts", [facts, members], { open: roomy }));
     model.when(["model", "features"], (docs) => {
         for (const kind of KINDS) {
             const list = kind.members(docs) ?? [];
@@ -69,7 +69,7 @@ export function learner(model, place) {
 }
 
 function expertOf({ expert, weight, resting, accuracy = null, mse = null }) {
-    const score = accuracy !== null ? `right ${number(accuracy)}` : mse !== null ? `mse ${number(mse)}` : null;
+    const score = accuracy !== null ? `accuracy ${number(accuracy)}` : mse !== null ? `mse ${number(mse)}` : null;
     return { name: expert, value: weight, faded: resting, note: resting ? "resting" : score };
 }
 

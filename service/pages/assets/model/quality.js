@@ -16,10 +16,10 @@ const SPANS =
 const COVERAGE = "The share of labels inside the intervals predicted for them; it should equal the level.";
 const CLASSES_SHOWN = 50;
 const ROOMY_MAX = 8;
-const CORNER = "label \\ answer";
+const CORNER = "label \\ prediction";
 const RELIABILITY =
-    "How often predictions of about one probability were right; on the diagonal, probabilities are exact. " +
-    "Rings have fewer than 10 rows, or less than 1 % of all.";
+    "How often predictions with about the same probability were correct; on the diagonal, probabilities are exact. " +
+    "Rings mark steps with fewer than 10 rows, or less than 1 % of all.";
 
 export function quality(model, place) {
     let view = "window";

@@ -182,8 +182,8 @@ function besideBest({ own, others, most, word }, rows) {
 function servedText(found) {
     if (!found?.rows) return null;
     const { better, since, rows, difference: { low, high } } = found;
-    const interval = `the difference of losses lies between ${number(low)} and ${number(high)}`;
-    if (!better) return h("p.help", `Your model and this one: not decided after ${rowsText(rows)}; ${interval}.`);
+    const interval = `the difference in loss lies between ${number(low)} and ${number(high)}`;
+    if (!better) return h("p.help", `Your model and this one: no clear winner after ${rowsText(rows)}; ${interval}.`);
     const who = better === "model" ? "This model is better than yours" : "Your model is better than this one";
     return h("p.help", `${who} with 95 % confidence since row ${number(since)}; ${interval}.`);
 }
@@ -193,6 +193,6 @@ function costsText(costs) {
     if (!costs) return null;
     const dearest = Object.entries(costs).sort(([, one], [, other]) => other - one);
     const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${label} ${number(cost)}`);
-    const past = "Earlier rows count at these costs, too.";
+    const past = "Earlier rows also count at these costs.";
     return h("p.muted.small", `Cost of a miss: ${shown.join(", ")}, others 1. ${past}`);
 }

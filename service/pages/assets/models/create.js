@@ -21,7 +21,7 @@ export function newModel() {
     const column = h("select");
     const help = "Letters, digits, dots, dashes and underscores.";
     const labelsField = field("Labels", labels, { path: "labels", help: "Leave empty to take them from the rows." });
-    const columnField = field("Column of the label", column, { path: "label" });
+    const columnField = field("Label column", column, { path: "label" });
     const submit = h("button.button.primary", { type: "submit" }, "Create");
     let table = null;
     const show = () => {
