@@ -1,4 +1,4 @@
-"""A client of Onepass in one file: get it from a running service and import it. It needs the standard library only.
+"""A client of Onepass in one file: get it from a running service and import it. It needs only the standard library.
 
     from onepass import Onepass
     model = Onepass("http://localhost:8000").model("boiler")
@@ -6,9 +6,9 @@
     model.predict({"outside": 5.0})
     model.feedback({"outside": 4.5}, 61.5)
 
-Every feedback carries an id, so that it is learned once, however often it is sent again. A 503 and a broken connection
-are retried after Retry-After, until ``patience_s`` has passed. Rows are dicts by feature name, lists, arrays, or a data
-frame. Connections are kept for each thread.
+All feedback carries an id, so it is learned once, however often it is sent. The client retries after a 503 (as
+Retry-After says) or a broken connection, for at most ``patience_s``. Rows are dicts by feature name, lists, arrays, or
+a data frame. Each thread keeps its own connection.
 """
 
 import http.client
@@ -22,11 +22,11 @@ from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 PATIENCE_S = 60.0
-"""How long a request is tried by default."""
+"""How long a request is retried by default."""
 TIMEOUT_S = 30.0
 """How long one try may wait for the service."""
 PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
-"""First pause between two tries without a Retry-After, which doubles; longest pause, whatever Retry-After says."""
+"""First pause before a retry without Retry-After, then doubled; longest pause, whatever Retry-After says."""
 UNAVAILABLE = 503
 
 
@@ -35,7 +35,7 @@ class OnepassError(Exception):
 
     Attributes:
         status: HTTP status; 0: the service could not be reached.
-        type: which problem, as the path of its page.
+        type: the path of the page about this problem.
         errors: the wrong fields, each with ``field``, ``problem`` and ``allowed``.
     """
 
@@ -53,7 +53,7 @@ class Onepass:
     Args:
         url: its address, with the root path if it has one.
         key: API key, if the service has keys.
-        patience_s: how long a request is tried while the service is unavailable.
+        patience_s: how long a request is retried while the service is unavailable.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class RemoteModel:
         self._ask("DELETE", "")
 
     def show(self) -> dict[str, Any]:
-        """Configuration, version, rows, metrics and what the learner says of itself."""
+        """Configuration, version, rows, metrics and the learner's own report."""
         return self._ask("GET", "")
 
     def metrics(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class RemoteModel:
 
         Args:
             features: values by name.
-            track: keep the row, for a label that comes later with the ``prediction_id`` of the answer.
+            track: keep the row until its label arrives with the ``prediction_id`` of the answer.
             explain: add an explanation.
             interval: share of labels that an interval around the prediction should cover (regression).
             served: with ``track``, what another model predicted.
@@ -182,10 +182,10 @@ class RemoteModel:
         Args:
             features: values by name; None with a ``prediction_id``.
             label: the row's label.
-            id: what a repeated feedback is recognised by; made if it is missing.
+            id: identifies repeated feedback; generated if missing.
             prediction_id: of a tracked prediction.
             weight: how many times the row counts.
-            served: what another model predicted, to compare the two.
+            served: what another model predicted, for comparison.
         """
         if prediction_id is None and id is None:
             id = uuid4().hex  # noqa: A001
@@ -210,7 +210,7 @@ class RemoteModel:
         return self._ask("POST", "/feedback/batch", body, {"Idempotency-Key": uuid4().hex} if ids is None else None)
 
     def evaluate(self, rows: Any, labels: Iterable[Any], *, served: Iterable[Any] | None = None) -> dict[str, Any]:
-        """Score the model on labelled rows without learning them, and beside it what another model predicted."""
+        """Score the model on labelled rows without learning them, and another model's predictions (``served``)."""
         outside = None if served is None else [_cell(one) for one in _values(served)]
         return self._ask(
             "POST", "/evaluate", {**self._table(rows), "labels": _values(labels), **_given({"served": outside})}
