@@ -230,8 +230,8 @@ async def stream_drift(
     (`{"after", "first", "missed"}`) if some of the following events are no longer kept. The `id` of each is a position;
     send it as `Last-Event-ID` to resume after it, on any replica (browsers do this automatically). A key for some
     models only sees the times of positions, and no numbers in a `gap`: they would reveal how many events other models
-    have. After 15 s without an event the service sends a comment. Slow clients are waited for; a client that does not
-    read for ten seconds is disconnected and may reconnect.
+    have. After 15 s without an event the service sends a comment. The service waits for slow clients; one that
+    reads nothing for ten seconds is disconnected and may reconnect.
     """
     if model is not None:
         if NAME.fullmatch(model) is None:

@@ -52,7 +52,7 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
     sample has at most 256 rows of the present features, drawn evenly from all that were learned; fewer for more than
     64 columns. `ga2m` also has `curves`: what it adds to the score for each value of a feature or of a pair.
 
-    409 before the features are known, and for rows of any names.
+    409 before the features are known, and for models of named sparse rows.
     """
     with ExitStack() as stack:
         async with replica.held():

@@ -222,7 +222,7 @@ class Metrics(BaseModel):
         "of predicting the most frequent one (`majority`). Baselines predict when the model does: for a tracked row, "
         "before its label arrives. `served` is the model outside whose predictions come with the rows.",
     )
-    served: ServedComparison | None = Field(None, description="That model beside this one.")
+    served: ServedComparison | None = Field(None, description="That model compared with this one.")
     due_rows: int | None = Field(None, description="With `labels_due`: rows learned as its label.")
     paired: PairedScores | None = Field(
         None, description="Regression: the model's scores on the rows of `baselines`, for comparison with them."
