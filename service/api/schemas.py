@@ -341,7 +341,13 @@ class Evaluated(Body):
     """Scores on rows that were not learned."""
 
     rows: Annotated[int, Field(ge=1, examples=[2], description="Number of rows of this request.")]
-    metrics: Annotated[BatchScores, Field(description="Scores over these rows.")]
+    metrics: Annotated[
+        dict[str, int | float | BatchScores | None],
+        Field(
+            examples=[{"accuracy": 0.5}],
+            description="Scores over these rows; `served`: of a model outside.",
+        ),
+    ]
     version: Version
     incarnation: Incarnation
 

@@ -1,5 +1,7 @@
 """Batches whose rows are kept for their labels: each as a single tracked prediction, all of them or none."""
 
+import asyncio
+
 import pytest
 
 from service.api.rows import tracking
@@ -92,6 +94,9 @@ async def test_rows_whose_reply_is_lost_are_dropped(api, monkeypatch, route):
     body = {"features": features(2)} if route == "predict" else columnar(ROWS)
     problem(await api.ask("POST", f"{path}/{route}", json={**body, "track": True}), 503)
     assert 0 == (await api.get(f"{path}/pending"))["waiting"]
+    monkeypatch.setattr(tracking, "DROP_S", 0.01)
+    monkeypatch.setattr(Pending, "drop", lambda *_: asyncio.Event().wait())
+    problem(await api.ask("POST", f"{path}/{route}", json={**body, "track": True}), 503)
 
 
 async def test_what_is_kept_is_bounded(api, monkeypatch):

@@ -48,7 +48,8 @@ async def test_what_cannot_be_shown(api, monkeypatch):
     path = await api.learnt(RLS, rows=3)
     refused = problem(await api.ask("GET", f"{path}/posterior?features=a,nobody"), 422)
     assert ["features[1]"] == [one["field"] for one in refused["errors"]]
-    problem(await api.ask("GET", f"{path}/posterior?diagonal=perhaps"), 422)
+    refused = problem(await api.ask("GET", f"{path}/posterior?diagonal=perhaps"), 422, "diagonal")
+    assert "must be true or false" in refused["detail"]
     problem(await api.ask("GET", f"{await api.new({'task': 'regression'})}/posterior"), 409)
     monkeypatch.setattr(posterior, "NUMBERS_MAX", 8)
     large = problem(await api.ask("GET", f"{path}/posterior"), 413)

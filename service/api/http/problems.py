@@ -172,14 +172,23 @@ WORDS = {
     "literal_error": "is not one of the choices",
     "int_type": "must be an integer",
     "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
     "string_type": "must be a string",
     "dict_type": "must be an object",
     "model_type": "must be an object",
-    "string_too_short": "is not 1 to 200 printable characters",
-    "string_too_long": "is not 1 to 200 printable characters",
+    "string_too_short": "is too short",
+    "string_too_long": "is too long",
+    "string_pattern_mismatch": "does not have the form of such a name",
     "greater_than_equal": "is out of range",
 }
 """Our messages for pydantic's error types; pydantic's own messages may repeat the input."""
+LIMITS = {
+    "string_too_short": "at least {min_length} characters",
+    "string_too_long": "at most {max_length} characters",
+    "string_pattern_mismatch": "{pattern}",
+    "greater_than_equal": ">= {ge}",
+}
+"""What is allowed instead."""
 
 
 def invalid(errors: Sequence[Any], shape: Any = None) -> Invalid:
@@ -197,7 +206,7 @@ def _translated(error: Mapping[str, Any], fields: Mapping[str, Any]) -> Problem:
         return Problem(path[1:], error["msg"], more["allowed"])
     if kind == "literal_error":
         return Problem(path[1:], words, sorted(re.findall("'([^']*)'", more["expected"])))
-    return Problem(path[1:] or "body", words, f">= {more['ge']}" if kind == "greater_than_equal" else None)
+    return Problem(path[1:] or "body", words, LIMITS[kind].format(**more) if kind in LIMITS else None)
 
 
 def _document(refusal: Refusal) -> Response:

@@ -52,7 +52,7 @@ ERRORS = {
     404: ("not-found", "Unknown model, prediction id or snapshot version"),
     408: ("too-late", "The body arrived too slowly"),
     409: ("clash", "In conflict with the model's state, or the same id with a different label"),
-    413: ("too-large", "The body or the batch is too large"),
+    413: ("too-large", "The body, the batch or the answer is too large"),
     415: ("wrong-media", "A media type or content encoding that this route does not accept"),
     422: ("invalid", "Invalid values; ``errors`` names the fields"),
     429: ("too-many-requests", "Over the key's rate limit"),
@@ -161,6 +161,8 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
         codes |= {422, 503}
     if "min_version" in given:
         codes.add(504)
+    if "diagonal" in given:  # the one answer of a read that may be too large
+        codes.add(413)
     if "model" in given:
         codes.add(404)
     return sorted(codes)

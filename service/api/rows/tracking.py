@@ -1,5 +1,6 @@
 """Keeps predictions, with their rows, until their labels arrive."""
 
+import asyncio
 import math
 import secrets
 from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ ROWS_MAX, VALUES_MAX = 10_000, 500_000
 """Most rows of a batch that are kept, and most values: a row's columns and probabilities, for every learner."""
 AT_ONCE = 256
 """Rows that are encoded, and sent to the store, together."""
+DROP_S = 0.5
+"""How long dropping rows of unknown fate may delay the refusal of a request that has waited for the store already."""
 ROW_BYTES = 512
 """Assumed cost of encoding a row, in bytes of a body."""
 
@@ -110,7 +113,7 @@ async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice]
     """Keep rows, all or none of them; returns their prediction ids.
 
     ``make`` makes what is kept of some of them; in a thread if that is much. If the store fails, it may have kept rows
-    all the same: they are dropped as well, unless it cannot be reached for that, or their ids are the client's own.
+    all the same: they are dropped as well, unless it does not answer in ``DROP_S``, or their ids are the client's own.
 
     Raises:
         NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: why none is kept.
@@ -125,8 +128,9 @@ async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice]
                 kept.append(item.prediction_id)
         for found in outcomes:
             if found is not None:
-                with suppress(Unavailable):  # what is left expires
-                    await pending.drop(replica.name, replica.incarnation, kept)
+                with suppress(Unavailable, TimeoutError):  # what is left expires
+                    async with asyncio.timeout(DROP_S):
+                        await pending.drop(replica.name, replica.incarnation, kept)
                 raise _refusal(ctx, replica, found)
     return kept
 

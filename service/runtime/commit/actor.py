@@ -22,7 +22,7 @@ from typing import Any
 from core.entry import Outcome, Segment
 from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
-from service.runtime.commit.committer import DOWN
+from service.runtime.commit.committer import DOWN, REFUSED
 from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, check_fits, own_entry, resolve, sent, size_of
 from service.runtime.commit.joined_rows import JoinedRows, can_join, joined, members_of, row_job
 from service.runtime.commit.shared import Shared
@@ -150,7 +150,7 @@ class Actor:
         """
         replica = self._replica
         if self._shared.committer.store_down:
-            raise StoreDown(DOWN)
+            raise StoreDown(REFUSED)
         if replica.lost:
             raise ModelLost(self.name)
         return self if replica.ledger is not None else self._shared.current(replica).inbox
@@ -169,7 +169,7 @@ class Actor:
         try:
             job.sent = encoding.result()
             if self._shared.committer.store_down:
-                raise StoreDown(DOWN)
+                raise StoreDown(REFUSED)
             check_fits(self._replica.model, job.segment)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - for the one who waits
             job.reject(error)
@@ -184,7 +184,7 @@ class Actor:
             StoreDown: the store is known to be down.
         """
         if self._shared.committer.store_down:
-            raise StoreDown(DOWN)
+            raise StoreDown(REFUSED)
         future: asyncio.Future[None] = self._loop.create_future()
         self._syncs.append(future)
         self._go_on()

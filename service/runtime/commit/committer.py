@@ -31,7 +31,8 @@ from service.store.redis.node import LARGE_BYTES_PER_S
 
 logger = logging.getLogger(__name__)
 
-DOWN = "the store does not answer; the request may or may not have been learned: send it again with the same id"
+DOWN = "the store does not answer; the request may or may not have been carried out: send it again with the same id"
+REFUSED = "the store does not answer; nothing has come of this request: send it again"
 PROBE_S = 0.2
 """Pause between pings of a store that is down."""
 BACKOFF_S = 0.02
