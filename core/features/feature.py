@@ -248,7 +248,7 @@ def _check_together(features: list[Feature], field: str, problems: list[Problem]
     for i, feature in enumerate(features):
         where = f"{field}[{i}]" + ("" if feature == Feature(feature.name) else ".name")
         if feature.name and names.setdefault(feature.name, i) != i:
-            problems.append(Problem(where, f"is the same as that of {field}[{names[feature.name]}]"))
+            problems.append(Problem(where, f"is the same name as that of {field}[{names[feature.name]}]"))
         elif feature.name and any(owners.setdefault(column, i) != i for column in feature.columns):
             problems.append(Problem(where, "has a column with the same name as another feature's"))
 
@@ -275,6 +275,10 @@ def propose(
         Invalid: invalid names, or values without a kind; lists the first 20.
     """
     kept = [at for at, name in enumerate(names) if name not in ignored]
+    if not kept:
+        raise Invalid.of(
+            field, "has nothing to learn from: the first row determines the features", "at least one feature"
+        )
     features = parse_features([names[at] for at in kept], field)
     if values is None:
         return features

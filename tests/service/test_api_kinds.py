@@ -87,6 +87,9 @@ async def test_a_first_row_with_a_value_of_no_kind(api, value):
     await api.refuses(f"{path}/feedback", 422, "features.b", json={"features": {"a": 1, "b": value}, "label": "x"})
     table = {"columns": ["a", "b"], "data": [[1, value], [1, 2]], "labels": ["x", "y"]}
     await api.refuses(f"{path}/feedback/batch", 422, "data[0][1]", json=table)
+    await api.refuses(f"{path}/feedback", 422, "features", json={"features": {}, "label": "x"})
+    unnamed = await api.ask("POST", f"{path}/feedback/batch", content=npy([[1.0, 2.0, 3.0]]), headers=NPY)
+    assert "this format names none" in problem(unnamed, 409)["detail"]
     await api.post(f"{path}/feedback", {"features": {"a": "text", "b": 1}, "label": "x"})
     assert 1 == (await api.get(path))["rows"]
 

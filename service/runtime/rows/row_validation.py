@@ -156,7 +156,10 @@ class RowValidator:
         """The schema that the first row proposes by its names and values."""
         (names, field), ignored = table.first_names(), self.config.ignore
         if names is None:
-            raise self._no_features()
+            raise RequestConflict(
+                f"model {self.name} has no features yet, and this format names none: "
+                "send the first row as JSON or CSV, or declare the features"
+            )
         values, place = table.first_values()
         features = propose([*names], values, table.texts, ignored, field, place)
         proposed = Schema(features).reading(ignored) if ignored else Schema(features)
