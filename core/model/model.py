@@ -15,7 +15,7 @@ from core.config import Config
 from core.config.challengers import PromotionPolicy
 from core.contract import Label
 from core.drift.outbox import Episodes, Outbox
-from core.features import Space
+from core.features import Schema, Space
 from core.features.labels import LabelSet
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.difference import PairedDifference
@@ -149,6 +149,14 @@ class Model:
     def config(self) -> Config:
         """The configuration of its own learner."""
         return self.own.config
+
+    @property
+    def present_config(self) -> Config:
+        """The configuration with the features that the last switch brought, if features are declared."""
+        schema = self.prediction_schema
+        if self.config.features is None or not isinstance(schema, Schema):
+            return self.config
+        return self.config.model_copy(update={"features": schema.features})
 
     @property
     def configs(self) -> tuple[Config, ...]:

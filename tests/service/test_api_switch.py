@@ -237,6 +237,20 @@ async def test_abort_goes_back(api):
     assert "overlap" == (await switch(api, path))["phase"]
 
 
+async def test_a_model_is_put_again_with_the_features_of_now(api):
+    """After a switch with those, or those of its creation, but no others; the settings of a PATCH with either."""
+    path = await overlapping(api)
+    put = {**DFOP, "features": NEW}
+    problem(await api.ask("PUT", path, json=put), 409, "features")
+    await switch(api, path, "complete")
+    for features in (OLD, NEW):
+        assert 200 == (await api.ask("PUT", path, json={**put, "features": features})).status_code
+    problem(await api.ask("PUT", path, json={**put, "features": UNION}), 409, "features")
+    assert 200 == (await api.client.patch(path, json={"on_drift": "reset"})).status_code
+    for features in (OLD, NEW):
+        assert 200 == (await api.ask("PUT", path, json={**put, "features": features, "on_drift": "reset"})).status_code
+
+
 async def test_marks_tell_of_a_switch_and_metrics_go_on(api):
     """Every row counts, before, during and after it."""
     path = await switched(api)

@@ -204,8 +204,9 @@ class ModelCache:
         replica = await self.present(name, found.incarnation)
         if not (found.created or Config.parse(codec.config(found.config)).canonical == text):
             await replica.inbox.sync()  # by now it may have this configuration, other than that of its creation
-            if replica.model.config.canonical != text:
-                raise _other_configuration(name, differences(replica.model.config, config))
+            now = replica.model.present_config
+            if text not in (now.canonical, replica.model.config.canonical):
+                raise _other_configuration(name, differences(now, config))
         return replica, found.created
 
     async def present(self, name: str, incarnation: str) -> Replica:
