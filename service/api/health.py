@@ -60,7 +60,8 @@ class VersionInfo(BaseModel):
 
     version: str = Field(examples=["0.1.0"], description="Version of Onepass.")
     state_format: int = Field(
-        examples=[4], description="Format of the states it writes. States and logs of a higher format are refused."
+        examples=[STATE_VERSION],
+        description="Format of the states it writes. States and logs of a higher format are refused.",
     )
     commit: str | None = Field(
         examples=["9fceb02d0ae598e95dc970b74767f19372d61af8"],

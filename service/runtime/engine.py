@@ -30,6 +30,8 @@ from service.store.pending import Pending
 
 logger = logging.getLogger(__name__)
 
+DECISIVE = ("store", "tasks", "lag", "stays", "store_data")
+"""The checks of ``Engine.ready`` that decide; the others are only reported."""
 RESTART_S = 0.1
 """Pause before a task that died is started again."""
 LAG_S_MAX = 10.0
@@ -249,7 +251,7 @@ class Engine:
             "store_data": not self.models.lost,
             "log": self.reader.tail_lost_at < time.time() - LOST_SHOWN_S,
         }
-        return all(checks[name] for name in ("store", "tasks", "lag", "stays", "store_data")), checks
+        return all(checks[name] for name in DECISIVE), checks
 
     # ---------------------------------------------------------------- reads
 

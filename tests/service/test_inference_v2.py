@@ -153,6 +153,17 @@ async def test_missing_values(api):
     assert "features[0][0]: is missing" in problem(answer, 422)["error"]
 
 
+async def test_what_makes_it_unready_is_named(start):
+    """Of the checks those that decide, and no others."""
+    api = await start()
+    assert not api.engine.ready()[1]["hints"]
+    assert {"ready": True} == await api.get("/v2/health/ready")
+    api.engine.leaving = True
+    refused = problem(await api.ask("GET", "/v2/health/ready"), 503)
+    assert "the service is not ready: stays" == refused["error"]
+    api.engine.leaving = False
+
+
 async def test_metadata(api):
     """The service, and a model's tensors by its features and labels; one matrix where all are numbers."""
     server = await api.get("/v2")

@@ -38,6 +38,7 @@ from service.api.rows.idempotency import read_rows
 from service.api.rows.large_answers import ROW_BYTES, in_parts, list_parts
 from service.api.schemas import PredictedBatch, PredictRow
 from service.errors import NotFound, NotReady, RequestConflict
+from service.runtime.engine import DECISIVE
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
 
@@ -91,7 +92,7 @@ async def inference_ready(ctx: Ctx) -> Annotated[dict[str, bool], Field(examples
     """Whether the service is ready for traffic (Open Inference Protocol)."""
     fine, checks = ctx.engine.ready()
     if not fine:
-        raise NotReady(f"the service is not ready: {', '.join(name for name, good in checks.items() if good is False)}")
+        raise NotReady(f"the service is not ready: {', '.join(name for name in DECISIVE if not checks[name])}")
     return {"ready": True}
 
 
