@@ -1,4 +1,4 @@
-"""Models that are fed segments, one an entry; and beside a twin, which must do the same, bit for bit."""
+"""Models that are fed one segment per entry, alone or with a twin that must do the same, bit for bit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from core.config import Config
-from core.entry import Entry, Outcome, Rows, Segment
-from core.model import Model, save
+from core.contract import Prediction
+from core.entry import Configure, Entry, Outcome, Rows, Segment, ServedPrediction
+from core.model import Model, read, save
 from core.model.apply import apply
 
 
@@ -29,13 +30,35 @@ class Fed:
         return outcome
 
     def learn(self, X: Any, y: Any, space: Any = None, **more: Any) -> Outcome:
-        """Learn rows of the space of feedback, or of another one."""
+        """Learn rows of the feedback space, or of another one."""
         schema = self.machine.feedback_schema if space is None else space
         return self.commit(Rows(schema.id, None, np.ascontiguousarray(X), y, **more))
 
+    def change(self, **changes: Any) -> Outcome:
+        """Change the configuration."""
+        return self.commit(Configure(changes))
+
+    def predict(self, X: Any) -> Prediction:
+        """The prediction of rows."""
+        return read.predict(self.machine.own, np.ascontiguousarray(X))
+
+    def served(self, X: Any) -> ServedPrediction:
+        """The prediction of one row as its client gets it."""
+        return read.returned_prediction(self.machine.own, self.predict(X), 0)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The metrics as clients read them."""
+        return read.metrics_report(self.machine)
+
+    @property
+    def marks(self) -> list[dict[str, Any]]:
+        """The marks of the history, oldest first."""
+        return self.report["marks"]
+
 
 class Twin(Fed):
-    """One whose every entry is applied as well by a twin that is saved and loaded before it."""
+    """A model with a twin that is saved and loaded before it applies the same entry."""
 
     def commit(self, segment: Segment) -> Outcome:
         """The outcome of both."""

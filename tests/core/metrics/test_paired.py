@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config import Config
-from core.entry import Entry, Reset, Rows
+from core.entry import Reset
 from core.metrics import RegressionMetrics
 from core.metrics.regression import NOTHING
-from core.model import Model, read
-from core.model.apply import apply
+from core.model import read
 from tests.core.metrics.prequential_oracle import fed
+from tests.core.twin import Fed
 
 SPANS = ("overall", "window", "fading")
 
@@ -81,19 +80,17 @@ def test_without_a_row_of_the_baseline_nothing_is_compared():
 @pytest.mark.parametrize("algorithm", ["auto", "rls", "dfop", "gdfop"])
 def test_a_model_is_judged_by_what_it_predicted_beside_the_baseline(algorithm):
     """In its summary and its quality, from the first batch on, and again after a reset."""
-    machine = Model.first(
-        Config.parse({"algorithm": algorithm, "task": "regression", "features": ["a"], "watch": None})
-    )
+    model = Fed({"algorithm": algorithm, "task": "regression", "features": ["a"], "watch": None})
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 1))
     y = (1e3 + 5.0 * X[:, 0] + 0.1 * rng.normal(size=300)).tolist()
-    for version in (1, 3):
-        apply(machine, Entry(version, 0, (Rows(machine.feedback_schema.id, None, X, y),)))
-        summary, report = read.summary(machine), read.metrics_report(machine)
+    for _ in range(2):
+        model.learn(X, y)
+        summary, report = read.summary(model.machine), model.report
         assert (report["overall"]["mse"], report["paired"]["overall"]["mse"]) == (summary.score, summary.paired_score)
         assert summary.paired_score < summary.score
         first = summary.score * 300 - summary.paired_score * 299
         assert first == pytest.approx(y[0] ** 2, rel=0.01)
-        assert (summary.paired_score < summary.baseline) == (read.quality(machine.own).error_ratio < 1.0)
-        apply(machine, Entry(version + 1, 0, (Reset(),)))
-        assert read.summary(machine).paired_score is None
+        assert (summary.paired_score < summary.baseline) == (read.quality(model.machine.own).error_ratio < 1.0)
+        model.commit(Reset())
+        assert read.summary(model.machine).paired_score is None

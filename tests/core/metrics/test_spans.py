@@ -8,15 +8,9 @@ from core.config.scoring import FADING, ROW_NUMBERS, WINDOW
 from core.contract import LEVELS
 from core.metrics import ClassificationMetrics, RegressionMetrics, prequential
 from core.metrics.intervals import RING, Intervals
-from core.model import Model, read
-from tests.core.metrics.prequential_oracle import (
-    SPANS,
-    bits,
-    fading,
-    fed,
-    random_classes,
-    random_numbers,
-)
+from core.model import Model
+from tests.core.metrics.prequential_oracle import SPANS, bits, fading, fed, random_classes, random_numbers
+from tests.core.twin import Fed
 
 
 @pytest.mark.parametrize(("window", "factor"), SPANS)
@@ -61,8 +55,7 @@ def test_a_model_scores_as_its_configuration_says():
     """Both tasks; the defaults of the configuration are those of the metrics."""
     assert (prequential.WINDOW, prequential.FADING) == (WINDOW.default, FADING.default)
     for task in ("classification", "regression"):
-        model = Model.first(Config.parse({"task": task, "metrics": {"window": 50, "fading": 0.95}}))
-        report = read.metrics_report(model)
+        report = Fed({"task": task, "metrics": {"window": 50, "fading": 0.95}}).report
         assert (50, 0.95) == (report["window"]["size"], report["fading"]["factor"])
 
 

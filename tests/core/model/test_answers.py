@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.contract import Prediction
 from core.entry import ServedPrediction
 from core.learners.catalogue import ALGORITHMS
-from core.model import read, save
+from core.model import save
 from tests.core.model.scored_answers import answered, answers_of
 from tests.core.twin import Fed
 
@@ -19,23 +19,23 @@ DECLARED = ["no", "yes", "maybe"]
 
 
 class Model(Fed):
-    """One that is fed random rows of its space."""
+    """A model that is fed random rows of its space."""
 
     def __init__(self, algorithm="dfop", **more):
         features = {} if ALGORITHMS[algorithm].sparse else {"features": ["a", "b"]}
         super().__init__({"algorithm": algorithm, "task": "classification", **features, **more})
         self.rng = np.random.default_rng(0)
 
+    def raw(self, count):
+        return self.rng.normal(size=(count, self.machine.prediction_schema.raw_width))
+
     def say(self, labels, **more):
         """Learn rows with these labels."""
-        return self.learn(self.rng.normal(size=(len(labels), self.machine.prediction_schema.raw_width)), labels, **more)
-
-    def predict(self, count=1):
-        return read.predict(self.machine.own, self.rng.normal(size=(count, self.machine.prediction_schema.raw_width)))
+        return self.learn(self.raw(len(labels)), labels, **more)
 
     def returned(self):
         """One prediction as a client gets it: its label and {label: probability}."""
-        served = read.returned_prediction(self.machine.own, self.predict(), 0)
+        served = self.served(self.raw(1))
         return served.prediction, dict(served.probabilities)
 
 
@@ -52,22 +52,18 @@ def test_before_the_first_row_all_declared_labels_are_equally_probable(algorithm
 @pytest.mark.parametrize("algorithm", CLASSIFIERS)
 def test_a_label_that_was_never_seen_stays_possible(algorithm):
     """Three rows of "no" do not make it certain; the order is the declared one, also where "yes" comes first."""
-    model = Model(algorithm, labels=["no", "yes"])
-    model.say(["no"] * 3)
-    label, shares = model.returned()
-    assert ("no", ["no", "yes"]) == (label, list(shares))
-    assert_allclose([0.875, 0.125], list(shares.values()))
-    other = Model(algorithm, labels=["no", "yes"])
-    other.say(["yes"] * 3)
-    label, shares = other.returned()
-    assert "yes" == label
-    assert_allclose([0.125, 0.875], list(shares.values()))
+    for seen, expected in (("no", [0.875, 0.125]), ("yes", [0.125, 0.875])):
+        model = Model(algorithm, labels=["no", "yes"])
+        model.say([seen] * 3)
+        label, shares = model.returned()
+        assert (seen, ["no", "yes"]) == (label, list(shares))
+        assert_allclose(expected, list(shares.values()))
 
 
 def test_the_first_row_of_a_model_without_labels_is_not_scored():
     """Nothing is known, so nothing is said, and nothing was wrong; the second row is scored."""
     model = Model()
-    assert ServedPrediction(None, None, (None, None)) == read.returned_prediction(model.machine.own, model.predict(), 0)
+    assert ServedPrediction(None, None, (None, None)) == model.served(model.raw(1))
     outcome = model.say(["no", "no"])
     assert [None, "no"] == outcome.predictions
     assert [None, 0.0] == outcome.losses
@@ -97,7 +93,7 @@ def test_what_is_scored_is_what_predict_said(algorithm, more):
     labels = ["yes" if x > 0 else "no" for x in X[:, 0]]
     whole = block.learn(X, labels)
     for row, label in enumerate(labels):
-        before = read.predict(asking.machine.own, X[row : row + 1])
+        before = asking.predict(X[row : row + 1])
         for model in (single, asking):
             own = model.learn(X[row : row + 1], [label])
         assert whole.predictions[row] == own.predictions[0]
@@ -157,13 +153,13 @@ def test_a_tracked_answer_is_scored_by_what_was_told():
     """A label that was not known then gets what the others left, smoothed as of now; an unknown one is wrong."""
     model = Model()
     model.say(["no"] * 3)
-    returned = read.returned_prediction(model.machine.own, model.predict(), 0)
+    returned = model.served(model.raw(1))
     assert (("no", 0.875),) == returned.probabilities
     model.say(["yes"] * 4)
     outcome = model.say(["yes"], served=returned)
     assert (["no"], [1.0]) == (outcome.predictions, outcome.losses)
     assert_allclose([7 / 8 * 0.125 + 1 / 16], outcome.p_true)
-    both = read.returned_prediction(model.machine.own, model.predict(), 0)
+    both = model.served(model.raw(1))
     outcome = model.say(["no"], served=both)
     assert [dict(both.probabilities)["no"]] == list(outcome.p_true)
     nothing = model.say(["no"], served=ServedPrediction(None))

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from core.config import Config
 from core.drift.outbox import Drift
 from core.entry import Entry, MergedRows, Rows
-from core.features.columns import OTHER
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model, plans, save
 from core.model.apply import apply, apply_merged
 from tests.core.model import test_challengers as challengers
+from tests.core.model import test_columns as columns
 from tests.core.model import test_drift_response as drift
 from tests.core.model import test_machine as machine
 from tests.core.model import test_outside as outside
@@ -79,13 +79,6 @@ def challenged(body: Mapping[str, Any], rows: Any, **bodies: Any) -> Case:
     return Case(partial(of, {**body, "on_drift": "report"}, better=better, **bodies), *rows)
 
 
-def unknown_categories() -> Case:
-    features = [{"name": "day", "categories": ["mon", "tue"]}, "x", {"name": "plan", "type": "categorical"}]
-    body = {"algorithm": "rls", "task": "regression", "missing": "zero", "features": features}
-    X = np.array([[OTHER, 1.0, 3.0], [0.0, OTHER, 0.0], [np.nan, 2.0, 1.0], [OTHER, 0.5, 1.0], [1.0, 0.0, 2.0]])
-    return Case(partial(of, body), X, np.arange(5.0))
-
-
 CASES = {
     **{
         f"kind {at}": Case(partial(machine.machine, kind), *machine.stream(kind))
@@ -100,10 +93,10 @@ CASES = {
     "weights": weighted({"weights": np.where(SOME, np.nan, WEIGHTS)}, (10, 20)),
     "weights of some": weighted({"weights": np.where(SOME, WEIGHTS, np.nan)}, (10, 20)),
     **{f"{algorithm} scaled": scaled(algorithm) for algorithm in SCALED},
-    "unknown categories": unknown_categories(),
+    "unknown categories": Case(partial(of, columns.CATEGORIES), columns.RAW, np.arange(5.0)),
     **{
         f"{algorithm} {task} beside a model outside": Case(
-            partial(outside.new, algorithm, task), outside.X, y, {"outside": served}
+            partial(of, outside.body(algorithm, task)), outside.X, y, {"outside": served}
         )
         for algorithm in ("dfop", "observer")
         for task, y, served in (

@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.config import Config
 from core.contract import Prediction
-from core.entry import Configure, Entry, Rows
 from core.learners.catalogue import ALGORITHMS
-from core.model import Model, read
-from core.model.apply import apply
 from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
 from tests.benchmarks.streams.generators import fraud, sea
 from tests.core.model.scored_answers import answered, answers_of, scored
+from tests.core.twin import Fed
 
 
 def answers(K):
@@ -39,16 +36,16 @@ def errors_and_losses(algorithm, X, y):
         body["params"] = {"compressed_dim": X.shape[1]}
     else:
         body["features"] = [f"x{column}" for column in range(X.shape[1])]
-    machine = Model.first(Config.parse(body))
-    absorb, seen = machine.own.answers.absorb, []
+    model, seen = Fed(body), []
+    absorb = model.machine.own.answers.absorb
 
     def spy(prediction, truth, *more):
         rows = absorb(prediction, truth, *more)
         seen.append((prediction.probabilities, truth, (rows.losses, rows.p_true)))
         return rows
 
-    machine.own.answers.absorb = spy
-    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y.tolist()),)))
+    model.machine.own.answers.absorb = spy
+    model.learn(X, y.tolist())
     wrong, p_true = np.concatenate([facts for _, _, facts in seen], axis=1)
     own = np.concatenate([p[np.arange(len(k)), k] for p, k, _ in seen if p.shape[1] > k.max()])
     losses = (-np.log(p_true).mean(), -np.log(np.maximum(own, 1e-15)).mean())
@@ -264,13 +261,11 @@ def test_models_are_calibrated_within_three_points(algorithm, generated):
 
 def test_a_change_of_the_configuration_keeps_the_calibration():
     """Costs change what is said, not how sure the model is."""
-    config = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["no", "yes"]}
-    machine = Model.first(Config.parse(config))
+    model = Fed({"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["no", "yes"]})
     X = np.random.default_rng(0).normal(size=(300, 1))
-    y = ["yes" if x > 0.5 else "no" for x in X[:, 0]]
-    apply(machine, Entry(1, 0, (Rows(machine.prediction_schema.id, None, X, y),)))
-    before = read.predict(machine.own, X)
-    apply(machine, Entry(2, 0, (Configure({"class_costs": {"yes": 1000}}),)))
-    after = read.predict(machine.own, X)
+    model.learn(X, ["yes" if x > 0.5 else "no" for x in X[:, 0]])
+    before = model.predict(X)
+    model.change(class_costs={"yes": 1000})
+    after = model.predict(X)
     assert_array_equal(before.probabilities, after.probabilities)
     assert (after.value == 1).sum() > (before.value == 1).sum()

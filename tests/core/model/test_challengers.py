@@ -7,21 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from core.config import Config
-from core.entry import (
-    Challenge,
-    Configure,
-    Overlap,
-    Promote,
-    Reset,
-    Restore,
-    Rows,
-    ServedPrediction,
-    Switch,
-    Withdraw,
-)
+from core.entry import Challenge, Overlap, Promote, Reset, Restore, ServedPrediction, Switch, Withdraw
 from core.features import Schema, parse_features
 from core.features.feature_space import union
-from core.model import Model, plans, read, save
+from core.model import Model, plans, save
 from core.model.challengers import TEST_EVERY
 from core.problems import Conflict, Invalid
 from tests.core.refusals import problems
@@ -96,7 +85,7 @@ def test_a_promotion_comes_by_itself(kind):
     challenge(model, "dfop", {**DFOP, "promote": "auto"})
     challenge(model, "slow", {"algorithm": "fesl_s"})
     model.learn(X, y)
-    (promotion,) = [mark for mark in read.metrics_report(model.machine)["marks"] if mark["kind"] == "promotion"]
+    (promotion,) = [mark for mark in model.marks if mark["kind"] == "promotion"]
     assert 0 == promotion["row"] % TEST_EVERY
     assert ("dfop", "dfop", "auto") == (promotion["challenger"], promotion["algorithm"], promotion["by"])
     assert ["slow", "previous"] == [*model.machine.challengers]
@@ -112,7 +101,7 @@ def test_a_promotion_goes_on_with_rows_events_and_marks():
     model.learn(X[100:300], y[100:300])
     machine = model.machine
     rls, dfop, events = numbers(machine.own), numbers(machine.challengers["fast"].parts), machine.outbox.total
-    marks = read.metrics_report(machine)["marks"]
+    marks = model.report["marks"]
     assert 200 == machine.challengers["other"].difference.rows
     model.commit(Promote("fast"))
     assert (300, 100, "dfop", "2.0") == (
@@ -128,7 +117,7 @@ def test_a_promotion_goes_on_with_rows_events_and_marks():
     assert {0} == {one.difference.rows for one in machine.challengers.values()}
     assert dfop.keys() == numbers(machine.own).keys()
     assert {**dfop, "metrics": 0} == {**numbers(machine.own), "metrics": 0}
-    found = read.metrics_report(machine)
+    found = model.report
     promotion = {"row": 300, "kind": "promotion", "challenger": "fast", "algorithm": "dfop", "by": "request"}
     assert [*marks, promotion] == found["marks"]
     assert (300, 110) == (found["rows"], found["history"][0]["row"])
@@ -160,7 +149,7 @@ def test_every_step_of_the_model_is_one_of_its_challengers():
     X, y = stream(300)
     challenge(model, "fast", DFOP)
     model.learn(X[:100], y[:100])
-    model.commit(Configure({"missing": "mean", "watch": {"error_rate": {}}}))
+    model.change(missing="mean", watch={"error_rate": {}})
     member = model.machine.challengers["fast"].parts
     assert ("mean", {"class_mean", "error_rate"}) == (member.config.missing, {*member.config.watch.tests})
     model.learn(np.where(X[100:110] > 1, np.nan, X[100:110]), y[100:110])
@@ -218,16 +207,13 @@ def test_a_tracked_row_is_compared_by_what_both_said_then():
     challenge(model, "fast", DFOP)
     model.learn(X[:40], y[:40])
     machine = model.machine
-    told = replace(
-        read.returned_prediction(machine.own, read.predict(machine.own, X[40:41]), 0),
-        challengers=(ServedPrediction(5.0, by="1.0"),),
-    )
+    told = replace(model.served(X[40:41]), challengers=(ServedPrediction(5.0, by="1.0"),))
     assert "" == told.by
     challenge(model, "late", {"algorithm": "fesl_c"})
     model.commit(Promote("fast"))
     model.learn(X[41:], y[41:])
     before = [(one.metrics.rows, one.metrics.series[0, 2]) for one in machine.learners]
-    (learned,) = [model.commit(Rows(machine.feedback_schema.id, None, X[40:41], y[40:41], served=told))]
+    learned = model.learn(X[40:41], y[40:41], served=told)
     assert learned.refusal is None
     assert [told.prediction] == learned.predictions
     assert [(told.prediction - y[40]) ** 2] == learned.losses
@@ -287,12 +273,12 @@ def test_weights_and_discounts_are_for_those_who_take_them():
     for twin in (model, plain):
         challenge(twin, "vigo", {"algorithm": "vigo"})
     given = {"weights": np.full(30, 2.0), "discounts": np.full(30, 0.9)}
-    model.commit(Rows(model.machine.feedback_schema.id, None, X[:30], y[:30], **given))
+    model.learn(X[:30], y[:30], **given)
     plain.learn(X[:30], y[:30])
     assert numbers(plain.machine.own) != numbers(model.machine.own)
     for twin in (model, plain):
         twin.commit(Promote("vigo"))
     assert numbers(plain.machine.own) == numbers(model.machine.own)
-    model.commit(Rows(model.machine.feedback_schema.id, None, X[30:], y[30:], **given))
+    model.learn(X[30:], y[30:], **given)
     plain.learn(X[30:], y[30:])
     assert numbers(plain.machine.own) == numbers(model.machine.own)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from core.entry import Configure
 from core.model import read
 from tests.benchmarks.streams.generators import fraud
 from tests.core.twin import Fed
@@ -82,11 +81,11 @@ def test_other_costs_are_no_drift(on_drift):
         model.learn(X, np.where(fails, "fail", "ok").tolist())
 
     def wrong_of_ok():
-        return 1.0 - read.metrics_report(model.machine)["window"]["per_class"]["ok"]["recall"]
+        return 1.0 - model.report["window"]["per_class"]["ok"]["recall"]
 
     learn(4000)
     before = wrong_of_ok()
-    model.commit(Configure({"class_costs": {"fail": 20}}))
+    model.change(class_costs={"fail": 20})
     learn(500)
     assert wrong_of_ok() > 5 * before
     assert 0 == model.machine.outbox.total
@@ -111,7 +110,7 @@ def test_the_paper_s_variant_answers_with_the_learner_s_class(algorithm, costs):
         if classes:
             (value,) = learner.predict(row).value
             own.append(LABELS[[*classes][value]])
-            predicted += read.named(single.machine.own, read.predict(single.machine.own, row).value)
+            predicted += read.named(single.machine.own, single.predict(row).value)
         if label not in classes:
             classes[label] = len(classes)
             learner.add_class()

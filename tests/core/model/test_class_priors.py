@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction
 from core.metrics.class_kernels import CLASS_ROWS, SEEN
-from core.model import read
 from tests.benchmarks.streams import generators
 from tests.core.model.scored_answers import answered, answers_of, scored
 from tests.core.twin import Fed
@@ -42,9 +41,9 @@ def test_one_mistyped_label_draws_no_answers(algorithm, name):
     X, labels = drawn(name)
     model = model_of(algorithm, X)
     model.learn(X, labels)
-    before = read.predict(model.machine.own, X)
+    before = model.predict(X)
     model.learn(X[-1:], ["fial"])
-    after = read.predict(model.machine.own, X)
+    after = model.predict(X)
     names = model.machine.labels.labels
     assert "fial" == names[-1]
     assert (after.value == len(names) - 1).mean() < 0.01
@@ -63,7 +62,7 @@ def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
     model, at = model_of(algorithm, X), np.flatnonzero(y == y.max())[100]
     model.learn(X[:at], labels[:at])
     new = np.flatnonzero(y == y.max())[100:]
-    said = read.predict(model.machine.own, X[new]).value
+    said = model.predict(X[new]).value
     found = np.mean([model.machine.labels.labels[k] == labels[new[0]] for k in said])
     assert found > (0.5 if algorithm == "dynamic_odm" else 0.9)
 

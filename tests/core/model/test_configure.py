@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Configure, Outcome, Reset, Restore, Switch
+from core.entry import Outcome, Reset, Restore, Switch
 from core.features import Feature
 from core.model import read, save
 from tests.core.twin import Twin
@@ -31,10 +31,6 @@ class Model(Twin):
         body = {"algorithm": "dfop", "task": "classification", "features": NAMES, "watch": WATCH}
         super().__init__({**body, **changes})
 
-    def change(self, **changes):
-        """Change the configuration."""
-        return self.commit(Configure(changes))
-
     @property
     def alarms(self):
         """Kind, row and action of every alarm."""
@@ -49,12 +45,8 @@ def test_a_change_is_a_mark_and_nothing_else():
     other.learn(X, y)
     assert Outcome(50) == model.change(on_drift="reset", tags={"team": "a"}, missing="error")
     assert ("reset", {"team": "a"}) == (model.machine.config.on_drift, model.machine.config.tags)
-    assert [{"row": 50, "kind": "configure", "fields": ["on_drift", "tags"]}] == model.machine.own.metrics.report()[
-        "marks"
-    ]
-    assert np.array_equal(
-        read.predict(other.machine.own, X).probabilities, read.predict(model.machine.own, X).probabilities
-    )
+    assert [{"row": 50, "kind": "configure", "fields": ["on_drift", "tags"]}] == model.marks
+    assert np.array_equal(other.predict(X).probabilities, model.predict(X).probabilities)
 
 
 def test_a_change_to_what_is_there_changes_nothing():
@@ -131,15 +123,15 @@ def test_costs_change_what_is_said():
     X, y = stream(200)
     model = Model(labels=["up", "down"], watch=None)
     model.learn(X, y)
-    before = read.named(model.machine.own, read.predict(model.machine.own, X).value)
+    before = read.named(model.machine.own, model.predict(X).value)
     assert model.change(class_costs={"same": 1e6}).refusal is not None
     model.change(class_costs={"down": 1e6})
-    assert {"down"} == {*read.named(model.machine.own, read.predict(model.machine.own, X).value)}
+    assert {"down"} == {*read.named(model.machine.own, model.predict(X).value)}
     assert {"down"} == {*model.learn(X[:20], y[:20]).predictions}
     model.change(class_costs={"same": 1e9}, add_labels=["same"])
-    assert {"same"} == {*read.named(model.machine.own, read.predict(model.machine.own, X).value)}
+    assert {"same"} == {*read.named(model.machine.own, model.predict(X).value)}
     model.change(class_costs=None)
-    after = read.named(model.machine.own, read.predict(model.machine.own, X).value)
+    after = read.named(model.machine.own, model.predict(X).value)
     assert 0.9 < np.mean([one == other for one, other in zip(before, after, strict=True)])
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.contract import Alarm
-from core.entry import Entry, Reset, Restore, Rows
-from core.learners.catalogue import ALGORITHMS
+from core.contract import Alarm, Spec
+from core.drift.detector import WatchTest
+from core.entry import Entry, Reset, Restore, Rows, ServedPrediction
+from core.learners.catalogue import ALGORITHMS, find
 from core.learners.dfop.learner import Dfop
 from core.model import Model, read, save
 from core.model.apply import apply
@@ -59,6 +60,12 @@ def alarms(model):
     return model.outbox.after((0, 0, -1))
 
 
+def marked(model):
+    """Row, test, label and action of every drift among the marks."""
+    marks = [mark for mark in model.own.metrics.report()["marks"] if mark["kind"] == "drift"]
+    return [(mark["row"], mark["test"], mark["label"], mark["action"]) for mark in marks]
+
+
 @both
 @every
 def test_an_alarm_says_what_where_and_when(task, action):
@@ -87,10 +94,7 @@ def test_an_alarm_says_what_where_and_when(task, action):
         assert {"b"} <= {change.name for drift in found for change in drift.features}
         for kind in ("class_mean", "error_rate"):
             assert JUMP < min(drift.row for drift in found if drift.kind == kind) <= JUMP + 250
-    marks = [mark for mark in model.own.metrics.report()["marks"] if mark["kind"] == "drift"]
-    assert [(d.row, d.kind, d.label, action) for d in found] == [
-        (mark["row"], mark["test"], mark["label"], mark["action"]) for mark in marks
-    ]
+    assert [(d.row, d.kind, d.label, action) for d in found] == marked(model)
     assert ROWS == model.own.metrics.rows == model.rows
 
 
@@ -147,8 +151,6 @@ def test_indices_run_on_within_an_entry():
 
 def test_a_tracked_answer_does_not_change_what_the_watch_sees():
     """It looks at what the model itself would have said, not at what was told some time ago."""
-    from core.entry import ServedPrediction
-
     X, y = stream("classification", 300)
     plain, tracked = machine(), machine()
     learn(plain, X, y, range(300))
@@ -168,9 +170,8 @@ def test_a_model_without_a_watch_raises_none(task, action):
     model = machine(task, watch=None)
     learn(model, X, y)
     assert [] == alarms(model)
-    assert (0, 0) == model.own.drift_response.detector.to_arrays()[0]["means"].shape[
-        1:
-    ] + model.own.drift_response.detector.to_arrays()[0]["reference"].shape
+    arrays, _ = model.own.drift_response.detector.to_arrays()
+    assert (0, 0) == arrays["means"].shape[1:] + arrays["reference"].shape
 
 
 class SelfTesting(Dfop):
@@ -244,3 +245,59 @@ def test_only_features_that_are_columns_have_means():
     X = np.array([[1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
     apply(model, Entry(1, 0, (Rows(model.prediction_schema.id, None, X, np.ones(2)),)))
     assert {"a": 1.5, "open": 0.5} == read.feature_means(model.own)
+
+
+# -- a learner that tests for drift itself
+
+
+BATCH = {"batch_size": 40}
+
+
+def swapping(rows=900, jump=500):
+    """Two classes that change places at one row."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, rows)
+    side = np.where(np.arange(rows) < jump, labels, 1 - labels)
+    return rng.normal(size=(rows, D)) + 3.0 * side[:, None], ["up" if label else "down" for label in labels]
+
+
+def vigod(action="report", **params):
+    body = {"algorithm": "vigod", "params": BATCH | params, "features": ["a", "b", "c"], "on_drift": action}
+    return Model.first(Config.parse(body))
+
+
+def test_vigod_s_own_test_is_the_only_one_of_its_kind():
+    """Only VIGOd itself reports moved class means: each of its alarms is reported once."""
+    X, y = swapping()
+    model = vigod()
+    learn(model, X, y)
+    algorithm = find("vigod")
+    learner = algorithm.build(Spec("classification", D, algorithm.complete(BATCH)))
+    indices = {label: k for k, label in enumerate(dict.fromkeys(y))}
+    expected, known = [], 0
+    for row, label in enumerate(y):
+        while known <= indices[label]:
+            learner.add_class()
+            known += 1
+        learner.learn(X[row : row + 1], np.array([indices[label]]))
+        expected += [(row + 1, label) for _ in learner.take_alarms()]
+    raised = [one for drift in alarms(model) for one in (drift, *drift.alarms)]
+    found = [(one.row, one.label) for one in raised if one.kind == "class_mean"]
+    assert expected == found
+    assert {"up", "down"} == {label for _, label in found}
+
+
+@every
+@pytest.mark.parametrize("reset_on", ["class_mean", "both"])
+def test_an_alarm_of_vigod_says_that_the_class_starts_anew(action, reset_on):
+    """VIGOd answers its own alarms, whatever else the model does; alarms of the watch trigger the action."""
+    X, y = swapping()
+    model = vigod(action, reset_on=reset_on)
+    learn(model, X, y)
+    tests = {"class_mean": WatchTest(), "error_rate": WatchTest(batch_size=10_000)}
+    blind = Model.first(model.config.model_copy(update={"watch": model.config.watch.model_copy(update=tests)}))
+    learn(blind, X, y)
+    assert {("class_mean", "reset")} <= {(d.kind, d.action) for d in alarms(blind)}
+    own = ("class_mean",) if reset_on == "class_mean" else ("class_mean", "error_rate")
+    expected = [(d.row, d.kind, d.label, "reset" if d.kind in own else action) for d in alarms(model)]
+    assert expected == [(d.row, d.kind, d.label, d.action) for d in alarms(model)] == marked(model)

@@ -3,21 +3,21 @@
 import numpy as np
 import pytest
 
-from core.config import Config
 from core.entry import Entry, Reset, Restore
-from core.model import Model, save
+from core.model import save
 from core.model.apply import apply
-from tests.core.model.test_drift_response import ROWS, alarms, learn, stream
-
-TEST = {"batch_size": 40, "delta": 0.2}
-tasks = pytest.mark.parametrize("task", ["classification", "regression"])
+from tests.core.model.test_drift_response import ROWS, WATCH, alarms, both, learn, marked, stream
+from tests.core.model.test_drift_response import machine as watched
 
 
 def machine(task="classification", action="report", **watch):
-    watch = {"class_mean": TEST, "error_rate": TEST, "episode_rows": 2 * ROWS, **watch}
-    params = {"forgetting_rate": 1e-3}
-    body = {"algorithm": "dfop", "task": task, "params": params, "features": ["a", "b", "c"], "watch": watch}
-    return Model.first(Config.parse({**body, "on_drift": action}))
+    return watched(task, action, watch={**WATCH, "episode_rows": 2 * ROWS, **watch})
+
+
+def three_times(task):
+    """A stream that drifts, three times over."""
+    X, y = stream(task, 1200)
+    return np.concatenate([X] * 3), [*y] * 3 if task == "classification" else np.concatenate([y] * 3)
 
 
 def acts(model):
@@ -28,7 +28,7 @@ def acts(model):
     return counted
 
 
-@tasks
+@both
 def test_one_drift_is_one_event(task):
     """What fires after the first alarm, of either test and any class, joins its event; nothing is lost of it."""
     X, y = stream(task)
@@ -42,16 +42,14 @@ def test_one_drift_is_one_event(task):
         (one.kind, one.label, one.row, one.features) for one in (event, *event.alarms)
     ]
     assert len(each) - 1 == event.joined
-    marks = [mark for mark in together.own.metrics.report()["marks"] if mark["kind"] == "drift"]
-    assert [(event.row, event.kind)] == [(mark["row"], mark["test"]) for mark in marks]
+    assert [(event.row, event.kind, event.label, "report")] == marked(together)
 
 
 @pytest.mark.parametrize("action", ["reset", "forget"])
-@tasks
+@both
 def test_an_episode_is_acted_upon_once(task, action):
     """At its first alarm; later ones change nothing."""
-    X, y = stream(task, 1200)
-    X, y = np.concatenate([X, X, X]), [*y, *y, *y] if task == "classification" else np.concatenate([y, y, y])
+    X, y = three_times(task)
     often, once = machine(task, action, episode_rows=0), machine(task, action, episode_rows=10_000)
     counted = [acts(model) for model in (often, once)]
     for model in (often, once):
@@ -63,8 +61,7 @@ def test_an_episode_is_acted_upon_once(task, action):
 
 def test_the_cool_down_holds_back_what_acts_and_no_event():
     """An episode within it is an event that says so, and reports only."""
-    X, y = stream("classification", 1200)
-    X, y = np.concatenate([X, X, X]), [*y, *y, *y]
+    X, y = three_times("classification")
     model = machine(action="reset", episode_rows=100, cooldown_rows=1500)
     counted = acts(model)
     learn(model, X, y, range(0, len(X), 50))

@@ -6,11 +6,11 @@ from numpy.testing import assert_allclose
 
 from core.config import Config
 from core.config.changes import changed
-from core.entry import Configure, Outcome, Reset, Restore, Switch
+from core.entry import Outcome, Reset, Restore, Switch
 from core.features import Feature, Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model as CoreModel
-from core.model import plans, read, save
+from core.model import plans, save
 from core.problems import Conflict, Invalid
 from tests.core.refusals import fields
 from tests.core.twin import Twin
@@ -69,14 +69,14 @@ def test_added_categories_are_as_if_they_had_never_come(algorithm, task, params,
     X, y = stream(120, 2, task, gaps=missing == "mean")
     for model in (extended, always):
         model.learn(X, y)
-    assert Outcome(120) == extended.commit(Configure(ADDED))
+    assert Outcome(120) == extended.change(**ADDED)
     assert always.machine.prediction_schema.id == extended.machine.prediction_schema.id
     later, labels = stream(80, 4, task, seed=1, gaps=missing == "mean")
     told = [model.learn(later, labels) for model in (extended, always)]
     assert_allclose(told[1].losses, told[0].losses, rtol=1e-7, atol=1e-9)
-    one, other = (read.predict(model.machine.own, later) for model in (extended, always))
-    assert_allclose(other.value if task == "regression" else other.probabilities,
-                    one.value if task == "regression" else one.probabilities, rtol=1e-6, atol=1e-9)  # fmt: skip
+    part = "value" if task == "regression" else "probabilities"
+    found = [getattr(model.predict(later), part) for model in (extended, always)]
+    assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-9)
     assert alarms(always) == alarms(extended)
 
 
@@ -89,21 +89,21 @@ def test_what_was_known_is_predicted_as_before(algorithm, task):
     model = Model(algorithm=algorithm, task=task)
     X, y = stream(90, 2, task)
     model.learn(X, y)
-    before, state = read.predict(model.machine.own, X), save.to_bytes(model.machine)
-    outcome = model.commit(Configure(ADDED))
+    before, state = model.predict(X), save.to_bytes(model.machine)
+    outcome = model.change(**ADDED)
     if algorithm.startswith("vigo") or algorithm == "ga2m":
         assert "/features/switch" in outcome.refusal
         assert state == save.to_bytes(model.machine)
         return
     assert Outcome(90) == outcome
-    after = read.predict(model.machine.own, X)
+    after = model.predict(X)
     if algorithm == "auto":  # some of its experts cannot, and begin anew
         assert_allclose(before.value, after.value, atol=0.05)
     elif task == "regression":
         assert_allclose(before.value, after.value, rtol=1e-12)
     else:
         assert_allclose(before.probabilities, after.probabilities, rtol=1e-12)
-    assert {"row": 90, "kind": "configure", "fields": ["features"]} == model.machine.own.metrics.report()["marks"][-1]
+    assert {"row": 90, "kind": "configure", "fields": ["features"]} == model.marks[-1]
     later, labels = stream(60, 4, task, seed=1)
     assert model.learn(later, labels).learned
 
@@ -114,7 +114,7 @@ def test_random_features_have_no_further_columns(algorithm):
     model = Model(algorithm=algorithm, params={"random_features": 16})
     with pytest.raises(Invalid, match="/features/switch"):
         plans.plan_change(model.machine, ADDED)
-    assert model.commit(Configure(ADDED)).refusal is not None
+    assert model.change(**ADDED).refusal is not None
 
 
 def test_the_configuration_has_the_categories_and_a_reset_keeps_them():
@@ -122,7 +122,7 @@ def test_the_configuration_has_the_categories_and_a_reset_keeps_them():
     model = Model()
     model.learn(*stream(30, 2))
     kept = save.to_bytes(model.machine)
-    model.commit(Configure(ADDED))
+    model.change(**ADDED)
     assert features(MORE) == model.machine.config.to_json()["features"]
     assert Outcome() == model.commit(Reset())
     assert MORE == list(model.machine.prediction_schema.features[1].categories)
@@ -135,9 +135,9 @@ def test_rows_on_their_way_are_rows_of_the_larger_space():
     model = Model()
     model.learn(*stream(30, 2))
     first = model.machine.prediction_schema
-    model.commit(Configure(ADDED))
+    model.change(**ADDED)
     second = model.machine.prediction_schema
-    model.commit(Configure({"add_categories": {"day": ["sun"]}}))
+    model.change(add_categories={"day": ["sun"]})
     for space in (first, second):
         assert model.learn(*stream(10, 2), space).learned
     model.commit(Switch("begin", parse_features(["a", "c"]), "linear"))
@@ -156,10 +156,10 @@ def test_rows_on_their_way_are_rows_of_the_larger_space():
 def test_categories_that_are_there_change_nothing():
     """Whatever else is asked for; the same addition twice is one."""
     model = Model()
-    model.commit(Configure(ADDED))
+    model.change(**ADDED)
     before = save.to_bytes(model.machine)
-    assert Outcome() == model.commit(Configure(ADDED))
-    assert Outcome() == model.commit(Configure({"add_categories": {"day": ["mon"]}}))
+    assert Outcome() == model.change(**ADDED)
+    assert Outcome() == model.change(add_categories={"day": ["mon"]})
     assert before == save.to_bytes(model.machine)
 
 
@@ -200,9 +200,9 @@ def test_labels_are_added_behind_the_others():
     """Those that are there already are fine; rows may carry the new ones from then on."""
     model = Model(labels=["up", "down"])
     model.learn(*stream(30, 2))
-    assert Outcome(30) == model.commit(Configure({"add_labels": ["same", "up", 7]}))
+    assert Outcome(30) == model.change(add_labels=["same", "up", 7])
     assert ("up", "down", "same", 7) == model.machine.config.labels
-    assert {"row": 30, "kind": "configure", "fields": ["labels"]} == model.machine.own.metrics.report()["marks"][-1]
+    assert {"row": 30, "kind": "configure", "fields": ["labels"]} == model.marks[-1]
     assert model.learn(stream(2, 2)[0], ["same", 7]).learned
     model.commit(Reset())
     assert ("up", "down", "same", 7) == model.machine.config.labels
@@ -237,5 +237,5 @@ def test_a_regression_has_no_labels_to_add():
 def test_the_larger_space_is_the_declared_one():
     """Its id is that of a model which was created with all categories."""
     model = Model()
-    model.commit(Configure(ADDED))
+    model.change(**ADDED)
     assert Schema(parse_features(features(MORE))).id == model.machine.prediction_schema.id

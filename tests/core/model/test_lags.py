@@ -50,9 +50,7 @@ def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
 
     for i in range(60):
         if i % 3 == 0:
-            waiting.append(
-                (i, read.returned_prediction(machine.own, read.predict(machine.own, X[i : i + 1]), 0), lagged(i))
-            )
+            waiting.append((i, model.served(X[i : i + 1]), lagged(i)))
         late = waiting.pop(0) if len(waiting) > 4 else (i, None, lagged(i)) if i % 3 else None
         if late is None:
             continue
@@ -81,7 +79,7 @@ def test_a_row_of_a_batch_is_predicted_as_the_next_one(algorithm, task, classes)
         told.append(read.named(one.machine.own, together.value)[0])
         assert [told[-1]] == one.learn(1).predictions
     blocks = whole.learn(120)
-    if one.machine.own.switching.now.row_exact:
+    if one.switching.now.row_exact:
         assert told == blocks.predictions
         assert save.to_bytes(one.machine) == save.to_bytes(whole.machine)
 
@@ -93,7 +91,7 @@ def test_classes_are_columns_of_zero_and_one(labels):
     driver.learn(100)
     room = 3 if labels else 10
     last = [driver.machine.labels.index(label) for label in driver.labels[99:97:-1]]
-    shown = np.array(driver.machine.pipeline.lags.now())[-2 * room :].reshape(2, room)
+    shown = np.array(driver.pipeline.lags.now())[-2 * room :].reshape(2, room)
     assert_array_equal(np.eye(room)[last], shown)
     assert "label (t-2) #2" in driver.machine.own.row_columns
     assert read.weights(driver.machine.own).coefficients.shape[1] == len(driver.machine.own.row_columns)
@@ -109,7 +107,7 @@ def test_old_rows_keep_their_lag_columns_after_a_change():
     driver.complete()
     driver.learn(5)
     found = []
-    learner = driver.machine.pipeline.former.own.learner
+    learner = driver.pipeline.former.own.learner
     taught, learner.learn = learner.learn, lambda X, *more: (found.append(X.copy()), taught(X, *more))[1]
     driver.apply(Rows(old.id, None, driver.raw(old, 60, 61), driver.labels[60:61], served=served))
     assert_array_equal(served.lags, found[0][0, old.width :])
@@ -117,10 +115,10 @@ def test_old_rows_keep_their_lag_columns_after_a_change():
 
 def test_a_model_without_lags_is_as_it_was():
     """No part of its state, no word in its configuration."""
-    model = fed(lags=0).machine
-    assert "lags" not in model.config.to_json()
-    assert save.to_bytes(fed().machine) == save.to_bytes(model)
-    assert None is read.returned_prediction(model.own, read.predict(model.own, np.zeros((1, 2))), 0).lags
+    model = fed(lags=0)
+    assert "lags" not in model.machine.config.to_json()
+    assert save.to_bytes(fed().machine) == save.to_bytes(model.machine)
+    assert None is model.served(np.zeros((1, 2))).lags
 
 
 @pytest.mark.parametrize("value", [-1, 11, 1.0, True, "2", None])
@@ -145,4 +143,4 @@ def test_what_lags_exclude_is_refused_by_name():
         with pytest.raises(Invalid, match=way) as refused:
             plans.plan_change(driver.machine, {field: change})
         assert field in str(refused.value)
-        assert driver.apply(Configure({field: change}))[0].refusal is not None
+        assert driver.commit(Configure({field: change})).refusal is not None

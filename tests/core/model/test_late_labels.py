@@ -30,8 +30,7 @@ class Delayed:
         self.told, self.known, self.come = [], [], []
 
     def predict(self, row):
-        prediction = read.predict(self.machine.own, self.X[row : row + 1])
-        self.told.append(read.returned_prediction(self.machine.own, prediction, 0))
+        self.told.append(self.model.served(self.X[row : row + 1]))
         self.known.append(len(self.come))
 
     def label(self, row):
@@ -72,7 +71,7 @@ def test_labels_of_an_empty_model_come_late(labels):
     for row in range(LATE):
         stream.label(row)
     nothing = sum(answer.prediction is None for answer in stream.told)
-    assert nothing == read.metrics_report(stream.machine)["unscored"]
+    assert nothing == stream.model.report["unscored"]
     if labels:
         assert nothing in {0, LATE}
     for row in range(LATE, LATE + 100):
@@ -95,10 +94,10 @@ def test_labels_in_steady_state_come_late(labels):
     rows = range(4 * LATE)
     expected = stream.by_hand(rows)
     assert expected == pytest.approx(found(stream.machine))
-    assert sum(stream.told[row].prediction is None for row in rows) == read.metrics_report(stream.machine)["unscored"]
+    assert sum(stream.told[row].prediction is None for row in rows) == stream.model.report["unscored"]
     assert stream.by_hand(range(LATE + 1, 4 * LATE))[0] > 0.95
     assert abs(expected[1] - 0.5) < 0.1
-    window = read.metrics_report(stream.machine)["window"]
+    window = stream.model.report["window"]
     assert expected[1] == pytest.approx(window["baselines"]["no_change"]["accuracy"])
 
 
@@ -106,14 +105,14 @@ def test_numbers_come_late():
     """The last value is the one that was known when the row was predicted; none was before the first."""
     config = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None}
     model, X, y = Fed(config), np.arange(6.0)[:, None], 10.0 * np.arange(6)
-    machine, told = model.machine, []
+    told = []
     for row in range(6):
-        told.append(read.returned_prediction(machine.own, read.predict(machine.own, X[row : row + 1]), 0))
+        told.append(model.served(X[row : row + 1]))
         if row >= 2:
             model.learn(X[row - 2 : row - 1], y[row - 2 : row - 1], served=told[row - 2])
     # The labels of rows 0 to 3 came; of the last values, rows 0, 1 and 2 knew none, row 3 knew that of row 0.
     assert [(None,)] * 3 + [(0.0,), (10.0,), (20.0,)] == [answer.baselines for answer in told]
-    assert {"mse": 900.0, "mae": 30.0} == read.metrics_report(machine)["baselines"]["last_value"]
+    assert {"mse": 900.0, "mae": 30.0} == model.report["baselines"]["last_value"]
 
 
 def test_records_without_baselines_take_those_of_now():
@@ -141,5 +140,5 @@ def test_what_was_said_is_gone_after_a_reset():
     stream.model.commit(Reset())
     other = "UP" if stream.told[29].prediction == "DOWN" else "DOWN"
     stream.model.learn(stream.X[:1], [other], served=stream.told[29])
-    report = read.metrics_report(stream.machine)
+    report = stream.model.report
     assert (0, 0.0) == (report["unscored"], report["overall"]["accuracy"])

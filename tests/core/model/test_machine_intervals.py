@@ -60,9 +60,9 @@ def test_a_drift_that_resets_the_learner_leaves_the_residuals():
     driver.labels = np.where(np.arange(1200) < 600, driver.labels, -20.0 * driver.labels)
     driver.learn(600)
     driver.learn(300)
-    assert "drift" in [mark["kind"] for mark in read.metrics_report(driver.machine)["marks"]]
+    assert "drift" in [mark["kind"] for mark in driver.report["marks"]]
     assert 900 == driver.machine.own.answers.intervals.rows
-    assert read.metrics_report(driver.machine)["window"]["coverage"]["0.9"] > 0.8
+    assert driver.report["window"]["coverage"]["0.9"] > 0.8
 
 
 def test_a_reset_begins_anew_and_a_restore_goes_back():
@@ -72,10 +72,10 @@ def test_a_reset_begins_anew_and_a_restore_goes_back():
     state, told = save.to_bytes(driver.machine), interval(driver)
     driver.learn(100)
     assert told != interval(driver)
-    driver.apply(Reset())
+    driver.commit(Reset())
     assert None is interval(driver)
-    assert {None} == {*read.metrics_report(driver.machine)["overall"]["coverage"].values()}
-    driver.apply(Restore(state))
+    assert {None} == {*driver.report["overall"]["coverage"].values()}
+    driver.commit(Restore(state))
     assert told == interval(driver)
 
 
@@ -118,7 +118,7 @@ def test_a_classification_has_none():
     driver.learn(60)
     assert not hasattr(driver.machine.own.answers, "intervals")
     assert "intervals" not in driver.machine.own.parts()
-    assert "coverage" not in read.metrics_report(driver.machine)["overall"]
+    assert "coverage" not in driver.report["overall"]
 
 
 def test_intervals_of_more_rows_than_the_model_has_are_refused():

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from core.config import Config
-from core.entry import Challenge, Configure, Entry, Promote, Reset, Rows, ServedPrediction, Switch
+from core.entry import Challenge, Promote, Reset, ServedPrediction, Switch
 from core.features import Feature
 from core.metrics.outside import COMPARED_MIN
-from core.model import Model, read
-from core.model.apply import apply
 from core.problems import Conflict
+from tests.core.twin import Fed
 
 N = 900
 RNG = np.random.default_rng(4)
@@ -21,14 +19,17 @@ NUMBERS = X @ [1.0, 2.0]
 SERVED_NUMBERS = NUMBERS + RNG.normal(size=N)
 
 
-def new(algorithm, task="classification", **more):
-    return Model.first(Config.parse({"algorithm": algorithm, "task": task, "features": ["a", "b"], **more}))
+def body(algorithm, task="classification", **more):
+    return {"algorithm": algorithm, "task": task, "features": ["a", "b"], **more}
+
+
+def new(*given, **more):
+    return Fed(body(*given, **more))
 
 
 def teach(model, part, labels, served):
     """Rows in one entry; the outcome."""
-    rows = Rows(model.feedback_schema.id, None, X[part], labels[part], outside=served[part])
-    return apply(model, Entry(1, 1000, (rows,)))[0]
+    return model.learn(X[part], labels[part], outside=served[part])
 
 
 def test_the_baseline_is_the_share_of_right_labels():
@@ -36,7 +37,7 @@ def test_the_baseline_is_the_share_of_right_labels():
     model, served = new("dfop"), [*SERVED]
     served[10], served[20:30] = "nobody knows it", [None] * 10
     teach(model, slice(0, N), LABELS, served)
-    found = read.metrics_report(model)
+    found = model.report
     right = [own == label for own, label in zip(served, LABELS, strict=True) if own is not None]
     weights = 0.999 ** np.arange(N - 1, -1, -1)[[own is not None for own in served]]
     assert np.mean(right) == pytest.approx(found["baselines"]["served"]["accuracy"])
@@ -49,7 +50,7 @@ def test_numbers_have_squared_and_absolute_errors():
     """And the difference is in squared errors, served minus model."""
     model = new("rls", "regression")
     teach(model, slice(0, N), NUMBERS, SERVED_NUMBERS)
-    found, errors = read.metrics_report(model), SERVED_NUMBERS - NUMBERS
+    found, errors = model.report, SERVED_NUMBERS - NUMBERS
     shown = {"mse": pytest.approx(np.mean(errors**2)), "mae": pytest.approx(np.abs(errors).mean())}
     assert shown == found["baselines"]["served"]
     assert 0.0 < found["served"]["difference"]["low"] < found["served"]["difference"]["high"]
@@ -60,7 +61,7 @@ def test_who_is_better_and_since_when():
     """The model, from some multiple of 100 rows on; the outside model where it is perfect; nobody where both are."""
     model = new("dfop")
     teach(model, slice(0, N), LABELS, SERVED)
-    found = read.metrics_report(model)["served"]
+    found = model.report["served"]
     assert ("model", 0) == (found["better"], found["since"] % 100)
     assert COMPARED_MIN <= found["since"] < N
     assert 0.2 < found["difference"]["mean"] < 0.4
@@ -68,11 +69,11 @@ def test_who_is_better_and_since_when():
     perfect = new("dfop")
     noise = [("no", "yes")[int(flip)] for flip in RNG.random(N) < 0.5]
     teach(perfect, slice(0, N), noise, noise)
-    assert "served" == read.metrics_report(perfect)["served"]["better"]
+    assert "served" == perfect.report["served"]["better"]
 
     alike = new("dfop")
     teach(alike, slice(0, N), LABELS, LABELS)
-    assert (None, None) == tuple(read.metrics_report(alike)["served"][name] for name in ("better", "since"))
+    assert (None, None) == tuple(alike.report["served"][name] for name in ("better", "since"))
 
 
 def test_costs_count():
@@ -80,7 +81,7 @@ def test_costs_count():
     labels = [("no", "yes")[int(at % 10 == 0)] for at in range(N)]
     model = new("dfop", class_costs={"yes": 20.0})
     teach(model, slice(0, N), labels, ["no"] * N)
-    found = read.metrics_report(model)
+    found = model.report
     assert 0.9 == pytest.approx(found["baselines"]["served"]["accuracy"])
     cost = found["overall"]["costs"]["mean"]
     assert 20.0 * 0.1 - cost == pytest.approx(found["served"]["difference"]["mean"], rel=0.05)
@@ -90,31 +91,29 @@ def test_rows_without_are_not_compared_and_rows_with_a_tracked_prediction_are():
     """Nothing is kept of a model whose rows never had any; what was sent with the prediction counts."""
     plain, model = new("dfop"), new("dfop")
     teach(plain, slice(0, 50), LABELS, [None] * N)
-    assert plain.outside is not None
-    bare = Rows(model.feedback_schema.id, None, X[:50], LABELS[:50])
-    apply(model, Entry(1, 1000, (bare,)))
-    assert model.outside is None
-    kept = ServedPrediction("no", outside=LABELS[50])
-    apply(model, Entry(2, 1000, (Rows(model.feedback_schema.id, None, X[50:51], LABELS[50:51], served=kept),)))
-    found = read.metrics_report(model)
+    assert plain.machine.outside is not None
+    model.learn(X[:50], LABELS[:50])
+    assert model.machine.outside is None
+    model.learn(X[50:51], LABELS[50:51], served=ServedPrediction("no", outside=LABELS[50]))
+    found = model.report
     assert (1, {"accuracy": 1.0}) == (found["served"]["rows"], found["baselines"]["served"])
 
 
 def test_the_comparison_restarts():
     """After a promotion and after a change of costs; after a reset nothing is left of it."""
     model = new("dfop")
-    apply(model, Entry(1, 0, (Challenge("other", {"algorithm": "rls", "promote": "never"}, 8),)))
+    model.commit(Challenge("other", {"algorithm": "rls", "promote": "never"}, 8))
     teach(model, slice(0, 300), LABELS, SERVED)
-    apply(model, Entry(2, 0, (Promote("other"),)))
-    found = read.metrics_report(model)
+    model.commit(Promote("other"))
+    found = model.report
     assert (0, None) == (found["served"]["rows"], found["served"]["better"])
     assert found["baselines"]["served"]["accuracy"] > 0.5
     teach(model, slice(300, 600), LABELS, SERVED)
-    assert 300 == read.metrics_report(model)["served"]["rows"]
-    apply(model, Entry(3, 0, (Configure({"class_costs": {"yes": 3.0}}),)))
-    assert 0 == read.metrics_report(model)["served"]["rows"]
-    apply(model, Entry(4, 0, (Reset(),)))
-    assert "served" not in read.metrics_report(model)
+    assert 300 == model.report["served"]["rows"]
+    model.change(class_costs={"yes": 3.0})
+    assert 0 == model.report["served"]["rows"]
+    model.commit(Reset())
+    assert "served" not in model.report
 
 
 @pytest.mark.parametrize("labels", [None, ["no", "yes"]])
@@ -126,11 +125,11 @@ def test_an_observer_judges(labels):
     outcome = teach(model, slice(0, N), LABELS, served)
     assert (served, False) == (outcome.predictions, outcome.learned)
     assert outcome.losses[5] is None
-    found = read.metrics_report(model)
+    found = model.report
     assert found["baselines"]["served"]["accuracy"] == pytest.approx(found["overall"]["accuracy"])
     assert (None, None, 1) == tuple(found["overall"][name] for name in ("log_loss", "ece", "unscored"))
     with pytest.raises(Conflict, match="observer"):
-        read.predict(model.own, X[:1])
+        model.predict(X[:1])
 
 
 def test_an_observer_finds_drift_in_the_errors_of_the_outside_model():
@@ -138,16 +137,15 @@ def test_an_observer_finds_drift_in_the_errors_of_the_outside_model():
     model = new("observer", watch={"error_rate": {"delta": 0.05, "batch_size": 50}})
     worse = [*SERVED[:450], *[{"no": "yes", "yes": "no"}[label] for label in LABELS[450:]]]
     teach(model, slice(0, N), LABELS, worse)
-    assert {"error_rate"} == {mark["test"] for mark in read.metrics_report(model)["marks"]}
+    assert {"error_rate"} == {mark["test"] for mark in model.marks}
     silent = new("observer", watch={"error_rate": {"delta": 0.05, "batch_size": 50}})
     teach(silent, slice(0, N), LABELS, [*LABELS[:450], *[None] * 450])
-    assert [] == read.metrics_report(silent)["marks"]
+    assert [] == silent.marks
 
 
 def test_an_observer_has_no_challengers_and_no_switch():
     """Both are refused in the log as well, and it challenges nobody."""
     model = new("observer")
     segments = Challenge("other", {"algorithm": "rls"}, 8), Switch("begin", (Feature("c"),), "linear")
-    assert all("observer" in apply(model, Entry(1, 0, (one,)))[0].refusal for one in segments)
-    (refused,) = apply(new("dfop"), Entry(1, 0, (Challenge("other", {"algorithm": "observer"}, 8),)))
-    assert "observer" in refused.refusal
+    assert all("observer" in model.commit(one).refusal for one in segments)
+    assert "observer" in new("dfop").commit(Challenge("other", {"algorithm": "observer"}, 8)).refusal

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Configure, Promote, Reset, Restore, Switch
+from core.entry import Promote, Reset, Restore, Switch
 from core.features import parse_features
 from core.model import Challenger, plans, read, save
 from core.model.challengers import promotable
@@ -30,7 +30,7 @@ def learn(model, X, y, step=250):
     """Rows in entries of so many; the marks of the model."""
     for start in range(0, len(X), step):
         model.learn(X[start : start + step], y[start : start + step])
-    return [mark["kind"] for mark in read.metrics_report(model.machine)["marks"]]
+    return [mark["kind"] for mark in model.marks]
 
 
 def cost(learner):
@@ -78,18 +78,18 @@ def test_other_costs_begin_the_differences_anew():
 
     kept = save.to_bytes(model.machine)
     for change in ({"missing": "mean"}, COSTS, {"tags": {"a": "b"}}):
-        model.commit(Configure(change))
+        model.change(**change)
         assert 300 == rows()
     for change in ({"class_costs": {"rare": 4}}, {"class_costs": None}):
-        model.commit(Configure(change))
+        model.change(**change)
         assert 0 == rows()
         learn(model, X[:20], y[:20])
         assert 20 == rows()
     model.commit(Restore(kept, "restore"))
     assert (300, COSTS["class_costs"]) == (rows(), model.machine.config.class_costs)
-    model.commit(Configure({"class_costs": {"usual": 0.5, "rare": 0.9}}))
+    model.change(class_costs={"usual": 0.5, "rare": 0.9})
     learn(model, X[:20], y[:20])
-    model.commit(Configure({"add_labels": ["third"]}))  # it costs 1: more than those that there were
+    model.change(add_labels=["third"])  # it costs 1: more than those that there were
     assert 0 == rows()
     model.commit(Reset())
     assert 0 == rows()
@@ -174,6 +174,6 @@ def test_rows_of_an_overlap_are_mapped_also_where_one_of_them_promotes():
     model.commit(Switch("begin", parse_features(["c", "d"]), "linear"))
     X = np.random.default_rng(0).normal(size=(1200, 4))
     outcome = model.learn(X, X @ [1.0, -2.0, 0.1, 0.1])
-    assert "promotion" in [mark["kind"] for mark in read.metrics_report(model.machine)["marks"]]
+    assert "promotion" in [mark["kind"] for mark in model.marks]
     assert "overlap" == model.machine.phase
     assert outcome.mapped

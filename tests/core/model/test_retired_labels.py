@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Challenge, Configure, Outcome, Promote, Reset, Restore, Rows
+from core.entry import Challenge, Outcome, Promote, Reset, Restore, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import P_MIN
 from core.model import read, save
@@ -31,9 +31,6 @@ class Model(Twin):
         super().__init__({name: value for name, value in {**body, **changes}.items() if value is not None})
         if rows:
             self.learn(*stream(rows))
-
-    def change(self, **changes):
-        return self.commit(Configure(changes))
 
     def answers(self, x, parts=None):
         """Answers and probabilities of rows, as clients have them."""
@@ -86,11 +83,11 @@ def test_the_others_share_its_probability(labels):
     """In proportion; metrics and learner keep the label, the model shows it, and a mark says when."""
     model = Model(labels=labels)
     X, _ = stream(6, seed=1)
-    before, report = model.answers(X)[1], read.metrics_report(model.machine)
+    before, report = model.answers(X)[1], model.report
     model.change(retire_labels=["b"])
     for one, other in zip(before, model.answers(X)[1], strict=True):
         assert one["a"] / (one["a"] + one["c"]) == pytest.approx(other["a"])
-    after = read.metrics_report(model.machine)
+    after = model.report
     assert [{"row": 90, "kind": "configure", "fields": ["retire_labels"]}] == after["marks"]
     assert {**report, "marks": after["marks"]} == after
     assert (NAMES, ["b"]) == tuple(read.info(model.machine)[name] for name in ("labels", "retired_labels"))

@@ -1,10 +1,14 @@
-"""The line that a list shows of a model: the same figures as its metrics."""
+"""What lists and monitors are told of a model: the figures of its metrics, and what its errors cost."""
+
+import math
+import sys
 
 import numpy as np
 import pytest
 
 from core.config import Config
 from core.entry import Challenge
+from core.metrics.classification import mean_cost
 from core.model import LastDrift, Model, Summary, read
 from tests.core.twin import Fed
 
@@ -14,7 +18,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind["task"
 
 @every_kind
 def test_the_first_summary_needs_no_model(kind):
-    """What is stored when a model is created is what its first state says."""
+    """The summary that is stored when a model is created is the summary of its first state."""
     for features in (None, ["a", "b"]):
         config = Config.parse({**kind, "features": features})
         assert read.summary(Model.first(config)) == Summary.first(config)
@@ -22,7 +26,7 @@ def test_the_first_summary_needs_no_model(kind):
 
 @every_kind
 def test_a_summary_has_the_figures_of_the_metrics(kind):
-    """Rows, the score, and of the baselines the one that is hardest to beat."""
+    """Rows, score, and the baseline that is hardest to beat."""
     model, rng = Fed({**kind, "features": ["a", "b"]}), np.random.default_rng(0)
     machine = model.machine
     truth = rng.normal(size=40) if machine.regression else ["x", "y"] * 20
@@ -58,13 +62,118 @@ def test_a_summary_tells_of_drift_and_of_challengers_that_are_ahead():
     X = rng.normal(size=(2000, 2))
     truth = X @ [2.0, -1.0] + rng.normal(size=2000)
     truth[1200:] += 40 * rng.normal(size=800)
-    for version, stop in enumerate(range(100, 2001, 100), 3):
+    for stop in range(100, 2001, 100):
         model.learn(X[stop - 100 : stop], truth[stop - 100 : stop])
-        if version == 14:
-            assert ("good", 1) == (
-                next(n for n, c in machine.challengers.items() if c.difference.low() > 0),
-                read.summary(machine).ahead,
-            )
+        if stop == 1200:
+            ahead = next(name for name, one in machine.challengers.items() if one.difference.low() > 0)
+            assert ("good", 1) == (ahead, read.summary(machine).ahead)
     newest = machine.outbox.newest
     assert newest.row > 1200
     assert LastDrift(newest.row, newest.time_ms, "error_rate", None) == read.summary(machine).drift
+
+
+# -- quality
+
+
+def learned(rows=1500, **body):
+    """A model that has learned a stream whose second class is rare."""
+    model = Fed({"algorithm": "rls", "features": ["a", "b"], "watch": None, **body})
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(rows, 2))
+    score = X[:, 0] + 0.5 * rng.normal(size=rows)
+    model.learn(X, score if model.machine.regression else np.where(score > 1.2, "rare", "often").tolist())
+    return model
+
+
+def test_the_quality_of_a_classifier_is_that_of_its_report():
+    """Accuracy, the better baseline, the ratio of the errors, and the calibration error, all of the window."""
+    model = learned(task="classification")
+    window, found = model.report["window"], read.quality(model.machine.own)
+    assert window["accuracy"] == found.score
+    assert 0.8 < found.baseline < found.score
+    assert window["ece"] == found.calibration_error
+    assert found.error_ratio == pytest.approx((1.0 - found.score) / (1.0 - found.baseline))
+    assert {} == read.coverage(model.machine.own)
+
+
+def test_the_quality_of_a_regression_is_that_of_its_report():
+    """Mean squared errors of the window, their ratio, and how often intervals held."""
+    model = learned(task="regression")
+    report, found = model.report, read.quality(model.machine.own)
+    window = report["window"]
+    assert window["mse"] == found.score
+    assert found.error_ratio == pytest.approx(report["paired"]["window"]["mse"] / found.baseline)
+    assert math.isnan(found.calibration_error)
+    assert window["coverage"] == read.coverage(model.machine.own)
+
+
+@every_kind
+def test_nothing_is_known_before_the_first_row(kind):
+    """All numbers are NaN."""
+    *unknown, unscored = read.quality(Fed({**kind, "features": ["a"]}).machine.own)
+    assert all(map(math.isnan, unknown))
+    assert 0 == unscored
+
+
+def test_errors_of_zero_have_a_ratio():
+    """1 where both are never wrong."""
+    model = learned(rows=50, task="classification")
+    model.learn(np.zeros((1200, 2)), ["often"] * 1200)
+    found = read.quality(model.machine.own)
+    assert 1.0 == found.score == found.baseline == found.error_ratio
+
+
+# -- costs
+
+
+def test_costs_weigh_errors():
+    """A model that predicts the rare label early has fewer right rows than the majority, and still the lesser costs."""
+    model = learned(task="classification", class_costs={"rare": 30.0})
+    found = read.quality(model.machine.own)
+    assert found.score < found.baseline
+    classes = model.report["window"]["per_class"]
+    costs = {"often": 1.0, "rare": 30.0}
+    all_missed = {label: costs[label] * one["support"] for label, one in classes.items()}
+    missed = sum(all_missed[label] * (1.0 - one["recall"]) for label, one in classes.items())
+    assert found.error_ratio == pytest.approx(missed / (sum(all_missed.values()) - max(all_missed.values())))
+    assert found.error_ratio < 1.0
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-300, sys.float_info.max / 16])
+def test_costs_are_those_of_the_rows(unit):
+    """Of three labels: misses by what each costs, beside the best of the constants; in any unit."""
+    truth, answers = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2]), np.array([0, 0, 0, 0, 0, 1, 1, 0, 0])
+    costs = np.array([1.0, 15.0, 2.0])
+    labels, hits = np.bincount(truth), np.bincount(truth[truth == answers], minlength=3)
+    mean, constant, answer = mean_cost(np.array([labels, labels, hits], float), unit * costs)
+    constants = [costs[truth[truth != label]].sum() / 9 for label in range(3)]
+    assert (min(constants), 1) == (constants[1], answer)
+    assert np.allclose([costs[truth[truth != answers]].sum() / 9, min(constants)], [mean / unit, constant / unit])
+
+
+def test_without_rows_there_are_no_costs():
+    """No prediction could have cost anything."""
+    assert None is mean_cost(np.zeros((3, 2)), np.ones(2))
+
+
+@pytest.mark.parametrize("costs", [None, {"fraud": 15}])
+@pytest.mark.parametrize("declared", [None, ["fine", "fraud", "odd"]])
+def test_a_model_with_costs_tells_of_them_in_every_span_and_in_its_summary(declared, costs):
+    """By the labels it knows, declared or not; a model without costs tells of none."""
+    model = Fed({**KINDS[0], "features": ["x"], "labels": declared, "class_costs": costs})
+    first = read.summary(model.machine)
+    assert (None, None) == (first.mean_cost, first.baseline_cost)
+    X = np.random.default_rng(0).normal(size=(300, 1))
+    model.learn(X, ["fraud" if x > 1.5 else "fine" for x in X[:, 0]])
+    report, summary = model.report, read.summary(model.machine)
+    if costs is None:
+        assert "costs" not in report["overall"]
+        assert (None, None) == (summary.mean_cost, summary.baseline_cost)
+        return
+    span = report["overall"]
+    missed = {name: own["support"] * (1 - (own["recall"] or 0)) for name, own in span["per_class"].items()}
+    rows = sum(own["support"] for own in span["per_class"].values())
+    assert np.isclose((missed["fine"] + 15 * missed["fraud"]) / rows, span["costs"]["mean"])
+    assert (span["costs"]["mean"], span["costs"]["constant"]) == (summary.mean_cost, summary.baseline_cost)
+    assert span["costs"] == report["window"]["costs"]
+    assert {span["costs"]["label"]} == {report["fading"]["costs"]["label"]} <= {"fine", "fraud"}

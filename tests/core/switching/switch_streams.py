@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from core.config import Config
 from core.entry import Entry, Overlap, Rows, Switch
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.model import Model, read, save
+from core.model import read, save
 from core.model.apply import apply
+from tests.core.twin import Fed
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
 SPACES = (["a", "b", DAY, "c"], ["p", DAY, "q", "r"], ["c", "q", "s", "t", "u"], ["a", "b", "v"])
@@ -24,8 +24,8 @@ few = pytest.mark.slow_but("*auto-c*", "*dfop-r*", "*fesl_s-r*", "*vigod-*2*", "
 """Of the algorithms one of each family; the others are for ``make test-all``."""
 
 
-class Driver:
-    """A machine and a stream of rows that hold every name.
+class Driver(Fed):
+    """A model and a stream of rows that hold every name.
 
     Args:
         algorithm: id in the catalogue.
@@ -48,11 +48,24 @@ class Driver:
         place = np.clip(np.floor((score + 2) / 4 * now), 0, now - 1).astype(int)
         self.labels = [f"class {label}" for label in place] if task == "classification" else score
         self.discounts = rng.uniform(0.9, 1.0, rows) if ALGORITHMS[algorithm].row_discounts else None
-        config = {"algorithm": algorithm, "task": task, "features": SPACES[0], **more}
-        self.machine = Model.first(Config.parse(config))
-        self.at = self.version = 0
+        super().__init__({"algorithm": algorithm, "task": task, "features": SPACES[0], **more})
+        self.at = 0
+
+    @property
+    def pipeline(self):
+        return self.machine.pipeline
+
+    @property
+    def switching(self):
+        return self.machine.own.switching
+
+    @property
+    def weights(self):
+        """What each expert counts for, by name."""
+        return {expert["expert"]: expert["weight"] for expert in self.switching.report()}
 
     def apply(self, *segments):
+        """The outcomes of an entry."""
         self.version += 1
         return apply(self.machine, Entry(self.version, 0, segments))
 
@@ -68,29 +81,28 @@ class Driver:
         return Rows(schema.id, None, self.raw(schema, start, self.at), y, discounts, **more)
 
     def learn(self, count, schema=None, **more):
-        return self.apply(self.rows(count, schema, **more))[0]
+        return self.commit(self.rows(count, schema, **more))
 
     def begin(self, space, mapping=None):
-        return self.apply(Switch("begin", SCHEMAS[space].features, mapping))[0]
+        return self.commit(Switch("begin", SCHEMAS[space].features, mapping))
 
     def map(self, count, schema=None, **more):
         schema, start, self.at = schema or self.machine.feedback_schema, self.at, self.at + count
-        return self.apply(Overlap(schema.id, self.raw(schema, start, self.at), **more))[0]
+        return self.commit(Overlap(schema.id, self.raw(schema, start, self.at), **more))
 
     def complete(self):
-        return self.apply(Switch("complete"))[0]
+        return self.commit(Switch("complete"))
 
     def abort(self):
-        return self.apply(Switch("abort"))[0]
+        return self.commit(Switch("abort"))
 
     def predict(self, count=5):
-        return read.predict(self.machine.own, self.raw(self.machine.prediction_schema, 0, count))
+        return super().predict(self.raw(self.machine.prediction_schema, 0, count))
 
     def served(self, row):
         """What a tracked prediction of a row says."""
-        return read.returned_prediction(
-            self.machine.own, read.predict(self.machine.own, self.raw(self.machine.prediction_schema, row, row + 1)), 0
-        )
+        raw = self.raw(self.machine.prediction_schema, row, row + 1)
+        return read.returned_prediction(self.machine.own, super().predict(raw), 0)
 
     def reborn(self):
         """The same machine after a crash: its state as bytes and back."""

@@ -31,7 +31,7 @@ def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
     driver, twin = (switched(algorithm, task, classes, mapping) for _ in range(2))
     driver.begin(2, mapping)
     assert ("overlap", SCHEMAS[1]) == (driver.machine.phase, driver.machine.prediction_schema)
-    assert twin.machine.own.switching.report() == driver.machine.own.switching.report()
+    assert twin.switching.report() == driver.switching.report()
     assert twin.learn(15).predictions == driver.learn(15).predictions
     driver.reborn().map(10)
     for one in (driver, twin):
@@ -41,13 +41,13 @@ def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
     assert_array_equal(twin.predict().value, driver.predict().value)
     union = driver.machine.feedback_schema
     assert "ensemble" == driver.abort().phase
-    assert same(twin.machine.pipeline, driver.machine.pipeline)
-    assert (twin.machine.own.switching.report(), twin.machine.own.switching.mapping_error) == (
-        driver.machine.own.switching.report(),
-        driver.machine.own.switching.mapping_error,
+    assert same(twin.pipeline, driver.pipeline)
+    assert (twin.switching.report(), twin.switching.mapping_error) == (
+        driver.switching.report(),
+        driver.switching.mapping_error,
     )
     assert twin.learn(5).predictions == driver.reborn().learn(5, union).predictions
-    assert same(twin.machine.pipeline, driver.machine.pipeline)
+    assert same(twin.pipeline, driver.pipeline)
 
 
 @few
@@ -65,9 +65,9 @@ def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algor
     driver.begin(2, mapping)
     driver.learn(20)
     for schema in (SCHEMAS[0], union):
-        before = driver.machine.pipeline.old.to_arrays()[0]
+        before = driver.pipeline.old.to_arrays()[0]
         assert driver.learn(3, schema, served=told).learned
-        after = driver.machine.pipeline.old.to_arrays()[0]
+        after = driver.pipeline.old.to_arrays()[0]
         assert any(not np.array_equal(before[name], after[name]) for name in before)
     driver.complete()
     for schema in (SCHEMAS[0], union):
@@ -98,14 +98,14 @@ def test_the_recovery_serves_whichever_expert_is_kept(algorithm, mapping, kept):
     driver = switched(algorithm, "classification", 2, mapping)
     driver.begin(2, mapping)
     driver.learn(60)
-    experts, recovery = driver.machine.pipeline.old, driver.machine.pipeline.recovery
+    experts, recovery = driver.pipeline.old, driver.pipeline.recovery
     experts.mixture.weights = np.array([float(name == kept) for name in experts.experts])
     recovery.freeze()
     X = driver.raw(SCHEMAS[2], 0, 20)
-    encoded = driver.machine.pipeline.new.encoder.encode(X)
+    encoded = driver.pipeline.new.encoder.encode(X)
     everything = dict(zip(recovery.targets, recovery.recover(encoded).T, strict=True))
     driver.complete()
-    front = driver.machine.pipeline.recovery
+    front = driver.pipeline.recovery
     expected = np.array([everything[name] for name in front.targets]).T
     assert_array_equal(expected, front.recover(encoded))
     averaged = algorithm == "fesl_c" and mapping == "linear"

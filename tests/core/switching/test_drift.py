@@ -114,10 +114,10 @@ def test_what_a_drift_asks_for_reaches_every_learner(phase, action):
     if phase == "ensemble":
         driver.complete()
         driver.learn(20)
-    now = driver.machine.pipeline
+    now = driver.pipeline
     experts = {"steady": lambda: [now.own], "overlap": lambda: [now.old.own],
                "ensemble": lambda: [now.former.own, *now.experts.values()]}[phase]()  # fmt: skip
-    before, in_force = [dump(*expert.learner.to_arrays()) for expert in experts], driver.machine.own.switching.in_force
+    before, in_force = [dump(*expert.learner.to_arrays()) for expert in experts], driver.switching.in_force
     if action == "reset":
         in_force.reset_learner(2)
         assert all(expert.learner.rows == 0 for expert in experts)
@@ -147,7 +147,7 @@ def test_alarms_of_a_learner_behind_a_front_name_no_columns():
     driver = watched()
     driver.learn(100)
     driver.live(1)
-    now = driver.machine.pipeline
+    now = driver.pipeline
     for expert in now.experts.values():
         expert.learner = Alert(expert.learner)
     now.mixture.weights = np.array([0.9, 0.1])

@@ -24,7 +24,7 @@ def ensemble(algorithm="fesl_c", space=1, after=30, mapping=None, **more):
 
 
 def predictions(driver, name, rows=40):
-    phase = driver.machine.pipeline
+    phase = driver.pipeline
     return phase.experts[name].predict_encoded(phase.encoder.encode(driver.raw(SCHEMAS[1], 0, rows)))
 
 
@@ -33,13 +33,13 @@ def predictions(driver, name, rows=40):
 def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
     """The model that a next switch goes on with is sum a_k v_k, on the columns as clients know them."""
     driver = ensemble(task=task, params={"scaling": scaling})
-    assert ["recovered", "new", "carried"] == [expert["expert"] for expert in driver.machine.own.switching.report()]
-    shares = driver.machine.pipeline.mixture.weights
-    parts = [expert.weights() for expert in driver.machine.pipeline.experts.values()]
+    assert ["recovered", "new", "carried"] == [expert["expert"] for expert in driver.switching.report()]
+    shares = driver.pipeline.mixture.weights
+    parts = [expert.weights() for expert in driver.pipeline.experts.values()]
     expected = sum(share * part.coefficients for share, part in zip(shares, parts, strict=True))
     bias = sum(share * part.bias for share, part in zip(shares, parts, strict=True))
     # two classes have one column: a constant added to both scores is lost
-    found = driver.machine.pipeline.merge().weights()
+    found = driver.pipeline.merge().weights()
     if task == "classification":
         expected, bias = expected[1] - expected[0], bias[1] - bias[0]
         assert_allclose(expected, found.coefficients[1] - found.coefficients[0], rtol=1e-9)
@@ -54,9 +54,9 @@ def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
 def test_of_others_the_likeliest_is_kept(algorithm, better):
     """Whichever it is, its own predictions go on bit for bit, from the front it had."""
     driver = ensemble(algorithm)
-    names = [expert["expert"] for expert in driver.machine.own.switching.report()]
+    names = [expert["expert"] for expert in driver.switching.report()]
     assert ["recovered", "new"] == names
-    experts = driver.machine.pipeline
+    experts = driver.pipeline
     experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
     expected = predictions(driver, better)
     assert_array_equal(expected.probabilities, experts.merge().predict(driver.raw(SCHEMAS[1], 0, 40)).probabilities)
@@ -64,21 +64,21 @@ def test_of_others_the_likeliest_is_kept(algorithm, better):
     driver.learn(20)
     experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
     driver.complete()
-    assert (better == "recovered") == (driver.machine.pipeline.former.own.input_mapping is not None)
+    assert (better == "recovered") == (driver.pipeline.former.own.input_mapping is not None)
     columns = SCHEMAS[0].columns if better == "recovered" else SCHEMAS[1].columns
-    assert columns == driver.machine.pipeline.experts["recovered"].columns
+    assert columns == driver.pipeline.experts["recovered"].columns
 
 
 def test_a_kernel_leaves_two_experts_and_keeps_the_likeliest():
     """What it recovers is not linear, so nothing can be carried or averaged."""
     driver = ensemble(mapping="kernel")
-    assert ["recovered", "new"] == [expert["expert"] for expert in driver.machine.own.switching.report()]
-    new = driver.machine.pipeline.experts["new"].weights()
+    assert ["recovered", "new"] == [expert["expert"] for expert in driver.switching.report()]
+    new = driver.pipeline.experts["new"].weights()
     assert_array_equal(new.coefficients, read.weights(driver.machine.own).coefficients)
-    assert driver.machine.own.switching.report()[1]["weight"] == read.linear_share(driver.machine.own)
-    likeliest = max(driver.machine.own.switching.report(), key=lambda expert: expert["weight"])["expert"]
+    assert driver.switching.report()[1]["weight"] == read.linear_share(driver.machine.own)
+    likeliest = max(driver.switching.report(), key=lambda expert: expert["weight"])["expert"]
     expected = predictions(driver, likeliest)
-    found = driver.machine.pipeline.merge().predict(driver.raw(SCHEMAS[1], 0, 40))
+    found = driver.pipeline.merge().predict(driver.raw(SCHEMAS[1], 0, 40))
     assert_array_equal(expected.probabilities, found.probabilities)
 
 
@@ -98,14 +98,14 @@ def test_the_carried_expert_starts_where_the_recovered_one_stands(task):
 def test_steps_are_as_long_as_at_the_start():
     """AdaGrad's sums begin anew for every expert when the switch is complete."""
     driver = ensemble(after=0)
-    sums = [expert.learner.counters for expert in driver.machine.pipeline.experts.values()]
+    sums = [expert.learner.counters for expert in driver.pipeline.experts.values()]
     assert_array_equal(np.zeros((3, 3)), sums)
 
 
 def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
     """No carried expert, nothing learned in the overlap, least squares for the mapping, margins averaged."""
     driver = ensemble(after=0, params={"variant": "paper", "learning_rate": 0.5, "horizon": 100})
-    phase = driver.machine.pipeline
+    phase = driver.pipeline
     assert ["recovered", "new"] == list(phase.experts)
     assert not phase.experts["new"].learner.W.any()
     assert phase.recovery.paper
@@ -119,15 +119,15 @@ def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
 def test_another_algorithm_s_paper_variant_is_not_the_switch_s():
     """Dynamic ODM has a variant and a horizon too, which say nothing of features."""
     driver = ensemble("dynamic_odm", after=0, params={"variant": "paper"})
-    assert not driver.machine.pipeline.recovery.paper
-    assert driver.machine.pipeline.mixture.horizon is None
+    assert not driver.pipeline.recovery.paper
+    assert driver.pipeline.mixture.horizon is None
 
 
 def test_the_parameter_names_the_mapping_where_the_switch_does_not():
     """And the switch has the last word."""
     for asked, expected in ((None, "kernel"), ("linear", "linear")):
         driver = ensemble(mapping=asked, params={"mapping": "kernel"})
-        assert expected == driver.machine.pipeline.recovery.kind
+        assert expected == driver.pipeline.recovery.kind
 
 
 def test_only_the_drawn_expert_speaks_under_selection():
@@ -135,7 +135,7 @@ def test_only_the_drawn_expert_speaks_under_selection():
     driver = ensemble("fesl_s", after=0, seed=4)
     rows, draws = driver.machine.rows, uniform(4, driver.machine.rows, 30, "expert of a row")
     for i in range(30):
-        phase, at = driver.machine.pipeline, driver.at
+        phase, at = driver.pipeline, driver.at
         X = phase.encoder.encode(driver.raw(SCHEMAS[1], at, at + 1))
         drawn = int(np.searchsorted(np.cumsum(phase.mixture.weights)[:-1], draws[i], side="right"))
         answers = driver.machine.own.answers
@@ -152,7 +152,7 @@ def test_discounts_reach_every_expert():
     other.discounts = np.full_like(other.discounts, 0.5)
     one.learn(20)
     other.learn(20)
-    before, after = (driver.machine.pipeline.to_arrays()[0] for driver in (one, other))
+    before, after = (driver.pipeline.to_arrays()[0] for driver in (one, other))
     for part in ("old", "new"):
         assert not np.array_equal(before[f"{part}.learner.precision"], after[f"{part}.learner.precision"])
 
@@ -218,13 +218,9 @@ def test_the_memory_a_change_takes_is_told_in_advance(algorithm, mapping):
         estimate = cost.bytes_to_switch(driver.machine, SCHEMAS[space], mapping)
         driver.begin(space, mapping)
         driver.learn(200)
-        assert (
-            estimate
-            >= driver.machine.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes
-            >= estimate / 10
-        )
+        assert estimate >= driver.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes >= estimate / 10
         driver.complete()
-        assert estimate >= driver.machine.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes
+        assert estimate >= driver.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes
 
 
 FORGERIES = [
@@ -270,8 +266,8 @@ def test_memory_is_asked_for_both_spaces_before_a_state_is_built():
 def test_the_weights_of_experts_are_their_mean(task):
     """By what each of them counts for, over the present columns; a single model has no share."""
     driver = ensemble("dfop", task=task)
-    shares = driver.machine.pipeline.mixture.weights
-    parts = [expert.weights() for expert in driver.machine.pipeline.experts.values()]
+    shares = driver.pipeline.mixture.weights
+    parts = [expert.weights() for expert in driver.pipeline.experts.values()]
     found = read.weights(driver.machine.own)
     assert len(SCHEMAS[1].columns) == found.coefficients.shape[1]
     expected = sum(share * part.coefficients for share, part in zip(shares, parts, strict=True))

@@ -51,7 +51,7 @@ def test_the_state_does_not_grow_with_switches(monkeypatch, algorithm, task, cla
     sizes = {True: set(), False: set()}
     for at in range(8):
         driver.live(1 - at % 2, after=20)
-        sizes[driver.machine.pipeline.former.own.input_mapping is None].add(driver.machine.pipeline.nbytes)
+        sizes[driver.pipeline.former.own.input_mapping is None].add(driver.pipeline.nbytes)
     assert 1 >= max(map(len, sizes.values()))
 
 
@@ -79,12 +79,12 @@ def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
     driver.learn(60)
     driver.begin(1)
     driver.learn(10)
-    before, error = driver.machine.pipeline.old.to_arrays(), driver.machine.own.switching.mapping_error
+    before, error = driver.pipeline.old.to_arrays(), driver.switching.mapping_error
     driver.map(20)
-    after = driver.machine.pipeline.old.to_arrays()
+    after = driver.pipeline.old.to_arrays()
     assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
-    assert error != driver.machine.own.switching.mapping_error
-    assert 30 == driver.machine.own.switching.overlap_rows
+    assert error != driver.switching.mapping_error
+    assert 30 == driver.switching.overlap_rows
 
 
 @few
@@ -100,7 +100,7 @@ def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes
     if phase == "ensemble":
         driver.complete()
         driver.learn(10)
-    now = driver.machine.pipeline
+    now = driver.pipeline
     old, other = (now.former, now.own) if phase == "ensemble" else (now.old, now.new)
     before = old.to_arrays()[0]
     new = other.to_arrays()[0]
@@ -122,7 +122,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     told = driver.served(300)
     driver.live(1)
     driver.live(2, after=0)
-    before = driver.machine.pipeline.to_arrays()
+    before = driver.pipeline.to_arrays()
     scored = driver.machine.own.metrics.rows
     driver.at = 300
     outcome = driver.learn(1, SCHEMAS[0], served=told)
@@ -132,7 +132,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     loss = float(truth != told.prediction) if task == "classification" else (truth - told.prediction) ** 2
     assert [loss] == pytest.approx(outcome.losses)
     assert scored + 1 == driver.machine.own.metrics.rows == driver.machine.rows
-    after = driver.machine.pipeline.to_arrays()
+    after = driver.pipeline.to_arrays()
     assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
     assert driver.learn(1, SCHEMAS[0]).refusal is not None
 
@@ -170,7 +170,7 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
         driver.learn(10)
     schema = SCHEMAS[0] if space == 0 else driver.machine.feedback_schema
     rows = driver.rows(1, schema)
-    outcome = driver.apply(Rows(rows.space, None, rows.X, ["new"], served=None))[0]
+    outcome = driver.commit(Rows(rows.space, None, rows.X, ["new"], served=None))
     assert 1.0 == outcome.losses[0]
     assert 3 == driver.predict().probabilities.shape[1]
     driver.reborn().learn(20)
@@ -182,7 +182,7 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
         driver.machine.own, read.predict(driver.machine.own, driver.raw(SCHEMAS[2], 0, 1)), 0
     )
     late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], served=told)
-    assert not driver.apply(late)[0].learned
+    assert not driver.commit(late).learned
     driver.reborn().learn(10)
     assert 4 == driver.predict().probabilities.shape[1]
 
@@ -198,9 +198,9 @@ def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
     driver.begin(space)
     driver.learn(rows)
     outcome = driver.complete()
-    assert rows == driver.machine.own.switching.overlap_rows
-    weights = {expert["expert"]: expert["weight"] for expert in driver.machine.own.switching.report()}
-    assert (rows < 5 or driver.machine.own.switching.mapping_error >= 0.8) == (outcome.warning is not None)
+    assert rows == driver.switching.overlap_rows
+    weights = {expert["expert"]: expert["weight"] for expert in driver.switching.report()}
+    assert (rows < 5 or driver.switching.mapping_error >= 0.8) == (outcome.warning is not None)
     assert (rows < 2 and space == 3) == (list(weights) == ["new"])
     if rows < 5:
         assert weights["new"] >= 0.9
@@ -248,10 +248,10 @@ def test_a_reset_keeps_the_space_that_predictions_are_made_in(phase):
         driver.begin(2)
         driver.abort()
     space = driver.machine.prediction_schema
-    driver.apply(Reset())
+    driver.commit(Reset())
     assert ("steady", space, 0) == (driver.machine.phase, driver.machine.prediction_schema, driver.machine.rows)
     driver.reborn().learn(10)
-    assert driver.machine.own.switching.report() is None
+    assert driver.switching.report() is None
 
 
 @pytest.mark.parametrize("phase", ["overlap", "ensemble"])
@@ -266,7 +266,7 @@ def test_a_restored_state_brings_its_phase(phase):
             one.complete()
     snapshot, at = save.to_bytes(driver.machine), driver.at
     driver.learn(20)
-    driver.apply(Restore(snapshot))
+    driver.commit(Restore(snapshot))
     driver.at = twin.at = at
     assert phase == driver.machine.phase
     assert driver.learn(10).refusal is None

@@ -16,7 +16,7 @@ def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
     driver = Driver()
     driver.learn(30)
     overlap = Overlap(SCHEMAS[0].id, driver.raw(SCHEMAS[0], 0, 2))
-    for step in (driver.complete, driver.abort, lambda: driver.apply(overlap)[0]):
+    for step in (driver.complete, driver.abort, lambda: driver.commit(overlap)):
         before = save.to_bytes(driver.machine)
         assert "no change of features" in step().refusal
         assert before == save.to_bytes(driver.machine)
@@ -25,9 +25,9 @@ def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
     assert "under way, to p, day, q, r" in driver.begin(2).refusal
     with pytest.raises(Conflict, match="under way, to p, day, q, r"):
         plan_switch(driver.machine, "begin", ["x"])
-    assert "have changed since" in driver.apply(overlap)[0].refusal
+    assert "have changed since" in driver.commit(overlap).refusal
     new_only = Rows(SCHEMAS[1].id, None, driver.raw(SCHEMAS[1], 0, 1), ["class 0"])
-    assert driver.apply(new_only)[0].refusal is not None
+    assert driver.commit(new_only).refusal is not None
     assert before == save.to_bytes(driver.machine)
 
 
@@ -36,7 +36,7 @@ def test_a_begin_that_another_switch_overtook_is_refused():
     driver = Driver()
     driver.learn(30)
     driver.live(1)
-    assert "changed meanwhile" in driver.apply(Switch("begin", SCHEMAS[1].features))[0].refusal
+    assert "changed meanwhile" in driver.commit(Switch("begin", SCHEMAS[1].features)).refusal
 
 
 def test_a_model_without_features_has_nothing_to_change():
