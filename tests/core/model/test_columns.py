@@ -1,7 +1,6 @@
 """What models make of their kinds of columns: scaled numbers, times, and categories that are not declared."""
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from core.entry import Reset, ServedPrediction, Switch
@@ -9,7 +8,6 @@ from core.features import parse_features
 from core.features.columns import OTHER
 from core.model import read, save
 from core.model.unlabelled_watch import UnlabelledWatch
-from core.state import envelope
 from tests.core.twin import Fed, Twin
 
 ROWS, HOUR_S = 4000, 3600.0
@@ -101,12 +99,3 @@ def test_a_switch_keeps_the_counts_of_kept_features():
     for step in (Switch("begin", parse_features(["x", "y"]), "linear"), Switch("complete")):
         model.commit(step)
     assert {} == model.machine.unknown
-
-
-@pytest.mark.parametrize("counts", [None, [], {"day": 0}, {"day": True}, {"day": "2"}])
-def test_counts_that_cannot_be_are_refused(counts):
-    """They are numbers of rows."""
-    arrays, header = envelope.load(save.to_bytes(Fed(CATEGORIES).machine))
-    header["state"]["unknown"] = counts
-    with pytest.raises(ValueError, match="unknown"):
-        save.from_bytes(envelope.dump(arrays, header))

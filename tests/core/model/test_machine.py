@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.entry import Entry, Outcome, Reset, Restore, Rows
-from core.features import Schema
-from core.model import Model, save
+from core.entry import Entry, Outcome, Reset, Restore, Rows, Switch
+from core.features import Feature, Schema
+from core.learners.dfop.learner import Dfop
+from core.model import Model, cost, save
 from core.model.apply import apply
 from core.problems import Invalid
-from core.state import envelope
 
 D = 3
 NAMES = ("a", "b", "c")
@@ -24,6 +24,7 @@ KINDS = [
     {"algorithm": "dfop", "task": "classification", "params": {"scaling": "robust", "forgetting_rate": 0.01}},
     {"algorithm": "dfop", "task": "regression", "params": {"scaling": "standard"}},
 ]
+RLS = KINDS[4]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind['algorithm']}-{kind['task']}")
 
 
@@ -191,45 +192,56 @@ def test_a_state_too_large_is_refused_before_it_is_built():
     assert [("dfop", D)] == asked
 
 
-FORGERIES = [
-    lambda arrays, state: state.update(rows=7),
-    lambda arrays, state: state.update(rows=-1),
-    lambda arrays, state: state.update(rows=True),
-    lambda arrays, state: state.update(rows=8.0),
-    lambda arrays, state: state["labels"]["labels"].append("one more"),
-    lambda arrays, state: state["labels"]["labels"].pop(),
-    lambda arrays, state: state["labels"].update(labels=["UP", "DOWN", "UP"]),
-    lambda arrays, state: state["switching"]["model"].update(features=["a", "b", "d"]),
-    lambda arrays, state: state["switching"]["model"].update(features=None),
-    lambda arrays, state: state["pipeline"].update(learner={"classes": 2}),
-    lambda arrays, state: state["pipeline"].update(learner=None),
-    lambda arrays, state: state.pop("metrics"),
-    lambda arrays, state: arrays.update(stowaway=np.zeros(3)),
-    lambda arrays, state: arrays.pop("pipeline.learner.power"),
-    lambda arrays, state: arrays["pipeline.learner.precision"].fill(-1.0),
-    lambda arrays, state: arrays["pipeline.learner.weights"].fill(np.nan),
-    lambda arrays, state: arrays["metrics.classes"].fill(1e9),
-]
+# -- states that entries name, and what entries cost
 
 
-@pytest.mark.parametrize("forge", FORGERIES)
-def test_a_well_sealed_state_that_cannot_be_is_refused(forge):
-    """The digest tells damage, not nonsense: parts that do not go together are found before anything is taken over."""
-    X, y = stream(KINDS[0], 8)
-    model = machine(KINDS[0])
-    learn(model, X, y)
-    arrays, header = envelope.load(save.to_bytes(model))
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    forge(arrays, header["state"])
-    with pytest.raises(ValueError):
-        save.from_bytes(envelope.dump(arrays, header))
+def test_a_state_that_was_not_read_is_not_taken_for_one():
+    """Who applies an entry without the bytes that it names has a bug."""
+    with pytest.raises(RuntimeError, match="00ff"):
+        apply(machine(RLS), Entry(1, 0, (Restore(b"", "import", (), "00ff", 10),)))
 
 
-def test_a_class_that_was_not_declared_is_refused():
-    """A state cannot smuggle in a class that its own configuration rules out."""
-    model = machine(KINDS[2])
-    learn(model, np.ones((2, D)), ["x", 0])
-    arrays, header = envelope.load(save.to_bytes(model))
-    header["state"]["labels"]["labels"][1] = "other"
-    with pytest.raises(ValueError, match="declared"):
-        save.from_bytes(envelope.dump(arrays, header))
+def test_taking_over_a_state_is_work_by_its_bytes():
+    """Who applies it decides by this estimate whether others have to wait for it."""
+    model = machine(RLS)
+    assert 1e6 > cost.flops_to_apply(model, [Restore(bytes(10**4))])
+    assert 1e9 < cost.flops_to_apply(model, [Restore(bytes(10**8))])
+
+
+def test_many_rows_are_work_however_few_their_columns():
+    """Scoring and answering a row costs more than learning it where a learner has two columns."""
+    model = machine(RLS)
+    row, rows = (
+        Rows(model.feedback_schema.id, None, np.zeros((count, D)), np.zeros(count), None) for count in (1, 20_000)
+    )
+    assert 1e4 > cost.flops_to_apply(model, [row])
+    assert 5e6 < cost.flops_to_apply(model, [rows])
+
+
+def test_building_a_state_anew_is_work_by_its_bytes():
+    """A reset, the first row of features that nobody declared, and the new features of a change."""
+    names = [f"x{column}" for column in range(1000)]
+    few, many = machine(RLS), machine(RLS, features=names)
+    assert 1e6 > cost.flops_to_apply(few, [Reset()])
+    assert 1e8 < cost.flops_to_apply(many, [Reset()])
+
+    undeclared = machine(RLS, features=None)
+    for count, least, most in ((10, 0, 3e6), (1000, 1e8, 1e10)):
+        space = Schema([Feature(name) for name in names[:count]])
+        row = Rows(space.id, space.features, np.zeros((1, count)), np.zeros(1), None)
+        assert least < cost.flops_to_apply(undeclared, [row]) < most
+        change = Switch("begin", tuple(Feature(f"new {name}") for name in names[:count]), "linear")
+        assert least < cost.flops_to_apply(few, [change]) < most
+
+
+def test_a_state_is_read_into_one_learner(monkeypatch):
+    """The learner of the configuration is not built beside it: of a large model it would take as much memory again."""
+    state, made, build = save.to_bytes(machine(RLS)), [], Dfop.__init__
+
+    def counted(self, spec):
+        made.append(spec)
+        build(self, spec)
+
+    monkeypatch.setattr(Dfop, "__init__", counted)
+    save.from_bytes(state)
+    assert 1 == len(made)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from core.config import Config
 from core.entry import Reset, Restore
 from core.learners.catalogue import ALGORITHMS
-from core.model import Model, read, save
+from core.model import read, save
 from tests.core.switching.switch_streams import Driver
 
 REGRESSIONS = sorted(
@@ -119,11 +118,3 @@ def test_a_classification_has_none():
     assert not hasattr(driver.machine.own.answers, "intervals")
     assert "intervals" not in driver.machine.own.parts()
     assert "coverage" not in driver.report["overall"]
-
-
-def test_intervals_of_more_rows_than_the_model_has_are_refused():
-    """Parts of a state must be of one model."""
-    few = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"]}))
-    few.own.answers.intervals.absorb(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="rows of the parts"):
-        save.from_bytes(save.to_bytes(few))

@@ -241,17 +241,6 @@ def test_two_labels_have_to_be_left():
         plan_change(Model(0, algorithm="rls", task="regression", labels=None).machine, {"retire_labels": ["a"]})
 
 
-@pytest.mark.parametrize("saved", [["d"], ["a", "b"], "a"])
-def test_a_state_with_other_retired_labels_is_refused(saved):
-    """Unknown ones, too many, or no list."""
-    model = Model()
-    model.change(retire_labels=["b"])
-    arrays, header = save.envelope.load(save.to_bytes(model.machine))
-    header["state"]["retired"] = {"labels": saved}
-    with pytest.raises(ValueError, match="label"):
-        save.from_bytes(save.envelope.dump(arrays, header))
-
-
 def test_the_label_of_labels_due_is_not_retired():
     """Silence would bring it back: neither is it retired, nor may silence be learned as a retired label."""
     due = {"after_s": 60, "then": {"label": "c"}}

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.entry import Outcome, Reset, Restore, Rows
+from core.config import Config
+from core.entry import Outcome, Overlap, Reset, Restore, Rows, Switch
 from core.features import row_sample
-from core.model import read, save
-from tests.core.switching.switch_streams import CASES, SCHEMAS, Driver, every_case, few
+from core.model import Model, save
+from core.model.plans import plan_switch
+from core.problems import Conflict
+from tests.core.refusals import problems
+from tests.core.switching.switch_streams import CASES, SCHEMAS, SPACES, Driver, every_case, few
 
 every_mapping = pytest.mark.parametrize(
     ("algorithm", "task", "classes", "mapping"),
@@ -178,10 +182,7 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
         driver.complete()
     driver.live(2)
     gone = SCHEMAS[0]
-    told = read.returned_prediction(
-        driver.machine.own, read.predict(driver.machine.own, driver.raw(SCHEMAS[2], 0, 1)), 0
-    )
-    late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], served=told)
+    late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], served=driver.served(0))
     assert not driver.commit(late).learned
     driver.reborn().learn(10)
     assert 4 == driver.predict().probabilities.shape[1]
@@ -199,7 +200,7 @@ def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
     driver.learn(rows)
     outcome = driver.complete()
     assert rows == driver.switching.overlap_rows
-    weights = {expert["expert"]: expert["weight"] for expert in driver.switching.report()}
+    weights = driver.weights
     assert (rows < 5 or driver.switching.mapping_error >= 0.8) == (outcome.warning is not None)
     assert (rows < 2 and space == 3) == (list(weights) == ["new"])
     if rows < 5:
@@ -216,10 +217,9 @@ def test_the_switch_is_marked_in_the_metrics_which_go_on():
     driver.learn(10)
     driver.abort()
     driver.live(1, after=0)
-    report = driver.machine.own.metrics.report()
-    marks = [(mark["row"], mark["action"]) for mark in report["marks"] if mark["kind"] == "switch"]
+    marks = [(mark["row"], mark["action"]) for mark in driver.marks if mark["kind"] == "switch"]
     assert [(60, "begin"), (70, "abort"), (70, "begin"), (100, "complete")] == marks
-    assert 100 == report["rows"]
+    assert 100 == driver.report["rows"]
 
 
 def test_repeated_overlap_rows_are_skipped():
@@ -272,3 +272,51 @@ def test_a_restored_state_brings_its_phase(phase):
     assert driver.learn(10).refusal is None
     twin.learn(10)
     assert_array_equal(twin.predict().probabilities, driver.predict().probabilities)
+
+
+# -- refusals
+
+
+def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
+    """And changes nothing."""
+    driver = Driver()
+    driver.learn(30)
+    overlap = Overlap(SCHEMAS[0].id, driver.raw(SCHEMAS[0], 0, 2))
+    for step in (driver.complete, driver.abort, lambda: driver.commit(overlap)):
+        before = save.to_bytes(driver.machine)
+        assert "no change of features" in step().refusal
+        assert before == save.to_bytes(driver.machine)
+    driver.begin(1)
+    before = save.to_bytes(driver.machine)
+    assert "under way, to p, day, q, r" in driver.begin(2).refusal
+    with pytest.raises(Conflict, match="under way, to p, day, q, r"):
+        plan_switch(driver.machine, "begin", ["x"])
+    assert "have changed since" in driver.commit(overlap).refusal
+    new_only = Rows(SCHEMAS[1].id, None, driver.raw(SCHEMAS[1], 0, 1), ["class 0"])
+    assert driver.commit(new_only).refusal is not None
+    assert before == save.to_bytes(driver.machine)
+
+
+def test_a_begin_that_another_switch_overtook_is_refused():
+    """Two clients announce changes; the second one's was checked against features that are gone."""
+    driver = Driver()
+    driver.learn(30)
+    driver.live(1)
+    assert "changed meanwhile" in driver.commit(Switch("begin", SCHEMAS[1].features)).refusal
+
+
+def test_a_model_without_features_has_nothing_to_change():
+    """Before its first row; and one of sparse rows never has."""
+    empty = Model.first(Config.parse({"algorithm": "fesl_c", "task": "classification"}))
+    with pytest.raises(Conflict, match="no features yet"):
+        plan_switch(empty, "begin", ["x"])
+    sparse = Model.first(Config.parse({"algorithm": "sparse_dfop", "task": "classification"}))
+    with pytest.raises(Conflict, match="rows with any names at any time"):
+        plan_switch(sparse, "begin", ["x"])
+
+
+def test_a_bad_space_is_named_by_field():
+    """The service's check goes through the machine, which knows the features in force."""
+    driver = Driver()
+    assert "features[1]" == problems(plan_switch, driver.machine, "begin", ["x", "x"])[0].field
+    assert SCHEMAS[1].features == plan_switch(driver.machine, "begin", SPACES[1]).features
