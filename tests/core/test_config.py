@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from core.config import Config
 from core.config.config import SEED_MAX
-from core.entry import Entry, Rows
 from core.features import row_sample
 from core.learners.catalogue import ALGORITHMS, every
-from core.model import Model
-from core.model.apply import apply
 from core.problems import Param
 from tests.core.refusals import problems
+from tests.core.twin import Fed
 
 LEAST = {"algorithm": "dfop", "task": "classification"}
 
@@ -230,15 +228,12 @@ def test_the_announced_size_is_the_size(monkeypatch, algorithm, d):
     """What a model is refused for before anything is allocated is what it would take, with a full sample of rows."""
     monkeypatch.setattr(row_sample, "SAMPLE_ROWS_MAX", 30)
     columns = {"params": {"compressed_dim": d}} if algorithm.sparse else {"features": [f"x{i}" for i in range(d)]}
-    config = Config.parse({"algorithm": algorithm.id, "task": algorithm.tasks[0], **columns})
-    machine = Model.first(config)
-    labels = [0, 1] * 15 if config.task == "classification" else np.zeros(30)
-    apply(
-        machine,
-        Entry(1, 0, (Rows(machine.prediction_schema.id, None, np.random.default_rng(0).normal(size=(30, d)), labels),)),
-    )
+    model = Fed({"algorithm": algorithm.id, "task": algorithm.tasks[0], **columns})
+    machine = model.machine
+    labels = [0, 1] * 15 if machine.config.task == "classification" else np.zeros(30)
+    model.learn(np.random.default_rng(0).normal(size=(30, d)), labels)
     held = machine.pipeline.nbytes - machine.pipeline.encoder.nbytes + machine.own.drift_response.detector.nbytes
-    assert 1.0 >= held / config.state_bytes(d) >= 0.5
+    assert 1.0 >= held / machine.config.state_bytes(d) >= 0.5
 
 
 def test_costs_name_labels_by_their_json_keys():

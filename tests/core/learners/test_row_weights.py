@@ -8,16 +8,13 @@ from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 import core.learners.dfop.blocks
-from core.config import Config
 from core.contract import Spec
-from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm import kernels
-from core.model import Model
-from core.model.apply import apply
 from tests.core.learners.dfop.test_dfop import batch_solution, exciting, flat, with_bias
 from tests.core.learners.dfop.test_dfop import build as build_dfop
 from tests.core.learners.streams import D, build, state, stream
+from tests.core.twin import Fed
 
 WEIGHTED = [algorithm for algorithm in ALGORITHMS.values() if algorithm.row_weights]
 CASES = [
@@ -170,8 +167,6 @@ def test_heavier_rows_of_a_class_make_it_more_probable():
 
 def test_weights_do_not_enter_the_metrics():
     """A wrong row of weight 1000 is one wrong row."""
-    model = Model.first(Config.parse({"algorithm": "dfop", "task": "classification", "features": [*"abcd"]}))
-    weights = np.array([1.0, 1.0, 1.0, 1e3])
-    rows = Rows(model.prediction_schema.id, None, np.ones((4, 4)), ["a", "a", "a", "b"], weights=weights)
-    apply(model, Entry(1, 0, (rows,)))
-    assert 2 / 3 == model.own.metrics.report()["overall"]["accuracy"]
+    model = Fed({"algorithm": "dfop", "task": "classification", "features": [*"abcd"]})
+    model.learn(np.ones((4, 4)), ["a", "a", "a", "b"], weights=np.array([1.0, 1.0, 1.0, 1e3]))
+    assert 2 / 3 == model.report["overall"]["accuracy"]

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from core.config import Config
-from core.entry import Entry, Rows
 from core.features import row_sample
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model, explain, read, save
-from core.model.apply import apply
 from tests.core.model.test_posterior import _X, CASES, N, taught
 from tests.core.numerics.test_shapley import by_definition, groups_of
+from tests.core.twin import Fed
 
 EXACT = {name for name in ALGORITHMS if not name.startswith(("auto", "vigo"))}
 
@@ -98,11 +96,11 @@ def test_parts_that_cancel_are_not_blown_up():
 def test_the_columns_of_a_feature_count_as_one_and_lags_count():
     """A category has many columns; of lagged ones and labels each lag is a part."""
     features = ["x", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}]
-    model = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "features": features, "lags": 1}))
+    model = Fed({"algorithm": "rls", "task": "regression", "features": features, "lags": 1})
     raw = np.column_stack([np.arange(60.0) % 7, np.arange(60) % 3])
     y = [row[0] + 10.0 * (row[1] == 1) for row in raw]
-    apply(model, Entry(1, 1000, (Rows(model.feedback_schema.id, None, raw, y),)))
-    found = explain.explain(model.own, np.array([[3.0, 1.0]]))
+    model.learn(raw, y)
+    found = explain.explain(model.machine.own, np.array([[3.0, 1.0]]))
     assert ["x", "day", "x (t-1)", "day (t-1)", "label (t-1)"] == [*found.contributions]
     assert 6.0 == pytest.approx(found.contributions["day"], abs=0.8)  # 10 (1 - 1/3)
     assert {"x (t-1)": raw[-1, 0], "day (t-1)": None, "label (t-1)": y[-1]} == found.values
@@ -113,12 +111,10 @@ def test_effects_are_means_over_the_sample():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     for algorithm in ("dfop", "ga2m", "auto"):
-        for classes in (2, 3):
-            y = np.digitize(X[:, 1], [0.0] if classes == 2 else [-0.5, 0.5]).tolist()
-            config = {"algorithm": algorithm, "task": "classification", "features": ["a", "b", "c"]}
-            model = Model.first(Config.parse(config))
-            apply(model, Entry(1, 1000, (Rows(model.feedback_schema.id, None, X, y),)))
-            found, rows = explain.effects(model.own)
+        for bounds in ([0.0], [-0.5, 0.5]):
+            model = Fed({"algorithm": algorithm, "task": "classification", "features": ["a", "b", "c"]})
+            model.learn(X, np.digitize(X[:, 1], bounds).tolist())
+            found, rows = explain.effects(model.machine.own)
             assert row_sample.SAMPLE_ROWS_MAX == rows
             assert found["b"] > 3.0 * max(found["a"], found["c"])
 

@@ -6,15 +6,14 @@ from numpy.testing import assert_array_equal
 
 from core.config import Config
 from core.contract import Spec
-from core.entry import Entry, Rows
 from core.features.label_range import BEYOND, SPAN_ROWS
 from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS, find
-from core.model import Model, read, save
-from core.model.apply import apply
+from core.model import save
 from core.model.number_answers import NumberAnswers
 from core.model.rows import BlockRows
 from tests.core.switching.switch_streams import Driver
+from tests.core.twin import Fed
 
 LEARNERS = [
     (name, params)
@@ -35,18 +34,16 @@ def spiky(rows=400):
 
 
 def model(algorithm, params):
-    body = {"algorithm": algorithm, "task": "regression", "params": params, "features": ["a", "b", "c"]}
-    return Model.first(Config.parse(body))
+    return Fed({"algorithm": algorithm, "task": "regression", "params": params, "features": ["a", "b", "c"]})
 
 
-def learned(machine, X, y, *, block):
+def learned(fed, X, y, *, block):
     """The predictions of predict and of feedback for every row; the former before each block."""
     before, told = [], []
-    for version, start in enumerate(range(0, len(y), block), 1):
+    for start in range(0, len(y), block):
         part = slice(start, start + block)
-        before += read.predict(machine.own, X[part][:1]).value.tolist()
-        (outcome,) = apply(machine, Entry(version, 0, (Rows(machine.prediction_schema.id, None, X[part], y[part]),)))
-        told += outcome.predictions
+        before += fed.predict(X[part][:1]).value.tolist()
+        told += fed.learn(X[part], y[part]).predictions
     return np.array(before), np.array(told)
 
 
@@ -58,7 +55,7 @@ def test_what_is_said_is_held_near_the_labels_before(algorithm, params):
     before, told = learned(one, X, y, block=1)
     assert_array_equal(before, told)
     assert_array_equal(told, learned(whole, X, y, block=100)[1])
-    assert save.to_bytes(one) == save.to_bytes(whole)
+    assert save.to_bytes(one.machine) == save.to_bytes(whole.machine)
     low, high = (of.accumulate(y)[SPAN_ROWS - 1 : -1] for of in (np.minimum, np.maximum))
     reach = BEYOND * (high - low)
     assert (low - reach <= told[SPAN_ROWS:]).all()
@@ -70,8 +67,9 @@ def test_what_is_learned_is_not_held(algorithm, params):
     """The learner is the one that learns the rows alone; and one that would say far more is there."""
     X, y = spiky()
     scales = any(param.name == "scaling" for param in find(algorithm).params)
-    machine = model(algorithm, {**params, **({"scaling": "none"} if scales else {})})
-    learned(machine, X, y, block=100)
+    fed = model(algorithm, {**params, **({"scaling": "none"} if scales else {})})
+    learned(fed, X, y, block=100)
+    machine = fed.machine
     alone = find(algorithm).build(Spec("regression", 3, machine.config.params))
     told = alone.learn(X, y).value
     ours, theirs = machine.pipeline.own.learner.to_arrays()[0], alone.to_arrays()[0]

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from core.config import Config
-from core.entry import Entry, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.learners.posterior import count_numbers, spectral_norm
-from core.model import Model, explain, plans, read, save
-from core.model.apply import apply
+from core.model import explain, plans, read, save
+from tests.core.twin import Fed
 
 CASES = [(name, task) for name, entry in ALGORITHMS.items() for task in entry.tasks if not entry.sparse]
 NAMES, N = ("a", "b", "c"), 200
@@ -22,10 +20,13 @@ _SCORE = (_X - [0.0, 5.0, 1.0]) @ [1.0, -0.1, 3.0] + 0.3 * _rng.normal(size=N)
 
 def taught(algorithm, task, rows=N, **more):
     """A model that has learned rows; its labels are "no" and "yes", or numbers."""
-    model = Model.first(Config.parse({"algorithm": algorithm, "task": task, "features": [*NAMES], **more}))
-    y = _SCORE[:rows] if task == "regression" else [("no", "yes")[int(score > 0)] for score in _SCORE[:rows]]
-    apply(model, Entry(1, 1000, (Rows(model.feedback_schema.id, None, _X[:rows], y),)))
-    return model
+    model = Fed({"algorithm": algorithm, "task": task, "features": [*NAMES], **more})
+    model.learn(_X[:rows], _SCORE[:rows] if task == "regression" else classes(_SCORE[:rows]))
+    return model.machine
+
+
+def classes(scores):
+    return [("no", "yes")[int(score > 0)] for score in scores]
 
 
 def arrays(document):
@@ -134,19 +135,12 @@ def test_candidates_and_experts():
 @pytest.mark.parametrize("algorithm", ["fesl_c", "dfop", "auto", "vigo"])
 def test_after_a_change_of_features(algorithm):
     """Every expert shows what it holds, with its share."""
-    model = taught(algorithm, "classification")
-    version = 1
-    for step in ("begin", "rows", "complete"):
-        version += 1
-        if step == "begin":
-            segment = plans.plan_switch(model, "begin", ["c", "d"])
-        elif step == "rows":
-            both = np.column_stack([_X[:60], _X[:60, 0] - _X[:60, 1]])
-            labels = [("no", "yes")[int(score > 0)] for score in _SCORE[:60]]
-            segment = Rows(model.feedback_schema.id, None, both, labels)
-        else:
-            segment = plans.plan_switch(model, "complete")
-        apply(model, Entry(version, 1000 * version, (segment,)))
+    fed = Fed({"algorithm": algorithm, "task": "classification", "features": [*NAMES]})
+    model = fed.machine
+    fed.learn(_X, classes(_SCORE))
+    fed.commit(plans.plan_switch(model, "begin", ["c", "d"]))
+    fed.learn(np.column_stack([_X[:60], _X[:60, 0] - _X[:60, 1]]), classes(_SCORE[:60]))
+    fed.commit(plans.plan_switch(model, "complete"))
     found = read.posterior(model)
     assert found["mapping_error"] is not None
     assert sum(one["share"] for one in found["experts"]) == pytest.approx(1.0)

@@ -8,15 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.config import Config
 from core.contract import Spec
-from core.entry import Entry, Rows
 from core.features import Schema, SparseSchema
 from core.learners.catalogue import find
 from core.learners.dfop.sparse import names_bound, recover, recover_all, sparsity_bound
-from core.model import Model, read
-from core.model.apply import apply
+from core.model import read
 from core.problems import Invalid
 from tests.core.features.test_projection import slow_column
 from tests.core.refusals import fields, problems
+from tests.core.twin import Fed
 
 D, d = 60, 24
 NAMES = [f"w{i}" for i in range(D)]
@@ -24,7 +23,7 @@ FIXED = {"forgetting_rate": 0.02, "compressed_dim": d}
 
 
 def machine(task="regression", params=None, **more):
-    return Model.first(Config.parse({"algorithm": "sparse_dfop", "task": task, "params": params or FIXED, **more}))
+    return Fed({"algorithm": "sparse_dfop", "task": task, "params": params or FIXED, **more})
 
 
 def sparse_rows(n, seed=0):
@@ -38,11 +37,6 @@ def sparse_rows(n, seed=0):
         names.append([NAMES[j] for j in at])
         values.append(own.tolist())
     return names, values, dense
-
-
-def learn(model, psi, y, version=1):
-    (outcome,) = apply(model, Entry(version, 0, (Rows(model.prediction_schema.id, None, psi, y),)))
-    return outcome
 
 
 # ---------------------------------------------------------------- learning
@@ -64,21 +58,20 @@ def test_it_is_the_plain_recursion_on_a_matrix_built_by_hand(projection):
         told.append(np.clip(psi @ v, min(before, default=0.0) - reach, max(before, default=0.0) + reach))
         P = (P - mu * np.outer(P @ psi, P @ psi) / (1 - mu + mu * psi @ P @ psi)) / (1 - mu)
         v += mu * P @ psi * (target - psi @ v)
-    outcome = learn(model, model.prediction_schema.lists(names, values), y)
+    outcome = model.learn(model.machine.prediction_schema.lists(names, values), y)
     assert_allclose(told, outcome.predictions, rtol=1e-4, atol=1e-5)
-    assert_allclose(v, read.weights(model.own).coefficients[0], rtol=1e-4, atol=1e-5)
+    assert_allclose(v, read.weights(model.machine.own).coefficients[0], rtol=1e-4, atol=1e-5)
 
 
 def test_state_and_cost_depend_on_the_compressed_dimension_alone():
     """Ten thousand new names leave the state as large as it was; it is what was announced."""
     model = machine()
-    learner = model.pipeline.own.learner
-    before = learner.nbytes
-    learn(model, model.prediction_schema.lists([[f"new {i}" for i in range(10_000)]], [[1.0] * 10_000]), np.ones(1))
+    learner = model.machine.pipeline.own.learner
+    before, names = learner.nbytes, [f"new {i}" for i in range(10_000)]
+    model.learn(model.machine.prediction_schema.lists([names], [[1.0] * 10_000]), np.ones(1))
     assert before == learner.nbytes
-    assert 64 * 1024 > model.nbytes  # the metrics and intervals of its rows among it
-    config = Config.parse({"algorithm": "sparse_dfop", "task": "regression", "params": FIXED})
-    assert 1.0 >= model.pipeline.own.learner.nbytes / config.state_bytes(d) >= 0.5
+    assert 64 * 1024 > model.machine.nbytes  # including the metrics and intervals of its rows
+    assert 1.0 >= learner.nbytes / model.machine.config.state_bytes(d) >= 0.5
 
 
 def test_rows_of_another_projection_are_refused():
@@ -86,9 +79,7 @@ def test_rows_of_another_projection_are_refused():
     spaces = [SparseSchema(*args) for args in ((0, d, "sign"), (1, d, "sign"), (0, d + 1, "sign"), (0, d, "gaussian"))]
     assert 4 == len({*spaces})
     assert SparseSchema(0, d, "sign") == spaces[0] != Schema
-    model = machine()
-    rows = Rows(spaces[1].id, None, np.zeros((1, d)), np.zeros(1))
-    assert "have changed since" in apply(model, Entry(1, 0, (rows,)))[0].refusal
+    assert "have changed since" in machine().learn(np.zeros((1, d)), np.zeros(1), spaces[1]).refusal
 
 
 @pytest.mark.parametrize(
