@@ -221,7 +221,7 @@ WILD = np.array([0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 1.7976931348623157e308, 1e
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.filterwarnings("error")
 def test_no_finite_input_makes_a_state_non_finite(algorithm, task, classes, seed):
-    """Rows drawn from the extremes of float64, mixed with ordinary ones, leave state and predictions finite."""
+    """Rows drawn from the extremes of float64, mixed with ordinary ones: all is finite, and the state loads."""
     rng = np.random.default_rng(seed)
     rows = stream(algorithm, task, classes)
     wild = rng.random(rows.X.shape) < rng.choice([0.01, 0.3, 1.0])
@@ -237,6 +237,9 @@ def test_no_finite_input_makes_a_state_non_finite(algorithm, task, classes, seed
         assert np.isfinite(array).all(), name
     weights = learner.weights()
     assert weights is None or all(np.isfinite(part).all() for part in weights)
+    restored = build(algorithm, task)
+    restored.load_arrays(*load(state(learner)))
+    assert_same([learner.predict(X)], [restored.predict(X)])
 
 
 @pytest.mark.slow_but("*5*", "*regression*")

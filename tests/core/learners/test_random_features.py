@@ -22,7 +22,14 @@ def ring(rows=ROWS, d=2):
 
 @pytest.mark.parametrize(
     ("algorithm", "params"),
-    [("dfop", {}), ("dfop", {"forgetting_rate": 0.001}), ("gdfop", {"forgetting_rate": 0.001}), ("rls", {})],
+    [
+        ("dfop", {}),
+        ("dfop", {"forgetting_rate": 0.001}),
+        ("gdfop", {"forgetting_rate": 0.001}),
+        ("rls", {}),
+        ("odm", {}),
+        ("dynamic_odm", {}),
+    ],
 )
 def test_what_is_not_linear_is_learned(algorithm, params):
     """A ring around the origin, and a square as a number; there are no weights of the columns to show."""
@@ -32,6 +39,8 @@ def test_what_is_not_linear_is_learned(algorithm, params):
     assert (rich.learn(X, y).value == y)[1000:].mean() > 0.93
     assert plain.weights() is not None
     assert rich.weights() is None
+    if "regression" not in find(algorithm).tasks:
+        return
     square = X[:, 0] ** 2
     numbers = built(algorithm, "regression", 0, **params, random_features=60)
     told = numbers.learn(X, square).value[1000:]
@@ -60,15 +69,12 @@ def test_blocks_of_many_rows_are_their_rows(features, exact):
 def test_the_seed_draws_them(algorithm):
     """Another seed gives another model; without features the seed changes nothing, and neither does the parameter."""
     X, y = ring(200)
-    entry, params = find(algorithm), find(algorithm).complete({"random_features": 5})
 
-    def learned(seed, params):
-        learner = entry.build(Spec("classification", 2, params, seed))
-        learner.add_class()
-        learner.add_class()
+    def learned(seed, **params):
+        learner = learner_of(algorithm, 2, 2, seed=seed, **params)
         learner.learn(X, y)
         return state(learner)
 
-    assert learned(1, params) == learned(1, params)
-    assert learned(1, params) != learned(2, params)
-    assert learned(1, entry.complete({})) == learned(2, entry.complete({}))
+    assert learned(1, random_features=5) == learned(1, random_features=5)
+    assert learned(1, random_features=5) != learned(2, random_features=5)
+    assert learned(1) == learned(2)

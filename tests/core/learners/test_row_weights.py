@@ -8,12 +8,11 @@ from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 import core.learners.dfop.blocks
-from core.contract import Spec
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm import kernels
 from tests.core.learners.dfop.test_dfop import batch_solution, exciting, flat, with_bias
 from tests.core.learners.dfop.test_dfop import build as build_dfop
-from tests.core.learners.streams import D, build, state, stream
+from tests.core.learners.streams import D, build, learner_of, state, stream
 from tests.core.twin import Fed
 
 WEIGHTED = [algorithm for algorithm in ALGORITHMS.values() if algorithm.row_weights]
@@ -158,9 +157,7 @@ def test_heavier_rows_of_a_class_make_it_more_probable():
         params = {"compressed_dim": D} if algorithm.sparse else {}
         shares = []
         for heavy in (1.0, 10.0):
-            learner = algorithm.build(Spec("classification", D, algorithm.complete(params)))
-            learner.add_class()
-            learner.add_class()
+            learner = learner_of(algorithm.id, D, 2, **params)
             shares.append((learner.learn(X, y, None, np.where(y == 1, heavy, 1.0)).value[500:] == 1).mean())
         assert shares[1] > shares[0] + 0.15, algorithm.id
 

@@ -7,11 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.contract import Spec
 from core.learners.auto import experts
 from core.learners.boosting.algorithms import BOOSTING
-from core.learners.boosting.growing import NOWHERE
 from core.learners.boosting.learner import FIRST_ROWS, Boosting
-from core.learners.catalogue import find
 from core.numerics.rng import GAMMA, mix, mixed_seed
-from tests.core.learners.streams import state
+from tests.core.learners.streams import learner_of, state
 
 RNG = np.random.default_rng(5)
 N, D = 500, 3
@@ -183,22 +181,6 @@ def test_room_grows_with_the_rows():
     assert idle == few.nbytes == few.layout.held_bytes(few) + few.codes.nbytes + few.object_bytes
 
 
-@pytest.mark.parametrize("classes", [None, 2, 3])
-def test_wild_values_are_held(classes):
-    """Any finite number; nothing but finite numbers comes out, and the state loads."""
-    made, again = learner(classes), learner(None if classes is None else 0)
-    wild = np.array([[1e308, -1e308, 0.0], [5e-324, 1e6, -1e6], [-NOWHERE, NOWHERE, -1e32]] * 60)
-    y = np.array([1e308, -1e308, 5e-324] * 60) if classes is None else np.arange(180) % classes
-    for _ in range(4):
-        told = made.learn(wild, y)
-        assert np.isfinite(told.value).all()
-        assert told.probabilities is None or np.isfinite(told.probabilities).all()
-        assert told.std is None or np.isfinite(told.std).all()
-    again.load_arrays(*made.to_arrays())
-    assert state(made) == state(again)
-    assert_array_equal(made.predict(wild).value, again.predict(wild).value)
-
-
 def test_a_wild_label_moves_little():
     """Residuals count up to four times the ninth decile."""
     y, plain, wild = labels(0), learner(None), learner(None)
@@ -261,11 +243,9 @@ def test_auto_is_better_on_cells_for_it(monkeypatch, task, least):
     drawn = np.random.default_rng(3).uniform(size=(3000, 6))
     cells = (drawn > np.array([0.5, 0.3, 0.6, 0.4, 0.5, 0.7])) @ (1 << np.arange(6))
     y = np.random.default_rng(4).integers(0, 2, 64)[cells].astype(np.int64 if task == "classification" else float)
-    algorithm, wrong, named = find("auto"), [], []
+    wrong, named = [], []
     for _ in range(2):
-        built = algorithm.build(Spec(task, 6, algorithm.complete({"size": "medium"})))
-        for _ in range(2 if task == "classification" else 0):
-            built.add_class()
+        built = learner_of("auto", 6, 2, task, size="medium")
         wrong.append(np.mean((built.learn(drawn, y).value - y)[1000:] ** 2))
         named.append({one["expert"] for one in built.info()["experts"]})
         for name in ("_CLASSIFIERS", "_REGRESSIONS"):

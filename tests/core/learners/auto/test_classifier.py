@@ -38,10 +38,6 @@ def said(rows, classes, experts=3, seed=0, common=0.0):
     return np.ascontiguousarray(P), y
 
 
-def predictions(P):
-    return np.ascontiguousarray(P)
-
-
 def mixture(classes, experts=3):
     built = ExpertMixture([f"e{number}" for number in range(experts)], regression=False)
     for _ in range(classes):
@@ -58,7 +54,7 @@ def test_the_mixture_is_that_of_its_equations(classes, weighted, common):
     weights = np.random.default_rng(1).uniform(0.1, 3.0, 300)
     built, oracle = mixture(classes), Oracle(3, classes)
     expected = [oracle.learn(P[:, i], int(y[i]), weights[i] if weighted else 1.0) for i in range(300)]
-    value, p, _ = astuple(built.learn(predictions(P), y, weights if weighted else np.empty(0)))
+    value, p, _ = astuple(built.learn(P, y, weights if weighted else np.empty(0)))
     assert_allclose(expected, p, rtol=1e-9, atol=1e-12)
     assert_array_equal(np.argmax(expected, axis=1), value)
     names = mixing.SLOPE, mixing.POOL, mixing.WEIGHT, mixing.FIGURE
@@ -70,13 +66,7 @@ def test_the_mixture_is_that_of_its_equations(classes, weighted, common):
 def test_it_bends_boundaries_that_least_squares_cannot():
     """Of a circle, least squares knows the more frequent class only."""
     X, y = ring(1500)
-    own = {}
-    for name in ("auto", "dfop"):
-        entry = find(name)
-        built = entry.build(Spec("classification", 3, entry.complete({})))
-        built.add_class()
-        built.add_class()
-        own[name] = (built.learn(X, y).value[500:] == y[500:]).mean()
+    own = {name: (learner_of(name, 3, 2).learn(X, y).value[500:] == y[500:]).mean() for name in ("auto", "dfop")}
     assert own["auto"] > 0.93
     assert own["dfop"] < 0.6
 

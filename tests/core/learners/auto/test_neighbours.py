@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from core.contract import Spec
-from core.learners.catalogue import find
 from core.learners.neighbours import FIRST_ROWS, NEAREST, NEIGHBOURS, WINDOW, Neighbours, capacity
+from tests.core.learners.streams import learner_of
 
 RNG = np.random.default_rng(8)
 N = 1200
@@ -70,13 +70,6 @@ def test_rows_at_one_place_count_alike():
     assert_allclose([[2.5 / 7, 4.5 / 7]], made.predict(np.zeros((1, 3))).probabilities)
 
 
-def test_wild_values_are_held():
-    """Any finite number; nothing but finite numbers comes out."""
-    made = learner(True)
-    wild = np.array([[1e308, -1e308, 0.0], [5e-324, 1e6, -1e6]] * 20)
-    assert np.isfinite(made.learn(wild, np.array([1e300, -1e300] * 20)).value).all()
-
-
 def test_it_forgets_and_continues_with_further_columns():
     """After forgetting it knows nothing; further columns were 0."""
     few = learner(True)
@@ -92,10 +85,7 @@ def test_it_forgets_and_continues_with_further_columns():
 
 def test_auto_is_better_on_rings_for_it():
     """What no plane separates: with the expert most rows are right early."""
-    algorithm = find("auto")
-    built = algorithm.build(Spec("classification", 3, algorithm.complete({"size": "medium"})))
-    for _ in range(3):
-        built.add_class()
+    built = learner_of("auto", 3, 3, size="medium")
     right = built.learn(X, CLASSES).value == CLASSES
     assert {"neighbours"} < {one["expert"] for one in built.info()["experts"]}
     assert right[600:].mean() > 0.7

@@ -7,14 +7,12 @@ import pytest
 from msgspec.structs import astuple
 from numpy.testing import assert_allclose
 
-from core.contract import Spec
 from core.learners.auto.mixture import ExpertMixture
-from core.learners.catalogue import find
+from tests.core.learners.streams import learner_of
 
 
-def learner(dimension=3, algorithm="auto", **params):
-    entry = find(algorithm)
-    return entry.build(Spec("regression", dimension, entry.complete(params), seed=3))
+def learner(dimension=3, algorithm="auto"):
+    return learner_of(algorithm, dimension, task="regression", seed=3)
 
 
 def series(rows, seed=0):
@@ -60,10 +58,6 @@ def mixture(names):
     return ExpertMixture(names, regression=True)
 
 
-def predictions(P, S):
-    return np.stack([P, S], axis=1)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_mixture_is_that_of_its_equations(weighted):
     """Values, deviations and weights of a plain Python loop, with and without row weights."""
@@ -73,7 +67,7 @@ def test_the_mixture_is_that_of_its_equations(weighted):
     P[3, 100:] += 5.0
     S, weights = rng.uniform(0.5, 1.0, P.shape), rng.uniform(0.1, 3.0, 300) if weighted else np.ones(300)
     built = mixture("abcd")
-    value, _, std = astuple(built.learn(predictions(P, S), y, weights if weighted else np.empty(0)))
+    value, _, std = astuple(built.learn(np.stack([P, S], axis=1), y, weights if weighted else np.empty(0)))
     expected, w = oracle(P, S, y, weights)
     assert_allclose(expected[:, 0], value, rtol=1e-6)
     assert_allclose(expected[:, 1], std, rtol=1e-6)
@@ -96,7 +90,7 @@ def test_one_wild_row_of_an_expert_decides_little():
     P = y + rng.normal(size=(2, 400)) * np.array([[0.1], [0.5]])
     P[0, 200] += 50.0
     built = mixture("ab")
-    built.learn(predictions(P[:, :220], np.ones((2, 220))), y[:220], np.empty(0))
+    built.learn(np.stack([P[:, :220], np.ones((2, 220))], axis=1), y[:220], np.empty(0))
     assert built.weights[0] > 0.9
 
 

@@ -4,17 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from core.contract import Spec
 from core.learners.auto.stacks import GAIN_FIRST, first_gains, learn_stack, stack
-from core.learners.catalogue import find
+from tests.core.learners.streams import learner_of, state
 
 RNG = np.random.default_rng(6)
-
-
-def auto(d, size="medium"):
-    """A regression of d columns."""
-    algorithm = find("auto")
-    return algorithm.build(Spec("regression", d, algorithm.complete({"size": size})))
 
 
 @pytest.mark.parametrize(("which", "forgetting"), [(0, 0.998), (1, 0.9995)])
@@ -47,7 +40,7 @@ def test_a_sum_is_better_than_the_best_pick():
     """Half linear, half a product: no expert has both; the errors are those of much less noise than the best one's."""
     X = RNG.normal(size=(6000, 3))
     y = np.where(np.arange(6000) // 1500 % 2, X @ [1.0, 2.0, 0.0], X @ [2.0, 1.0, 0.5]) + X[:, 0] * X[:, 2]
-    learner = auto(3)
+    learner = learner_of("auto", 3, task="regression")
     predicted = learner.learn(X, y + 0.1 * RNG.normal(size=6000)).value
     report = {one["expert"]: one for one in learner.team.mixture.report()}
     assert {"last_value", "stack", "stack_slow"} < {*report}
@@ -60,10 +53,9 @@ def test_any_scale_of_labels(scale):
     """Finite, and a block is its rows bit for bit."""
     X = RNG.normal(size=(300, 2))
     y = scale * (X @ [1.0, -1.0] + X[:, 0] * X[:, 1])
-    whole, rows = auto(2), auto(2)
+    whole, rows = (learner_of("auto", 2, task="regression") for _ in range(2))
     predicted = whole.learn(X, y).value
     assert np.isfinite(predicted).all()
     single = np.concatenate([rows.learn(X[i : i + 1], y[i : i + 1]).value for i in range(300)])
     assert np.array_equal(predicted, single)
-    first, second = whole.to_arrays(), rows.to_arrays()
-    assert all(np.array_equal(first[0][name], second[0][name]) for name in first[0])
+    assert state(whole) == state(rows)

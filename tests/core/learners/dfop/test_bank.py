@@ -34,11 +34,8 @@ class Literal:
     def __init__(self, task, d, classes):
         self.members = []
         for rate in RATES:
-            entry = find("dfop" if rate else "rls")
             params = {"forgetting_rate": rate} if rate else {}
-            self.members.append(entry.build(Spec(task, d, entry.complete(params))))
-            for _ in range(classes):
-                self.members[-1].add_class()
+            self.members.append(learner_of("dfop" if rate else "rls", d, classes, task, **params))
         self.v, self.D, self.t, self.classes = np.full(len(RATES), 1 / len(RATES)), 0.0, 0, classes
         self.seen, self.a, self.H = [], 1.0, 1.0
 
@@ -97,8 +94,7 @@ def test_a_member_that_goes_astray_is_held_near_the_labels():
     bank, oracle = build(), Literal("regression", 3, 0)
     told = bank.learn(X, y).value
     assert_allclose([oracle.learn(X[i : i + 1], y[i : i + 1])[0][0] for i in range(3000)], told, rtol=1e-6, atol=1e-9)
-    fixed = find("dfop").build(Spec("regression", 3, find("dfop").complete({"forgetting_rate": 0.01})))
-    assert np.abs(fixed.learn(X, y).value).max() > 10 * np.abs(y).max()
+    assert np.abs(build(forgetting_rate=0.01).learn(X, y).value).max() > 10 * np.abs(y).max()
     assert np.abs(told[20:]).max() <= 1.2 * np.abs(y).max()
 
 

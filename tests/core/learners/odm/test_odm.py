@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.state.envelope import dump
 from tests.core.learners.odm.odm_oracle import Anytime, Candidate, Classes, MeanSquare, Paper
 from tests.core.learners.streams import learner_of
 
@@ -215,15 +214,3 @@ def test_the_margin_is_shown():
         learner.learn(X[i : i + 1], y[i : i + 1])
     info = learner.info()
     assert_allclose([np.mean(margins), np.std(margins)], [info["margin_mean"], info["margin_std"]], rtol=1e-9)
-
-
-def test_random_features_find_what_is_not_linear():
-    """A ring around the origin is learned with random features only, the same with the same seed."""
-    X, _ = stream(4000, d=2)
-    y = ((X**2).sum(axis=1) > 1.4).astype(np.int64)
-    plain, rich, again = built(d=2), built(d=2, random_features=60), built(d=2, random_features=60)
-    assert (plain.learn(X, y).value == y)[2000:].mean() < 0.7
-    assert (rich.learn(X, y).value == y)[2000:].mean() > 0.9
-    again.learn(X, y)
-    assert dump(*rich.to_arrays()) == dump(*again.to_arrays())
-    assert rich.weights() is None
