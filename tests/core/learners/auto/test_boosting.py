@@ -207,36 +207,6 @@ def test_it_forgets_and_continues_with_further_columns():
     assert few.info() == {"rows": 0, "trees": 0}
 
 
-@pytest.mark.parametrize(
-    ("array", "place", "value"),
-    [
-        ("trees", (0, 0, 0), D), ("trees", (0, 0, 0), 0.5), ("labels", 3, 2.0), ("labels", 3, 0.5),
-        ("edges", (1, 0), 9.0), ("scores", (0, 0), 1e142), ("held", (0, 0), 1e31),
-        ("tally", 0, 300.5), ("tally", 1, -1.0), ("tally", 0, 40.0),
-    ],
-)  # fmt: skip
-def test_a_state_that_cannot_be_is_refused(array, place, value):
-    """Columns and classes that are not there, edges out of order, more rows than were learned."""
-    made = learner(2)
-    made.learn(X, labels(2))
-    arrays, header = made.to_arrays()
-    arrays[array][place] = value
-    with pytest.raises(ValueError, match="held" if array == "tally" and value == 40.0 else array):
-        learner(0).load_arrays(arrays, header)
-
-
-@pytest.mark.parametrize(("rows", "room"), [(0, 0), (0, 63), (0, 65), (100, 99), (100, 201), (500, 149), (500, 151)])
-def test_there_is_room_for_the_rows_learned(rows, room):
-    """And for no more than twice as many."""
-    made = learner(2)
-    made.learn(X[:rows], labels(2)[:rows])
-    arrays, header = made.to_arrays()
-    for name in ("held", "labels", "scores"):
-        arrays[name] = np.zeros((room, *arrays[name].shape[1:]))
-    with pytest.raises(ValueError, match="room"):
-        learner(0).load_arrays(arrays, header)
-
-
 @pytest.mark.parametrize(("task", "least"), [("classification", 0.5), ("regression", 0.3)])
 def test_auto_is_better_on_cells_for_it(monkeypatch, task, least):
     """What is cut along many columns: with boosted trees `auto` errs less often by ``least``."""

@@ -170,19 +170,6 @@ def test_auto_is_the_default_and_numbers_are_not_a_bank():
     assert '"auto"' in str(problems(DFOP.complete, {"forgetting_rate": "automatic"})[0].allowed)
 
 
-def test_members_that_disagree_are_refused():
-    """Shares that are none, a negative loss, or members of different rows raise and change nothing."""
-    X, y = exciting(50)
-    bank = build()
-    bank.learn(X, y)
-    for name, place, value in (("mixing", 0, 2.0), ("loss", 0, -1.0), ("tally", (0, 0), 49.0), ("calibration", 0, 0.0)):
-        arrays, header = bank.to_arrays()
-        arrays[name][place] = value
-        with pytest.raises(ValueError):
-            bank.load_arrays(arrays, header)
-    assert 50 == bank.rows
-
-
 @pytest.mark.parametrize("columns", [3, 40, 260])
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_members_are_bit_for_bit_the_learners_alone(task, columns):

@@ -102,18 +102,6 @@ def test_one_wild_label_spoils_little():
     assert ((told - y)[450:] ** 2).mean() < 0.5 * y.var()
 
 
-def test_a_variance_is_never_larger_than_at_first():
-    """Nor is a weight of classes larger than its bound: such states are refused."""
-    arrays, header = regression(3).to_arrays()
-    arrays["gradients"][5] = 1e308
-    with pytest.raises(ValueError, match="variance"):
-        regression(3).load_arrays(arrays, header)
-    arrays, header = learner(3).to_arrays()
-    arrays["weights"][5] = 101.0
-    with pytest.raises(ValueError, match="weights"):
-        learner(3).load_arrays(arrays, header)
-
-
 def test_numbers_that_change_are_learned_sooner_after_forgetting():
     """What the cells know counts as unsure again."""
     rng = np.random.default_rng(2)

@@ -1,0 +1,72 @@
+"""States of learners whose numbers are each within their range and do not go together."""
+
+import numpy as np
+import pytest
+
+from core.learners.boosting.algorithms import BOOSTING
+from core.learners.catalogue import ALGORITHMS
+from tests.core.learners.streams import learner_of, state
+
+ROWS = 500
+X = np.random.default_rng(5).normal(size=(ROWS, 3))
+Y = (X.sum(axis=1) > 0).astype(np.int64)
+MADE = {
+    "boosting": lambda: learner_of("boosting", 3, 2, trees=5, rows=150, period=16),
+    "dfop": lambda: learner_of("dfop", 3, task="regression"),
+    "dynamic_odm": lambda: learner_of("dynamic_odm", 3, 2),
+    "ga2m": lambda: learner_of("ga2m", 3, 2),
+    "ga2m of numbers": lambda: learner_of("ga2m", 3, task="regression"),
+}
+FORGED = [
+    *(("boosting", "trees", (0, 0, 0), by) for by in (3.0, 0.5)),
+    *(("boosting", "labels", 3, by) for by in (2.0, 0.5)),
+    ("boosting", "edges", (1, 0), 9.0),
+    ("boosting", "scores", (0, 0), 1e142),
+    ("boosting", "held", (0, 0), 1e31),
+    *(("boosting", "tally", 0, by) for by in (0.5, 40.0 - ROWS)),
+    ("boosting", "tally", 1, -1e3),
+    ("dfop", "mixing", 0, 2.0),
+    ("dfop", "loss", 0, -1e9),
+    ("dfop", "tally", (0, 0), -1.0),
+    ("dfop", "calibration", 0, -100.0),
+    ("dynamic_odm", "weights", ..., 100.0),
+    *(("dynamic_odm", "shares", ..., by) for by in (1.0, -2.0)),
+    *(("dynamic_odm", "losses", ..., by) for by in (-1e6, 1e6)),
+    *(("dynamic_odm", "tally", at, by)
+      for at, by in ((0, 1e6), (0, 0.5), (1, 1.0), (2, -1e6), (3, 20.0), (4, -1e3), (5, ROWS + 1.0), (5, 0.5))),
+    ("dynamic_odm", "calibration", ..., -100.0),
+    ("ga2m", "weights", 5, 1e3),
+    ("ga2m of numbers", "gradients", 5, 1e308),
+]  # fmt: skip
+TOLD = {"ga2m": "weights", "ga2m of numbers": "variance"}
+
+
+@pytest.fixture(autouse=True)
+def _with_boosting(monkeypatch):
+    """It stands in no catalogue."""
+    monkeypatch.setitem(ALGORITHMS, BOOSTING.id, BOOSTING)
+
+
+@pytest.mark.parametrize(("name", "array", "place", "by"), FORGED)
+def test_numbers_that_do_not_go_together_are_refused(name, array, place, by):
+    """No rows lead to them; the refusal changes nothing."""
+    learner = MADE[name]()
+    learner.learn(X, Y.astype(float) if learner.regression else Y)
+    before = state(learner)
+    arrays, header = learner.to_arrays()
+    arrays[array][place] += by
+    with pytest.raises(ValueError, match=TOLD.get(name)):
+        learner.load_arrays(arrays, header)
+    assert before == state(learner)
+
+
+@pytest.mark.parametrize(("rows", "room"), [(0, 0), (0, 63), (0, 65), (100, 99), (100, 201), (500, 149), (500, 151)])
+def test_boosting_has_room_for_the_rows_learned(rows, room):
+    """And for no more than twice as many."""
+    made = MADE["boosting"]()
+    made.learn(X[:rows], Y[:rows])
+    arrays, header = made.to_arrays()
+    for name in ("held", "labels", "scores"):
+        arrays[name] = np.zeros((room, *arrays[name].shape[1:]))
+    with pytest.raises(ValueError, match="room"):
+        made.load_arrays(arrays, header)
