@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from msgspec import Struct
 from msgspec.structs import astuple
 
 from core.config import Config
 from core.contract import Prediction
 from core.drift.detector import DriftDetector, WatchTest
+from core.drift.outbox import Episodes
 from core.features.encoder import Encoder
 from core.features.labels import LabelSet
 from core.features.lags import LagColumns
@@ -35,7 +37,9 @@ from tests.core.switching.mappings import KINDS, mapping_of
 N = 1300
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(N, 4)) * [1.0, 1e6, 1e-6, 1.0] + [0.0, 0.0, 3.0, 0.0]
+NUMERIC = ["a", "b", "c"]
 GAPS = np.where(RNG.random((N, 3)) < 0.3, np.nan, np.column_stack([X[:, 0], RNG.integers(0, 4, N), X[:, 1]]))
+GAPS.flags.writeable = False
 Y, CLASSES = X @ [1.0, 0.0, 1e6, 0.5], RNG.integers(0, 3, N)
 WRONG = (RNG.random(N) < 0.1 + 0.5 * (np.arange(N) // 400 % 2)).astype(np.float64)
 PREDICTED, TRUTH, FACTS = random_classes(N)
@@ -88,9 +92,12 @@ def metrics_of_many(holder: ClassificationMetrics, rows: slice) -> None:
 
 NUMBER_CONFIG = Config.parse({"task": "regression"})
 CASES = {
-    **{f"encoder {missing}": Case(lambda missing=missing: Encoder(schema(MIXED), missing),
-                                  lambda held, rows: held.absorb(GAPS[rows]), lambda _: {"D": 6}, 60)
-       for missing in ("mean", "zero")},
+    **{f"encoder {missing}{', numbers' * (raw is NUMERIC)}": Case(
+        lambda missing=missing, raw=raw: Encoder(schema(raw), missing), lambda held, rows: held.absorb(GAPS[rows]),
+        lambda _, raw=raw: {"D": schema(raw).width}, 60)
+       for missing in ("mean", "zero") for raw in (MIXED, NUMERIC)},
+    "encoder error": Case(lambda: Encoder(schema(MIXED), "error"),
+                          lambda held, rows: held.absorb(np.nan_to_num(GAPS[rows])), rows=60),
     "row sample": Case(lambda: RowSample(3, 4), lambda held, rows: held.absorb(X[rows]), lambda _holder: {"D": 4}),
     **{f"scaler {kind}": Case(lambda kind=kind: Scaler(kind, 4), lambda held, rows: held.absorb(X[rows]),
                               lambda held: {"D": 4, "held": held.rows if held.rows < 20 else 0}, 200)
@@ -125,6 +132,8 @@ CASES = {
         X[rows], CLASSES[rows], WRONG[rows])),
     "detector of numbers": Case(lambda: detector(True), lambda held, rows: held.absorb(
         X[rows], np.zeros(len(X[rows]), dtype=np.int64), np.abs(Y[rows]))),
+    "episodes": Case(Episodes, lambda held, rows: [
+        [held.place(row + 1, 5, 20) for row in range(rows.start, rows.stop) if WRONG[row]]], rows=400),
     "answers": Case(lambda: NumberAnswers(NUMBER_CONFIG, LabelSet()), lambda held, rows: held.absorb(
         None, Y[rows], BlockRows(None, Y[rows])), rows=60),
 }  # fmt: skip
@@ -135,19 +144,29 @@ def state(holder: Any) -> bytes:
     return dump(*holder.to_arrays())
 
 
+def parts(answer: Any) -> list[Any]:
+    """The parts of an answer that have one number per row."""
+    found = astuple(answer) if isinstance(answer, Struct) else answer if isinstance(answer, list) else [answer]
+    return [part for part in found if isinstance(part, list) or (isinstance(part, np.ndarray) and part.size)]
+
+
 @every_holder
 def test_any_cut_and_any_save_leave_the_same_bits(case: Case) -> None:
-    """One block, row by row, and saved and loaded at many rows: the same state, which takes what it says it takes."""
+    """One block, row by row, and saved and loaded at many rows: the same answers and state, of the size it says."""
     whole, single, restored = case.make(), case.make(), case.make()
-    case.show(whole, slice(0, case.rows))
+    told, answers = parts(case.show(whole, slice(0, case.rows))), []
     for row in range(case.rows):
         for holder in (single, restored):
-            case.show(holder, slice(row, row + 1))
+            answers.append(parts(case.show(holder, slice(row, row + 1))))
         if row < 45 or row % 97 == 0:
             restored, other = case.make(), restored
             restored.load_arrays(*load(state(other)))
     assert state(whole) == state(single) == state(restored)
     assert whole.nbytes == restored.nbytes
+    for at, part in enumerate(told):
+        for own in (answers[::2], answers[1::2]):
+            alone = np.concatenate([answer[at] for answer in own if len(answer[at])])
+            assert np.asarray(part).tobytes() == alone.tobytes()
 
 
 @every_holder
